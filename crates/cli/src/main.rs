@@ -1,0 +1,2 @@
+//! The `sandyard` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The daemon that serves the host: processes, files, export, the event spool.

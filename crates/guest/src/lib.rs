@@ -1,0 +1,7 @@
+//! The program inside every sandbox. Trusts nothing that the job's code can touch.
+//!
+//! Three roles of one binary (`main.rs`): `init` makes the others and drops everything, `spawner` forks what the job runs,
+//! `keeper` serves the host over the pipe. This library exists so that tests can run keeper in their own process.
+
+pub mod keeper;
+pub mod process_host;

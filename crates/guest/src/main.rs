@@ -1,0 +1,2 @@
+//! Entry point: the role is the first argument.
+fn main() {}

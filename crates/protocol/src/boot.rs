@@ -1,0 +1,88 @@
+//! What the driver hands to `init` at birth, as one JSON document on descriptor [`BOOT_FD`].
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The descriptor on which `init` finds its [`BootConfig`], open for reading and at its start.
+pub const BOOT_FD: i32 = 3;
+
+/// An inherited descriptor, by number.
+pub type BootFd = i32;
+
+/// All that `init` needs to know. The root file system, its mounts and the outer namespaces are already in place.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BootConfig {
+    /// Proves host to guest and guest to host in the hello of every link, for the sandbox's life.
+    pub secret: Secret,
+    /// Where keeper dials the host.
+    pub link: LinkTarget,
+    /// User and group id of the job's code.
+    pub agent_id: u32,
+    /// User and group id of init and keeper.
+    pub keeper_id: u32,
+    /// Where the spawner comes from.
+    pub spawner: SpawnerSource,
+    /// Keeper's own small disk; hidden from the job.
+    pub spool: PathBuf,
+    /// Directories of the machine that the job must not see, unmounted in the spawner's mount namespace.
+    pub hidden: Vec<PathBuf>,
+    /// Places the job may write, enforced by Landlock as well as by mounts.
+    pub writable: Vec<PathBuf>,
+    /// Open files each process of the job may hold.
+    pub open_files: u64,
+    /// The machine ends itself this many seconds after boot, whatever the host does.
+    pub lifetime_s: u64,
+    /// Whether the job may make user namespaces of its own.
+    pub nested_user_namespaces: bool,
+}
+
+/// How keeper reaches the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkTarget {
+    /// A Unix socket whose directory is mounted in the sandbox; the host may replace the socket at any time.
+    UnixSocket {
+        /// Path of the socket as keeper sees it.
+        path: PathBuf,
+    },
+}
+
+/// Who makes the spawner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpawnerSource {
+    /// Init forks it and moves it into the job's control groups by writing to these `cgroup.procs` descriptors.
+    Fork {
+        /// Open `cgroup.procs` files of the job's groups, one for each hierarchy; may be empty.
+        cgroup_procs: Vec<BootFd>,
+    },
+    /// The driver made it already; init gets keeper's end of the socket pair to it.
+    Given {
+        /// Keeper's end of the `SOCK_SEQPACKET` pair.
+        socket: BootFd,
+    },
+}
+
+/// A 32-byte secret that can't be printed by accident.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// Wraps secret bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The secret itself, for a message authentication code.
+    pub fn expose(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Secret(redacted)")
+    }
+}

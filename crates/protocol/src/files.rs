@@ -1,0 +1,99 @@
+//! Files under `/workspace`. Paths are relative, with `/` between components; empty means the workspace itself.
+
+use serde::{Deserialize, Serialize};
+
+/// What a directory entry is. Anything else (devices, sockets, pipes) is `Other` and never exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link, never followed out of the workspace.
+    Symlink,
+    /// A socket, pipe or device.
+    Other,
+}
+
+/// Facts about one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStat {
+    /// What it is.
+    pub kind: EntryKind,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Last change, in milliseconds since the epoch.
+    pub modified_ms: i64,
+    /// Where a symbolic link points.
+    pub target: Option<String>,
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    /// Name within its directory; bytes that are not UTF-8 are percent-encoded.
+    pub name: String,
+    /// Facts about it.
+    #[serde(flatten)]
+    pub stat: FileStat,
+}
+
+/// A part of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRange {
+    /// First byte.
+    pub start: u64,
+    /// How many bytes; to the end if not given.
+    pub length: Option<u64>,
+}
+
+/// One replacement in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// Text that must occur exactly once.
+    pub old: String,
+    /// What takes its place.
+    pub new: String,
+}
+
+/// One line that matched a search.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchHit {
+    /// File, relative to the workspace.
+    pub path: String,
+    /// Line number from 1; 0 if the name matched rather than the content.
+    pub line: u64,
+    /// The line, cut to 400 bytes.
+    pub text: String,
+}
+
+/// Announces one entry of an export. A file is followed by data frames of exactly `size` bytes in all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryHeader {
+    /// A file, directory or symbolic link.
+    Entry {
+        /// Path relative to the exported directory; bytes that are not UTF-8 are percent-encoded.
+        path: String,
+        /// What it is; never `Other`.
+        kind: EntryKind,
+        /// Permission bits.
+        mode: u32,
+        /// Exact number of bytes that follow for a file, 0 otherwise. A file that shrinks meanwhile is padded with zeros.
+        size: u64,
+        /// Last change, in milliseconds since the epoch.
+        modified_ms: i64,
+        /// Where a symbolic link points.
+        target: Option<String>,
+    },
+    /// The last message: how much there was, and what could not be read.
+    End {
+        /// Entries sent.
+        entries: u64,
+        /// Paths left out, with the reason; at most 100.
+        skipped: Vec<String>,
+    },
+}

@@ -1,0 +1,25 @@
+//! What host and guest say to each other over the pipe.
+//!
+//! Owns the types and their bounds; does no I/O and knows no driver, job store or HTTP. A stream opened by the
+//! host begins with one [`Request`] message and is answered by one [`Reply`] message, after which the
+//! stream carries what that request documents. Streams opened by the guest begin with a [`GuestRequest`].
+//! Everything that arrives from a guest is hostile: each type here is bounded by `limits`.
+
+mod boot;
+mod errors;
+mod events;
+mod files;
+pub mod limits;
+mod output;
+mod processes;
+mod requests;
+
+pub use boot::{BootConfig, BootFd, LinkTarget, Secret, SpawnerSource, BOOT_FD};
+pub use errors::{GuestError, GuestErrorCode};
+pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
+pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};
+pub use output::{OutputChunk, OutputOffsets, OutputStream};
+pub use processes::{
+    EndReason, Exit, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize,
+};
+pub use requests::{BeginJob, JobProgress, JobWork, Reply, Request};

@@ -1,0 +1,26 @@
+//! Every bound of the host–guest protocol, each with the reason for its value.
+
+/// The longest JSON message on a stream. A directory page of 1,000 entries with 255-byte names stays below it.
+pub const MESSAGE_BYTES: usize = 1024 * 1024;
+/// The longest data frame; two of them fit in yamux's smallest receive window of 256 KiB.
+pub const DATA_BYTES: usize = 64 * 1024;
+/// Entries in one page of a directory listing.
+pub const LIST_ENTRIES: usize = 1000;
+/// Longest path inside the workspace, the kernel's PATH_MAX.
+pub const PATH_BYTES: usize = 4096;
+/// Longest single path component on the guest's file systems.
+pub const NAME_BYTES: usize = 255;
+/// Longest symbolic link target accepted in an export, the kernel's PATH_MAX.
+pub const SYMLINK_BYTES: usize = 4096;
+/// Processes a keeper tracks at once for API callers; the pids limit bounds what they fork.
+pub const PROCESSES: usize = 256;
+/// Environment variables and argument strings of one process, together: well below the kernel's ARG_MAX of 2 MiB.
+pub const ARGUMENT_BYTES: usize = 1024 * 1024;
+/// The longest piece of code a job may carry; larger inputs belong in `files`.
+pub const CODE_BYTES: usize = 8 * 1024 * 1024;
+/// The longest text of an error or event made by a guest; anything longer is cut by the host.
+pub const TEXT_BYTES: usize = 4096;
+/// Output of an interactive process that is kept for a client that attaches again, per stream.
+pub const REPLAY_BYTES: usize = 4 * 1024 * 1024;
+/// Streams one link may hold open at once; yamux refuses more.
+pub const STREAMS: usize = 512;

@@ -1,0 +1,110 @@
+//! Output bytes with their place in the stream, so that a repeat is recognised and a gap is impossible.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+
+/// Which of a process's outputs. A terminal has `Stdout` only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    /// Standard output, or a terminal's screen.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// A position in both outputs of a process, in bytes since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputOffsets {
+    /// Bytes of standard output.
+    pub stdout: u64,
+    /// Bytes of standard error.
+    pub stderr: u64,
+}
+
+impl OutputOffsets {
+    /// The position in one stream.
+    pub fn get(&self, stream: OutputStream) -> u64 {
+        match stream {
+            OutputStream::Stdout => self.stdout,
+            OutputStream::Stderr => self.stderr,
+        }
+    }
+
+    /// Moves the position in one stream.
+    pub fn set(&mut self, stream: OutputStream, offset: u64) {
+        match stream {
+            OutputStream::Stdout => self.stdout = offset,
+            OutputStream::Stderr => self.stderr = offset,
+        }
+    }
+}
+
+/// A run of output bytes, carried in one data frame: stream (1 byte), offset (8, big endian), bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutputChunk {
+    /// Where the bytes came out.
+    pub stream: OutputStream,
+    /// Position of the first byte in its stream.
+    pub offset: u64,
+    /// The bytes, verbatim.
+    pub bytes: Bytes,
+}
+
+impl OutputChunk {
+    /// Bytes of a data frame that are not output.
+    pub const HEADER_BYTES: usize = 9;
+
+    /// The data frame for this chunk.
+    pub fn encode(&self) -> Bytes {
+        let mut frame = BytesMut::with_capacity(Self::HEADER_BYTES + self.bytes.len());
+        frame.put_u8(match self.stream {
+            OutputStream::Stdout => 1,
+            OutputStream::Stderr => 2,
+        });
+        frame.put_u64(self.offset);
+        frame.put_slice(&self.bytes);
+        frame.freeze()
+    }
+
+    /// Reads a data frame; `None` if it is malformed.
+    pub fn decode(mut frame: Bytes) -> Option<Self> {
+        if frame.len() < Self::HEADER_BYTES {
+            return None;
+        }
+        let stream = match frame.get_u8() {
+            1 => OutputStream::Stdout,
+            2 => OutputStream::Stderr,
+            _ => return None,
+        };
+        let offset = frame.get_u64();
+        offset.checked_add(frame.len() as u64)?;
+        Some(Self { stream, offset, bytes: frame })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_decode_without_panic(frame in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let _ = OutputChunk::decode(Bytes::from(frame));
+        }
+
+        #[test]
+        fn a_chunk_survives_the_wire(offset in 0..u64::MAX / 2, bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let chunk = OutputChunk { stream: OutputStream::Stderr, offset, bytes: Bytes::from(bytes) };
+            prop_assert_eq!(OutputChunk::decode(chunk.encode()), Some(chunk));
+        }
+    }
+
+    #[test]
+    fn an_offset_that_would_overflow_is_refused() {
+        let chunk = OutputChunk { stream: OutputStream::Stdout, offset: u64::MAX, bytes: Bytes::from_static(b"x") };
+        assert_eq!(OutputChunk::decode(chunk.encode()), None);
+    }
+}

@@ -1,0 +1,248 @@
+//! The contract between the yard and whatever makes machines.
+//!
+//! Every call is idempotent, may be cancelled at any await, and may be repeated after a crash of the
+//! process that made it. A driver keeps one durable marker for each sandbox, made before anything
+//! else and deleted after everything else, so `list` finds whatever a dead process left half made.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use sandyard_protocol::Secret;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Starts, stops, lists and connects machines of one kind. Called by reconcile alone.
+#[async_trait]
+pub trait Driver: Send + Sync + 'static {
+    /// The name in configuration, requests and status.
+    fn name(&self) -> &'static str;
+
+    /// What a sandbox of this driver gets. Constant for the life of the process.
+    fn isolation(&self) -> Isolation;
+
+    /// Whether sandboxes can start here, found out by really starting one; the answer may be cached.
+    async fn availability(&self) -> Availability;
+
+    /// Starts a machine and returns when its first process runs, which is before it has dialled.
+    /// A sandbox of that id that already runs is left alone and reported as started. On an error nothing is left
+    /// but the marker and the workspace, both of which `stop` and the caller remove. It never starts with
+    /// less isolation than `isolation` says.
+    async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError>;
+
+    /// Waits for the next time this sandbox dials the host. Works after a restart of the server too.
+    /// Cancelling it loses no connection that has not been returned.
+    async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError>;
+
+    /// Returns when the machine is dead, at once if it is or never was.
+    async fn wait_dead(&self, id: &SandboxId);
+
+    /// Kills the machine and removes all of it but its workspace: when this returns, no process, mount, device, control
+    /// group or socket of it is left, and the marker is gone. Succeeds if there is nothing.
+    async fn stop(&self, id: &SandboxId) -> Result<(), StopError>;
+
+    /// Every sandbox with a marker, dead or alive, of this yard only.
+    async fn list(&self) -> Result<Vec<FoundSandbox>, ListError>;
+
+    /// What the machine used so far. Works until `stop`.
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError>;
+}
+
+/// Any duplex byte stream.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Duplex for T {}
+
+/// A byte stream whose kind the caller need not know.
+pub type BoxedDuplex = Box<dyn Duplex>;
+
+/// Names a sandbox: a lower-case DNS label of at most 63 bytes, never used twice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SandboxId(String);
+
+impl SandboxId {
+    /// Accepts a lower-case DNS label, because the id becomes a path, a control group and a host name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (1..=63).contains(&text.len());
+        let clean = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        (fits && clean && !text.starts_with('-') && !text.ends_with('-')).then(|| Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SandboxId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Everything a driver needs to make one machine.
+#[derive(Debug, Clone)]
+pub struct SandboxSpec {
+    /// Its name.
+    pub id: SandboxId,
+    /// Root file system tree of the image, read-only and shared.
+    pub image_root: PathBuf,
+    /// A directory on the host, made by the caller and kept by it, in which the driver holds the machine's writable
+    /// disk. Starting another sandbox on the same directory later finds the same files.
+    pub workspace: PathBuf,
+    /// How much it may use.
+    pub limits: Limits,
+    /// The machine ends itself after this long, even while no server runs.
+    pub lifetime_s: u64,
+    /// Shared by host and guest for the hello of each link.
+    pub secret: Secret,
+    /// Whether the job may make user namespaces of its own.
+    pub nested_user_namespaces: bool,
+}
+
+/// What a machine may use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processors, in parts of one.
+    pub cpus: f64,
+    /// Memory of the job, swap included.
+    pub memory_mib: u64,
+    /// Writable disk: workspace, home and temporary files together.
+    pub disk_mib: u64,
+    /// Processes and threads.
+    pub pids: u64,
+}
+
+impl Default for Limits {
+    /// A small development machine.
+    fn default() -> Self {
+        Self { cpus: 2.0, memory_mib: 2048, disk_mib: 4096, pids: 1024 }
+    }
+}
+
+/// How strong the wall is. Ordered: a floor is met by itself and everything above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IsolationLevel {
+    /// No wall at all: the `fake` driver.
+    None,
+    /// Shares the host's kernel.
+    Container,
+    /// A kernel in user space in between.
+    Gvisor,
+    /// A kernel of its own.
+    Vm,
+}
+
+/// What a driver's sandboxes get.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Isolation {
+    /// Its place in the order of floors.
+    pub level: IsolationLevel,
+    /// The means, for the status: `namespaces+seccomp+landlock`.
+    pub runtime: String,
+}
+
+/// Whether a driver works here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Availability {
+    /// Whether a sandbox can start.
+    pub usable: bool,
+    /// Version or kernel features if usable, what is missing if not.
+    pub detail: String,
+    /// What a person can do about it.
+    pub fix: Option<String>,
+}
+
+/// A sandbox that has a marker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSandbox {
+    /// Its name.
+    pub id: SandboxId,
+    /// Whether its machine is alive: by pid, start time and boot id, never by pid alone.
+    pub alive: bool,
+}
+
+/// What a machine used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Processor time of the job.
+    pub cpu_s: f64,
+    /// Highest memory of the job.
+    pub peak_memory_bytes: u64,
+    /// How often the kernel killed a process of the job for lack of memory.
+    pub memory_kills: u64,
+    /// How often a fork was refused by the process limit.
+    pub pids_refused: u64,
+}
+
+/// A machine could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The driver can't run here.
+    #[error("driver {driver} is not usable: {detail}")]
+    Unusable {
+        /// Its name.
+        driver: &'static str,
+        /// What is missing.
+        detail: String,
+    },
+    /// A step of the set-up failed; the job must fail too.
+    #[error("{step}")]
+    Step {
+        /// What was being done, with its object.
+        step: String,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The host has no room now; trying again later may help.
+    #[error("no capacity: {0}")]
+    NoCapacity(String),
+}
+
+/// A connection from the sandbox can't come.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    /// No live machine has that name.
+    #[error("sandbox {0} is not running")]
+    NotRunning(SandboxId),
+    /// The listening end could not be made.
+    #[error("listen for sandbox {id}")]
+    Listen {
+        /// Which.
+        id: SandboxId,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// A machine could not be removed; call again.
+#[derive(Debug, thiserror::Error)]
+#[error("remove sandbox {id}: {step}")]
+pub struct StopError {
+    /// Which.
+    pub id: SandboxId,
+    /// What was being done.
+    pub step: String,
+    /// Why it failed.
+    #[source]
+    pub source: std::io::Error,
+}
+
+/// The markers could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("list sandboxes")]
+pub struct ListError(#[from] pub std::io::Error);
+
+/// The counters could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("read usage of sandbox {id}")]
+pub struct UsageError {
+    /// Which.
+    pub id: SandboxId,
+    /// Why.
+    #[source]
+    pub source: std::io::Error,
+}

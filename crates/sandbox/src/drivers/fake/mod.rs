@@ -1,0 +1,1 @@
+//! A driver in memory, with scripted faults.

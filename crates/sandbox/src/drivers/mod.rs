@@ -1,0 +1,4 @@
+//! The drivers, one folder each.
+
+pub mod fake;
+pub mod native;

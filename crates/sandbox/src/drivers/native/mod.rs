@@ -1,0 +1,1 @@
+//! The embedded default: our own launcher on kernel interfaces.

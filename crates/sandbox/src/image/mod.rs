@@ -1,0 +1,1 @@
+//! Images: the trees that sandboxes run.

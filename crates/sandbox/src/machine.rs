@@ -1,0 +1,1 @@
+//! A live machine: typed calls of the guest protocol over one link.
