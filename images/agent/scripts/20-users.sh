@@ -4,8 +4,8 @@
 
 groupadd --gid 1000 agent
 useradd --uid 1000 --gid 1000 --home-dir /home/agent --no-create-home --shell /bin/bash agent
-groupadd --gid 990 keeper
-useradd --uid 990 --gid 990 --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin keeper
+groupadd --system --gid 990 keeper
+useradd --system --uid 990 --gid 990 --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin keeper
 
 install -d -m 755 -o agent -g agent /home/agent /workspace
 for directory in /proc /sys /dev /run; do

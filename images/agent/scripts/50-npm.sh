@@ -3,7 +3,7 @@
 . "$RECIPE/scripts/env.sh"
 
 work=$(mktemp -d)
-trap 'rm -rf "$work" /tmp/npm-cache' EXIT
+trap 'rm -rf "$work"' EXIT
 cp "$FLAVOUR_DIR"/npm/package.json "$FLAVOUR_DIR"/npm/package-lock.json "$work/"
 cd "$work"
 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error

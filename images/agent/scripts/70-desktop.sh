@@ -9,8 +9,6 @@ cat >/etc/chromium.d/sandyard <<'FLAGS'
 export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --test-type --disable-dev-shm-usage --no-first-run --no-default-browser-check --password-store=basic --disable-background-networking --disable-component-update"
 FLAGS
 
-# X refuses to make its socket directory when it is not root.
-install -d -m 1777 /tmp/.X11-unix
 fc-cache --force --system-only
 Xvnc -version 2>&1 | head -n 2
 chromium --version

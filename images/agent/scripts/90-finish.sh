@@ -26,7 +26,7 @@ SOURCES
 
 rm -rf /var/lib/apt/lists/* /var/lib/apt/lists/.fresh /var/cache/apt/* /var/cache/debconf/*-old \
     /var/cache/ldconfig/* /var/lib/dpkg/*-old /var/log/* /var/tmp/* /root/.[!.]*
-find /tmp -mindepth 1 -maxdepth 1 ! -name .X11-unix -exec rm -rf {} +
+find /tmp -mindepth 1 -maxdepth 1 -exec rm -rf {} +
 find /usr/share/doc -type f ! -name copyright -delete
 find /usr/share/doc -type d -empty -delete
 rm -rf /usr/share/man/* /usr/share/info/* /usr/share/lintian
