@@ -1,1 +1,10 @@
-//! server
+//! The orchestration server: `http/` → `app/` → `store/`, and `reconcile/` which makes the world match the rows.
+//!
+//! The row in the store is the truth. `app` is the façade: HTTP knows nothing below it. Killing the process at
+//! any line loses nothing; `reconcile` rebuilds the rest from rows, drivers' markers and the guests' spools.
+
+pub mod app;
+pub mod config;
+pub mod job_id;
+pub mod states;
+mod store;

@@ -1,0 +1,260 @@
+//! The nouns of the use cases: what a job is asked to be, and what can be told of it.
+//!
+//! `http` turns the API's requests into these and these into the API's views; nothing here knows HTTP.
+
+use std::collections::BTreeMap;
+
+use sandyard_sandbox::driver::{IsolationLevel, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::job_id::JobId;
+pub use crate::states::{JobState, SandboxState};
+
+/// What kind of job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobKind {
+    /// A shell script.
+    Shell,
+    /// An open sandbox.
+    Session,
+}
+
+impl JobKind {
+    /// The name in requests, views and the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shell => "shell",
+            Self::Session => "session",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Shell, Self::Session].into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A job to be scheduled; well-formed by the API's rules. Limits and isolation are checked by `schedule`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NewJob {
+    /// What it is.
+    pub kind: JobKind,
+    /// The script; empty for a session.
+    pub code: String,
+    /// A name for people.
+    pub name: Option<String>,
+    /// Files put into the workspace before the start; stored beside the rest of the request.
+    #[serde(skip)]
+    pub files: Vec<InputFile>,
+    /// Environment of everything that runs.
+    pub env: BTreeMap<String, String>,
+    /// How strong the wall must be.
+    pub isolation: Floor,
+    /// How much it may use; what is not given comes from the configuration.
+    pub limits: RequestedLimits,
+    /// Whether the sandbox stays up after the end.
+    pub keep: bool,
+}
+
+/// A file of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputFile {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// The weakest isolation a job accepts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Floor {
+    /// Whatever this machine has.
+    Any,
+    /// At least this level.
+    Level(IsolationLevel),
+    /// Exactly this driver.
+    Driver(String),
+}
+
+impl Floor {
+    /// As it was asked for.
+    pub fn as_text(&self) -> String {
+        match self {
+            Self::Any => "any".to_owned(),
+            Self::Level(IsolationLevel::None) => "none".to_owned(),
+            Self::Level(IsolationLevel::Container) => "container".to_owned(),
+            Self::Level(IsolationLevel::Gvisor) => "gvisor".to_owned(),
+            Self::Level(IsolationLevel::Vm) => "vm".to_owned(),
+            Self::Driver(name) => name.clone(),
+        }
+    }
+}
+
+/// Limits as asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestedLimits {
+    /// Processors.
+    pub cpus: Option<f64>,
+    /// Memory.
+    pub memory_mib: Option<u64>,
+    /// Writable disk.
+    pub disk_mib: Option<u64>,
+    /// Processes and threads.
+    pub pids: Option<u64>,
+    /// Wall-clock time, from the moment it runs.
+    pub timeout_s: Option<u64>,
+    /// Time without output.
+    pub idle_timeout_s: Option<u64>,
+}
+
+/// The client's promise that a repeat is a repeat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The header's value.
+    pub key: String,
+    /// SHA-256 of everything that makes the request what it is.
+    pub body_sha256: [u8; 32],
+}
+
+/// What `schedule` did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scheduled {
+    /// The job.
+    pub id: JobId,
+    /// Its state at that moment.
+    pub state: JobState,
+    /// Whether an earlier request with the same key had made it.
+    pub repeated: bool,
+}
+
+/// All that can be told of a job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobStatus {
+    /// Its id.
+    pub id: JobId,
+    /// A name for people.
+    pub name: Option<String>,
+    /// What it is.
+    pub kind: JobKind,
+    /// Where it is in its life.
+    pub state: JobState,
+    /// Whether its machine is there.
+    pub sandbox: SandboxState,
+    /// Why it is where it is, in words.
+    pub reason: Option<String>,
+    /// What was asked for and what was got.
+    pub isolation: IsolationStatus,
+    /// Milliseconds since the epoch, as all times here.
+    pub created_at_ms: i64,
+    /// When it first ran.
+    pub started_at_ms: Option<i64>,
+    /// When it reached its last state.
+    pub finished_at_ms: Option<i64>,
+    /// When retention will remove it; set once it has ended.
+    pub expires_at_ms: Option<i64>,
+    /// Exit code of the job's process.
+    pub exit_code: Option<i32>,
+    /// Why it failed.
+    pub error: Option<JobFailure>,
+    /// What the machine used.
+    pub usage: Option<Usage>,
+    /// Whether `download` has something to give.
+    pub download: bool,
+    /// Whether the sandbox outlives the job.
+    pub keep: bool,
+    /// How much came out, in bytes.
+    pub stdout_bytes: u64,
+    /// The same for standard error.
+    pub stderr_bytes: u64,
+    /// Whether the middle of an output was dropped.
+    pub truncated: bool,
+    /// End of standard output, at most 64 KiB; empty if not asked for.
+    pub stdout_tail: String,
+    /// End of standard error.
+    pub stderr_tail: String,
+    /// Rises with every committed change: an entity tag for pollers.
+    pub revision: u64,
+}
+
+/// Isolation as the status tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IsolationStatus {
+    /// The floor.
+    pub requested: String,
+    /// The driver that runs it, once chosen.
+    pub effective: Option<String>,
+    /// Its means.
+    pub runtime: Option<String>,
+    /// Why not a stronger one.
+    pub reason: Option<String>,
+}
+
+/// Why a job failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobFailure {
+    /// Stable, snake_case.
+    pub code: String,
+    /// One sentence.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Only these states; empty means all.
+    pub states: Vec<JobState>,
+    /// Only this kind.
+    pub kind: Option<JobKind>,
+}
+
+/// A page of the list, newest first, without output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobPage {
+    /// The jobs.
+    pub jobs: Vec<JobStatus>,
+    /// Where the next page begins; `None` at the end.
+    pub cursor: Option<String>,
+}
+
+/// One event of a job. Ids rise by one from 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobEvent {
+    /// Its number.
+    pub id: u64,
+    /// `state`, `stdout`, `stderr`, `note`, `file` …
+    pub kind: String,
+    /// When it was committed.
+    pub at_ms: i64,
+    /// What it says. For output: `{"offset", "length", "text"}` with the bytes as lossy UTF-8.
+    pub data: serde_json::Value,
+}
+
+/// What a ticket is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TicketPurpose {
+    /// JupyterLab.
+    Lab,
+    /// The desktop.
+    Desktop,
+    /// A terminal.
+    Pty,
+    /// The artifact.
+    Download,
+    /// A port of the sandbox.
+    Port(u16),
+}
+
+/// A driver as `/drivers` tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DriverStatus {
+    /// Its name.
+    pub name: &'static str,
+    /// What its sandboxes get.
+    pub isolation: sandyard_sandbox::driver::Isolation,
+    /// Whether it works here.
+    pub availability: sandyard_sandbox::driver::Availability,
+}
