@@ -9,6 +9,10 @@ use std::os::fd::OwnedFd;
 use async_trait::async_trait;
 use sandyard_protocol::{ProcessId, TerminalSize};
 
+/// As `argv[0]` of a [`Command`]: this program itself, whatever the image holds. The spawner execs its own retained file;
+/// in tests the role runs on a thread. The only role asked for is `files` (`keeper::files::worker`), with `cwd` as its root.
+pub const OWN_PROGRAM: &str = "sandyard-guest";
+
 /// Forks, signals and reaps the processes of the job.
 #[async_trait]
 pub trait ProcessHost: Send + Sync + 'static {
