@@ -1,0 +1,212 @@
+//! Messages and data on one stream: kind (1 byte), length (4, big endian), payload, each bounded before memory is taken.
+//!
+//! Receiving can be cancelled and loses nothing. A cancelled send may leave half a frame behind: drop the stream then.
+
+use bytes::{Buf, Bytes, BytesMut};
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
+
+const HEADER_BYTES: usize = 5;
+const MESSAGE: u8 = 1;
+const DATA: u8 = 2;
+
+/// One frame as it arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// A JSON document.
+    Message(Bytes),
+    /// Plain bytes.
+    Data(Bytes),
+}
+
+/// How long frames may be, both ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameLimits {
+    /// Longest message.
+    pub message_bytes: usize,
+    /// Longest data.
+    pub data_bytes: usize,
+}
+
+/// A frame could not be sent or received; the stream is of no further use.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The stream failed.
+    #[error("the stream failed")]
+    Io(#[from] std::io::Error),
+    /// The stream ended inside a frame, or where a message had to come.
+    #[error("the stream ended early")]
+    Ended,
+    /// Longer than its limit.
+    #[error("a frame of {0} bytes is over its limit")]
+    TooLong(usize),
+    /// Not a frame, not the expected kind, or not the expected JSON.
+    #[error("malformed frame: {0}")]
+    Malformed(String),
+}
+
+/// Both directions of a stream.
+#[derive(Debug)]
+pub struct Framed<S> {
+    receiver: FrameReceiver<S>,
+    sender: FrameSender<S>,
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct FrameReceiver<S> {
+    stream: ReadHalf<S>,
+    buffer: BytesMut,
+    limits: FrameLimits,
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct FrameSender<S> {
+    stream: WriteHalf<S>,
+    limits: FrameLimits,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
+    /// Cuts a stream into frames.
+    pub fn new(stream: S, limits: FrameLimits) -> Self {
+        let (reader, writer) = tokio::io::split(stream);
+        Self {
+            receiver: FrameReceiver { stream: reader, buffer: BytesMut::new(), limits },
+            sender: FrameSender { stream: writer, limits },
+        }
+    }
+
+    /// Sends a message.
+    pub async fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
+        self.sender.send_message(message).await
+    }
+
+    /// Sends data.
+    pub async fn send_data(&mut self, data: &[u8]) -> Result<(), FrameError> {
+        self.sender.send_data(data).await
+    }
+
+    /// The next frame; `None` at a clean end.
+    pub async fn receive(&mut self) -> Result<Option<Frame>, FrameError> {
+        self.receiver.receive().await
+    }
+
+    /// The next frame, which must be this message.
+    pub async fn receive_message<T: DeserializeOwned>(&mut self) -> Result<T, FrameError> {
+        self.receiver.receive_message().await
+    }
+
+    /// Says that nothing more will be sent.
+    pub async fn finish(&mut self) -> Result<(), FrameError> {
+        self.sender.finish().await
+    }
+
+    /// The two halves, for two tasks.
+    pub fn split(self) -> (FrameReceiver<S>, FrameSender<S>) {
+        (self.receiver, self.sender)
+    }
+
+    /// The stream itself, and what was read ahead of it, for a reply that turns the stream into plain bytes.
+    pub fn into_inner(self) -> (S, Bytes) {
+        (self.receiver.stream.unsplit(self.sender.stream), self.receiver.buffer.freeze())
+    }
+}
+
+impl<S: AsyncRead + Unpin> FrameReceiver<S> {
+    /// The next frame; `None` at a clean end. May be cancelled.
+    pub async fn receive(&mut self) -> Result<Option<Frame>, FrameError> {
+        loop {
+            if let Some(frame) = self.take_frame()? {
+                return Ok(Some(frame));
+            }
+            self.buffer.reserve(self.missing());
+            if self.stream.read_buf(&mut self.buffer).await? == 0 {
+                return if self.buffer.is_empty() { Ok(None) } else { Err(FrameError::Ended) };
+            }
+        }
+    }
+
+    /// The next frame, which must be this message.
+    pub async fn receive_message<T: DeserializeOwned>(&mut self) -> Result<T, FrameError> {
+        match self.receive().await? {
+            Some(Frame::Message(message)) => parse(&message),
+            Some(Frame::Data(_)) => Err(FrameError::Malformed("data where a message belongs".into())),
+            None => Err(FrameError::Ended),
+        }
+    }
+
+    /// Bytes still lacking for the frame at the head of the buffer; lengths are checked before they are reserved.
+    fn missing(&self) -> usize {
+        let whole = match self.buffer.get(1..HEADER_BYTES) {
+            Some(length) => HEADER_BYTES + u32_of(length),
+            None => 4096,
+        };
+        whole.saturating_sub(self.buffer.len()).max(1)
+    }
+
+    fn take_frame(&mut self) -> Result<Option<Frame>, FrameError> {
+        let Some(header) = self.buffer.get(..HEADER_BYTES) else { return Ok(None) };
+        let (kind, length) = (header[0], u32_of(&header[1..]));
+        let limit = match kind {
+            MESSAGE => self.limits.message_bytes,
+            DATA => self.limits.data_bytes,
+            _ => return Err(FrameError::Malformed(format!("kind {kind}"))),
+        };
+        if length > limit {
+            return Err(FrameError::TooLong(length));
+        }
+        if self.buffer.len() < HEADER_BYTES + length {
+            return Ok(None);
+        }
+        self.buffer.advance(HEADER_BYTES);
+        let payload = self.buffer.split_to(length).freeze();
+        Ok(Some(if kind == MESSAGE { Frame::Message(payload) } else { Frame::Data(payload) }))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> FrameSender<S> {
+    /// Sends a message.
+    pub async fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
+        let mut frame = vec![0; HEADER_BYTES];
+        serde_json::to_writer(&mut frame, message).map_err(|error| FrameError::Malformed(error.to_string()))?;
+        self.send(MESSAGE, frame, self.limits.message_bytes).await
+    }
+
+    /// Sends data.
+    pub async fn send_data(&mut self, data: &[u8]) -> Result<(), FrameError> {
+        let mut frame = Vec::with_capacity(HEADER_BYTES + data.len());
+        frame.resize(HEADER_BYTES, 0);
+        frame.extend_from_slice(data);
+        self.send(DATA, frame, self.limits.data_bytes).await
+    }
+
+    /// Says that nothing more will be sent.
+    pub async fn finish(&mut self) -> Result<(), FrameError> {
+        Ok(self.stream.shutdown().await?)
+    }
+
+    async fn send(&mut self, kind: u8, mut frame: Vec<u8>, limit: usize) -> Result<(), FrameError> {
+        let length = frame.len() - HEADER_BYTES;
+        let Some(header) = u32::try_from(length).ok().filter(|_| length <= limit) else {
+            return Err(FrameError::TooLong(length));
+        };
+        frame[0] = kind;
+        frame[1..HEADER_BYTES].copy_from_slice(&header.to_be_bytes());
+        self.stream.write_all(&frame).await?;
+        Ok(self.stream.flush().await?)
+    }
+}
+
+/// Reads a JSON message; the error names where it went wrong, not what was in it.
+fn parse<T: DeserializeOwned>(message: &[u8]) -> Result<T, FrameError> {
+    serde_json::from_slice(message).map_err(|error| FrameError::Malformed(error.to_string()))
+}
+
+fn u32_of(bytes: &[u8]) -> usize {
+    bytes.iter().fold(0, |value, byte| value << 8 | usize::from(*byte))
+}
+
+#[cfg(test)]
+#[path = "frames_tests.rs"]
+mod tests;

@@ -1,0 +1,145 @@
+//! Many streams over one: a yamux connection driven by a task that the `Link` owns.
+//!
+//! The task ends, and every stream with it, when the connection fails, `close` is called or the last handle of the
+//! link is dropped. Queues are bounded: a peer that opens streams faster than they are accepted has them reset.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt, TokioAsyncReadCompatExt};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Any duplex byte stream.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Duplex for T {}
+
+/// One stream of a link; dropping it resets it.
+pub type PipeStream = Compat<yamux::Stream>;
+
+/// The link is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the link is gone")]
+pub struct LinkClosed;
+
+/// Streams in both directions at once; enough for a console, an agent and a dozen watchers of one sandbox.
+const MOST_STREAMS: usize = 512;
+/// Streams opened by the peer that nobody has accepted yet.
+const MOST_WAITING: usize = 64;
+/// Receive windows of all streams together; bounds what a hostile guest can make the host buffer.
+const RECEIVE_BYTES: usize = 256 * 1024 * MOST_STREAMS;
+
+/// A handle of one authenticated connection; clones share it.
+#[derive(Debug, Clone)]
+pub struct Link(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    open: mpsc::Sender<oneshot::Sender<PipeStream>>,
+    inbound: Mutex<mpsc::Receiver<PipeStream>>,
+    gone: CancellationToken,
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
+}
+
+impl Link {
+    /// Drives yamux over a stream that has said its hello.
+    pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode) -> Self {
+        let mut config = yamux::Config::default();
+        config.set_max_num_streams(MOST_STREAMS);
+        config.set_max_connection_receive_window(Some(RECEIVE_BYTES));
+        let connection = yamux::Connection::new(stream.compat(), config, mode);
+        let (open, open_requests) = mpsc::channel(MOST_WAITING);
+        let (inbound_sender, inbound) = mpsc::channel(MOST_WAITING);
+        let stop = CancellationToken::new();
+        let gone = CancellationToken::new();
+        let driver = Driver { connection, open_requests, opening: None, inbound: inbound_sender };
+        tokio::spawn(drive(driver, stop.clone(), gone.clone().drop_guard()));
+        let guard = stop.clone().drop_guard();
+        Self(Arc::new(Shared { open, inbound: Mutex::new(inbound), gone, stop, _stop_on_drop: guard }))
+    }
+
+    /// Opens a stream to the other side.
+    pub async fn open(&self) -> Result<PipeStream, LinkClosed> {
+        let (answer, opened) = oneshot::channel();
+        self.0.open.send(answer).await.map_err(|_| LinkClosed)?;
+        opened.await.map_err(|_| LinkClosed)
+    }
+
+    /// The next stream that the other side opened; `None` once the link is gone.
+    pub async fn accept(&self) -> Option<PipeStream> {
+        self.0.inbound.lock().await.recv().await
+    }
+
+    /// Returns when the link is gone.
+    pub async fn closed(&self) {
+        self.0.gone.cancelled().await;
+    }
+
+    /// Whether the link is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.gone.is_cancelled()
+    }
+
+    /// Drops the connection and all its streams now.
+    pub fn close(&self) {
+        self.0.stop.cancel();
+    }
+}
+
+struct Driver<T> {
+    connection: yamux::Connection<Compat<T>>,
+    open_requests: mpsc::Receiver<oneshot::Sender<PipeStream>>,
+    opening: Option<oneshot::Sender<PipeStream>>,
+    inbound: mpsc::Sender<PipeStream>,
+}
+
+async fn drive<T: Duplex>(mut driver: Driver<T>, stop: CancellationToken, _gone: DropGuard) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = poll_fn(|context| driver.poll(context)) => {}
+    }
+}
+
+impl<T: Duplex> Driver<T> {
+    /// Ready once the connection is over.
+    fn poll(&mut self, context: &mut std::task::Context<'_>) -> Poll<()> {
+        loop {
+            if self.poll_open(context).is_err() {
+                return Poll::Ready(());
+            }
+            match self.connection.poll_next_inbound(context) {
+                // A full queue means that nobody accepts: dropping the stream resets it.
+                Poll::Ready(Some(Ok(stream))) => drop(self.inbound.try_send(stream.compat())),
+                Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    fn poll_open(&mut self, context: &mut std::task::Context<'_>) -> yamux::Result<()> {
+        loop {
+            if self.opening.is_none() {
+                match self.open_requests.poll_recv(context) {
+                    Poll::Ready(Some(answer)) => self.opening = Some(answer),
+                    Poll::Ready(None) | Poll::Pending => return Ok(()),
+                }
+            }
+            match self.connection.poll_new_outbound(context) {
+                Poll::Ready(Ok(stream)) => {
+                    if let Some(answer) = self.opening.take() {
+                        drop(answer.send(stream.compat()));
+                    }
+                }
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => return Ok(()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "streams_tests.rs"]
+mod tests;
