@@ -169,7 +169,8 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
     /// Sends a message.
     pub async fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
         let mut frame = vec![0; HEADER_BYTES];
-        serde_json::to_writer(&mut frame, message).map_err(|error| FrameError::Malformed(error.to_string()))?;
+        serde_json::to_writer(&mut frame, message)
+            .map_err(|error| FrameError::Malformed(error.to_string()))?;
         self.send(MESSAGE, frame, self.limits.message_bytes).await
     }
 

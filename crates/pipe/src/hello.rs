@@ -64,7 +64,9 @@ pub enum HelloError {
     #[error("malformed hello")]
     Malformed,
     /// No generation is spoken by both sides.
-    #[error("the guest speaks generations {oldest} to {newest}, this build {OLDEST_GENERATION} to {GENERATION}")]
+    #[error(
+        "the guest speaks generations {oldest} to {newest}, this build {OLDEST_GENERATION} to {GENERATION}"
+    )]
     Generation {
         /// Oldest of the guest.
         oldest: u32,

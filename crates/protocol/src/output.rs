@@ -104,7 +104,8 @@ mod tests {
 
     #[test]
     fn an_offset_that_would_overflow_is_refused() {
-        let chunk = OutputChunk { stream: OutputStream::Stdout, offset: u64::MAX, bytes: Bytes::from_static(b"x") };
+        let chunk =
+            OutputChunk { stream: OutputStream::Stdout, offset: u64::MAX, bytes: Bytes::from_static(b"x") };
         assert_eq!(OutputChunk::decode(chunk.encode()), None);
     }
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DirectoryEntry, Edit, Exit, FileRange, FileStat, OutputOffsets, ProcessId, ProcessInfo, SearchHit, StartProcess,
+    DirectoryEntry, Edit, Exit, FileRange, FileStat, OutputOffsets, ProcessId, ProcessInfo, SearchHit,
+    StartProcess,
 };
 
 /// What the host asks. The comment of each variant says what the stream carries after it.

@@ -64,7 +64,8 @@ impl SandboxId {
     /// Accepts a lower-case DNS label, because the id becomes a path, a control group and a host name.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = (1..=63).contains(&text.len());
-        let clean = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        let clean =
+            text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
         (fits && clean && !text.starts_with('-') && !text.ends_with('-')).then(|| Self(text.to_owned()))
     }
 

@@ -1,0 +1,94 @@
+//! Export: the entries of a directory, one after the other. What a path may look like is the caller's to check.
+
+use bytes::Bytes;
+use sandyard_pipe::Frame;
+use sandyard_protocol::{EntryHeader, EntryKind, Reply, Request, limits};
+
+use super::{GuestStream, Machine, MachineError, unexpected};
+
+impl Machine {
+    /// Begins an export of a directory.
+    pub async fn export(&self, path: &str) -> Result<Export, MachineError> {
+        match self.call(&Request::Export { path: path.into() }).await? {
+            (stream, Reply::Done) => Ok(Export { stream, left: 0, skipped: Vec::new() }),
+            (_, other) => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// A running export: `next_entry`, then `next_bytes` until it is through, and again.
+#[derive(Debug)]
+pub struct Export {
+    stream: GuestStream,
+    left: u64,
+    skipped: Vec<String>,
+}
+
+/// One entry as the guest told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExportEntry {
+    /// Relative path, not yet validated.
+    pub path: String,
+    /// File, directory or symbolic link.
+    pub kind: EntryKind,
+    /// Permission bits.
+    pub mode: u32,
+    /// Bytes that follow.
+    pub size: u64,
+    /// Last change, in milliseconds since the epoch.
+    pub modified_ms: i64,
+    /// Where a symbolic link points.
+    pub target: Option<String>,
+}
+
+impl Export {
+    /// The next entry; `None` at the end. What is left of the present file is skipped.
+    pub async fn next_entry(&mut self) -> Result<Option<ExportEntry>, MachineError> {
+        while self.next_bytes().await?.is_some() {}
+        match self.stream.receive_message().await? {
+            EntryHeader::Entry { path, kind, mode, size, modified_ms, target } => {
+                check(&path, kind, size, target.as_deref())?;
+                self.left = size;
+                Ok(Some(ExportEntry { path, kind, mode: mode & 0o7777, size, modified_ms, target }))
+            }
+            EntryHeader::End { skipped, .. } => {
+                self.skipped = skipped.into_iter().take(100).collect();
+                Ok(None)
+            }
+        }
+    }
+
+    /// More bytes of the present file; `None` when it is through.
+    pub async fn next_bytes(&mut self) -> Result<Option<Bytes>, MachineError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        match self.stream.receive().await? {
+            Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= self.left => {
+                self.left -= bytes.len() as u64;
+                Ok(Some(bytes))
+            }
+            Some(_) => Err(MachineError::Malformed("export data".into())),
+            None => Err(MachineError::Lost),
+        }
+    }
+
+    /// What the guest could not read, once the export has ended.
+    pub fn skipped(&self) -> &[String] {
+        &self.skipped
+    }
+}
+
+fn check(path: &str, kind: EntryKind, size: u64, target: Option<&str>) -> Result<(), MachineError> {
+    let sound = match kind {
+        EntryKind::File => target.is_none(),
+        EntryKind::Directory => size == 0 && target.is_none(),
+        EntryKind::Symlink => size == 0 && target.is_some_and(|target| target.len() <= limits::SYMLINK_BYTES),
+        EntryKind::Other => false,
+    };
+    if sound && !path.is_empty() && path.len() <= 3 * limits::PATH_BYTES {
+        Ok(())
+    } else {
+        Err(MachineError::Malformed("export entry".into()))
+    }
+}

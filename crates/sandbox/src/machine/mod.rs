@@ -1,0 +1,147 @@
+//! A live machine: typed calls of the guest protocol over one link.
+//!
+//! Everything that comes back is hostile: bounded by the frame limits, checked against what was asked, and given a
+//! deadline. A call that fails with [`MachineError::Lost`] may have happened or not; the caller decides whether it
+//! may be repeated. One file for each group of calls; this one owns the way a call is made.
+
+mod events;
+mod export;
+mod files;
+mod ports;
+mod processes;
+
+use std::time::Duration;
+
+use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
+use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
+
+pub use events::{EventStream, FromGuest};
+pub use export::{Export, ExportEntry};
+pub use files::{Content, FileWriter};
+pub use ports::PortStream;
+pub use processes::{FromProcess, ProcessControl, ProcessReader, ProcessStream};
+
+/// Frames as host and guest agree on them.
+pub const FRAME_LIMITS: FrameLimits =
+    FrameLimits { message_bytes: limits::MESSAGE_BYTES, data_bytes: limits::DATA_BYTES };
+
+/// Longest wait for the first answer: a recursive removal of a large tree takes seconds, a hung guest takes for ever.
+const REPLY_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A handle of a sandbox that has linked; clones share the link.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    link: Link,
+}
+
+/// A call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The guest refused, in its own words.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// The link or the stream is gone.
+    #[error("the sandbox can not be reached")]
+    Lost,
+    /// No answer in time.
+    #[error("the sandbox did not answer within {} s", REPLY_DEADLINE.as_secs())]
+    Deadline,
+    /// The guest broke the protocol.
+    #[error("the sandbox gave a malformed answer: {0}")]
+    Malformed(String),
+}
+
+impl From<LinkClosed> for MachineError {
+    fn from(_: LinkClosed) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<FrameError> for MachineError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Io(_) | FrameError::Ended => Self::Lost,
+            FrameError::TooLong(_) | FrameError::Malformed(_) => Self::Malformed(error.to_string()),
+        }
+    }
+}
+
+type GuestStream = Framed<PipeStream>;
+
+impl Machine {
+    /// Speaks over an authenticated link.
+    pub fn over(link: Link) -> Self {
+        Self { link }
+    }
+
+    /// The link itself: to wait for its end or to close it.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Proves that keeper answers.
+    pub async fn ping(&self) -> Result<(), MachineError> {
+        self.done(&Request::Ping).await
+    }
+
+    /// Hands over the job; harmless if it has begun.
+    pub async fn begin_job(&self, job: BeginJob) -> Result<JobProgress, MachineError> {
+        self.job(&Request::BeginJob(job)).await
+    }
+
+    /// Ends the job; harmless if it has ended.
+    pub async fn end_job(&self, reason: EndReason, grace: Duration) -> Result<JobProgress, MachineError> {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.job(&Request::EndJob { reason, grace_ms }).await
+    }
+
+    async fn job(&self, request: &Request) -> Result<JobProgress, MachineError> {
+        match self.call(request).await?.1 {
+            Reply::Job(progress) => Ok(progress),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn done(&self, request: &Request) -> Result<(), MachineError> {
+        match self.call(request).await?.1 {
+            Reply::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Opens a stream, sends the request and waits for the reply; a refusal is an error.
+    async fn call(&self, request: &Request) -> Result<(GuestStream, Reply), MachineError> {
+        let mut stream = self.request(request).await?;
+        let reply = reply(&mut stream).await?;
+        Ok((stream, reply))
+    }
+
+    async fn request(&self, request: &Request) -> Result<GuestStream, MachineError> {
+        let mut stream = Framed::new(self.link.open().await?, FRAME_LIMITS);
+        stream.send_message(request).await?;
+        Ok(stream)
+    }
+}
+
+async fn reply(stream: &mut GuestStream) -> Result<Reply, MachineError> {
+    match tokio::time::timeout(REPLY_DEADLINE, stream.receive_message()).await {
+        Err(_) => Err(MachineError::Deadline),
+        Ok(Ok(Reply::Failed(error))) => Err(GuestError::new(error.code, error.message).into()),
+        Ok(reply) => Ok(reply?),
+    }
+}
+
+fn unexpected(reply: &Reply) -> MachineError {
+    let name = match reply {
+        Reply::Done => "done",
+        Reply::Job(_) => "job",
+        Reply::Process(_) => "process",
+        Reply::Processes(_) => "processes",
+        Reply::Stat(_) => "stat",
+        Reply::Entries { .. } => "entries",
+        Reply::Content { .. } => "content",
+        Reply::Hits { .. } => "hits",
+        Reply::Failed(_) => "failed",
+    };
+    MachineError::Malformed(format!("unexpected reply `{name}`"))
+}

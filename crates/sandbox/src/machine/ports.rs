@@ -1,0 +1,65 @@
+//! Ports on a machine's loopback, as plain byte streams.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes};
+use sandyard_pipe::PipeStream;
+use sandyard_protocol::{Reply, Request};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{Machine, MachineError, unexpected};
+
+impl Machine {
+    /// Connects to a port on the machine's loopback.
+    pub async fn connect_port(&self, port: u16) -> Result<PortStream, MachineError> {
+        match self.call(&Request::ConnectPort { port }).await? {
+            (stream, Reply::Done) => {
+                let (stream, early) = stream.into_inner();
+                Ok(PortStream { early, stream })
+            }
+            (_, other) => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// A connection to a port. A server that speaks first may have its first bytes in the same segment as the guest's reply,
+/// so they are read before the stream.
+#[derive(Debug)]
+pub struct PortStream {
+    early: Bytes,
+    stream: PipeStream,
+}
+
+impl AsyncRead for PortStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        if self.early.has_remaining() {
+            let length = self.early.len().min(buffer.remaining());
+            buffer.put_slice(&self.early.split_to(length));
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for PortStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,151 @@
+//! Processes in a machine: start, follow, write to, signal.
+
+use bytes::Bytes;
+use sandyard_pipe::{Frame, FrameReceiver, FrameSender, PipeStream};
+use sandyard_protocol::{
+    Exit, OutputChunk, OutputOffsets, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, Reply, Request,
+    StartProcess, TerminalSize, limits,
+};
+
+use super::{GuestStream, Machine, MachineError, unexpected};
+
+impl Machine {
+    /// Starts a process and follows it from its first byte.
+    pub async fn start_process(&self, start: StartProcess) -> Result<ProcessStream, MachineError> {
+        self.follow(&Request::StartProcess(start)).await
+    }
+
+    /// Follows a process that runs or has ended.
+    pub async fn attach_process(
+        &self,
+        process: ProcessId,
+        from: OutputOffsets,
+    ) -> Result<ProcessStream, MachineError> {
+        self.follow(&Request::AttachProcess { process, from }).await
+    }
+
+    /// Sends a signal to a process's group.
+    pub async fn signal_process(&self, process: ProcessId, signal: i32) -> Result<(), MachineError> {
+        self.done(&Request::SignalProcess { process, signal }).await
+    }
+
+    /// All processes that were started through the machine, newest first.
+    pub async fn list_processes(&self) -> Result<Vec<ProcessInfo>, MachineError> {
+        match self.call(&Request::ListProcesses).await?.1 {
+            Reply::Processes(processes) => Ok(processes),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn follow(&self, request: &Request) -> Result<ProcessStream, MachineError> {
+        match self.call(request).await? {
+            (stream, Reply::Process(info)) => Ok(ProcessStream::new(info, stream)),
+            (_, other) => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// One follower of a process; dropping it leaves the process running unless it was started to end with its stream.
+#[derive(Debug)]
+pub struct ProcessStream {
+    reader: ProcessReader,
+    control: ProcessControl,
+}
+
+/// The reading side of a follower, for a task of its own.
+#[derive(Debug)]
+pub struct ProcessReader {
+    info: ProcessInfo,
+    receiver: FrameReceiver<PipeStream>,
+}
+
+/// The writing side of a follower, for a task of its own.
+#[derive(Debug)]
+pub struct ProcessControl {
+    sender: FrameSender<PipeStream>,
+}
+
+/// What a process stream brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FromProcess {
+    /// Output.
+    Output(OutputChunk),
+    /// So many bytes before the next output are no longer kept.
+    Lost(u64),
+    /// The end; nothing follows.
+    Exited(Exit),
+}
+
+impl ProcessStream {
+    fn new(info: ProcessInfo, stream: GuestStream) -> Self {
+        let (receiver, sender) = stream.split();
+        Self { reader: ProcessReader { info, receiver }, control: ProcessControl { sender } }
+    }
+
+    /// What was started.
+    pub fn info(&self) -> &ProcessInfo {
+        self.reader.info()
+    }
+
+    /// The next output or the end. Loses nothing when cancelled.
+    pub async fn next(&mut self) -> Result<FromProcess, MachineError> {
+        self.reader.next().await
+    }
+
+    /// The writing side.
+    pub fn control(&mut self) -> &mut ProcessControl {
+        &mut self.control
+    }
+
+    /// Both sides, for two tasks.
+    pub fn split(self) -> (ProcessReader, ProcessControl) {
+        (self.reader, self.control)
+    }
+}
+
+impl ProcessReader {
+    /// What was started.
+    pub fn info(&self) -> &ProcessInfo {
+        &self.info
+    }
+
+    /// The next output or the end. Loses nothing when cancelled.
+    pub async fn next(&mut self) -> Result<FromProcess, MachineError> {
+        match self.receiver.receive().await? {
+            Some(Frame::Data(frame)) => OutputChunk::decode(frame)
+                .map(FromProcess::Output)
+                .ok_or_else(|| MachineError::Malformed("output chunk".into())),
+            Some(Frame::Message(message)) => match serde_json::from_slice(&message) {
+                Ok(ProcessEvent::Lost { bytes }) => Ok(FromProcess::Lost(bytes)),
+                Ok(ProcessEvent::Exited(exit)) => Ok(FromProcess::Exited(exit)),
+                Err(_) => Err(MachineError::Malformed("process event".into())),
+            },
+            None => Err(MachineError::Lost),
+        }
+    }
+}
+
+impl ProcessControl {
+    /// Writes to standard input.
+    pub async fn write(&mut self, bytes: &Bytes) -> Result<(), MachineError> {
+        for part in bytes.chunks(limits::DATA_BYTES) {
+            self.sender.send_data(part).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends standard input.
+    pub async fn close_input(&mut self) -> Result<(), MachineError> {
+        Ok(self.sender.send_message(&ProcessInput::Close).await?)
+    }
+
+    /// Gives the terminal a new size.
+    pub async fn resize(&mut self, size: TerminalSize) -> Result<(), MachineError> {
+        Ok(self.sender.send_message(&ProcessInput::Resize(size)).await?)
+    }
+
+    /// Sends a signal to the process's group.
+    pub async fn signal(&mut self, signal: i32) -> Result<(), MachineError> {
+        Ok(self.sender.send_message(&ProcessInput::Signal(signal)).await?)
+    }
+}
