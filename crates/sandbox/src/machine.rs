@@ -1,1 +1,0 @@
-//! A live machine: typed calls of the guest protocol over one link.
