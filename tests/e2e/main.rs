@@ -1,0 +1,14 @@
+//! End to end: the real binary, real sandboxes of the `native` driver, HTTP as any client speaks it.
+//!
+//! Each test has its own yard: data folder, port and control groups. What a test starts it ends, also when it fails.
+//! Needs root and a built base image (`make test` sees to both).
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
+
+mod abuse;
+mod chaos;
+mod downloads;
+mod forms;
+mod refusals;
+mod tools;
+mod yard;

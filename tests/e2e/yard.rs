@@ -1,0 +1,323 @@
+//! A yard for one test: the server as a child process, and what a client asks of it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use reqwest::{Client, Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+/// Longest wait for anything that should happen; a level is waited for, never an interval.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+pub struct Yard {
+    pub url: String,
+    pub client: Client,
+    data: TempDir,
+    server: Option<Child>,
+    flags: Vec<String>,
+}
+
+impl Yard {
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    pub async fn start_with(flags: &[&str]) -> Self {
+        let data = tempfile::Builder::new().prefix("yard-").tempdir().unwrap();
+        let mut yard = Self {
+            url: String::new(),
+            client: Client::builder().timeout(PATIENCE).build().unwrap(),
+            data,
+            server: None,
+            flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        };
+        yard.serve().await;
+        yard
+    }
+
+    /// Starts the server on the yard's data and waits for the line with its address.
+    pub async fn serve(&mut self) {
+        assert!(self.server.is_none(), "the server runs already");
+        let log = File::options().create(true).append(true).open(self.data.path().join("server.log")).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sandyard"))
+            .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--data"])
+            .arg(self.data.path())
+            .args(&self.flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let url = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let line = lines.next_line().await.unwrap().unwrap_or_else(|| panic!("{}", self.log()));
+                if let Some(start) = line.find("http://") {
+                    return line[start..].split_whitespace().next().unwrap().trim_end_matches('/').to_owned();
+                }
+            }
+        });
+        self.url = url.await.expect("the server did not say its address");
+        // The pipe stays open, or the server's next line would end it.
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        self.server = Some(child);
+    }
+
+    pub fn server_pid(&self) -> u32 {
+        self.server.as_ref().unwrap().id().unwrap()
+    }
+
+    pub fn signal_server(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(self.server_pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Kill -9, as a crash would.
+    pub async fn crash(&mut self) {
+        let mut server = self.server.take().unwrap();
+        server.kill().await.unwrap();
+    }
+
+    pub async fn crash_and_serve(&mut self) {
+        self.crash().await;
+        self.serve().await;
+    }
+
+    /// A polite stop, which must leave jobs running.
+    pub async fn stop(&mut self) {
+        self.signal_server(rustix::process::Signal::TERM);
+        let mut server = self.server.take().unwrap();
+        let status = tokio::time::timeout(PATIENCE, server.wait()).await.expect("SIGTERM was ignored").unwrap();
+        assert!(status.success(), "{status}: {}", self.log());
+    }
+
+    pub fn data(&self) -> &Path {
+        self.data.path()
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.data.path().join("server.log")).unwrap_or_default()
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.client.get(format!("{}{path}", self.url)).send().await.unwrap()
+    }
+
+    pub async fn get_json(&self, path: &str) -> Value {
+        let response = self.get(path).await;
+        let status = response.status();
+        let body = response.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Response {
+        self.client.post(format!("{}{path}", self.url)).json(body).send().await.unwrap()
+    }
+
+    pub async fn post_json(&self, path: &str, body: &Value) -> Value {
+        let response = self.post(path, body).await;
+        let status = response.status();
+        let text = response.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Schedules and returns the job's id.
+    pub async fn schedule(&self, body: &Value) -> String {
+        let answer = self.post_json("/schedule", body).await;
+        assert_eq!(answer["status"], "pending", "{answer}");
+        answer["job_id"].as_str().unwrap().to_owned()
+    }
+
+    pub async fn shell_job(&self, code: &str) -> String {
+        self.schedule(&json!({"kind": "shell", "code": code})).await
+    }
+
+    pub async fn run(&self, body: &Value) -> Value {
+        let id = self.schedule(body).await;
+        self.wait_end(&id).await
+    }
+
+    pub async fn run_shell(&self, code: &str) -> Value {
+        self.run(&json!({"kind": "shell", "code": code})).await
+    }
+
+    pub async fn session(&self) -> String {
+        let id = self.schedule(&json!({"kind": "session"})).await;
+        self.wait_for(&id, |status| status["state"] == "running" && status["sandbox"] == "live").await;
+        id
+    }
+
+    pub async fn status(&self, id: &str) -> Value {
+        self.get_json(&format!("/status/{id}")).await
+    }
+
+    pub async fn wait_end(&self, id: &str) -> Value {
+        self.wait_for(id, |status| is_terminal(&status["state"])).await
+    }
+
+    /// Waits until the job's status is as wanted.
+    pub async fn wait_for(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let status = self.get_json(&format!("/status/{id}?wait=5")).await;
+            if wanted(&status) {
+                return status;
+            }
+            assert!(Instant::now() < deadline, "job {id} is stuck: {status}\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub async fn logs(&self, id: &str, stream: &str) -> String {
+        self.get(&format!("/jobs/{id}/logs?stream={stream}")).await.text().await.unwrap()
+    }
+
+    pub async fn shell(&self, id: &str, command: &str) -> Value {
+        self.post_json(&format!("/jobs/{id}/shell"), &json!({"command": command})).await
+    }
+
+    /// All events of an ended job: (id, name, data).
+    pub async fn events(&self, id: &str) -> Vec<(u64, String, Value)> {
+        let text = self.get(&format!("/jobs/{id}/events")).await.text().await.unwrap();
+        parse_events(&text)
+    }
+
+    pub async fn download(&self, id: &str) -> Vec<u8> {
+        let response = self.get(&format!("/jobs/{id}/download")).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        response.bytes().await.unwrap().to_vec()
+    }
+
+    pub async fn delete(&self, id: &str) {
+        let response = self.client.delete(format!("{}/jobs/{id}", self.url)).send().await.unwrap();
+        assert!(response.status().is_success(), "{}", response.text().await.unwrap());
+    }
+
+    /// The mark of this yard in names of control groups.
+    fn mark(&self) -> Option<String> {
+        let id = std::fs::read_to_string(self.data.path().join("yard")).ok()?;
+        Some(format!("sandyard-{}", id.trim()))
+    }
+
+    /// Processes of sandboxes, loop devices, mounts and control groups of this yard, by name.
+    pub fn leftovers(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        if let Some(mark) = self.mark() {
+            found.extend(sandbox_groups(&mark).iter().map(|group| format!("cgroup {}", group.display())));
+            found.extend(sandbox_processes(&mark).iter().map(|pid| format!("process {pid}")));
+        }
+        let data = self.data.path().to_str().unwrap();
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        found.extend(mounts.lines().filter(|line| line.contains(data)).map(|line| format!("mount {line}")));
+        for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
+            let backing = entry.path().join("loop/backing_file");
+            if std::fs::read_to_string(backing).is_ok_and(|file| file.contains(data)) {
+                found.push(format!("loop device {}", entry.file_name().display()));
+            }
+        }
+        found
+    }
+
+    /// Host pids of everything in this yard's sandboxes.
+    pub fn sandbox_pids(&self) -> Vec<i32> {
+        let mark = self.mark().unwrap();
+        sandbox_processes(&mark).iter().map(|pid| pid.parse().unwrap()).collect()
+    }
+
+    /// Waits until nothing of any sandbox is left.
+    pub async fn expect_no_leftovers(&self) {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let left = self.leftovers();
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "left behind: {left:#?}\n{}", self.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            let _ = server.start_kill();
+        }
+        if let Some(mark) = self.mark() {
+            for group in sandbox_groups(&mark) {
+                let _ = std::fs::write(group.join("cgroup.kill"), "1");
+            }
+            let deadline = Instant::now() + Duration::from_secs(10);
+            while Instant::now() < deadline && !sandbox_groups(&mark).is_empty() {
+                for group in sandbox_groups(&mark).iter().rev() {
+                    let _ = std::fs::remove_dir(group);
+                }
+            }
+            for root in group_roots(&mark) {
+                let _ = std::fs::remove_dir(root);
+            }
+        }
+        if std::thread::panicking() {
+            eprintln!("--- server log ---\n{}", self.log());
+        }
+    }
+}
+
+pub fn is_terminal(state: &Value) -> bool {
+    ["succeeded", "failed", "cancelled", "timed_out"].iter().any(|terminal| state == terminal)
+}
+
+pub fn parse_events(text: &str) -> Vec<(u64, String, Value)> {
+    text.split("\n\n").filter_map(parse_event).collect()
+}
+
+fn parse_event(block: &str) -> Option<(u64, String, Value)> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let id = field("id:")?.parse().ok()?;
+    let data = field("data:").and_then(|data| serde_json::from_str(data).ok()).unwrap_or(Value::Null);
+    Some((id, field("event:")?.to_owned(), data))
+}
+
+fn group_roots(mark: &str) -> Vec<PathBuf> {
+    let hierarchies = std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten().map(|entry| entry.path());
+    std::iter::once(PathBuf::from("/sys/fs/cgroup")).chain(hierarchies).map(|root| root.join(mark)).filter(|root| root.is_dir()).collect()
+}
+
+/// Groups below the yard's own, parents before children. Groups that only wait for a sandbox (`parked-`) don't count.
+fn sandbox_groups(mark: &str) -> Vec<PathBuf> {
+    let mut groups = Vec::new();
+    for root in group_roots(mark) {
+        collect_groups(&root, &mut groups);
+    }
+    groups.retain(|group| !group.components().any(|part| part.as_os_str().to_string_lossy().starts_with("parked")));
+    groups
+}
+
+fn collect_groups(directory: &Path, groups: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            groups.push(entry.path());
+            collect_groups(&entry.path(), groups);
+        }
+    }
+}
+
+fn sandbox_processes(mark: &str) -> Vec<String> {
+    let mut pids = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let groups = std::fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
+        let in_sandbox = groups.lines().any(|line| line.contains(mark) && !line.ends_with(mark) && !line.contains("parked"));
+        if name.bytes().all(|byte| byte.is_ascii_digit()) && in_sandbox {
+            pids.push(name);
+        }
+    }
+    pids
+}
