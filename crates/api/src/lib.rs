@@ -1,1 +1,32 @@
-//! api
+//! The HTTP contract: what clients send and what they get back.
+//!
+//! Owns requests (parsed and validated by hand, so that a refusal names the member and the nearest known one), views,
+//! events and error codes. Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app`
+//! fills the views, and `cli` reads them. The OpenAPI document is generated from here.
+
+mod errors;
+mod events;
+mod ids;
+mod requests;
+mod timestamp;
+mod views;
+
+pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
+pub use events::{EventBody, JobEvent, OutputText, ShellEvent};
+pub use ids::{InvalidJobId, JobId};
+pub use requests::availability::refuse_what_is_not_built;
+pub use requests::bounds;
+pub use requests::files::{FileChange, workspace_path, workspace_path_of_uri};
+pub use requests::query::Query;
+pub use requests::schedule::{
+    Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, ScheduleBody,
+    ScheduleRequest,
+};
+pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
+pub use timestamp::Timestamp;
+pub use views::{
+    AvailabilityView, DriverView, EditBody, EntryKindView, ExplanationView, FileChangeBody, FileEntryView,
+    FileStatView, HealthView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus,
+    JobView, ListingView, LogStream, SandboxState, ScheduleView, SearchHitView, SearchView, ShellView,
+    TicketView, UsageView, VersionView,
+};

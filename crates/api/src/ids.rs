@@ -1,0 +1,105 @@
+//! Job ids: 128 random bits as a lower-case DNS label, because an id is also part of a host name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
+
+/// Letters of RFC 4648 base32 in lower case: no case to lose and nothing that needs quoting.
+const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+
+/// Names a job: 26 characters of lower-case base32, from 128 random bits.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
+#[serde(transparent)]
+#[schema(value_type = String, pattern = "^[a-z2-7]{26}$", example = "k5c7jq3l2m4n6o7p2q3r4s5t6u")]
+pub struct JobId(String);
+
+/// The text is not a job id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a job id has 26 characters, a to z and 2 to 7")]
+pub struct InvalidJobId;
+
+impl JobId {
+    /// Characters in an id.
+    pub const LENGTH: usize = 26;
+
+    /// The id made of these random bytes.
+    pub fn from_random(bytes: [u8; 16]) -> Self {
+        let number = u128::from_be_bytes(bytes);
+        let letters = (0..Self::LENGTH).map(|place| {
+            // 26 letters hold 130 bits: the last one has only three of the number's, shifted up.
+            let shift = 123_i32 - 5 * place as i32;
+            let bits = if shift >= 0 { number >> shift } else { number << -shift };
+            char::from(ALPHABET[(bits & 31) as usize])
+        });
+        Self(letters.collect())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for JobId {
+    type Err = InvalidJobId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidJobId> {
+        let clean = text.bytes().all(|byte| ALPHABET.contains(&byte));
+        if text.len() == Self::LENGTH && clean { Ok(Self(text.to_owned())) } else { Err(InvalidJobId) }
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for JobId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn random_bytes_make_an_id_that_parses_back() {
+        for bytes in [[0; 16], [0xff; 16], *b"0123456789abcdef"] {
+            let id = JobId::from_random(bytes);
+            assert_eq!(id.as_str().parse(), Ok(id));
+        }
+    }
+
+    #[test]
+    fn every_bit_counts() {
+        let mut seen = std::collections::BTreeSet::new();
+        for bit in 0..128 {
+            seen.insert(JobId::from_random((1_u128 << bit).to_be_bytes()));
+        }
+        assert_eq!(seen.len(), 128);
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in [
+            "",
+            "abc",
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+            "abcdefghijklmnopqrstuvwx/.",
+            "aaaaaaaaaaaaaaaaaaaaaaaaa1",
+        ] {
+            assert_eq!(text.parse::<JobId>(), Err(InvalidJobId), "{text}");
+        }
+    }
+}

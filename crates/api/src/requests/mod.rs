@@ -1,0 +1,16 @@
+//! Requests: read from JSON by hand, so that a refusal says which member, what was expected and what is nearest.
+
+pub(crate) mod availability;
+pub mod bounds;
+pub(crate) mod files;
+mod nearest;
+mod object;
+mod paths;
+mod privileged;
+pub(crate) mod query;
+pub(crate) mod schedule;
+mod schedule_members;
+pub(crate) mod session;
+
+#[cfg(test)]
+mod schedule_tests;

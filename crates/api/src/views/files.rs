@@ -1,0 +1,106 @@
+//! Files of a workspace as clients see them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::Timestamp;
+
+/// What a directory entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKindView {
+    /// A regular file.
+    File,
+    /// A folder.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A socket, pipe or device.
+    Other,
+}
+
+/// Facts about one path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileStatView {
+    /// The path, relative to the workspace.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKindView,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits in octal.
+    #[schema(example = "0644")]
+    pub mode: String,
+    /// Last change.
+    pub modified_at: Timestamp,
+    /// Where a symbolic link points.
+    pub target: Option<String>,
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileEntryView {
+    /// Name within its folder; bytes that are not UTF-8 are percent-encoded.
+    pub name: String,
+    /// What it is.
+    pub kind: EntryKindView,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits in octal.
+    pub mode: String,
+    /// Last change.
+    pub modified_at: Timestamp,
+    /// Where a symbolic link points.
+    pub target: Option<String>,
+}
+
+/// A page of a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ListingView {
+    /// The folder, relative to the workspace; empty for the workspace itself.
+    pub path: String,
+    /// Sorted by name.
+    pub entries: Vec<FileEntryView>,
+    /// Pass it as `?after=` for the next page; `null` on the last.
+    pub next: Option<String>,
+}
+
+/// What a search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SearchView {
+    /// In path order.
+    pub hits: Vec<SearchHitView>,
+    /// Whether there was more.
+    pub truncated: bool,
+}
+
+/// One place where a search matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SearchHitView {
+    /// The file, relative to the workspace.
+    pub path: String,
+    /// Line number from 1; 0 if the name matched.
+    pub line: u64,
+    /// The line, cut to 400 bytes.
+    pub text: String,
+}
+
+/// Body of `PATCH /jobs/{id}/files/{path}`: exactly one of the two.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct FileChangeBody {
+    /// Where to move the file or folder.
+    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
+    pub move_to: Option<String>,
+    /// What to replace in the file: all or nothing, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits: Option<Vec<EditBody>>,
+}
+
+/// One replacement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct EditBody {
+    /// Must occur exactly once.
+    pub old: String,
+    /// Takes its place.
+    pub new: String,
+}

@@ -1,0 +1,15 @@
+//! What clients get back. Every member of a view is always there; what is not known yet, or does not apply, is `null`.
+
+mod files;
+mod job;
+mod yard;
+
+pub use files::{
+    EditBody, EntryKindView, FileChangeBody, FileEntryView, FileStatView, ListingView, SearchHitView,
+    SearchView,
+};
+pub use job::{
+    ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView, LogStream,
+    SandboxState, ScheduleView, ShellView, TicketView, UsageView,
+};
+pub use yard::{AvailabilityView, DriverView, HealthView, ImageView, VersionView};
