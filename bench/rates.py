@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Rates of /status and /schedule beside an empty axum handler, and the server's memory as jobs pile up."""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import tempfile
+
+from yard import TARGET, Yard
+
+
+def wrk(url, seconds, script=None):
+    """Requests per second over 64 kept connections."""
+    command = ["wrk", "-t2", "-c64", f"-d{seconds}s", "--latency", url]
+    if script:
+        command[1:1] = ["-s", script]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    if "Non-2xx" in output:
+        raise SystemExit(f"{url} answered with errors:\n{output}")
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output).group(1))
+    p99 = re.search(r"99%\s+(\S+)", output).group(1)
+    return rate, p99
+
+
+def empty_handler(seconds):
+    """The same client against an axum handler that does nothing."""
+    server = subprocess.Popen([os.path.join(TARGET, "release", "examples", "empty_handler")], stdout=subprocess.PIPE,
+                              text=True)
+    try:
+        return wrk(server.stdout.readline().strip(), seconds)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def lua(lines):
+    """A script for wrk."""
+    file = tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False)
+    file.write("\n".join(lines))
+    file.close()
+    return file.name
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=100_000)
+    parser.add_argument("--seconds", type=int, default=10)
+    arguments = parser.parse_args()
+
+    memory = []
+    yard = Yard()
+    memory.append((0, yard.resident_kib()))
+    first = yard.request("POST", "/schedule", {"kind": "shell", "code": "echo hello"})["job_id"]
+    while yard.request("GET", f"/status/{first}?wait=5")["status"] not in ("complete", "error"):
+        pass
+    for count in (1_000, arguments.jobs):
+        # Ended jobs are copied row by row from a real one by the server's own seeding command.
+        yard.process.terminate()
+        yard.process.wait(30)
+        subprocess.run([os.path.join(TARGET, "release", "examples", "seed_jobs"), yard.data, first, str(count)], check=True)
+        yard = reopen(yard)
+        ids = [job["job_id"] for job in yard.request("GET", "/jobs?limit=200")["jobs"]]
+        for job in ids:
+            yard.request("GET", f"/status/{job}")
+        memory.append((count, yard.resident_kib()))
+
+    paths = ",".join(json.dumps(f"/status/{job}") for job in ids)
+    status_script = lua([f"local paths = {{{paths}}}", "local n = 0",
+                         "request = function() n = n + 1; return wrk.format('GET', paths[n % #paths + 1]) end"])
+    empty, empty_p99 = empty_handler(arguments.seconds)
+    status, status_p99 = wrk(f"http://{yard.host}:{yard.port}/", arguments.seconds, status_script)
+    empty_again, _ = empty_handler(arguments.seconds)
+    base = (empty + empty_again) / 2
+    print(f"{arguments.jobs} jobs stored, 64 connections, {arguments.seconds} s\n")
+    print("| what | requests/s | p99 | of the empty handler |\n|---|---|---|---|")
+    print(f"| empty axum handler | {base:.0f} | {empty_p99} | 1.00 |")
+    print(f"| GET /status/{{id}} | {status:.0f} | {status_p99} | {status / base:.2f} |")
+
+    yard.process.terminate()
+    yard.process.wait(30)
+    yard = reopen(yard, "--concurrency", "0", "--queue", "10000000")
+    body = json.dumps({"kind": "shell", "code": "true"})
+    schedule_script = lua(["wrk.method = 'POST'", f"wrk.body = '{body}'",
+                           "wrk.headers['Content-Type'] = 'application/json'"])
+    schedule, schedule_p99 = wrk(f"http://{yard.host}:{yard.port}/schedule", arguments.seconds, schedule_script)
+    print(f"| POST /schedule (durable) | {schedule:.0f} | {schedule_p99} | {schedule / base:.2f} |")
+    print("\n| jobs stored | server's resident memory, MiB |\n|---|---|")
+    for count, kib in memory:
+        print(f"| {count} | {kib / 1024:.1f} |")
+    yard.process.kill()
+    yard.process.wait()
+    subprocess.run(["rm", "-rf", yard.data], check=True)
+
+
+def reopen(yard, *flags):
+    """A new server on the same data."""
+    fresh = Yard.__new__(Yard)
+    fresh.data = yard.data
+    Yard.serve(fresh, *flags)
+    return fresh
+
+
+if __name__ == "__main__":
+    main()
