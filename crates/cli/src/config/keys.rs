@@ -1,0 +1,76 @@
+//! Every key of the configuration, once.
+
+use super::Surroundings;
+
+/// One key.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// In the file.
+    pub(super) name: &'static str,
+    /// In the environment.
+    pub(super) variable: &'static str,
+    /// The value if nobody says anything.
+    pub(super) default: Fallback,
+}
+
+/// A default value.
+#[derive(Debug)]
+pub(super) enum Fallback {
+    /// The same everywhere.
+    Fixed(&'static str),
+    /// The system's or the user's data directory.
+    Data,
+    /// The system's or the user's cache directory.
+    Cache,
+}
+
+impl Fallback {
+    pub(super) fn value(&self, surroundings: &Surroundings) -> String {
+        match self {
+            Self::Fixed(text) => (*text).to_owned(),
+            Self::Data => surroundings.data(),
+            Self::Cache => surroundings.cache(),
+        }
+    }
+}
+
+const fn fixed(name: &'static str, variable: &'static str, default: &'static str) -> Key {
+    Key { name, variable, default: Fallback::Fixed(default) }
+}
+
+/// An empty default means: not set.
+pub(super) const KEYS: &[Key] = &[
+    fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
+    Key { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
+    Key { name: "cache", variable: "SANDYARD_CACHE", default: Fallback::Cache },
+    fixed("driver", "SANDYARD_DRIVER", "auto"),
+    fixed("images", "SANDYARD_IMAGES", "full"),
+    fixed("pool", "SANDYARD_POOL", "0"),
+    fixed("model", "SANDYARD_MODEL", ""),
+    fixed("hosts", "SANDYARD_HOSTS", ""),
+    fixed("concurrency", "SANDYARD_CONCURRENCY", "64"),
+    fixed("memory_mib", "SANDYARD_MEMORY_MIB", ""),
+    fixed("queue", "SANDYARD_QUEUE", "10000"),
+    fixed("retention_days", "SANDYARD_RETENTION_DAYS", "14"),
+    fixed("retention_gib", "SANDYARD_RETENTION_GIB", "20"),
+    fixed("log", "SANDYARD_LOG", "info"),
+    fixed("log_format", "SANDYARD_LOG_FORMAT", "text"),
+];
+
+/// Variables that are ours but no keys of the file.
+pub(super) const OTHER_VARIABLES: &[&str] = &["SANDYARD_URL", "SANDYARD_TOKEN", "SANDYARD_CONFIG"];
+
+/// The key of that name, or the nearest one there is.
+pub(super) fn find(name: &str) -> Result<&'static Key, Option<&'static str>> {
+    KEYS.iter().find(|key| key.name == name).ok_or_else(|| nearest(name, KEYS.iter().map(|key| key.name)))
+}
+
+/// The candidate that looks most alike, if any is alike enough to be meant.
+pub(super) fn nearest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    const ALIKE: f64 = 0.7;
+    candidates
+        .map(|candidate| (strsim::jaro_winkler(given, candidate), candidate))
+        .filter(|(likeness, _)| *likeness >= ALIKE)
+        .max_by(|left, right| left.0.total_cmp(&right.0))
+        .map(|(_, candidate)| candidate)
+}

@@ -1,0 +1,124 @@
+//! The configuration with its types.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::layers::{ConfigError, Layers};
+
+/// Which images a server prepares by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ImageChoice {
+    /// None: they were built beforehand.
+    Nothing,
+    /// The small one.
+    Base,
+    /// The small one first, then the full one.
+    Full,
+}
+
+/// Everything an operator can set.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Settings {
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// The yard.
+    pub(crate) data: PathBuf,
+    /// Where images are kept.
+    pub(crate) cache: PathBuf,
+    /// The one driver to use; `None` takes what works.
+    pub(crate) driver: Option<String>,
+    /// Which images to prepare.
+    pub(crate) images: ImageChoice,
+    /// Sandboxes kept ready.
+    pub(crate) pool: u32,
+    /// The model for tasks.
+    pub(crate) model: Option<String>,
+    /// Names under which the server may be reached, besides its address.
+    pub(crate) hosts: Vec<String>,
+    /// Sandboxes at once.
+    pub(crate) concurrency: usize,
+    /// Memory to give to jobs; `None` takes the machine's.
+    pub(crate) memory_mib: Option<u64>,
+    /// Jobs that may wait.
+    pub(crate) queue: usize,
+    /// How long ended jobs are kept.
+    pub(crate) retention_days: u64,
+    /// How much of them is kept.
+    pub(crate) retention_gib: u64,
+    /// What is logged: a level or directives.
+    pub(crate) log: String,
+    /// Whether the log is JSON.
+    pub(crate) log_json: bool,
+}
+
+impl Settings {
+    /// Types every value.
+    pub(crate) fn new(layers: &Layers) -> Result<Self, ConfigError> {
+        let driver = text(layers, "driver");
+        Ok(Self {
+            listen: parse(layers, "listen", "an address and a port, like 127.0.0.1:8000")?,
+            data: PathBuf::from(layers.get("data").0),
+            cache: PathBuf::from(layers.get("cache").0),
+            driver: driver.filter(|name| name != "auto"),
+            images: one_of(layers, "images", &IMAGES, "none, base or full")?,
+            pool: parse(layers, "pool", "a number of sandboxes")?,
+            model: text(layers, "model"),
+            hosts: list(layers, "hosts"),
+            concurrency: at_least_one(layers, "concurrency")?,
+            memory_mib: optional(layers, "memory_mib", "a number of MiB")?,
+            queue: at_least_one(layers, "queue")?,
+            retention_days: parse(layers, "retention_days", "a number of days")?,
+            retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
+            log: layers.get("log").0.to_owned(),
+            log_json: one_of(layers, "log_format", &[("text", false), ("json", true)], "text or json")?,
+        })
+    }
+
+    /// The Unix socket on which every server of this yard listens.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.data.join("sandyard.sock")
+    }
+}
+
+const IMAGES: [(&str, ImageChoice); 3] =
+    [("none", ImageChoice::Nothing), ("base", ImageChoice::Base), ("full", ImageChoice::Full)];
+
+fn bad(layers: &Layers, key: &'static str, expected: &'static str) -> ConfigError {
+    let (value, layer) = layers.get(key);
+    ConfigError::BadValue { key, value: value.to_owned(), layer, expected }
+}
+
+fn parse<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static str) -> Result<T, ConfigError> {
+    layers.get(key).0.parse().map_err(|_| bad(layers, key, expected))
+}
+
+fn optional<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static str) -> Result<Option<T>, ConfigError> {
+    if layers.get(key).0.is_empty() { Ok(None) } else { parse(layers, key, expected).map(Some) }
+}
+
+fn at_least_one(layers: &Layers, key: &'static str) -> Result<usize, ConfigError> {
+    let expected = "a number of at least 1";
+    let number = parse(layers, key, expected)?;
+    if number == 0 { Err(bad(layers, key, expected)) } else { Ok(number) }
+}
+
+fn one_of<T: Copy>(
+    layers: &Layers,
+    key: &'static str,
+    choices: &[(&str, T)],
+    expected: &'static str,
+) -> Result<T, ConfigError> {
+    let given = layers.get(key).0;
+    let choice = choices.iter().find(|(name, _)| *name == given);
+    choice.map(|(_, value)| *value).ok_or_else(|| bad(layers, key, expected))
+}
+
+fn text(layers: &Layers, key: &'static str) -> Option<String> {
+    Some(layers.get(key).0).filter(|value| !value.is_empty()).map(str::to_owned)
+}
+
+fn list(layers: &Layers, key: &'static str) -> Vec<String> {
+    let parts = layers.get(key).0.split(',').map(str::trim);
+    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}

@@ -1,0 +1,120 @@
+//! Every exit code of `sandyard`, in one place. Scripts rely on them: never give a number a new meaning.
+//!
+//! `sandyard shell JOB -- COMMAND` is the exception: it exits with the command's own code.
+
+use std::process::ExitCode;
+
+use sandyard_api::JobState;
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// 0: done; for `run`, the job succeeded.
+    Success,
+    /// 1: the job failed, or something went wrong that has no code of its own.
+    Failed,
+    /// 2: the command line or the configuration is wrong.
+    Usage,
+    /// 3: no server answers.
+    Unreachable,
+    /// 4: the server refused what was asked.
+    Refused,
+    /// 5: the job was ended by a time limit.
+    TimedOut,
+    /// 6: the job was cancelled.
+    Cancelled,
+    /// 7: `doctor` found that no sandbox can start here.
+    NotUsable,
+    /// 8: the connection was lost; the job goes on.
+    Lost,
+    /// 130: interrupted by Ctrl-C; the job was left running.
+    Interrupted,
+    /// 141: whoever read our output went away, as for any program in a pipe.
+    BrokenPipe,
+    /// The exit code of a command in the sandbox.
+    Command(u8),
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::Unreachable => 3,
+            Self::Refused => 4,
+            Self::TimedOut => 5,
+            Self::Cancelled => 6,
+            Self::NotUsable => 7,
+            Self::Lost => 8,
+            Self::Interrupted => 130,
+            Self::BrokenPipe => 141,
+            Self::Command(code) => code,
+        }
+    }
+
+    /// How `run` ends after a job that ended in this state; a job that has not ended counts as lost.
+    pub(crate) fn of_job(state: JobState) -> Self {
+        match state {
+            JobState::Succeeded => Self::Success,
+            JobState::Failed => Self::Failed,
+            JobState::TimedOut => Self::TimedOut,
+            JobState::Cancelled => Self::Cancelled,
+            _ => Self::Lost,
+        }
+    }
+
+    /// A command's code, which the system cuts to eight bits.
+    pub(crate) fn of_command(code: i32) -> Self {
+        Self::Command(u8::try_from(code).unwrap_or(Self::Failed.code()))
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Printed at the end of the long help.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0    done; for `run`, the job succeeded
+  1    the job failed, or anything without a code of its own
+  2    the command line or the configuration is wrong
+  3    no server answers
+  4    the server refused what was asked
+  5    the job was ended by a time limit
+  6    the job was cancelled
+  7    `doctor`: no sandbox can start here
+  8    the connection was lost; the job goes on
+  130  interrupted; the job was left running
+`shell JOB -- COMMAND` exits with the command's own code.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_success_is_zero() {
+        for state in JobState::ALL {
+            assert_eq!(Exit::of_job(state).code() == 0, state == JobState::Succeeded, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_command_code_out_of_range_is_still_a_failure() {
+        assert_eq!(Exit::of_command(0).code(), 0);
+        assert_eq!(Exit::of_command(137).code(), 137);
+        assert_eq!(Exit::of_command(256).code(), 1);
+        assert_eq!(Exit::of_command(-1).code(), 1);
+    }
+
+    #[test]
+    fn the_help_lists_every_number() {
+        for exit in [Exit::Success, Exit::Usage, Exit::Unreachable, Exit::Refused, Exit::TimedOut, Exit::Cancelled] {
+            assert!(HELP.contains(&format!("\n  {} ", exit.code())), "{exit:?}");
+        }
+    }
+}

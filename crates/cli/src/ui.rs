@@ -1,0 +1,226 @@
+//! All that a person sees: colour, tables, questions and errors. Progress is in `progress`.
+//!
+//! Data goes to standard output, everything else to standard error. Nothing depends on colour: it is off when the
+//! stream is no terminal, `NO_COLOR` is set or `TERM` is `dumb`.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::progress::Progress;
+
+/// How the command talks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ui {
+    colour_out: bool,
+    colour_err: bool,
+    interactive: bool,
+}
+
+/// A meaning that may have a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// As it is.
+    Plain,
+    /// A heading.
+    Strong,
+    /// Of less concern.
+    Faint,
+    /// All is well.
+    Good,
+    /// Look at this.
+    Warning,
+    /// This went wrong.
+    Bad,
+}
+
+impl Tone {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Strong => "1",
+            Self::Faint => "2",
+            Self::Good => "32",
+            Self::Warning => "33",
+            Self::Bad => "31",
+        }
+    }
+}
+
+/// A piece of text with its meaning.
+#[derive(Debug, Clone)]
+pub(crate) struct Cell(pub(crate) String, pub(crate) Tone);
+
+impl Cell {
+    /// Text without a meaning of its own.
+    pub(crate) fn plain(text: impl Into<String>) -> Self {
+        Self(text.into(), Tone::Plain)
+    }
+}
+
+impl Ui {
+    /// Looks at the streams; `colourless` is whether the environment asks for no colour.
+    pub(crate) fn detect(colourless: bool) -> Self {
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self {
+            colour_out: out && !colourless,
+            colour_err: err && !colourless,
+            interactive: err && io::stdin().is_terminal(),
+        }
+    }
+
+    /// Whether a person can be asked.
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.interactive
+    }
+
+    /// One line of data.
+    pub(crate) fn line(&self, text: &str) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.write_all(b"\n")?;
+        out.flush()
+    }
+
+    /// Data as JSON.
+    pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        self.line(&serde_json::to_string_pretty(value).map_err(io::Error::other)?)
+    }
+
+    /// A table on standard output; its last column is never padded.
+    pub(crate) fn table(&self, head: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        out.write_all(render_table(head, rows, self.colour_out).as_bytes())?;
+        out.flush()
+    }
+
+    /// A sentence for the person, on standard error.
+    pub(crate) fn note(&self, text: &str) {
+        self.tell(text, Tone::Plain);
+    }
+
+    /// A sentence of less concern.
+    pub(crate) fn faint(&self, text: &str) {
+        self.tell(text, Tone::Faint);
+    }
+
+    /// Something that may surprise.
+    pub(crate) fn warn(&self, text: &str) {
+        let label = paint("warning:", Tone::Warning, self.colour_err);
+        self.to_stderr(&format!("{label} {text}\n"));
+    }
+
+    /// What stopped the command.
+    pub(crate) fn error(&self, error: &CommandError) {
+        if error.exit() != Exit::BrokenPipe {
+            self.to_stderr(&render_error(error, error.hint().as_deref(), self.colour_err));
+        }
+    }
+
+    /// A bar on a terminal, plain lines elsewhere.
+    pub(crate) fn progress(&self, what: &str) -> Progress {
+        Progress::new(what, io::stderr().is_terminal())
+    }
+
+    /// Asks and returns the answer's first letter in lower case; nothing at the end of input.
+    pub(crate) fn ask(&self, question: &str) -> Option<char> {
+        self.to_stderr(&format!("{question} "));
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer).ok()?;
+        answer.trim().chars().next().map(|letter| letter.to_ascii_lowercase())
+    }
+
+    fn tell(&self, text: &str, tone: Tone) {
+        self.to_stderr(&format!("{}\n", paint(text, tone, self.colour_err)));
+    }
+
+    #[expect(clippy::unused_self, reason = "the one door to standard error belongs to the interface")]
+    fn to_stderr(&self, text: &str) {
+        // Nobody is left to tell that standard error is gone.
+        drop(io::stderr().lock().write_all(text.as_bytes()));
+    }
+}
+
+/// Text that came from elsewhere, fit for one line of a terminal: without control characters.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+fn paint(text: &str, tone: Tone, colour: bool) -> String {
+    if colour && tone != Tone::Plain {
+        format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code())
+    } else {
+        text.to_owned()
+    }
+}
+
+fn render_table(head: &[&str], rows: &[Vec<Cell>], colour: bool) -> String {
+    let mut lines = vec![head.iter().map(|text| Cell((*text).to_owned(), Tone::Strong)).collect::<Vec<_>>()];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| Cell(clean(&cell.0), cell.1)).collect()));
+    let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in &lines {
+        for (column, cell) in row.iter().enumerate() {
+            text.push_str(&paint(&cell.0, cell.1, colour));
+            if column + 1 < row.len() {
+                text.push_str(&" ".repeat(widths[column].saturating_sub(cell.0.chars().count()) + 2));
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn render_error(error: &dyn Error, hint: Option<&str>, colour: bool) -> String {
+    let mut text = format!("{} {error}\n", paint("error:", Tone::Bad, colour));
+    let mut source = error.source();
+    while let Some(cause) = source {
+        // Writing to a string can't fail.
+        let _ = writeln!(text, "  caused by: {cause}");
+        source = cause.source();
+    }
+    if let Some(hint) = hint {
+        let _ = writeln!(text, "  {} {hint}", paint("hint:", Tone::Good, colour));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_its_chain_once_and_a_hint() {
+        let error = CommandError::File {
+            action: "write",
+            path: "/x/out.zip".into(),
+            source: io::Error::new(io::ErrorKind::StorageFull, "no space left"),
+        };
+        assert_eq!(
+            render_error(&error, Some("make room"), false),
+            "error: write `/x/out.zip`\n  caused by: no space left\n  hint: make room\n"
+        );
+    }
+
+    #[test]
+    fn columns_line_up_and_colour_does_not_count() {
+        let rows = vec![
+            vec![Cell("a".into(), Tone::Good), Cell::plain("one")],
+            vec![Cell("bbb".into(), Tone::Bad), Cell::plain("two")],
+        ];
+        assert_eq!(render_table(&["ID", "WHAT"], &rows, false), "ID   WHAT\na    one\nbbb  two\n");
+        assert!(render_table(&["ID", "WHAT"], &rows, true).contains("\u{1b}[32ma\u{1b}[0m    one"));
+    }
+
+    #[test]
+    fn foreign_text_cant_steer_the_terminal() {
+        let rows = vec![vec![Cell::plain("a\u{1b}[2Jb\nc")]];
+        assert_eq!(render_table(&["N"], &rows, false), "N\na [2Jb c\n");
+    }
+}
