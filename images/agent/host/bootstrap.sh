@@ -19,7 +19,7 @@ mmdebstrap --mode=root --variant=apt --format=directory \
 
 # mmdebstrap leaves the host's name and resolver behind, its own settings and devices.
 rm -f "$root"/etc/apt/apt.conf.d/99mmdebstrap "$root"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
-rm -rf "$root"/dev/* "$root"/etc/resolv.conf
+rm -rf "$root"/dev/* "$root"/run/* "$root"/etc/resolv.conf
 : >"$root/etc/resolv.conf"
 echo sandbox >"$root/etc/hostname"
 printf '127.0.0.1 localhost sandbox\n::1 localhost\n' >"$root/etc/hosts"

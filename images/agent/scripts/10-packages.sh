@@ -21,7 +21,9 @@ chmod 755 /usr/sbin/policy-rc.d
 options=(-y --no-install-recommends -o Dpkg::Options::=--force-unsafe-io -o Acquire::Languages=none
     -o Acquire::Retries=3)
 if [ -n "${PROGRESS:-}" ]; then
-    options+=(-o APT::Status-Fd=1)
+    # A descriptor of its own: apt closes it for its children.
+    exec 3>&1
+    options+=(-o APT::Status-Fd=3)
 fi
 
 # The builder may have just fetched the lists of exactly these sources.

@@ -1,0 +1,354 @@
+//! Makes an image: bootstrap or copy of the parent, the recipe's steps, the last look, the move into the store.
+//!
+//! One builder per image: a second one waits and then finds it finished. A killed build leaves a directory in `tmp/`
+//! that the next build removes. The parent is usable as soon as it is finished.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::host::{HostSettings, INPUTS, Staged};
+use super::lock::ImageLock;
+use super::manifest::{Manifest, ManifestError};
+use super::progress::{Progress, Reporter};
+use super::steps::{self, StepError, TOOL_PATH};
+use super::store::{ImageStore, StoreError, at};
+use super::verify::{self, Fault};
+use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
+
+/// Where the recipe is mounted inside the root; `host/enter.sh` does it.
+const RECIPE: &str = "/run/recipe";
+
+/// How often a waiting builder looks whether the other one is done.
+const WAIT_CHECK: Duration = Duration::from_millis(300);
+
+/// Ends a build early from another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Cancellation(Arc<AtomicBool>);
+
+impl Cancellation {
+    /// The build ends within a second with [`BuildError::Cancelled`].
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// An image could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Trees with many owners can only be made by root.
+    #[error("building an image needs root")]
+    NotRoot,
+    /// Tools of the host are missing.
+    #[error("building an image needs programs of the packages {0}")]
+    MissingTools(String),
+    /// `--with` names something that is no Debian package name.
+    #[error("`{0}` is not the name of a Debian package")]
+    PackageName(String),
+    /// The cache failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What the host lends could not be collected.
+    #[error("collect the host's mirrors, certificates and settings")]
+    Host(#[source] io::Error),
+    /// A step failed.
+    #[error("{phase}")]
+    Step {
+        /// What was being done.
+        phase: String,
+        /// Why it failed.
+        #[source]
+        source: StepError,
+    },
+    /// The finished tree must not be used.
+    #[error("the finished tree of flavour {flavour} is not fit for a sandbox")]
+    Unfit {
+        /// Which.
+        flavour: Flavour,
+        /// Why.
+        #[source]
+        source: Fault,
+    },
+    /// Somebody cancelled it.
+    #[error("the build was cancelled")]
+    Cancelled,
+}
+
+impl BuildError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotRoot => Some("run it with sudo, or as root".to_owned()),
+            Self::MissingTools(packages) => Some(format!("apt-get install {packages}")),
+            Self::Step { .. } => Some("the whole output is in logs/ of the image cache".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl From<ManifestError> for BuildError {
+    fn from(error: ManifestError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// Makes the images of one store with what one host lends.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    store: ImageStore,
+    host: HostSettings,
+    clock: fn() -> SystemTime,
+    cancellation: Cancellation,
+}
+
+impl Builder {
+    /// A builder that can be ended through `cancellation`; `clock` dates the images.
+    pub fn new(
+        store: ImageStore,
+        host: HostSettings,
+        clock: fn() -> SystemTime,
+        cancellation: Cancellation,
+    ) -> Self {
+        Self { store, host, clock, cancellation }
+    }
+
+    /// Finds the image or makes it, its parent first. Blocks, also while another process makes it.
+    pub fn ensure(
+        &self,
+        request: &ImageRequest,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Image, BuildError> {
+        if let Some(name) = request.with.iter().find(|name| !is_package_name(name)) {
+            return Err(BuildError::PackageName(name.clone()));
+        }
+        if let Some(image) = self.store.find(request)? {
+            return Ok(image);
+        }
+        check_host()?;
+        let manifest = recipe::manifest(request.flavour)?;
+        let parent = match manifest.parent {
+            Some(flavour) => {
+                let wanted = ImageRequest { flavour, with: Vec::new(), refresh: request.refresh };
+                Some(self.ensure(&wanted, progress)?)
+            }
+            None => None,
+        };
+        let with = recipe::normalised(&request.with);
+        let recipe = recipe::recipe_digest(request.flavour, &with)?;
+        let refresh = request.refresh.unwrap_or(0);
+        let digest = recipe::image_digest(&recipe, parent.as_ref().map(|image| &image.digest), refresh);
+        let _lock = match self.wait_for_lock(request, &digest, progress)? {
+            Turn::Ours(lock) => lock,
+            Turn::Finished(image) => return Ok(*image),
+        };
+        self.store.remove_dead_builds()?;
+        let plan = Plan { flavour: request.flavour, manifest, recipe, digest, parent, with, refresh };
+        self.build(plan, progress)
+    }
+
+    fn wait_for_lock(
+        &self,
+        request: &ImageRequest,
+        digest: &ImageDigest,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Turn, BuildError> {
+        let mut last = None;
+        loop {
+            let lock = self.store.try_lock(digest)?;
+            if let Some(image) = self.store.find(request)? {
+                return Ok(Turn::Finished(Box::new(image)));
+            }
+            if let Some(lock) = lock {
+                return Ok(Turn::Ours(lock));
+            }
+            if self.cancellation.is_cancelled() {
+                return Err(BuildError::Cancelled);
+            }
+            // The other builder's progress is ours too.
+            let now = self.store.building(request.flavour);
+            if let Some(report) = now.as_ref().filter(|_| now != last) {
+                progress(report);
+            }
+            last = now;
+            thread::park_timeout(WAIT_CHECK);
+        }
+    }
+
+    fn build(&self, plan: Plan, progress: &mut dyn FnMut(&Progress)) -> Result<Image, BuildError> {
+        let started = Instant::now();
+        let directory = self.store.make_temporary(&plan.digest)?;
+        let built = directory.join("out");
+        fs::create_dir_all(&built).map_err(at("make", &built))?;
+        let recipe = directory.join("recipe");
+        recipe::write_out(&recipe).map_err(at("write", &recipe))?;
+        let staged = self.host.stage(&directory, &plan.manifest.suite).map_err(BuildError::Host)?;
+        let log = self.store.log_file(plan.flavour)?;
+        let log = File::create(&log).map_err(at("make", &log))?;
+
+        let reporter = Reporter::new(plan.flavour, &directory.join("progress"), progress);
+        let root = built.join("root");
+        let mut work =
+            Work { builder: self, plan: &plan, root: &root, recipe: &recipe, staged: &staged, log, reporter };
+        work.make_tree()?;
+        work.run_steps()?;
+        work.reporter.begin(&plan.manifest.save);
+        let census = verify::verify(&root, &staged.marks)
+            .map_err(|source| BuildError::Unfit { flavour: plan.flavour, source })?;
+
+        let facts = ImageFacts {
+            flavour: plan.flavour,
+            recipe: plan.recipe,
+            parent: plan.parent.map(|parent| parent.digest),
+            with: plan.with,
+            refresh: plan.refresh,
+            created_s: (self.clock)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            build_s: started.elapsed().as_secs(),
+            size_bytes: census.size_bytes,
+            entries: census.entries,
+            packages: census.packages,
+        };
+        let image = self.store.finish(&built, plan.digest, facts)?;
+        fs::remove_dir_all(&directory).map_err(at("remove", &directory))?;
+        Ok(image)
+    }
+}
+
+/// Whose turn it is after waiting.
+enum Turn {
+    Ours(ImageLock),
+    Finished(Box<Image>),
+}
+
+/// All that is known about an image before it is made.
+struct Plan {
+    flavour: Flavour,
+    manifest: Manifest,
+    recipe: ImageDigest,
+    digest: ImageDigest,
+    parent: Option<Image>,
+    with: Vec<String>,
+    refresh: u64,
+}
+
+/// One build under way.
+struct Work<'a> {
+    builder: &'a Builder,
+    plan: &'a Plan,
+    root: &'a Path,
+    recipe: &'a Path,
+    staged: &'a Staged,
+    log: File,
+    reporter: Reporter<'a>,
+}
+
+impl Work<'_> {
+    fn make_tree(&mut self) -> Result<(), BuildError> {
+        let manifest = &self.plan.manifest;
+        self.reporter.begin(&manifest.bootstrap);
+        let command = match &self.plan.parent {
+            Some(parent) => {
+                let mut command = steps::isolated_command(Path::new("cp"));
+                command.args(["--archive", "--reflink=auto"]).arg(&parent.root).arg(self.root);
+                command
+            }
+            None => {
+                let mut command = steps::isolated_command(&self.recipe.join("host/bootstrap.sh"));
+                command
+                    .arg(self.root)
+                    .arg(&manifest.suite)
+                    .arg(&self.staged.sources)
+                    .arg(&self.staged.apt_options);
+                command.envs(self.staged.variables.iter().cloned());
+                command
+            }
+        };
+        self.run(command, "bootstrap", &manifest.bootstrap.phase)
+    }
+
+    fn run_steps(&mut self) -> Result<(), BuildError> {
+        for step in &self.plan.manifest.steps {
+            self.reporter.begin(&step.share);
+            let mut command = steps::isolated_command(&self.recipe.join("host/enter.sh"));
+            command.arg(self.root).arg(self.recipe).arg(&self.staged.inputs);
+            command.args(["/usr/bin/env", "-i"]).args(self.step_variables());
+            command.arg(format!("{RECIPE}/scripts/{}", step.script));
+            self.run(command, &step.script, &step.share.phase)?;
+        }
+        Ok(())
+    }
+
+    fn step_variables(&self) -> Vec<String> {
+        let own = [
+            ("PATH", TOOL_PATH),
+            ("RECIPE", RECIPE),
+            ("INPUTS", INPUTS),
+            ("FLAVOUR", self.plan.flavour.as_str()),
+            ("WITH", &self.plan.with.join(" ")),
+            ("PROGRESS", "apt"),
+        ];
+        let lent = self.staged.variables.iter().map(|(name, value)| format!("{name}={value}"));
+        own.iter().map(|(name, value)| format!("{name}={value}")).chain(lent).collect()
+    }
+
+    fn run(&mut self, command: Command, tool: &str, phase: &str) -> Result<(), BuildError> {
+        let reporter = &mut self.reporter;
+        let mut line = |text: &str| reporter.line(text);
+        match steps::run(command, tool, &mut self.log, &self.builder.cancellation, &mut line) {
+            Ok(()) => Ok(()),
+            Err(StepError::Cancelled) => Err(BuildError::Cancelled),
+            Err(source) => Err(BuildError::Step { phase: phase.to_owned(), source }),
+        }
+    }
+}
+
+fn check_host() -> Result<(), BuildError> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(BuildError::NotRoot);
+    }
+    match steps::missing_packages() {
+        missing if missing.is_empty() => Ok(()),
+        missing => Err(BuildError::MissingTools(missing.join(" "))),
+    }
+}
+
+/// Debian policy 5.6.1, with an optional architecture or version left out: nothing apt would read as an option.
+fn is_package_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte);
+    name.len() >= 2 && name.bytes().all(allowed) && name.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn package_names_are_checked_before_anything_is_done() {
+        for good in ["vim", "g++", "libc6", "python3.11", "0ad"] {
+            assert!(is_package_name(good), "{good}");
+        }
+        for bad in ["", "x", "-o", "a b", "../x", "A", "x;y", "vim=1", "vim/sid"] {
+            assert!(!is_package_name(bad), "{bad}");
+        }
+        let cache = tempfile::tempdir().unwrap();
+        let store = ImageStore::new(cache.path());
+        let builder = Builder::new(store, HostSettings::default(), || UNIX_EPOCH, Cancellation::default());
+        let request = ImageRequest { with: vec!["-o".to_owned()], ..ImageRequest::plain(Flavour::Base) };
+        let result = builder.ensure(&request, &mut |_| {});
+        assert!(matches!(result, Err(BuildError::PackageName(name)) if name == "-o"));
+    }
+
+    #[test]
+    fn missing_tools_come_with_the_line_to_type() {
+        let error = BuildError::MissingTools("mmdebstrap".to_owned());
+        assert_eq!(error.hint().as_deref(), Some("apt-get install mmdebstrap"));
+    }
+}

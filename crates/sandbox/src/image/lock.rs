@@ -1,0 +1,42 @@
+//! One builder at a time for each image.
+//!
+//! An flock on a file of the cache: the kernel drops it when its holder dies, however it dies.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+/// Held as long as it lives.
+pub(super) struct ImageLock {
+    _file: File,
+}
+
+impl ImageLock {
+    /// Takes the lock named `name` below `directory`, or says that somebody else has it.
+    pub(super) fn try_take(directory: &Path, name: &str) -> io::Result<Option<Self>> {
+        fs::create_dir_all(directory)?;
+        let path = directory.join(name);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_taker_waits_until_the_first_lets_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let first = ImageLock::try_take(directory.path(), "a").unwrap();
+        assert!(first.is_some());
+        assert!(ImageLock::try_take(directory.path(), "a").unwrap().is_none());
+        assert!(ImageLock::try_take(directory.path(), "b").unwrap().is_some());
+        drop(first);
+        assert!(ImageLock::try_take(directory.path(), "a").unwrap().is_some());
+    }
+}

@@ -1,0 +1,125 @@
+//! The manifest of a flavour: what it starts from, which steps it takes, and how the time divides among them.
+//!
+//! A text of lines `word value…` that shell scripts can read as well.
+
+use super::Flavour;
+
+/// How one flavour is made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Manifest {
+    /// The Debian release.
+    pub(super) suite: String,
+    /// The flavour whose finished tree it starts from; none: a minimal Debian.
+    pub(super) parent: Option<Flavour>,
+    /// Making the tree to start from.
+    pub(super) bootstrap: Share,
+    /// Scripts run inside, in order.
+    pub(super) steps: Vec<Step>,
+    /// Checking and storing the result.
+    pub(super) save: Share,
+}
+
+/// A part of the work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Share {
+    /// Its part of the whole time, in percent.
+    pub(super) percent: u8,
+    /// What is being done, for people.
+    pub(super) phase: String,
+}
+
+/// A script run inside the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Its file name in `scripts/`.
+    pub(super) script: String,
+    /// Its part of the work.
+    pub(super) share: Share,
+}
+
+/// A manifest is not what it should be: a fault of the recipe, which tests find.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ManifestError {
+    /// A line has another form.
+    #[error("manifest line `{0}` is not understood")]
+    Line(String),
+    /// A necessary line is missing.
+    #[error("manifest lacks `{0}`")]
+    Missing(&'static str),
+    /// The shares do not sum up.
+    #[error("manifest divides {0} percent of the time")]
+    Shares(u32),
+}
+
+impl Manifest {
+    pub(super) fn parse(text: &str) -> Result<Self, ManifestError> {
+        let (mut suite, mut parent, mut bootstrap, mut save) = (None, None, None, None);
+        let mut steps = Vec::new();
+        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            let fault = || ManifestError::Line(line.to_owned());
+            let (word, value) = line.split_once(' ').ok_or_else(fault)?;
+            match word {
+                "suite" => suite = Some(value.to_owned()),
+                "parent" if value == "-" => parent = None,
+                "parent" => parent = Some(Flavour::parse(value).ok_or_else(fault)?),
+                "bootstrap" => bootstrap = Some(Share::parse(value).ok_or_else(fault)?),
+                "save" => save = Some(Share::parse(value).ok_or_else(fault)?),
+                "step" => steps.push(Step::parse(value).ok_or_else(fault)?),
+                _ => return Err(fault()),
+            }
+        }
+        let manifest = Self {
+            suite: suite.ok_or(ManifestError::Missing("suite"))?,
+            parent,
+            bootstrap: bootstrap.ok_or(ManifestError::Missing("bootstrap"))?,
+            steps,
+            save: save.ok_or(ManifestError::Missing("save"))?,
+        };
+        match manifest.total() {
+            100 => Ok(manifest),
+            other => Err(ManifestError::Shares(other)),
+        }
+    }
+
+    fn total(&self) -> u32 {
+        let steps: u32 = self.steps.iter().map(|step| u32::from(step.share.percent)).sum();
+        u32::from(self.bootstrap.percent) + steps + u32::from(self.save.percent)
+    }
+}
+
+impl Share {
+    fn parse(text: &str) -> Option<Self> {
+        let (percent, phase) = text.split_once(' ')?;
+        Some(Self { percent: percent.parse().ok()?, phase: phase.to_owned() })
+    }
+}
+
+impl Step {
+    fn parse(text: &str) -> Option<Self> {
+        let (script, share) = text.split_once(' ')?;
+        Some(Self { script: script.to_owned(), share: Share::parse(share)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_read() {
+        let text = "# words\nsuite bookworm\nparent base\nbootstrap 10 copying\nstep 10-a.sh 80 doing a thing\nsave 10 saving\n";
+        let manifest = Manifest::parse(text).unwrap();
+        assert_eq!(manifest.parent, Some(Flavour::Base));
+        assert_eq!(manifest.steps[0].script, "10-a.sh");
+        assert_eq!(manifest.steps[0].share, Share { percent: 80, phase: "doing a thing".to_owned() });
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let fault = |text: &str| Manifest::parse(text).unwrap_err();
+        assert_eq!(fault("step"), ManifestError::Line("step".to_owned()));
+        assert_eq!(fault("parent other"), ManifestError::Line("parent other".to_owned()));
+        assert_eq!(fault("suite x\nbootstrap 5 a"), ManifestError::Missing("save"));
+        assert_eq!(fault("suite x\nbootstrap 5 a\nsave 5 b"), ManifestError::Shares(10));
+    }
+}

@@ -1,0 +1,217 @@
+//! The recipe, compiled into the program so that an installed `sandyard` needs no checkout, and the digests that
+//! name what comes out of it.
+//!
+//! Each flavour's digest covers only what takes part in making it, so a change to `full` leaves `base` valid.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::manifest::{Manifest, ManifestError};
+use super::{Flavour, ImageDigest};
+
+/// Raised when the builder itself changes what it makes of the same recipe.
+const FORMAT: &str = "sandyard image 1";
+
+/// A file of the recipe: its path below `images/agent/` and its text.
+struct File {
+    path: &'static str,
+    text: &'static str,
+}
+
+macro_rules! recipe_files {
+    ($($path:literal),+ $(,)?) => {
+        [$(File {
+            path: $path,
+            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../images/agent/", $path)),
+        }),+]
+    };
+}
+
+/// Every file that a build reads; a test compares it with the directory.
+static FILES: &[File] = &recipe_files![
+    "flavours/base/manifest",
+    "flavours/base/node.lock",
+    "flavours/base/packages",
+    "flavours/base/python.lock",
+    "flavours/full/manifest",
+    "flavours/full/npm/package-lock.json",
+    "flavours/full/npm/package.json",
+    "flavours/full/packages",
+    "flavours/full/python.lock",
+    "host/bootstrap.sh",
+    "host/enter.sh",
+    "scripts/10-packages.sh",
+    "scripts/20-users.sh",
+    "scripts/30-node.sh",
+    "scripts/40-python.sh",
+    "scripts/50-npm.sh",
+    "scripts/60-jupyter.sh",
+    "scripts/70-desktop.sh",
+    "scripts/90-finish.sh",
+    "scripts/env.sh",
+];
+
+/// Writes the recipe below `directory`, scripts executable.
+pub(super) fn write_out(directory: &Path) -> io::Result<()> {
+    for file in FILES {
+        let path = directory.join(file.path);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(&path, file.text)?;
+        let mode = if file.path.ends_with(".sh") { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// The manifest of a flavour.
+pub(super) fn manifest(flavour: Flavour) -> Result<Manifest, ManifestError> {
+    let path = format!("flavours/{flavour}/manifest");
+    let text = FILES.iter().find(|file| file.path == path).map_or("", |file| file.text);
+    Manifest::parse(text)
+}
+
+/// Names the recipe of a flavour with added packages, whichever day it is built.
+pub(super) fn recipe_digest(flavour: Flavour, with: &[String]) -> Result<ImageDigest, ManifestError> {
+    let manifest = manifest(flavour)?;
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    };
+    add(FORMAT);
+    add(std::env::consts::ARCH);
+    add(flavour.as_str());
+    if let Some(parent) = manifest.parent {
+        add(recipe_digest(parent, &[])?.as_str());
+    }
+    for package in normalised(with) {
+        add(&package);
+    }
+    for file in FILES.iter().filter(|file| takes_part(file.path, flavour, &manifest)) {
+        add(file.path);
+        add(file.text);
+    }
+    Ok(ImageDigest(hex(&hash.finalize())))
+}
+
+/// Names one image of a recipe: its updates are those of `refresh` and of the image it stands on.
+pub(super) fn image_digest(recipe: &ImageDigest, parent: Option<&ImageDigest>, refresh: u64) -> ImageDigest {
+    let mut hash = Sha256::new();
+    hash.update(recipe.as_str());
+    hash.update(parent.map_or("-", ImageDigest::as_str));
+    hash.update(refresh.to_le_bytes());
+    ImageDigest(hex(&hash.finalize()))
+}
+
+/// The order and repetition of `--with` must not make another image.
+pub(super) fn normalised(with: &[String]) -> Vec<String> {
+    let mut packages = with.to_vec();
+    packages.sort();
+    packages.dedup();
+    packages
+}
+
+fn takes_part(path: &str, flavour: Flavour, manifest: &Manifest) -> bool {
+    if let Some(script) = path.strip_prefix("scripts/") {
+        return script == "env.sh" || manifest.steps.iter().any(|step| step.script == script);
+    }
+    path.starts_with("host/") || path.starts_with(&format!("flavours/{flavour}/"))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn words(list: &[&str]) -> Vec<String> {
+        list.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    fn files_below(directory: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+        for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+            let path = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+            if entry.file_type().unwrap().is_dir() {
+                files_below(&entry.path(), &format!("{path}/"), found);
+            } else {
+                found.insert(path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_program_carries_every_file_of_the_recipe() {
+        let mut found = BTreeSet::new();
+        files_below(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../images/agent"), "", &mut found);
+        // Read by people and by whoever renews the locks, not by a build.
+        found.retain(|path| !path.ends_with(".in") && path != "README.md" && path != "make-locks.sh");
+        let carried: BTreeSet<_> = FILES.iter().map(|file| file.path.to_owned()).collect();
+        assert_eq!(carried, found);
+    }
+
+    #[test]
+    fn every_step_of_a_manifest_exists() {
+        for flavour in Flavour::ALL {
+            for step in manifest(flavour).unwrap().steps {
+                let path = format!("scripts/{}", step.script);
+                assert!(FILES.iter().any(|file| file.path == path), "{flavour} names {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_order_of_added_packages_does_not_matter_but_their_set_does() {
+        let digest = |with: &[&str]| recipe_digest(Flavour::Base, &words(with)).unwrap();
+        assert_eq!(digest(&["b", "a", "b"]), digest(&["a", "b"]));
+        assert_ne!(digest(&["a"]), digest(&["a", "b"]));
+        assert_ne!(digest(&["ab"]), digest(&["a", "b"]));
+        assert_eq!(digest(&[]), digest(&[]));
+    }
+
+    #[test]
+    fn flavours_parents_and_refreshes_make_different_images() {
+        let base = recipe_digest(Flavour::Base, &[]).unwrap();
+        let full = recipe_digest(Flavour::Full, &[]).unwrap();
+        assert_ne!(base, full);
+        let first = image_digest(&full, Some(&base), 0);
+        assert_ne!(first, image_digest(&full, Some(&base), 1));
+        assert_ne!(first, image_digest(&full, None, 0));
+        assert_eq!(first, image_digest(&full, Some(&base), 0));
+    }
+
+    #[test]
+    fn base_does_not_depend_on_what_only_full_uses() {
+        let base = manifest(Flavour::Base).unwrap();
+        assert!(takes_part("scripts/30-node.sh", Flavour::Base, &base));
+        assert!(!takes_part("scripts/70-desktop.sh", Flavour::Base, &base));
+        assert!(!takes_part("flavours/full/packages", Flavour::Base, &base));
+    }
+
+    #[test]
+    fn the_recipe_names_no_registry() {
+        for file in FILES.iter().filter(|file| file.path.ends_with(".json") || file.path.ends_with(".lock")) {
+            assert!(!file.text.contains("://"), "{} holds an address", file.path);
+        }
+    }
+
+    #[test]
+    fn scripts_are_written_executable() {
+        let directory = tempfile::tempdir().unwrap();
+        write_out(directory.path()).unwrap();
+        let mode =
+            |path: &str| fs::metadata(directory.path().join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode("scripts/10-packages.sh"), 0o755);
+        assert_eq!(mode("flavours/base/packages"), 0o644);
+    }
+}

@@ -1,0 +1,212 @@
+//! Runs the tools of a build on the host and follows what they print.
+//!
+//! Each tool runs in a pid and mount namespace of its own that dies with the thread that started it: a killed builder
+//! leaves neither processes nor mounts. Its environment is empty but for what the build gives it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
+
+use super::build::Cancellation;
+
+/// Where tools are looked for, in the host and in the root.
+pub(super) const TOOL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Tools of the host that a build calls, with the Debian package of each.
+const TOOLS: [(&str, &str); 5] = [
+    ("mmdebstrap", "mmdebstrap"),
+    ("unshare", "util-linux"),
+    ("setpriv", "util-linux"),
+    ("mount", "mount"),
+    ("chroot", "coreutils"),
+];
+
+/// How soon a cancelled build is noticed.
+const CANCEL_CHECK: Duration = Duration::from_millis(200);
+
+/// Last lines of output that an error carries.
+const TAIL_LINES: usize = 20;
+
+/// A tool did not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// It could not be started or followed.
+    #[error("run {tool}")]
+    Run {
+        /// Which.
+        tool: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It failed.
+    #[error("{tool} ended with {status}; it last said:\n{tail}")]
+    Failed {
+        /// Which.
+        tool: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// Its last lines.
+        tail: String,
+    },
+    /// The build was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// A tool of the host with an empty environment.
+pub(super) fn host_command(tool: impl AsRef<Path>) -> Command {
+    let mut command = Command::new(tool.as_ref());
+    command.env_clear().env("PATH", TOOL_PATH).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
+    command
+}
+
+/// The same in namespaces of its own.
+pub(super) fn isolated_command(tool: &Path) -> Command {
+    let mut command = host_command("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]);
+    command.args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--"]).arg(tool);
+    command
+}
+
+/// The Debian packages of tools that this host lacks.
+pub(super) fn missing_packages() -> Vec<&'static str> {
+    let there = |tool: &str| TOOL_PATH.split(':').any(|directory| Path::new(directory).join(tool).exists());
+    let mut packages: Vec<_> =
+        TOOLS.iter().filter(|(tool, _)| !there(tool)).map(|&(_, package)| package).collect();
+    packages.dedup();
+    packages
+}
+
+/// Runs a command to its end, copies its output to the log and hands each line to `line`.
+pub(super) fn run(
+    mut command: Command,
+    tool: &str,
+    log: &mut File,
+    cancellation: &Cancellation,
+    line: &mut dyn FnMut(&str),
+) -> Result<(), StepError> {
+    let failed = |source| StepError::Run { tool: tool.to_owned(), source };
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let followed = follow(&mut child, log, cancellation, line);
+    if !matches!(followed, Ok(Followed { cancelled: false, .. })) {
+        // A child that is already dead can't be killed, which is what was wanted.
+        drop(child.kill());
+    }
+    let status = child.wait().map_err(failed)?;
+    let followed = followed.map_err(failed)?;
+    if followed.cancelled {
+        return Err(StepError::Cancelled);
+    }
+    if !status.success() {
+        let tail = followed.tail.join("\n");
+        return Err(StepError::Failed { tool: tool.to_owned(), status, tail });
+    }
+    Ok(())
+}
+
+struct Followed {
+    tail: Vec<String>,
+    cancelled: bool,
+}
+
+fn follow(
+    child: &mut Child,
+    log: &mut File,
+    cancellation: &Cancellation,
+    line: &mut dyn FnMut(&str),
+) -> io::Result<Followed> {
+    let (sender, lines) = mpsc::sync_channel(64);
+    let outputs: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|out| Box::new(out) as _),
+        child.stderr.take().map(|out| Box::new(out) as _),
+    ];
+    for output in outputs.into_iter().flatten() {
+        let sender = sender.clone();
+        thread::Builder::new().name("image-output".to_owned()).spawn(move || read_lines(output, &sender))?;
+    }
+    drop(sender);
+    let mut tail: Vec<String> = Vec::new();
+    loop {
+        match lines.recv_timeout(CANCEL_CHECK) {
+            Ok(text) => {
+                writeln!(log, "{text}")?;
+                line(&text);
+                if !is_progress(&text) {
+                    tail.push(text);
+                    tail.drain(..tail.len().saturating_sub(TAIL_LINES));
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Ok(Followed { tail, cancelled: false }),
+        }
+        if cancellation.is_cancelled() {
+            return Ok(Followed { tail, cancelled: true });
+        }
+    }
+}
+
+/// Ends when the tool and all its children closed the pipe, or when nobody listens.
+fn read_lines(output: Box<dyn Read + Send>, sender: &SyncSender<String>) {
+    let mut reader = BufReader::new(output);
+    let mut bytes = Vec::new();
+    while matches!(reader.read_until(b'\n', &mut bytes), Ok(count) if count > 0) {
+        let text = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        bytes.clear();
+        if sender.send(text).is_err() {
+            return;
+        }
+    }
+}
+
+fn is_progress(line: &str) -> bool {
+    line.starts_with("dlstatus:") || line.starts_with("pmstatus:")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, cancellation: &Cancellation) -> (Result<(), StepError>, Vec<String>) {
+        let mut command = host_command("sh");
+        command.args(["-c", script]);
+        let mut seen = Vec::new();
+        let mut log = tempfile::tempfile().unwrap();
+        let result = run(command, "sh", &mut log, cancellation, &mut |line| seen.push(line.to_owned()));
+        (result, seen)
+    }
+
+    #[test]
+    fn a_failure_carries_the_last_words_without_progress() {
+        let (result, seen) =
+            shell("echo first; echo pmstatus:x:5:y; echo last >&2; exit 3", &Cancellation::default());
+        let message = result.unwrap_err().to_string();
+        assert!(message.contains("first") && message.contains("last"), "{message}");
+        assert!(!message.contains("pmstatus"), "{message}");
+        assert_eq!(seen.len(), 3);
+    }
+
+    #[test]
+    fn tools_see_no_variable_of_ours() {
+        let (result, seen) = shell("env", &Cancellation::default());
+        result.unwrap();
+        assert!(
+            seen.iter().all(|line| ["PATH=", "LC_ALL=", "PWD=", "_=", "SHLVL=", "OLDPWD="]
+                .iter()
+                .any(|name| line.starts_with(name))),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
+    fn a_cancelled_tool_is_killed() {
+        let cancellation = Cancellation::default();
+        cancellation.cancel();
+        let (result, _) = shell("exec sleep 600", &cancellation);
+        assert!(matches!(result, Err(StepError::Cancelled)));
+    }
+}

@@ -1,0 +1,204 @@
+//! The cache of finished images.
+//!
+//! `images/<digest>/{root/,manifest.json}` holds finished ones only: they arrive by rename and leave by rename.
+//! `tmp/<digest>-<pid>` is a build under way or what a killed one left; `locks/<digest>` tells the two apart.
+//! `logs/` keeps what the tools of the last build of each flavour printed.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::lock::ImageLock;
+use super::manifest::ManifestError;
+use super::progress::{self, Progress};
+use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
+
+/// Images on this host.
+#[derive(Debug, Clone)]
+pub struct ImageStore {
+    cache: PathBuf,
+}
+
+/// The cache could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A directory or file of it failed.
+    #[error("{action} {}", path.display())]
+    Path {
+        /// What was being done.
+        action: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// The recipe in this program is faulty.
+    #[error("the recipe of the image is faulty")]
+    Recipe(#[from] ManifestError),
+}
+
+impl ImageStore {
+    /// A store below `cache`, which is made when first needed.
+    pub fn new(cache: impl Into<PathBuf>) -> Self {
+        Self { cache: cache.into() }
+    }
+
+    /// The newest finished image that answers the request; with a refresh stamp, one at least as new.
+    pub fn find(&self, request: &ImageRequest) -> Result<Option<Image>, StoreError> {
+        let recipe = recipe::recipe_digest(request.flavour, &request.with)?;
+        let images = self.list()?.into_iter().filter(|image| image.facts.recipe == recipe);
+        let fresh = images.filter(|image| image.facts.refresh >= request.refresh.unwrap_or(0));
+        Ok(fresh.max_by_key(|image| (image.facts.refresh, image.facts.created_s)))
+    }
+
+    /// The image of that digest, if it is finished and still there.
+    pub fn get(&self, digest: &ImageDigest) -> Option<Image> {
+        let directory = self.images().join(digest.as_str());
+        let text = fs::read(directory.join("manifest.json")).ok()?;
+        let facts: ImageFacts = serde_json::from_slice(&text).ok()?;
+        let root = directory.join("root");
+        root.is_dir().then(|| Image { digest: digest.clone(), flavour: facts.flavour, root, facts })
+    }
+
+    /// All finished images, oldest first.
+    pub fn list(&self) -> Result<Vec<Image>, StoreError> {
+        let names = names_in(&self.images())?;
+        let digests = names.iter().filter_map(|name| ImageDigest::parse(name));
+        let mut images: Vec<_> = digests.filter_map(|digest| self.get(&digest)).collect();
+        images.sort_by(|a, b| (a.facts.created_s, &a.digest).cmp(&(b.facts.created_s, &b.digest)));
+        Ok(images)
+    }
+
+    /// How far the build of a flavour is, whichever process does it; none if nobody builds it.
+    pub fn building(&self, flavour: Flavour) -> Option<Progress> {
+        let names = names_in(&self.temporary()).ok()?;
+        let live = names.iter().filter(|name| self.is_being_built(name));
+        let mut reports =
+            live.filter_map(|name| progress::read(&self.temporary().join(name).join("progress")));
+        reports.find(|progress| progress.flavour == flavour)
+    }
+
+    /// Names the image that a first build of the request would make.
+    pub fn digest_of(&self, request: &ImageRequest) -> Result<ImageDigest, StoreError> {
+        let refresh = request.refresh.unwrap_or(0);
+        let manifest = recipe::manifest(request.flavour)?;
+        let parent = match manifest.parent {
+            Some(flavour) => {
+                Some(self.digest_of(&ImageRequest { flavour, with: Vec::new(), ..request.clone() })?)
+            }
+            None => None,
+        };
+        let recipe = recipe::recipe_digest(request.flavour, &request.with)?;
+        Ok(recipe::image_digest(&recipe, parent.as_ref(), refresh))
+    }
+
+    /// Removes every image but those in `keep` and what dead builds left; returns the digests of the removed images.
+    /// Whoever calls it knows which images are in use. An image being built is left alone.
+    pub fn prune(&self, keep: &[ImageDigest]) -> Result<Vec<ImageDigest>, StoreError> {
+        self.remove_dead_builds()?;
+        let mut removed = Vec::new();
+        for image in self.list()?.into_iter().filter(|image| !keep.contains(&image.digest)) {
+            let Some(_lock) = self.try_lock(&image.digest)? else { continue };
+            let origin = self.images().join(image.digest.as_str());
+            let grave = self.make_temporary(&image.digest)?;
+            let moved = grave.join("image");
+            fs::rename(&origin, &moved).map_err(at("move away", &origin))?;
+            fs::remove_dir_all(&grave).map_err(at("remove", &grave))?;
+            removed.push(image.digest);
+        }
+        Ok(removed)
+    }
+
+    /// Removes what builders that no longer live left behind.
+    pub(super) fn remove_dead_builds(&self) -> Result<(), StoreError> {
+        for name in names_in(&self.temporary())? {
+            let Some(digest) = digest_of_build(&name) else { continue };
+            let Some(_lock) = self.try_lock(&digest)? else { continue };
+            let path = self.temporary().join(&name);
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn try_lock(&self, digest: &ImageDigest) -> Result<Option<ImageLock>, StoreError> {
+        let locks = self.cache.join("locks");
+        ImageLock::try_take(&locks, digest.as_str()).map_err(at("lock", &locks.join(digest.as_str())))
+    }
+
+    /// A new directory for a build; the caller holds the digest's lock.
+    pub(super) fn make_temporary(&self, digest: &ImageDigest) -> Result<PathBuf, StoreError> {
+        let path = self.temporary().join(format!("{digest}-{}", std::process::id()));
+        fs::create_dir_all(&path).map_err(at("make", &path))?;
+        Ok(path)
+    }
+
+    /// Makes a finished tree visible. `built` holds `root/`; facts are written beside it first, and all of it is on the
+    /// disk before the rename, so not even a power cut shows a half image.
+    pub(super) fn finish(
+        &self,
+        built: &Path,
+        digest: ImageDigest,
+        facts: ImageFacts,
+    ) -> Result<Image, StoreError> {
+        let file = built.join("manifest.json");
+        let text = serde_json::to_vec_pretty(&facts).map_err(|error| at("write", &file)(error.into()))?;
+        fs::write(&file, text).map_err(at("write", &file))?;
+        let opened = File::open(built).map_err(at("open", built))?;
+        rustix::fs::syncfs(&opened).map_err(|error| at("flush", built)(error.into()))?;
+        let images = self.images();
+        fs::create_dir_all(&images).map_err(at("make", &images))?;
+        let target = images.join(digest.as_str());
+        fs::rename(built, &target).map_err(at("move into place", &target))?;
+        let opened = File::open(&images).map_err(at("open", &images))?;
+        opened.sync_all().map_err(at("flush", &images))?;
+        Ok(Image { digest, flavour: facts.flavour, root: target.join("root"), facts })
+    }
+
+    /// Where the tools' output of a flavour's build goes.
+    pub(super) fn log_file(&self, flavour: Flavour) -> Result<PathBuf, StoreError> {
+        let logs = self.cache.join("logs");
+        fs::create_dir_all(&logs).map_err(at("make", &logs))?;
+        Ok(logs.join(format!("{flavour}.log")))
+    }
+
+    fn is_being_built(&self, name: &str) -> bool {
+        digest_of_build(name).is_some_and(|digest| matches!(self.try_lock(&digest), Ok(None)))
+    }
+
+    fn images(&self) -> PathBuf {
+        self.cache.join("images")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.cache.join("tmp")
+    }
+}
+
+/// Wraps an error of the file system with what was being done.
+pub(super) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Path { action, path, source }
+}
+
+fn digest_of_build(name: &str) -> Option<ImageDigest> {
+    ImageDigest::parse(name.split_once('-')?.0)
+}
+
+fn names_in(directory: &Path) -> Result<Vec<String>, StoreError> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        other => other.map_err(at("list", directory))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(at("list", directory))?;
+        names.extend(entry.file_name().into_string());
+    }
+    Ok(names)
+}
