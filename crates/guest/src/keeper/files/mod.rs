@@ -1,0 +1,22 @@
+//! Files of the workspace. The work is done by `worker`, a process with the job's own rights; keeper only relays.
+//!
+//! Of one request: `pool` finds or starts a worker, `relay` carries frames both ways, the worker's table of
+//! operations does it through `workspace`, where every path is resolved beneath one directory descriptor.
+
+mod change;
+mod edit;
+mod error;
+mod export;
+mod look;
+mod names;
+mod path;
+mod remove;
+mod search;
+mod walk;
+mod wire;
+pub mod worker;
+mod workspace;
+mod write;
+
+#[cfg(test)]
+mod files_tests;

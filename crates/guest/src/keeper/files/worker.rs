@@ -1,0 +1,94 @@
+//! A file worker: the part of keeper that touches the workspace, run as the job's own user.
+//!
+//! Keeper has another uid and no capabilities, so it could neither write the job's files nor be kept from reading what the
+//! job may not. A worker has the job's rights and nothing else; keeper starts it through the spawner, hands it
+//! one request at a time on its standard input and relays what it answers, trusting none of it.
+
+use std::io::{Read, Write};
+use std::path::Path;
+
+use sandyard_pipe::Frame;
+use sandyard_protocol::{Reply, Request};
+
+use super::error::FileError;
+use super::path::RelativePath;
+use super::wire::Wire;
+use super::workspace::Workspace;
+use super::{change, edit, export, look, remove, search, write};
+
+/// The role's name, as the first argument of our own program.
+pub const ROLE: &str = "files";
+
+/// One file operation: does its work and sends all it has to say but the closing frame.
+type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<(), FileError>;
+
+/// Serves requests until keeper closes the input. `root` is the workspace, `.` in a sandbox.
+pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::io::Result<()> {
+    let mut wire = Wire::new(input, output);
+    loop {
+        match serve_one(root, &mut wire) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(FileError::Pipe(error)) => return Err(error),
+            Err(error) => return Err(std::io::Error::other(error)),
+        }
+    }
+}
+
+/// Makes this process what a worker must be, then serves on standard input and output.
+pub fn run() -> std::io::Result<()> {
+    // The job has the same uid: without this it could trace the worker and answer in its name.
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    serve(Path::new("."), &mut std::io::stdin().lock(), &mut std::io::stdout().lock())
+}
+
+/// One request from its first frame to both closing frames; false when there is no more.
+fn serve_one(root: &Path, wire: &mut Wire<'_>) -> Result<bool, FileError> {
+    let request = match wire.receive()? {
+        None => return Ok(false),
+        Some(Frame::Message(message)) => serde_json::from_slice::<Request>(&message).ok(),
+        Some(Frame::Data(_)) => None,
+    };
+    let outcome = match request.as_ref().and_then(|request| Some((operation(request)?, request))) {
+        None => Err(FileError::BadRequest("not a file operation")),
+        Some((operation, request)) => {
+            Workspace::open(root).and_then(|workspace| operation(&workspace, wire, request))
+        }
+    };
+    match outcome {
+        Ok(()) => {}
+        Err(FileError::Pipe(error)) => return Err(FileError::Pipe(error)),
+        Err(error) => wire.send_message(&Reply::Failed(error.to_guest()))?,
+    }
+    wire.send_end()?;
+    // Whatever the host still sends for an operation that is over is read past.
+    while !wire.input_ended() {
+        if wire.receive()?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Who does what.
+fn operation(request: &Request) -> Option<Operation> {
+    Some(match request {
+        Request::Stat { .. } => look::stat,
+        Request::List { .. } => look::list,
+        Request::Read { .. } => look::read,
+        Request::Write { .. } => write::write,
+        Request::Edit { .. } => edit::edit,
+        Request::Move { .. } => change::move_path,
+        Request::MakeDirectory { .. } => change::make_directory,
+        Request::Remove { .. } => remove::remove,
+        Request::Search { .. } => search::search,
+        Request::Export { .. } => export::export,
+        _ => return None,
+    })
+}
+
+/// Answers with the facts about a path as it is now.
+pub(super) fn reply_stat(workspace: &Workspace, wire: &mut Wire<'_>, path: &RelativePath) -> Result<(), FileError> {
+    wire.send_message(&Reply::Stat(workspace.stat(path)?))
+}
