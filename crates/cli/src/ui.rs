@@ -108,6 +108,11 @@ impl Ui {
         self.tell(text, Tone::Faint);
     }
 
+    /// A sentence with a meaning.
+    pub(crate) fn toned(&self, text: &str, tone: Tone) {
+        self.tell(text, tone);
+    }
+
     /// Something that may surprise.
     pub(crate) fn warn(&self, text: &str) {
         let label = paint("warning:", Tone::Warning, self.colour_err);

@@ -84,13 +84,3 @@ fn a_named_file_must_exist_and_be_toml() {
     let (_directory, flags) = file("[listen]\nport = 1\n");
     assert!(matches!(Layers::load(&surroundings(true, &[]), &flags), Err(ConfigError::BadValue { .. })));
 }
-
-#[test]
-fn lists_come_from_files_and_variables_alike() {
-    let (_directory, flags) = file("hosts = ['a.example', 'b.example']\n");
-    let layers = Layers::load(&surroundings(true, &[]), &flags).unwrap();
-    assert_eq!(Settings::new(&layers).unwrap().hosts, ["a.example", "b.example"]);
-    let around = surroundings(true, &[("SANDYARD_HOSTS", "a.example, b.example,")]);
-    let layers = Layers::load(&around, &Flags::default()).unwrap();
-    assert_eq!(Settings::new(&layers).unwrap().hosts, ["a.example", "b.example"]);
-}

@@ -47,7 +47,6 @@ pub(super) const KEYS: &[Key] = &[
     fixed("images", "SANDYARD_IMAGES", "full"),
     fixed("pool", "SANDYARD_POOL", "0"),
     fixed("model", "SANDYARD_MODEL", ""),
-    fixed("hosts", "SANDYARD_HOSTS", ""),
     fixed("concurrency", "SANDYARD_CONCURRENCY", "64"),
     fixed("memory_mib", "SANDYARD_MEMORY_MIB", ""),
     fixed("queue", "SANDYARD_QUEUE", "10000"),

@@ -171,7 +171,7 @@ impl Layers {
                 key: key.name,
                 value: value.type_str().to_owned(),
                 layer: layer.clone(),
-                expected: "a string, a number, a truth value or a list of strings",
+                expected: "a string, a number or a truth value",
             })?;
             self.values.insert(key.name, (text, layer));
         }
@@ -195,17 +195,13 @@ impl Layers {
     }
 }
 
-/// A scalar as text; a list of strings becomes one text with commas.
+/// A scalar as text.
 fn as_text(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Float(number) => Some(number.to_string()),
         toml::Value::Boolean(truth) => Some(truth.to_string()),
-        toml::Value::Array(items) => {
-            let texts: Option<Vec<_>> = items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-            texts.map(|texts| texts.join(","))
-        }
-        toml::Value::Datetime(_) | toml::Value::Table(_) => None,
+        toml::Value::Array(_) | toml::Value::Datetime(_) | toml::Value::Table(_) => None,
     }
 }

@@ -34,8 +34,6 @@ pub(crate) struct Settings {
     pub(crate) pool: u32,
     /// The model for tasks.
     pub(crate) model: Option<String>,
-    /// Names under which the server may be reached, besides its address.
-    pub(crate) hosts: Vec<String>,
     /// Sandboxes at once.
     pub(crate) concurrency: usize,
     /// Memory to give to jobs; `None` takes the machine's.
@@ -64,7 +62,6 @@ impl Settings {
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
             pool: parse(layers, "pool", "a number of sandboxes")?,
             model: text(layers, "model"),
-            hosts: list(layers, "hosts"),
             concurrency: at_least_one(layers, "concurrency")?,
             memory_mib: optional(layers, "memory_mib", "a number of MiB")?,
             queue: at_least_one(layers, "queue")?,
@@ -116,9 +113,4 @@ fn one_of<T: Copy>(
 
 fn text(layers: &Layers, key: &'static str) -> Option<String> {
     Some(layers.get(key).0).filter(|value| !value.is_empty()).map(str::to_owned)
-}
-
-fn list(layers: &Layers, key: &'static str) -> Vec<String> {
-    let parts = layers.get(key).0.split(',').map(str::trim);
-    parts.filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }

@@ -1,0 +1,94 @@
+//! Where a server is: an HTTP address, or a Unix socket in the data folder.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// The address of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// `http://host:port`, without a slash at the end.
+    Http(String),
+    /// A socket file.
+    Socket(PathBuf),
+}
+
+/// Not an address of a server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address of a server")]
+pub(crate) struct InvalidUrl(pub(crate) String);
+
+impl Endpoint {
+    /// Reads `http://host[:port]`; a missing scheme is added.
+    pub(crate) fn parse(text: &str) -> Result<Self, InvalidUrl> {
+        let invalid = || InvalidUrl(text.to_owned());
+        let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let url = reqwest::Url::parse(&with_scheme).map_err(|_| invalid())?;
+        if url.scheme() != "http" || url.host_str().is_none() || url.query().is_some() {
+            return Err(invalid());
+        }
+        Ok(Self::Http(url.as_str().trim_end_matches('/').to_owned()))
+    }
+
+    /// What paths are appended to.
+    pub(crate) fn base(&self) -> &str {
+        match self {
+            Self::Http(base) => base,
+            Self::Socket(_) => "http://localhost",
+        }
+    }
+
+    /// Whether the server is on this machine: only then may we be that server ourselves.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Self::Socket(_) => true,
+            Self::Http(base) => reqwest::Url::parse(base).ok().and_then(|url| url.host_str().map(is_loopback)) == Some(true),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(base) => formatter.write_str(base),
+            Self::Socket(path) => write!(formatter, "{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_with_and_without_scheme() {
+        for text in ["127.0.0.1:8000", "http://127.0.0.1:8000", "http://127.0.0.1:8000/"] {
+            assert_eq!(Endpoint::parse(text), Ok(Endpoint::Http("http://127.0.0.1:8000".into())), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_schemes_and_nonsense_are_refused() {
+        for text in ["https://yard.example", "ftp://x", "http://", "http://h/?x=1", "::"] {
+            assert!(Endpoint::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn loopback_is_local() {
+        for (text, local) in [
+            ("http://127.0.0.1:8000", true),
+            ("http://localhost:1", true),
+            ("http://[::1]:1", true),
+            ("http://192.0.2.1:8000", false),
+            ("http://yard.example", false),
+        ] {
+            assert_eq!(Endpoint::parse(text).unwrap().is_local(), local, "{text}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The routes of jobs.
+
+use reqwest::{Method, Response};
+use sandyard_api::{
+    AvailabilityView, JobListView, JobView, LogStream, ScheduleBody, ScheduleView, ShellRequest,
+};
+
+use super::{Client, ClientError, SseReader};
+
+/// Which jobs to list.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub(crate) struct JobQuery {
+    /// Only this state in four words, or one state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<String>,
+    /// Only this kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<String>,
+    /// How many.
+    pub(crate) limit: u64,
+    /// Where the page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cursor: Option<String>,
+}
+
+impl Client {
+    /// Makes a job.
+    pub(crate) async fn schedule(&self, body: &ScheduleBody) -> Result<ScheduleView, ClientError> {
+        self.json(self.request(Method::POST, "/schedule").json(body)).await
+    }
+
+    /// A job as it is now.
+    pub(crate) async fn status(&self, job: &str) -> Result<JobView, ClientError> {
+        self.json(self.request(Method::GET, &format!("/jobs/{job}"))).await
+    }
+
+    /// A job when its state has changed, or after these seconds.
+    pub(crate) async fn status_after(&self, job: &str, wait_s: u64) -> Result<JobView, ClientError> {
+        self.json(self.request(Method::GET, &format!("/jobs/{job}?wait={wait_s}"))).await
+    }
+
+    /// A page of jobs, newest first.
+    pub(crate) async fn list(&self, query: &JobQuery) -> Result<JobListView, ClientError> {
+        self.json(self.request(Method::GET, "/jobs").query(query)).await
+    }
+
+    /// The events after one.
+    pub(super) async fn events(&self, job: &str, after: u64) -> Result<SseReader, ClientError> {
+        let request = self.request(Method::GET, &format!("/jobs/{job}/events")).header("accept", "text/event-stream");
+        let request = if after > 0 { request.header("last-event-id", after.to_string()) } else { request };
+        Ok(SseReader::new(self.send(request).await?))
+    }
+
+    /// The output so far.
+    pub(crate) async fn logs(&self, job: &str, stream: LogStream) -> Result<Response, ClientError> {
+        let name = match stream {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+        };
+        self.send(self.request(Method::GET, &format!("/jobs/{job}/logs?stream={name}"))).await
+    }
+
+    /// Ends a job.
+    pub(crate) async fn cancel(&self, job: &str) -> Result<(), ClientError> {
+        self.send(self.request(Method::POST, &format!("/jobs/{job}/cancel"))).await.map(drop)
+    }
+
+    /// Removes a job and all of it.
+    pub(crate) async fn delete(&self, job: &str) -> Result<(), ClientError> {
+        self.send(self.request(Method::DELETE, &format!("/jobs/{job}"))).await.map(drop)
+    }
+
+    /// The workspace of an ended job as a zip.
+    pub(crate) async fn download(&self, job: &str) -> Result<Response, ClientError> {
+        self.send(self.request(Method::GET, &format!("/jobs/{job}/download"))).await
+    }
+
+    /// Runs a command in a live sandbox and streams what it says.
+    pub(crate) async fn shell(&self, job: &str, body: &ShellRequest) -> Result<SseReader, ClientError> {
+        let request = self.request(Method::POST, &format!("/jobs/{job}/shell"));
+        let request = request.header("accept", "text/event-stream").json(body);
+        Ok(SseReader::new(self.send(request).await?))
+    }
+
+    /// What can run on the server's machine.
+    pub(crate) async fn drivers(&self) -> Result<AvailabilityView, ClientError> {
+        self.json(self.request(Method::GET, "/drivers")).await
+    }
+}

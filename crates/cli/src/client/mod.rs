@@ -1,0 +1,123 @@
+//! The server's API as calls. Owns connection, keys and errors; knows nothing of terminals or files on this machine.
+//!
+//! `endpoint` says where the server is; `jobs` and `files` are the routes; `sse` reads event streams and `follow` keeps
+//! one alive across lost connections; `terminal` is the WebSocket of an interactive shell.
+
+mod endpoint;
+mod errors;
+mod files;
+mod follow;
+mod jobs;
+mod sse;
+mod terminal;
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde::de::DeserializeOwned;
+
+pub(crate) use endpoint::{Endpoint, InvalidUrl};
+pub(crate) use errors::ClientError;
+pub(crate) use follow::{Follow, Followed};
+pub(crate) use jobs::JobQuery;
+pub(crate) use sse::{SseFrame, SseReader};
+pub(crate) use terminal::{Terminal, TerminalEvent, TerminalSize};
+
+/// A server that does not even accept a connection in this time is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whether there is a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// Nobody answers.
+    Absent,
+    /// It wants another key.
+    Locked,
+    /// It answers.
+    Open,
+}
+
+/// A handle to one server.
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    endpoint: Endpoint,
+    token: Option<String>,
+}
+
+impl Client {
+    /// A client; connects when first used.
+    pub(crate) fn new(endpoint: Endpoint, token: Option<String>) -> Result<Self, ClientError> {
+        let mut builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);
+        if endpoint.is_local() {
+            builder = builder.no_proxy();
+        }
+        if let Endpoint::Socket(path) = &endpoint {
+            builder = builder.unix_socket(path.as_path());
+        }
+        let http = builder.build().map_err(ClientError::Setup)?;
+        Ok(Self { http, endpoint, token })
+    }
+
+    /// Where the server is.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Whether a server answers there, and whether it lets us in.
+    pub(crate) async fn presence(&self) -> Presence {
+        let request = self.request(Method::GET, "/jobs?limit=1").timeout(CONNECT_TIMEOUT);
+        match request.send().await {
+            Ok(response) if response.status() == StatusCode::UNAUTHORIZED => Presence::Locked,
+            Ok(_) => Presence::Open,
+            Err(_) => Presence::Absent,
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.endpoint.base()));
+        match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
+    }
+
+    /// Sends; an answer that is an error becomes one.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        let response = request.send().await.map_err(|error| ClientError::sending(&self.endpoint, error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        let body = response.bytes().await.unwrap_or_default();
+        Err(ClientError::refused(status.as_u16(), &body))
+    }
+
+    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let response = self.send(request).await?;
+        let bytes = response.bytes().await.map_err(ClientError::Lost)?;
+        serde_json::from_slice(&bytes).map_err(ClientError::Answer)
+    }
+}
+
+/// A path of the sandbox in a URL: each component escaped, the slashes kept.
+fn escape_path(path: &str) -> String {
+    let mut escaped = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => escaped.push(char::from(byte)),
+            other => escaped.push_str(&format!("%{other:02X}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_escaped_but_keep_their_slashes() {
+        assert_eq!(escape_path("a b/ü?#%.txt"), "a%20b/%C3%BC%3F%23%25.txt");
+    }
+}

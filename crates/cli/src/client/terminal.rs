@@ -1,0 +1,152 @@
+//! The WebSocket of an interactive shell: binary frames are the terminal's bytes, text frames are JSON about it.
+
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
+
+use super::{Client, ClientError, Endpoint};
+
+/// Rows and columns of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TerminalSize {
+    /// Lines.
+    pub(crate) rows: u16,
+    /// Characters in a line.
+    pub(crate) columns: u16,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Control {
+    Resize { rows: u16, columns: u16 },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Notice {
+    Exit { exit_code: i32 },
+    Error { code: String, message: String },
+    #[serde(other)]
+    Unknown,
+}
+
+/// What comes from the shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TerminalEvent {
+    /// Bytes for the screen.
+    Output(Vec<u8>),
+    /// The shell is over.
+    Exit(i32),
+}
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+type Socket = WebSocketStream<Box<dyn Duplex>>;
+
+/// An open interactive shell.
+pub(crate) struct Terminal {
+    sink: SplitSink<Socket, Message>,
+    stream: SplitStream<Socket>,
+}
+
+impl Client {
+    /// Opens a shell in a live sandbox.
+    pub(crate) async fn terminal(&self, job: &str, size: TerminalSize, term: &str) -> Result<Terminal, ClientError> {
+        let base = self.endpoint.base().replacen("http://", "ws://", 1);
+        let TerminalSize { rows, columns } = size;
+        let term = super::escape_path(term);
+        let url = format!("{base}/jobs/{job}/shell?rows={rows}&columns={columns}&term={term}");
+        let mut request = url.into_client_request().map_err(|error| self.refusal(error))?;
+        if let Some(value) = self.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok()) {
+            request.headers_mut().insert("authorization", value);
+        }
+        let stream = self.connect().await?;
+        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.map_err(|error| self.refusal(error))?;
+        let (sink, stream) = socket.split();
+        Ok(Terminal { sink, stream })
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Duplex>, ClientError> {
+        let connected: std::io::Result<Box<dyn Duplex>> = match &self.endpoint {
+            Endpoint::Socket(path) => UnixStream::connect(path).await.map(|stream| Box::new(stream) as _),
+            Endpoint::Http(base) => {
+                let authority = base.trim_start_matches("http://").split('/').next().unwrap_or_default();
+                let bare = authority.rsplit(']').next().unwrap_or_default();
+                let address = if bare.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+                TcpStream::connect(address).await.map(|stream| Box::new(stream) as _)
+            }
+        };
+        connected.map_err(|source| ClientError::Unreachable {
+            endpoint: self.endpoint.to_string(),
+            source: Box::new(source),
+        })
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as the client's refusal")]
+    fn refusal(&self, error: SocketError) -> ClientError {
+        match error {
+            SocketError::Http(response) => {
+                let body = response.body().as_deref().unwrap_or_default();
+                ClientError::refused(response.status().as_u16(), body)
+            }
+            other => ClientError::TerminalLost(Box::new(other)),
+        }
+    }
+}
+
+impl Terminal {
+    /// Splits into what can be sent and what comes.
+    pub(crate) fn split(self) -> (TerminalInput, TerminalOutput) {
+        (TerminalInput(self.sink), TerminalOutput(self.stream))
+    }
+}
+
+/// The keyboard's side.
+pub(crate) struct TerminalInput(SplitSink<Socket, Message>);
+
+impl TerminalInput {
+    /// Keys.
+    pub(crate) async fn send(&mut self, bytes: Vec<u8>) -> Result<(), ClientError> {
+        self.put(Message::Binary(bytes.into())).await
+    }
+
+    /// The window has another size now.
+    pub(crate) async fn resize(&mut self, size: TerminalSize) -> Result<(), ClientError> {
+        let control = Control::Resize { rows: size.rows, columns: size.columns };
+        let text = serde_json::to_string(&control).map_err(ClientError::Answer)?;
+        self.put(Message::Text(text.into())).await
+    }
+
+    async fn put(&mut self, message: Message) -> Result<(), ClientError> {
+        self.0.send(message).await.map_err(|error| ClientError::TerminalLost(Box::new(error)))
+    }
+}
+
+/// The screen's side.
+pub(crate) struct TerminalOutput(SplitStream<Socket>);
+
+impl TerminalOutput {
+    /// The next thing; `None` if the server closed without a word.
+    pub(crate) async fn next(&mut self) -> Result<Option<TerminalEvent>, ClientError> {
+        while let Some(message) = self.0.next().await {
+            match message.map_err(|error| ClientError::TerminalLost(Box::new(error)))? {
+                Message::Binary(bytes) => return Ok(Some(TerminalEvent::Output(bytes.to_vec()))),
+                Message::Text(text) => match serde_json::from_str(&text).map_err(ClientError::Answer)? {
+                    Notice::Exit { exit_code } => return Ok(Some(TerminalEvent::Exit(exit_code))),
+                    Notice::Error { code, message } => {
+                        return Err(ClientError::Refused { status: 502, code, message, hint: None });
+                    }
+                    Notice::Unknown => {}
+                },
+                Message::Close(_) => return Ok(None),
+                Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,26 @@
+//! `sandyard completions`: a script for the shell.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::Cli;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+
+/// Print completions for a shell
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self, _context: &Context) -> Result<Exit, CommandError> {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "sandyard", &mut script);
+        std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+        Ok(Exit::Success)
+    }
+}

@@ -1,0 +1,174 @@
+//! `sandyard cp`: files between this machine and a live sandbox, folders with all that is in them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use reqwest::Body;
+use sandyard_api::EntryKindView;
+use tokio_util::io::ReaderStream;
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+
+/// Copy files between this machine and a live sandbox
+///
+/// A path in a sandbox is written JOB:PATH, relative to the workspace. Folders are copied with all that is in them;
+/// symbolic links are never followed.
+#[derive(Debug, Args)]
+pub(crate) struct Cp {
+    /// What to copy: PATH or JOB:PATH
+    from: String,
+    /// Where to: JOB:PATH or PATH
+    to: String,
+}
+
+/// One side of a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Here(PathBuf),
+    There { job: String, path: String },
+}
+
+impl Place {
+    /// `JOB:PATH` if there is a colon before any slash.
+    fn parse(text: &str) -> Self {
+        match text.split_once(':') {
+            Some((job, path)) if !job.is_empty() && !job.contains('/') && !job.starts_with('.') => {
+                Self::There { job: job.to_owned(), path: in_workspace(path) }
+            }
+            _ => Self::Here(PathBuf::from(text)),
+        }
+    }
+}
+
+/// People write the path they see inside.
+fn in_workspace(path: &str) -> String {
+    let below = path.strip_prefix("/workspace").filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    below.unwrap_or(path).trim_start_matches('/').to_owned()
+}
+
+impl Cp {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        match (Place::parse(&self.from), Place::parse(&self.to)) {
+            (Place::There { job, path }, Place::Here(target)) => {
+                let id = job::resolve(&client, &job).await?;
+                fetch(context, &client, &id, &path, &target).await?;
+            }
+            (Place::Here(source), Place::There { job, path }) => {
+                let id = job::resolve(&client, &job).await?;
+                push(context, &client, &id, &source, &path).await?;
+            }
+            _ => {
+                return Err(CommandError::usage_with_hint(
+                    "one side must be in a sandbox and the other on this machine",
+                    "write JOB:PATH for the sandbox, as in `sandyard cp JOB:src ./src`",
+                ));
+            }
+        }
+        Ok(Exit::Success)
+    }
+}
+
+async fn fetch(context: &Context, client: &Client, id: &str, path: &str, target: &Path) -> Result<(), CommandError> {
+    let is_folder = path.is_empty() || kind_of(client, id, path).await? == EntryKindView::Directory;
+    if is_folder {
+        let response = client.read_folder(id, path).await?;
+        let count = job::unpack(&context.ui, response, target).await?;
+        context.ui.note(&format!("{}: {count} files", target.display()));
+        return Ok(());
+    }
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let file = if target.is_dir() { target.join(name) } else { target.to_owned() };
+    let length = job::save(client.read_file(id, path).await?, &file, "copy").await?;
+    context.ui.note(&format!("{}: {length} bytes", file.display()));
+    Ok(())
+}
+
+async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKindView, CommandError> {
+    let stat = client.stat(id, path).await?;
+    stat.map(|stat| stat.kind).ok_or_else(|| {
+        CommandError::usage_with_hint(format!("there is no `{path}` in the sandbox"), "paths begin in /workspace")
+    })
+}
+
+/// As `cp` does: into a folder that exists, under the given name otherwise.
+async fn push(context: &Context, client: &Client, id: &str, source: &Path, path: &str) -> Result<(), CommandError> {
+    let found = fs::symlink_metadata(source).map_err(CommandError::file("read", source))?;
+    let into_folder = path.is_empty()
+        || path.ends_with('/')
+        || client.stat(id, path).await?.is_some_and(|stat| stat.kind == EntryKindView::Directory);
+    let base = path.trim_end_matches('/').to_owned();
+    if found.is_dir() {
+        let count = push_folder(context, client, id, source, &base).await?;
+        context.ui.note(&format!("{count} files copied"));
+        return Ok(());
+    }
+    let name = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let target = if into_folder { join(&base, &name) } else { base };
+    push_file(client, id, source, &target).await
+}
+
+/// Walks without recursion, so that a deep tree can't exhaust the stack.
+async fn push_folder(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    source: &Path,
+    base: &str,
+) -> Result<usize, CommandError> {
+    let mut count = 0;
+    let mut folders = vec![(source.to_owned(), base.to_owned())];
+    while let Some((folder, below)) = folders.pop() {
+        for entry in fs::read_dir(&folder).map_err(CommandError::file("read", &folder))? {
+            let entry = entry.map_err(CommandError::file("read", &folder))?;
+            let kind = entry.file_type().map_err(CommandError::file("read", &entry.path()))?;
+            let Ok(name) = entry.file_name().into_string() else {
+                context.ui.warn(&format!("left out `{}`: its name is not UTF-8", entry.path().display()));
+                continue;
+            };
+            let target = join(&below, &name);
+            if kind.is_dir() {
+                folders.push((entry.path(), target));
+            } else if kind.is_file() {
+                push_file(client, id, &entry.path(), &target).await?;
+                count += 1;
+            } else {
+                context.ui.warn(&format!("left out `{}`: neither a file nor a folder", entry.path().display()));
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn push_file(client: &Client, id: &str, source: &Path, target: &str) -> Result<(), CommandError> {
+    let file = tokio::fs::File::open(source).await.map_err(CommandError::file("open", source))?;
+    let facts = file.metadata().await.map_err(CommandError::file("read", source))?;
+    let body = Body::wrap_stream(ReaderStream::new(file));
+    Ok(client.write_file(id, target, facts.permissions().mode() & 0o777, body).await?)
+}
+
+fn join(base: &str, name: &str) -> String {
+    if base.is_empty() { name.to_owned() } else { format!("{base}/{name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_colon_before_a_slash_is_a_sandbox() {
+        let there = |job: &str, path: &str| Place::There { job: job.into(), path: path.into() };
+        assert_eq!(Place::parse("abcd:src/main.rs"), there("abcd", "src/main.rs"));
+        assert_eq!(Place::parse("abcd:/workspace/src"), there("abcd", "src"));
+        assert_eq!(Place::parse("abcd:"), there("abcd", ""));
+        assert_eq!(Place::parse("abcd:/workspaces"), there("abcd", "workspaces"));
+        assert_eq!(Place::parse("./a:b"), Place::Here("./a:b".into()));
+        assert_eq!(Place::parse("/tmp/x"), Place::Here("/tmp/x".into()));
+    }
+}

@@ -1,0 +1,30 @@
+//! `sandyard download`: the workspace of an ended job.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job::{self, Destination};
+
+/// Take the workspace of an ended job home
+#[derive(Debug, Args)]
+pub(crate) struct Download {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// A FILE.zip, a folder to unpack into, or - for standard output [default: JOB.zip]
+    #[arg(long, short, value_name = "DIR|FILE.zip")]
+    output: Option<PathBuf>,
+}
+
+impl Download {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        let target = self.output.unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
+        job::take_home(&context.ui, &client, &id, &Destination::parse(&target)).await?;
+        Ok(Exit::Success)
+    }
+}

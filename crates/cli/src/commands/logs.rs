@@ -1,0 +1,81 @@
+//! `sandyard logs`: a job's output, so far or as it comes.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use futures_util::StreamExt;
+use sandyard_api::LogStream;
+
+use crate::client::{Client, ClientError, Follow, Followed};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job::{self, OutputSink};
+
+/// Print a job's output: its standard output to ours, its standard error to ours
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// Go on until the job has ended
+    #[arg(long, short)]
+    follow: bool,
+    /// Only one of the two
+    #[arg(long, value_enum)]
+    stream: Option<Which>,
+}
+
+/// One of a job's two outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Which {
+    Stdout,
+    Stderr,
+}
+
+impl From<Which> for LogStream {
+    fn from(which: Which) -> Self {
+        match which {
+            Which::Stdout => Self::Stdout,
+            Which::Stderr => Self::Stderr,
+        }
+    }
+}
+
+impl Logs {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        let only = self.stream.map(LogStream::from);
+        if self.follow {
+            return follow(context, client, &id, only).await;
+        }
+        if only != Some(LogStream::Stderr) {
+            copy(&client, &id, LogStream::Stdout, io::stdout()).await?;
+        }
+        if only != Some(LogStream::Stdout) {
+            copy(&client, &id, LogStream::Stderr, io::stderr()).await?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+async fn follow(context: &Context, client: Client, id: &str, only: Option<LogStream>) -> Result<Exit, CommandError> {
+    let sink = OutputSink::output_only(context.ui, only);
+    let mut events = Follow::new(client, id);
+    loop {
+        match events.next().await? {
+            Followed::Event(event) => sink.show(&event)?,
+            Followed::Lost => context.ui.warn("the server is away; waiting for it"),
+            Followed::Back => context.ui.note("the server is back"),
+            Followed::Ended(_) => return Ok(Exit::Success),
+        }
+    }
+}
+
+async fn copy(client: &Client, id: &str, stream: LogStream, mut out: impl Write) -> Result<(), CommandError> {
+    let mut body = client.logs(id, stream).await?.bytes_stream();
+    while let Some(bytes) = body.next().await {
+        out.write_all(&bytes.map_err(ClientError::Lost)?)?;
+    }
+    Ok(out.flush()?)
+}

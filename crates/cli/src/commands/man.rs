@@ -1,0 +1,28 @@
+//! `sandyard man`: the manual pages, one for each verb. Hidden: packagers call it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+
+use super::Cli;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+
+/// Write the manual pages into a folder
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Where to
+    folder: PathBuf,
+}
+
+impl Man {
+    pub(crate) fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        fs::create_dir_all(&self.folder).map_err(CommandError::file("create", &self.folder))?;
+        clap_mangen::generate_to(Cli::command(), &self.folder)
+            .map_err(CommandError::file("write the manual to", &self.folder))?;
+        context.ui.note(&format!("the manual is in {}", self.folder.display()));
+        Ok(Exit::Success)
+    }
+}

@@ -1,0 +1,37 @@
+//! `sandyard rm`: remove jobs with everything that is of them.
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+
+/// Remove jobs: sandbox, workspace, logs and result
+#[derive(Debug, Args)]
+pub(crate) struct Rm {
+    /// The jobs: ids, beginnings of them, or names
+    #[arg(required = true)]
+    jobs: Vec<String>,
+    /// Also jobs that have not ended; they are cancelled first
+    #[arg(long, short)]
+    force: bool,
+}
+
+impl Rm {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        for id in job::resolve_all(&client, &self.jobs).await? {
+            let view = client.status(&id).await?;
+            if !self.force && !view.state.is_terminal() {
+                return Err(CommandError::usage_with_hint(
+                    format!("job {id} is {}", view.state.as_str()),
+                    "cancel it first, or use --force",
+                ));
+            }
+            client.delete(&id).await?;
+            context.ui.line(&id)?;
+        }
+        Ok(Exit::Success)
+    }
+}

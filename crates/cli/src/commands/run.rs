@@ -1,0 +1,153 @@
+//! `sandyard run`: schedule a job, watch it, take its result home. Without a server it is the server itself.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use sandyard_api::{JobView, ScheduleBody};
+
+use super::run_input::RunInput;
+use crate::client::{Client, Endpoint};
+use crate::config::{Flags, ImageChoice, Settings};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job::{self, Destination, Output, Watch, Watched};
+use crate::serve::{self, ServeError, Server};
+
+/// Run a job and watch it: exits 0 only if it succeeded
+///
+/// With no server at SANDYARD_URL it serves the yard itself, on a socket in the data folder, until the last job has
+/// ended; a second `run` uses that one.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    input: RunInput,
+    /// Take the result home: a FILE.zip, or a folder to unpack into
+    #[arg(long, short, value_name = "DIR|FILE.zip")]
+    output: Option<PathBuf>,
+    /// Print the final status as JSON instead of the output
+    #[arg(long)]
+    json: bool,
+    /// Only schedule it and print its id; needs a server
+    #[arg(long, short)]
+    detach: bool,
+    /// The yard to serve if there is no server [env: SANDYARD_DATA]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The driver to use if there is no server [env: SANDYARD_DRIVER]
+    #[arg(long, value_name = "NAME")]
+    driver: Option<String>,
+}
+
+impl Run {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let body = self.input.body(&context.surroundings)?;
+        let settings = self.settings(context)?;
+        match context.running_server(&settings).await? {
+            Some(client) => self.with_server(context, &client, &body).await,
+            None if context.endpoint()?.is_local() && !self.detach => self.as_server(context, settings, &body).await,
+            // The call itself reports who is missing.
+            None => self.with_server(context, &context.client_at(context.endpoint()?)?, &body).await,
+        }
+    }
+
+    fn settings(&self, context: &Context) -> Result<Settings, CommandError> {
+        let mut flags = Flags::default();
+        flags.set("data", self.data.as_ref().map(|path| path.display()));
+        flags.set("driver", self.driver.as_ref());
+        let layers = context.layers(&flags)?;
+        let mut settings = Settings::new(&layers)?;
+        if !layers.is_set("images") {
+            // One job should not build what only other jobs need.
+            settings.images = ImageChoice::Base;
+        }
+        Ok(settings)
+    }
+
+    async fn with_server(self, context: &Context, client: &Client, body: &ScheduleBody) -> Result<Exit, CommandError> {
+        let id = client.schedule(body).await?.job_id.as_str().to_owned();
+        if self.detach {
+            context.ui.line(&id)?;
+            return Ok(Exit::Success);
+        }
+        let leaving = format!("The job goes on at the server: `sandyard logs -f {id}` follows it again.");
+        self.watch(context, client, &id, &leaving).await
+    }
+
+    async fn as_server(self, context: &Context, settings: Settings, body: &ScheduleBody) -> Result<Exit, CommandError> {
+        let data = settings.data.display().to_string();
+        let socket = Endpoint::Socket(settings.socket());
+        let server = match serve::on_socket(context, &settings).await {
+            Ok(server) => server,
+            Err(ServeError::InUse { .. }) => {
+                // Another `run` was quicker: it serves, or will in a moment.
+                let client = serve::wait_for(context, socket).await?;
+                return self.with_server(context, &client, body).await;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        context.ui.faint(&format!("· no server at {}; serving {data} here", context.endpoint()?));
+        let client = context.client_at(socket)?;
+        let result = self.scheduled_here(context, &client, &data, body, &server).await;
+        server.stop().await;
+        result
+    }
+
+    async fn scheduled_here(
+        self,
+        context: &Context,
+        client: &Client,
+        data: &str,
+        body: &ScheduleBody,
+        server: &Server,
+    ) -> Result<Exit, CommandError> {
+        let id = client.schedule(body).await?.job_id.as_str().to_owned();
+        let leaving = format!(
+            "This command is the job's server. If you leave, the job goes on in its sandbox, but nobody takes its \
+             output until a server runs again: `sandyard up --data {data}`."
+        );
+        let exit = self.watch(context, client, &id, &leaving).await?;
+        if exit != Exit::Interrupted {
+            server.until_idle(&context.ui).await;
+        }
+        Ok(exit)
+    }
+
+    /// Watches a job that was scheduled; tells its end and takes its result home.
+    async fn watch(self, context: &Context, client: &Client, id: &str, leaving: &str) -> Result<Exit, CommandError> {
+        let ui = &context.ui;
+        ui.faint(&format!("· job {id}"));
+        let output = if self.json { Output::Withheld } else { Output::Live };
+        let state = match Watch::new(ui, client, id, output, leaving).run().await? {
+            Watched::Ended(state) => state,
+            Watched::Left => {
+                ui.note(&format!("job {id} was left running"));
+                return Ok(Exit::Interrupted);
+            }
+        };
+        let view = client.status(id).await?;
+        tell_end(context, &view);
+        if let Some(target) = &self.output {
+            job::take_home(ui, client, id, &Destination::parse(target)).await?;
+        }
+        if self.json {
+            ui.json(&view)?;
+        }
+        Ok(Exit::of_job(state))
+    }
+}
+
+fn tell_end(context: &Context, view: &JobView) {
+    let took = match (view.started_at, view.finished_at) {
+        (Some(start), Some(end)) => format!(" after {}", job::age(end, start)),
+        _ => String::new(),
+    };
+    let code = view.exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
+    let why = view.error.as_ref().map(|error| format!(": {}", crate::ui::clean(&error.message)));
+    let words = [why.unwrap_or_default(), code.unwrap_or_default()].concat();
+    let text = format!("· {}{took}{words}", view.state.as_str().replace('_', " "));
+    context.ui.toned(&text, job::state_tone(view.state));
+    if let Some(hint) = view.error.as_ref().and_then(|error| error.hint.as_ref()) {
+        context.ui.note(&format!("  hint: {}", crate::ui::clean(hint)));
+    }
+}

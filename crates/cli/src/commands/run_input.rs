@@ -1,0 +1,200 @@
+//! What `sandyard run` sends: words, code from the command line, a file or standard input, and what goes with it.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use sandyard_api::{JobKind, LimitsRequest, ScheduleBody};
+
+use crate::config::Surroundings;
+use crate::errors::CommandError;
+
+/// The job itself.
+#[derive(Debug, Args)]
+pub(crate) struct RunInput {
+    /// What it is: task, shell, python, typescript, gui or session [default: by the file's name, else task]
+    #[arg(long, short, value_name = "KIND", value_parser = parse_kind)]
+    kind: Option<JobKind>,
+    /// Read the task or code from a file, or from standard input with -
+    #[arg(long, short, value_name = "FILE", conflicts_with = "text")]
+    file: Option<PathBuf>,
+    /// A name for people
+    #[arg(long)]
+    name: Option<String>,
+    /// Set a variable in the sandbox; without a value it is taken from here
+    #[arg(long, short, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Limit it: cpus, memory_mib, disk_mib, pids, timeout_s, idle_timeout_s
+    #[arg(long, short, value_name = "NAME=NUMBER")]
+    limit: Vec<String>,
+    /// The weakest isolation to accept: any, container, gvisor, vm, or a driver's name
+    #[arg(long, value_name = "FLOOR")]
+    isolation: Option<String>,
+    /// Let it reach a host; may be given several times
+    #[arg(long, value_name = "HOST[:PORT]")]
+    egress: Vec<String>,
+    /// The model for a task [env: SANDYARD_MODEL]
+    #[arg(long, value_name = "SPEC")]
+    model: Option<String>,
+    /// Leave the sandbox up after the end
+    #[arg(long)]
+    keep: bool,
+    /// The task or the code
+    #[arg(value_name = "TASK OR CODE", trailing_var_arg = true)]
+    text: Vec<String>,
+}
+
+impl RunInput {
+    /// The request.
+    pub(super) fn body(&self, surroundings: &Surroundings) -> Result<ScheduleBody, CommandError> {
+        let kind = self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task);
+        let text = self.text(kind)?;
+        let (task, code) = match kind {
+            JobKind::Task => (text, None),
+            _ => (None, text),
+        };
+        let model = self.model.clone().or_else(|| surroundings.get("SANDYARD_MODEL").map(str::to_owned));
+        Ok(ScheduleBody {
+            kind: (kind != JobKind::Task).then_some(kind),
+            model: model.filter(|_| task.is_some()),
+            task,
+            code,
+            name: self.name.clone(),
+            env: environment(&self.env, surroundings)?,
+            limits: limits(&self.limit)?,
+            isolation: self.isolation.clone(),
+            egress: self.egress.clone(),
+            keep: self.keep.then_some(true),
+            ..ScheduleBody::default()
+        })
+    }
+
+    fn text(&self, kind: JobKind) -> Result<Option<String>, CommandError> {
+        let text = match &self.file {
+            Some(path) if path == Path::new("-") => io::read_to_string(io::stdin())?,
+            Some(path) => std::fs::read_to_string(path).map_err(CommandError::file("read", path))?,
+            None => self.text.join(" "),
+        };
+        match (kind, text.is_empty()) {
+            (JobKind::Session, true) => Ok(None),
+            (JobKind::Session, false) => Err(CommandError::usage("a session has no code; use `sandyard shell` on it")),
+            (_, false) => Ok(Some(text)),
+            (_, true) => Err(CommandError::usage_with_hint(
+                "there is nothing to run",
+                "write a task, or code with --kind, or name a file with --file",
+            )),
+        }
+    }
+}
+
+fn parse_kind(name: &str) -> Result<JobKind, String> {
+    JobKind::parse(name).map_err(|error| match error.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message,
+    })
+}
+
+fn kind_of_file(path: &Path) -> Option<JobKind> {
+    match path.extension()?.to_str()? {
+        "sh" | "bash" => Some(JobKind::Shell),
+        "py" => Some(JobKind::Python),
+        "ts" | "tsx" => Some(JobKind::Typescript),
+        _ => None,
+    }
+}
+
+fn environment(given: &[String], surroundings: &Surroundings) -> Result<BTreeMap<String, String>, CommandError> {
+    let pair = |text: &String| match text.split_once('=') {
+        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
+        None => match surroundings.variables.get(text) {
+            Some(value) => Ok((text.clone(), value.clone())),
+            None => Err(CommandError::usage(format!("the variable {text} is not set here"))),
+        },
+    };
+    given.iter().map(pair).collect()
+}
+
+fn limits(given: &[String]) -> Result<Option<LimitsRequest>, CommandError> {
+    let mut limits = LimitsRequest::default();
+    for text in given {
+        let wrong = || {
+            CommandError::usage_with_hint(
+                format!("`{text}` is no limit"),
+                "write NAME=NUMBER with cpus, memory_mib, disk_mib, pids, timeout_s or idle_timeout_s",
+            )
+        };
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        let whole = || value.parse::<u64>().map(Some).map_err(|_| wrong());
+        match name {
+            "cpus" => limits.cpus = Some(value.parse().map_err(|_| wrong())?),
+            "memory_mib" => limits.memory_mib = whole()?,
+            "disk_mib" => limits.disk_mib = whole()?,
+            "pids" => limits.pids = whole()?,
+            "timeout_s" => limits.timeout_s = whole()?,
+            "idle_timeout_s" => limits.idle_timeout_s = whole()?,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok((!given.is_empty()).then_some(limits))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        input: RunInput,
+    }
+
+    fn body(words: &[&str]) -> Result<serde_json::Value, CommandError> {
+        let line = Line::try_parse_from([&["run"], words].concat()).unwrap();
+        let variables = [("HERE".to_owned(), "1".to_owned())].into();
+        let body = line.input.body(&Surroundings { variables, root: true })?;
+        Ok(serde_json::to_value(body).unwrap())
+    }
+
+    #[test]
+    fn words_are_a_task_and_a_kind_makes_them_code() {
+        assert_eq!(body(&["build", "me", "an", "app"]).unwrap(), serde_json::json!({"task": "build me an app"}));
+        assert_eq!(
+            body(&["--kind", "shell", "echo", "-n", "hi"]).unwrap(),
+            serde_json::json!({"kind": "shell", "code": "echo -n hi"})
+        );
+        assert_eq!(body(&["--kind", "session"]).unwrap(), serde_json::json!({"kind": "session"}));
+    }
+
+    #[test]
+    fn the_name_of_a_file_tells_its_kind() {
+        let home = tempfile::tempdir().unwrap();
+        let script = home.path().join("x.sh");
+        std::fs::write(&script, "echo hi\n").unwrap();
+        let sent = body(&["--file", script.to_str().unwrap()]).unwrap();
+        assert_eq!(sent, serde_json::json!({"kind": "shell", "code": "echo hi\n"}));
+    }
+
+    #[test]
+    fn limits_and_variables_are_read() {
+        let sent = body(&["-k", "shell", "-e", "HERE", "-e", "A=b=c", "-l", "cpus=0.5", "-l", "memory_mib=64", "true"]);
+        let sent = sent.unwrap();
+        assert_eq!(sent["env"], serde_json::json!({"HERE": "1", "A": "b=c"}));
+        assert_eq!((sent["limits"]["cpus"].as_f64(), sent["limits"]["memory_mib"].as_u64()), (Some(0.5), Some(64)));
+    }
+
+    #[test]
+    fn slips_are_refused_with_a_hint() {
+        for words in [
+            &["-k", "shell"][..],
+            &["-k", "shell", "-l", "memory=64", "true"],
+            &["-k", "shell", "-l", "pids=many", "true"],
+            &["-k", "shell", "-e", "ABSENT", "true"],
+            &["-k", "session", "code"],
+        ] {
+            assert!(matches!(body(words), Err(CommandError::Usage { .. })), "{words:?}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `sandyard shell`: a terminal in a live sandbox, or one command there.
+
+use std::io::{self, Read, Write};
+
+use clap::Args;
+use sandyard_api::{ShellEvent, ShellRequest};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::client::{Client, ClientError, TerminalEvent};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+use crate::terminal::{self, RawMode};
+
+/// Keys read ahead of the network; more and the keyboard waits, as it should.
+const KEYS_AHEAD: usize = 64;
+
+/// Open a terminal in a live sandbox, or run one command there
+///
+/// Exits with the code of the shell or of the command.
+#[derive(Debug, Args)]
+pub(crate) struct Shell {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// Send our standard input to the command
+    #[arg(long, short, requires = "command")]
+    stdin: bool,
+    /// End the command after this many seconds
+    #[arg(long, value_name = "SECONDS", requires = "command")]
+    timeout: Option<u64>,
+    /// A command instead of a terminal
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+impl Shell {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        if self.command.is_empty() {
+            return interact(context, &client, &id).await;
+        }
+        let stdin = if self.stdin { Some(io::read_to_string(io::stdin())?) } else { None };
+        let request =
+            ShellRequest { command: shell_line(&self.command), timeout_s: self.timeout, stdin, ..ShellRequest::default() };
+        execute(context, &client, &id, &request).await
+    }
+}
+
+async fn execute(context: &Context, client: &Client, id: &str, request: &ShellRequest) -> Result<Exit, CommandError> {
+    let mut reader = client.shell(id, request).await?;
+    while let Some(frame) = reader.next().await? {
+        // A newer server may send events we do not know.
+        let Ok(event) = serde_json::from_str::<ShellEvent>(&frame.data) else { continue };
+        match event {
+            ShellEvent::Stdout(output) => job::write_output(io::stdout(), &output)?,
+            ShellEvent::Stderr(output) => job::write_output(io::stderr(), &output)?,
+            ShellEvent::Truncated { dropped_bytes } => {
+                context.ui.warn(&format!("{dropped_bytes} bytes came too fast and are gone"));
+            }
+            ShellEvent::Exit { exit_code, timed_out } => {
+                if timed_out {
+                    context.ui.warn("the command was ended by its time limit");
+                }
+                return Ok(Exit::of_command(exit_code));
+            }
+            ShellEvent::Error { code, message } => {
+                return Err(ClientError::Refused { status: 502, code, message, hint: None }.into());
+            }
+        }
+    }
+    Err(ClientError::Stream("the stream ended before the command did").into())
+}
+
+async fn interact(context: &Context, client: &Client, id: &str) -> Result<Exit, CommandError> {
+    if !terminal::is_terminal() {
+        return Err(CommandError::usage_with_hint(
+            "an interactive shell needs a terminal",
+            "give a command: `sandyard shell JOB -- COMMAND`",
+        ));
+    }
+    let term = context.surroundings.get("TERM").unwrap_or("xterm-256color");
+    let (mut input, mut output) = client.terminal(id, terminal::size(), term).await?.split();
+    let mut resized = signal(SignalKind::window_change())?;
+    let mut keys = keyboard();
+    let raw = RawMode::enter()?;
+    let ended = loop {
+        tokio::select! {
+            event = output.next() => match event? {
+                Some(TerminalEvent::Output(bytes)) => show(&bytes)?,
+                Some(TerminalEvent::Exit(code)) => break Some(code),
+                None => break None,
+            },
+            Some(bytes) = keys.recv() => input.send(bytes).await?,
+            _ = resized.recv() => input.resize(terminal::size()).await?,
+        }
+    };
+    drop(raw);
+    match ended {
+        Some(code) => Ok(Exit::of_command(code)),
+        None => Err(ClientError::Stream("the terminal was closed without an exit code").into()),
+    }
+}
+
+fn show(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Reads keys on a thread of its own, because a read of a terminal can't be cancelled; it ends with the process.
+fn keyboard() -> mpsc::Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel(KEYS_AHEAD);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = io::stdin().lock().read(&mut buffer) {
+            if sender.blocking_send(buffer[..length].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// One word is a line for the shell as it is; several are quoted so that they arrive as they were given.
+fn shell_line(words: &[String]) -> String {
+    match words {
+        [line] => line.clone(),
+        words => words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "),
+    }
+}
+
+fn quote(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_arrive_as_they_were_given() {
+        let line = |words: &[&str]| shell_line(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(line(&["ls | wc -l"]), "ls | wc -l");
+        assert_eq!(line(&["echo", "a b", "it's", "$HOME", ""]), r"echo 'a b' 'it'\''s' '$HOME' ''");
+        assert_eq!(line(&["ls", "-l", "/tmp/x.y"]), "ls -l /tmp/x.y");
+    }
+}

@@ -1,0 +1,136 @@
+//! Unpacking a workspace. Its names and links were chosen by whatever ran in the sandbox, so none of them is trusted:
+//! nothing is written outside the folder, nothing is written through a link, and links that lead out are left away.
+//!
+//! Files come first and links last, so no file of the archive can go through a link of the archive; a link that was in
+//! the folder before is refused where a directory is needed and replaced where a file is.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use reqwest::Response;
+use zip::ZipArchive;
+
+use super::transfer::stream_to;
+use crate::errors::CommandError;
+use crate::ui::Ui;
+
+/// Longest path a link may name: the kernel's PATH_MAX.
+const LINK_BYTES: u64 = 4096;
+
+/// Unpacks a zip that comes over the wire; answers how many files and links were made.
+pub(crate) async fn unpack(ui: &Ui, response: Response, folder: &Path) -> Result<usize, CommandError> {
+    fs::create_dir_all(folder).map_err(CommandError::file("create", folder))?;
+    let mut file = tempfile::tempfile_in(folder).map_err(CommandError::file("create a file in", folder))?;
+    stream_to(response, &mut file, folder, "download").await?;
+    unpack_file(ui, file, folder)
+}
+
+fn unpack_file(ui: &Ui, file: impl Read + Seek, folder: &Path) -> Result<usize, CommandError> {
+    let broken = |source| CommandError::Archive { path: folder.to_owned(), source };
+    let mut archive = ZipArchive::new(file).map_err(broken)?;
+    let mut links = Vec::new();
+    let mut count = 0;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(broken)?;
+        let name = entry.name().to_owned();
+        let Some(path) = inside(Path::new(&name)) else {
+            ui.warn(&format!("left out `{}`: its name leads out of the folder", crate::ui::clean(&name)));
+            continue;
+        };
+        let target = folder.join(&path);
+        if entry.is_dir() {
+            make_folder(folder, &path)?;
+        } else if entry.is_symlink() {
+            let mut text = String::new();
+            entry.by_ref().take(LINK_BYTES).read_to_string(&mut text).map_err(CommandError::file("read", &target))?;
+            links.push((path, text));
+        } else {
+            make_folder(folder, path.parent().unwrap_or(Path::new("")))?;
+            write_file(&mut entry, &target)?;
+            count += 1;
+        }
+    }
+    Ok(count + make_links(ui, folder, links)?)
+}
+
+/// The path if it stays below the folder.
+fn inside(path: &Path) -> Option<PathBuf> {
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let clean: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    (plain && !clean.as_os_str().is_empty()).then_some(clean)
+}
+
+/// Makes each folder on the way; what is there must be a real folder.
+fn make_folder(folder: &Path, below: &Path) -> Result<(), CommandError> {
+    let mut at = folder.to_owned();
+    for part in below.components() {
+        at.push(part);
+        match fs::symlink_metadata(&at) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => {
+                let source = io::Error::new(io::ErrorKind::NotADirectory, "something else is there");
+                return Err(CommandError::File { action: "make the folder", path: at, source });
+            }
+            Err(_) => fs::create_dir(&at).map_err(CommandError::file("make the folder", &at))?,
+        }
+    }
+    Ok(())
+}
+
+fn write_file(entry: &mut zip::read::ZipFile<'_, impl Read>, target: &Path) -> Result<(), CommandError> {
+    remove_old(target)?;
+    // Only the user's own bits: a setuid bit of a sandbox means nothing here.
+    let mode = entry.unix_mode().unwrap_or(0o644) & 0o777;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(target)
+        .map_err(CommandError::file("create", target))?;
+    io::copy(entry, &mut file).map_err(CommandError::file("write", target))?;
+    let permissions = fs::Permissions::from_mode(mode);
+    file.set_permissions(permissions).map_err(CommandError::file("set the mode of", target))
+}
+
+fn remove_old(target: &Path) -> Result<(), CommandError> {
+    match fs::symlink_metadata(target) {
+        Ok(found) if !found.is_dir() => fs::remove_file(target).map_err(CommandError::file("replace", target)),
+        _ => Ok(()),
+    }
+}
+
+fn make_links(ui: &Ui, folder: &Path, links: Vec<(PathBuf, String)>) -> Result<usize, CommandError> {
+    let mut count = 0;
+    for (path, text) in links {
+        if !leads_inside(&path, Path::new(&text)) {
+            ui.warn(&format!("left out the link `{}`: it leads out of the folder", path.display()));
+            continue;
+        }
+        let target = folder.join(&path);
+        make_folder(folder, path.parent().unwrap_or(Path::new("")))?;
+        remove_old(&target)?;
+        std::os::unix::fs::symlink(&text, &target).map_err(CommandError::file("make the link", &target))?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Whether a link at `path` with this text stays below the folder, read letter by letter.
+fn leads_inside(path: &Path, text: &Path) -> bool {
+    let mut depth = path.components().count().saturating_sub(1);
+    for part in text.components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return false,
+        }
+    }
+    !text.as_os_str().is_empty()
+}
+
+#[cfg(test)]
+#[path = "archive_tests.rs"]
+mod tests;

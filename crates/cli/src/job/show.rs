@@ -1,0 +1,121 @@
+//! A job on the terminal: its output as it comes, and its times and states in words.
+
+use std::io::{self, Write};
+
+use sandyard_api::{EventBody, JobEvent, JobState, LogStream, OutputText, Timestamp};
+
+use crate::ui::{Tone, Ui, clean};
+
+/// Passes a job's events on: output to the stream it came from, the rest as remarks on standard error.
+pub(crate) struct OutputSink {
+    ui: Ui,
+    only: Option<LogStream>,
+    remarks: bool,
+}
+
+impl OutputSink {
+    /// Everything.
+    pub(crate) fn new(ui: Ui) -> Self {
+        Self { ui, only: None, remarks: true }
+    }
+
+    /// Output alone, of one stream or of both.
+    pub(crate) fn output_only(ui: Ui, only: Option<LogStream>) -> Self {
+        Self { ui, only, remarks: false }
+    }
+
+    /// Remarks alone: the output is wanted in another form.
+    pub(crate) fn show_remarks(&self, event: &JobEvent) {
+        match &event.body {
+            EventBody::State { state, reason, .. } => self.state(*state, reason.as_deref()),
+            EventBody::Note { text } => self.ui.faint(&format!("· {}", clean(text))),
+            EventBody::Truncated { stream, dropped_bytes, .. } => {
+                let name = if *stream == LogStream::Stdout { "output" } else { "error output" };
+                self.ui.warn(&format!("{dropped_bytes} bytes of {name} are too many to keep; head and tail are"));
+            }
+            EventBody::Stdout(_) | EventBody::Stderr(_) => {}
+        }
+    }
+
+    /// An event of the job.
+    pub(crate) fn show(&self, event: &JobEvent) -> io::Result<()> {
+        match &event.body {
+            EventBody::Stdout(text) if self.only != Some(LogStream::Stderr) => write_output(io::stdout(), text),
+            EventBody::Stderr(text) if self.only != Some(LogStream::Stdout) => write_output(io::stderr(), text),
+            _ if self.remarks => {
+                self.show_remarks(event);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn state(&self, state: JobState, reason: Option<&str>) {
+        // The end is told by whoever waits for it, with the exit code.
+        if state.is_terminal() {
+            return;
+        }
+        let reason = reason.map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
+        self.ui.faint(&format!("· {}{reason}", state.as_str()));
+    }
+}
+
+/// The exact bytes if they are known, the text otherwise.
+pub(crate) fn write_output(mut stream: impl Write, output: &OutputText) -> io::Result<()> {
+    let exact = output.base64.as_ref().and_then(|_| output.bytes());
+    stream.write_all(exact.as_deref().unwrap_or(output.text.as_bytes()))?;
+    stream.flush()
+}
+
+/// The tone of a state.
+pub(crate) fn state_tone(state: JobState) -> Tone {
+    match state {
+        JobState::Succeeded => Tone::Good,
+        JobState::Failed | JobState::TimedOut => Tone::Bad,
+        JobState::Cancelled | JobState::Waiting => Tone::Warning,
+        JobState::Queued | JobState::Starting | JobState::Running | JobState::Finishing => Tone::Plain,
+    }
+}
+
+/// How long ago.
+pub(crate) fn age(now: Timestamp, then: Timestamp) -> String {
+    duration((now.unix_ms() - then.unix_ms()).max(0))
+}
+
+/// A span of milliseconds in one or two units.
+pub(crate) fn duration(milliseconds: i64) -> String {
+    let seconds = milliseconds / 1000;
+    match seconds {
+        0 => format!("{milliseconds} ms"),
+        1..60 => format!("{seconds}.{} s", milliseconds % 1000 / 100),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_well() {
+        for (milliseconds, text) in [
+            (7, "7 ms"),
+            (1_250, "1.2 s"),
+            (61_000, "1 min 1 s"),
+            (3_600_000, "1 h 0 min"),
+            (200_000_000, "2 d 7 h"),
+        ] {
+            assert_eq!(duration(milliseconds), text);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_come_out_exactly() {
+        let mut out = Vec::new();
+        write_output(&mut out, &OutputText::new(0, b"a\xffb")).unwrap();
+        write_output(&mut out, &OutputText::new(3, "ü".as_bytes())).unwrap();
+        assert_eq!(out, b"a\xffb\xc3\xbc");
+    }
+}
