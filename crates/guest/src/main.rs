@@ -1,2 +1,33 @@
-//! Entry point: the role is the first argument.
-fn main() {}
+//! Entry point: the role is the first argument. Any failure is one JSON line on the console and exit code 1.
+
+use std::process::ExitCode;
+
+use sandyard_guest::boot::BootFailure;
+use sandyard_guest::keeper::files::worker;
+use sandyard_guest::{init, spawner};
+
+/// A role's whole life.
+type Role = fn() -> Result<(), BootFailure>;
+
+/// Every role by name.
+const ROLES: &[(&str, Role)] =
+    &[("init", init::run), ("spawner", spawner::run), (worker::ROLE, run_file_worker)];
+
+fn main() -> ExitCode {
+    let name = std::env::args().nth(1).unwrap_or_default();
+    let outcome = match ROLES.iter().find(|(role, _)| *role == name) {
+        Some((_, run)) => run(),
+        None => Err(BootFailure::plain("role", format!("no role is named `{name}`"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.tell();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_file_worker() -> Result<(), BootFailure> {
+    worker::run().map_err(|error| BootFailure::new("files", "the file worker", error))
+}

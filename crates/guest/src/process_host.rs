@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 
 use async_trait::async_trait;
 use sandyard_protocol::{ProcessId, TerminalSize};
+use serde::{Deserialize, Serialize};
 
 /// As `argv[0]` of a [`Command`]: this program itself, whatever the image holds. The spawner execs its own retained file;
 /// in tests the role runs on a thread. The only role asked for is `files` (`keeper::files::worker`), with `cwd` as its root.
@@ -38,7 +39,7 @@ pub trait ProcessHost: Send + Sync + 'static {
 }
 
 /// A program to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// Its name.
     pub id: ProcessId,
@@ -68,7 +69,7 @@ pub struct Spawned {
 }
 
 /// An ended process as wait(2) tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawExit {
     /// Which.
     pub id: ProcessId,

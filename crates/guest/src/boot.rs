@@ -1,0 +1,89 @@
+//! The beginning of every role: its configuration, and how a failed step is told.
+//!
+//! A step that fails ends the process: one JSON line `{stage, errno, message}` on standard error, which is the
+//! machine's console, and a non-zero exit. Nothing goes on with less.
+
+use std::io::{self, Write as _};
+use std::os::fd::{OwnedFd, RawFd};
+
+use sandyard_protocol::{BOOT_FD, BootConfig};
+use serde::Serialize;
+
+use crate::limits::BOOT_BYTES;
+use crate::{packets, sys};
+
+/// The descriptor of the spawner's end (in the spawner) or keeper's end (in keeper) of the pair between them.
+pub const SPAWNER_SOCKET_FD: RawFd = 4;
+/// The descriptor of keeper's end of the pair between it and init.
+pub const INIT_SOCKET_FD: RawFd = 5;
+
+/// A step of a role's beginning that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{stage}: {message}")]
+pub struct BootFailure {
+    /// Which step, as a stable word or two.
+    pub stage: &'static str,
+    /// What exactly, with its object and reason.
+    pub message: String,
+    /// The kernel's number for it.
+    pub errno: Option<i32>,
+}
+
+/// One line on the console.
+#[derive(Serialize)]
+struct ConsoleLine<'a> {
+    stage: &'a str,
+    errno: Option<i32>,
+    message: &'a str,
+}
+
+impl BootFailure {
+    /// A failure with the kernel's reason.
+    pub fn new(stage: &'static str, object: impl std::fmt::Display, error: io::Error) -> Self {
+        Self { stage, message: format!("{object}: {error}"), errno: error.raw_os_error() }
+    }
+
+    /// A failure without one.
+    pub fn plain(stage: &'static str, message: impl Into<String>) -> Self {
+        Self { stage, message: message.into(), errno: None }
+    }
+
+    /// Writes it to the console.
+    pub fn tell(&self) {
+        console(self.stage, self.errno, &self.message);
+    }
+}
+
+/// Turns a failed call into a failed step that names its object.
+pub trait Step<T> {
+    /// Names the step and its object.
+    fn step(self, stage: &'static str, object: impl std::fmt::Display) -> Result<T, BootFailure>;
+}
+
+impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+    fn step(self, stage: &'static str, object: impl std::fmt::Display) -> Result<T, BootFailure> {
+        self.map_err(|error| BootFailure::new(stage, object, error.into()))
+    }
+}
+
+/// Writes one line to the console; a console that is gone is no reason to stop.
+pub fn console(stage: &str, errno: Option<i32>, message: &str) {
+    let line = ConsoleLine { stage, errno, message };
+    if let Ok(mut text) = serde_json::to_vec(&line) {
+        text.push(b'\n');
+        drop(io::stderr().write_all(&text));
+    }
+}
+
+/// Reads the boot document this process was born with, to its end.
+pub fn take_config() -> Result<BootConfig, BootFailure> {
+    let file = take_fd("boot document", BOOT_FD)?;
+    let text = packets::read_bounded(file, BOOT_BYTES).step("config", "read the boot document")?;
+    serde_json::from_slice(&text)
+        .map_err(|error| BootFailure::plain("config", format!("parse the boot document: {error}")))
+}
+
+/// Takes an inherited descriptor.
+pub fn take_fd(what: &str, number: RawFd) -> Result<OwnedFd, BootFailure> {
+    sys::take(number).step("descriptors", format_args!("{what} on descriptor {number}"))
+}

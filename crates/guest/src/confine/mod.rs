@@ -1,0 +1,79 @@
+//! Giving up privilege, for good: user, capabilities, resource limits, Landlock, seccomp.
+//!
+//! Each function does one step and fails if the kernel did not do all of it. Order matters and is the caller's: mounts
+//! first, then [`become_user`], then Landlock, then seccomp.
+
+pub(crate) mod landlock;
+pub(crate) mod seccomp;
+
+use rustix::fs::Mode;
+use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use crate::boot::{BootFailure, Step as _};
+use crate::sys;
+
+/// Capabilities are numbered from 0; the kernel's interface has room for 64.
+const CAPABILITY_NUMBERS: u32 = 64;
+
+/// Becomes this user and group with no other groups, no capabilities, no way to get any, and closed to tracing.
+pub(crate) fn become_user(id: u32) -> Result<(), BootFailure> {
+    const STAGE: &str = "drop privileges";
+    rustix::thread::clear_ambient_capability_set().step(STAGE, "ambient capabilities")?;
+    for number in 0..CAPABILITY_NUMBERS {
+        if !sys::drop_bounding_capability(number).step(STAGE, format_args!("bounding capability {number}"))? {
+            break;
+        }
+    }
+    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+    rustix::thread::set_thread_groups(&[]).step(STAGE, "supplementary groups")?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid).step(STAGE, format_args!("group {id}"))?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).step(STAGE, format_args!("user {id}"))?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none).step(STAGE, "capabilities")?;
+    seal()?;
+    verify(id)
+}
+
+/// Forbids new privileges and tracing by others. The second must be repeated after each exec.
+pub(crate) fn seal() -> Result<(), BootFailure> {
+    rustix::thread::set_no_new_privs(true).step("drop privileges", "no-new-privileges")?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .step("drop privileges", "non-dumpable")
+}
+
+/// Checks that this process is an unprivileged one of this user, whoever made it so.
+pub(crate) fn verify(id: u32) -> Result<(), BootFailure> {
+    const STAGE: &str = "drop privileges";
+    let sets = rustix::thread::capabilities(None).step(STAGE, "read capabilities")?;
+    let held = sets.effective | sets.permitted | sets.inheritable;
+    if !held.is_empty() {
+        return Err(BootFailure::plain(STAGE, format!("capabilities are left: {:#x}", held.bits())));
+    }
+    let user = rustix::process::getuid().as_raw();
+    if id == 0 || user != id || rustix::process::geteuid().as_raw() != id {
+        return Err(BootFailure::plain(STAGE, format!("the user is {user}, not {id}")));
+    }
+    if !rustix::thread::no_new_privs().step(STAGE, "read no-new-privileges")? {
+        return Err(BootFailure::plain(STAGE, "new privileges are possible"));
+    }
+    Ok(())
+}
+
+/// Bounds open files and forbids core dumps. A lower hard limit that is already there stays.
+pub(crate) fn limit_resources(open_files: u64) -> Result<(), BootFailure> {
+    let hard = rustix::process::getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let files = open_files.min(hard);
+    set_limit(Resource::Nofile, files).step("limits", format_args!("{files} open files"))?;
+    set_limit(Resource::Core, 0).step("limits", "no core dumps")?;
+    rustix::process::umask(Mode::WGRP | Mode::WOTH);
+    Ok(())
+}
+
+fn set_limit(resource: Resource, value: u64) -> rustix::io::Result<()> {
+    rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+}

@@ -1,0 +1,35 @@
+//! The system-call filter: one table (`table.rs`) says what each call gets, `program.rs` turns it into BPF.
+//!
+//! Three profiles from the same rows: the job's, and narrower ones for keeper and init. In all of them a foreign
+//! architecture kills the process, a number the table doesn't know answers ENOSYS (programs then fall back to older
+//! calls), and a known call that is refused answers EPERM.
+
+mod program;
+mod table;
+
+use crate::boot::BootFailure;
+
+/// Whose filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// The spawner and everything the job runs.
+    Job {
+        /// Whether user namespaces may be made.
+        nested_user_namespaces: bool,
+    },
+    /// Keeper: no fork, no exec.
+    Keeper,
+    /// Init: keeper's calls, and what it takes to start keeper again.
+    Init,
+}
+
+/// Installs the filter in this thread and its descendants.
+pub(crate) fn install(profile: Profile) -> Result<(), BootFailure> {
+    let program = program::compile(&table::rules(profile))
+        .ok_or_else(|| BootFailure::plain("seccomp", "the filter is too long for the kernel"))?;
+    seccompiler::apply_filter(&program)
+        .map_err(|error| BootFailure::plain("seccomp", format!("install the filter: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

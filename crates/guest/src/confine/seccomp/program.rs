@@ -1,0 +1,145 @@
+//! From rules to BPF: a binary search over ranges of call numbers, with the guards as its leaves.
+//!
+//! A linear chain of comparisons costs eight times as much to install and is walked by every call that has a guard.
+
+use seccompiler::{BpfProgram, sock_filter};
+
+use super::table::{Guard, Rule, Rules, Test};
+
+// Offsets in `struct seccomp_data` and opcodes of classic BPF, from linux/seccomp.h and linux/bpf_common.h.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const ARGUMENTS: u32 = 16;
+pub(super) const LOAD: u16 = 0x20;
+pub(super) const AND: u16 = 0x54;
+pub(super) const JUMP: u16 = 0x05;
+pub(super) const JUMP_EQUAL: u16 = 0x15;
+pub(super) const JUMP_NOT_BELOW: u16 = 0x35;
+pub(super) const RETURN: u16 = 0x06;
+
+pub(super) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+pub(super) const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+pub(super) const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+pub(super) const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+
+/// The kernel's limit on a program.
+const MOST_INSTRUCTIONS: usize = 4096;
+/// Call numbers of x86's x32 mode carry this bit; on other architectures nothing does.
+const X32: u32 = 0x4000_0000;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) const NATIVE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+pub(super) const NATIVE: u32 = 0xc000_00b7;
+
+/// A range of call numbers that get the same, up to the next range.
+struct Range {
+    start: u32,
+    rule: Rule,
+}
+
+/// The program, or `None` if it would be too long.
+pub(super) fn compile(rules: &Rules) -> Option<BpfProgram> {
+    let mut program = vec![
+        statement(LOAD, ARCHITECTURE),
+        jump(JUMP_EQUAL, NATIVE, 1, 0),
+        statement(RETURN, KILL),
+        statement(LOAD, NUMBER),
+    ];
+    program.extend(search(&ranges(rules))?);
+    (program.len() <= MOST_INSTRUCTIONS).then_some(program)
+}
+
+/// Neighbours that get the same become one range; numbers between known calls are unknown, so absent.
+fn ranges(rules: &Rules) -> Vec<Range> {
+    let mut ranges = vec![Range { start: 0, rule: Rule::Absent }];
+    let mut next = 0;
+    for (number, rule) in rules.iter().map(|(&number, &rule)| (number, rule)) {
+        if number > next {
+            push(&mut ranges, next, Rule::Absent);
+        }
+        push(&mut ranges, number, rule);
+        next = number + 1;
+    }
+    push(&mut ranges, next, Rule::Absent);
+    push(&mut ranges, X32, Rule::Refuse);
+    push(&mut ranges, 2 * X32, Rule::Absent);
+    ranges
+}
+
+fn push(ranges: &mut Vec<Range>, start: u32, rule: Rule) {
+    match ranges.last_mut() {
+        Some(last) if last.start == start => last.rule = rule,
+        Some(last) if last.rule == rule && !matches!(rule, Rule::Guarded(_)) => {}
+        _ => ranges.push(Range { start, rule }),
+    }
+}
+
+/// The number is in the accumulator; the guards may overwrite it, for nothing follows them.
+fn search(ranges: &[Range]) -> Option<BpfProgram> {
+    match ranges {
+        [] => Some(vec![statement(RETURN, ABSENT)]),
+        [only] => leaf(only.rule),
+        _ => {
+            let (low, high) = ranges.split_at(ranges.len() / 2);
+            let (below, above) = (search(low)?, search(high)?);
+            let mut program = match u8::try_from(below.len()) {
+                Ok(skip) => vec![jump(JUMP_NOT_BELOW, high.first()?.start, skip, 0)],
+                // A conditional jump reaches 255 instructions; a plain one any distance.
+                Err(_) => vec![
+                    jump(JUMP_NOT_BELOW, high.first()?.start, 0, 1),
+                    statement(JUMP, u32::try_from(below.len()).ok()?),
+                ],
+            };
+            program.extend(below);
+            program.extend(above);
+            Some(program)
+        }
+    }
+}
+
+fn leaf(rule: Rule) -> Option<BpfProgram> {
+    match rule {
+        Rule::Allow => Some(vec![statement(RETURN, ALLOW)]),
+        Rule::Refuse => Some(vec![statement(RETURN, REFUSE)]),
+        Rule::Absent => Some(vec![statement(RETURN, ABSENT)]),
+        Rule::Guarded(guard) => guarded(guard),
+    }
+}
+
+/// Each alternative ends in ALLOW; a test that fails jumps behind it, to the next alternative or to the refusal.
+fn guarded(guard: Guard) -> Option<BpfProgram> {
+    let mut program = Vec::new();
+    for tests in guard {
+        let length: usize = tests.iter().map(|test| test_length(test)).sum();
+        let mut left = length;
+        for test in *tests {
+            left -= test_length(test);
+            push_test(&mut program, test, u8::try_from(left + 1).ok()?);
+        }
+        program.push(statement(RETURN, ALLOW));
+    }
+    program.push(statement(RETURN, REFUSE));
+    Some(program)
+}
+
+fn test_length(test: &Test) -> usize {
+    if test.mask == u32::MAX { 2 } else { 3 }
+}
+
+fn push_test(program: &mut BpfProgram, test: &Test, when_false: u8) {
+    program.push(statement(LOAD, ARGUMENTS + 8 * u32::from(test.argument)));
+    if test.mask != u32::MAX {
+        program.push(statement(AND, test.mask));
+    }
+    let (equal, unequal) = if test.negated { (when_false, 0) } else { (0, when_false) };
+    program.push(jump(JUMP_EQUAL, test.value, equal, unequal));
+}
+
+fn statement(code: u16, k: u32) -> sock_filter {
+    jump(code, k, 0, 0)
+}
+
+fn jump(code: u16, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}

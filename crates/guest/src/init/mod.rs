@@ -1,0 +1,206 @@
+//! PID 1 of the machine: makes the spawner, drops everything, then only reaps, holds descriptors and restarts keeper.
+//!
+//! The driver has prepared root, mounts and outer namespaces; the boot document is on descriptor 3. From the drop on, init is
+//! keeper's user without any privilege, so a restarted keeper gets exactly what the first one got. When init leaves,
+//! the kernel kills the whole machine: it leaves when its time is over, when the spawner is gone, when keeper says that the
+//! work is over, and when keeper can't be kept alive.
+
+mod children;
+mod held;
+pub(crate) mod messages;
+mod restarts;
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
+use sandyard_protocol::BootConfig;
+
+use crate::boot::{self, BootFailure, Step as _};
+use crate::confine::{self, seccomp};
+use crate::limits::OWN_OPEN_FILES;
+use crate::spawner::open_own_program;
+use crate::sys::{self, ChildSignals};
+use children::{Keeper, Spawner, start_keeper, start_spawner};
+use held::{Held, Served};
+use restarts::Restarts;
+
+/// Init after the drop.
+struct Init {
+    config: BootConfig,
+    program: OwnedFd,
+    spawner: Spawner,
+    children: ChildSignals,
+    lifetime: OwnedFd,
+    held: Held,
+    restarts: Restarts,
+    keeper: KeeperState,
+}
+
+/// Whether there is a keeper.
+enum KeeperState {
+    Alive(Keeper),
+    /// Its end of the socket is closed, so it is dying; how it died will say what follows.
+    Leaving(Keeper),
+    Dead {
+        restart_at: Instant,
+    },
+}
+
+/// What a wait brought.
+struct Ready {
+    keeper: bool,
+    children: bool,
+    lifetime: bool,
+}
+
+/// The whole life of init. Returns when the machine shall end.
+pub fn run() -> Result<(), BootFailure> {
+    let config = boot::take_config()?;
+    sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
+    let lifetime = start_lifetime(config.lifetime_s)?;
+    let program = open_own_program()?;
+    let spawner = start_spawner(&config, &program)?;
+    confine::limit_resources(OWN_OPEN_FILES)?;
+    confine::become_user(config.keeper_id)?;
+    seccomp::install(seccomp::Profile::Init)?;
+    let children = ChildSignals::open().step("signals", "watch for children")?;
+    let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
+    let (held, restarts) = (Held::default(), Restarts::default());
+    let reason = Init { config, program, spawner, children, lifetime, held, restarts, keeper }.serve()?;
+    boot::console("end", None, reason);
+    Ok(())
+}
+
+/// Counts while the machine is suspended too.
+fn start_lifetime(seconds: u64) -> Result<OwnedFd, BootFailure> {
+    const STAGE: &str = "lifetime";
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
+        .step(STAGE, "make a timer")?;
+    let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let seconds = i64::try_from(seconds.max(1)).unwrap_or(i64::MAX);
+    let once = Itimerspec { it_interval: zero, it_value: Timespec { tv_sec: seconds, tv_nsec: 0 } };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)
+        .step(STAGE, format_args!("set it to {seconds} s"))?;
+    Ok(timer)
+}
+
+impl Init {
+    /// Serves until there is a reason to end the machine.
+    fn serve(mut self) -> Result<&'static str, BootFailure> {
+        loop {
+            let ready = self.wait()?;
+            if ready.lifetime {
+                return Ok("the machine's time is over");
+            }
+            if ready.keeper {
+                self.serve_keeper()?;
+            }
+            if ready.children
+                && let Some(reason) = self.reap()?
+            {
+                return Ok(reason);
+            }
+            self.restart_keeper()?;
+        }
+    }
+
+    fn wait(&self) -> Result<Ready, BootFailure> {
+        let mut fds =
+            vec![PollFd::new(&self.children, PollFlags::IN), PollFd::new(&self.lifetime, PollFlags::IN)];
+        let timeout = match &self.keeper {
+            KeeperState::Alive(keeper) => {
+                fds.push(PollFd::new(&keeper.socket, PollFlags::IN));
+                None
+            }
+            KeeperState::Leaving(_) => None,
+            KeeperState::Dead { restart_at } => Some(restart_at.saturating_duration_since(Instant::now())),
+        };
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(BootFailure::new("serve", "poll", error.into())),
+        }
+        let is_ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+        Ok(Ready { children: is_ready(0), lifetime: is_ready(1), keeper: is_ready(2) })
+    }
+
+    /// A keeper that closed its end or says nonsense is ended; its death then restarts it.
+    fn serve_keeper(&mut self) -> Result<(), BootFailure> {
+        let leaving = match &self.keeper {
+            KeeperState::Alive(keeper) => {
+                !matches!(self.held.serve(keeper.socket.as_fd()), Ok(Served::Everything))
+            }
+            _ => false,
+        };
+        let placeholder = KeeperState::Dead { restart_at: Instant::now() };
+        self.keeper = match std::mem::replace(&mut self.keeper, placeholder) {
+            KeeperState::Alive(keeper) if leaving => {
+                // Nothing changes for one that is leaving by itself.
+                match rustix::process::kill_process(keeper.pid, Signal::KILL) {
+                    Ok(()) | Err(Errno::SRCH) => KeeperState::Leaving(keeper),
+                    Err(error) => return Err(BootFailure::new("serve", "end keeper", error.into())),
+                }
+            }
+            state => state,
+        };
+        Ok(())
+    }
+
+    /// Reaps whatever ended; a reason to end the machine if it was something essential.
+    fn reap(&mut self) -> Result<Option<&'static str>, BootFailure> {
+        self.children.clear();
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            if self.spawner.pid == Some(pid) {
+                return Ok(Some("the spawner is gone"));
+            }
+            if self.keeper_pid() == Some(pid) {
+                if status.exit_status() == Some(0) {
+                    return Ok(Some("keeper ended the machine"));
+                }
+                self.keeper_died(status)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn keeper_pid(&self) -> Option<Pid> {
+        match &self.keeper {
+            KeeperState::Alive(keeper) | KeeperState::Leaving(keeper) => Some(keeper.pid),
+            KeeperState::Dead { .. } => None,
+        }
+    }
+
+    fn keeper_died(&mut self, status: WaitStatus) -> Result<(), BootFailure> {
+        if let KeeperState::Alive(keeper) | KeeperState::Leaving(keeper) = &self.keeper {
+            // What it said before it died counts; what can't be understood is lost with it.
+            drop(self.held.serve(keeper.socket.as_fd()));
+        }
+        let message = match status.terminating_signal() {
+            Some(signal) => format!("keeper was ended by signal {signal}"),
+            None => format!("keeper left with code {}", status.exit_status().unwrap_or(-1)),
+        };
+        boot::console("keeper", None, &message);
+        let now = Instant::now();
+        let Some(wait) = self.restarts.after_death(now) else {
+            return Err(BootFailure::plain("keeper", "keeper died too often"));
+        };
+        self.keeper = KeeperState::Dead { restart_at: now + wait };
+        Ok(())
+    }
+
+    fn restart_keeper(&mut self) -> Result<(), BootFailure> {
+        if let KeeperState::Dead { restart_at } = self.keeper
+            && restart_at.saturating_duration_since(Instant::now()) == Duration::ZERO
+        {
+            self.keeper =
+                KeeperState::Alive(start_keeper(&self.config, &self.program, &self.spawner.socket)?);
+        }
+        Ok(())
+    }
+}

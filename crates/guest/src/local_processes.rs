@@ -1,0 +1,264 @@
+//! A [`ProcessHost`] that forks in the present process's own system: no isolation at all, for the fake driver and tests.
+//!
+//! Honours what a spawner honours: working directory, environment, sessions, terminals, groups, `kill_everything` for
+//! what it started itself. Our own program's file worker runs on a thread.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use sandyard_protocol::{ProcessId, TerminalSize};
+use tokio::sync::Notify;
+
+use crate::keeper::files::worker;
+use crate::process_host::{Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor};
+use crate::sys;
+
+/// Processes of this system. Dropping it leaves them alone; call `kill_everything` first.
+#[derive(Debug, Default)]
+pub struct LocalProcesses {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    processes: BTreeMap<ProcessId, Process>,
+    untold: VecDeque<ProcessId>,
+}
+
+/// What is kept of a process: duplicates of its descriptors, so that another keeper can be given them.
+#[derive(Debug)]
+struct Process {
+    command: Command,
+    kept: Spawned,
+    /// `None` for a role that runs on a thread.
+    group: Option<Pid>,
+    exit: Option<RawExit>,
+}
+
+impl LocalProcesses {
+    /// Tells all exits that were not forgotten once more, as the spawner does to a restarted keeper.
+    pub fn keeper_restarts(&self) {
+        self.shared.state().untold.clear();
+    }
+}
+
+#[async_trait]
+impl ProcessHost for LocalProcesses {
+    async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
+        let what = command.argv.first().cloned().unwrap_or_default();
+        self.shared
+            .spawn(command)
+            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
+    }
+
+    async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
+        let state = self.shared.state();
+        if let (Some(signal), Some(group)) =
+            (Signal::from_named_raw(signal), state.processes.get(id).and_then(|process| process.group))
+        {
+            // Gone already is as good as signalled.
+            let _ = kill_process_group(group, signal);
+        }
+        Ok(())
+    }
+
+    async fn kill_everything(&self) -> Result<(), SpawnError> {
+        for group in self.shared.state().processes.values().filter_map(|process| process.group) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        Ok(())
+    }
+
+    async fn next_exit(&self) -> Result<RawExit, SpawnError> {
+        loop {
+            let changed = self.shared.changed.notified();
+            if let Some(exit) = self.shared.next_untold() {
+                return Ok(exit);
+            }
+            changed.await;
+        }
+    }
+
+    async fn forget(&self, id: &ProcessId) -> Result<(), SpawnError> {
+        self.shared.state().processes.remove(id);
+        Ok(())
+    }
+
+    async fn survivors(&self) -> Result<Vec<Survivor>, SpawnError> {
+        let mut state = self.shared.state();
+        state.untold.clear();
+        let survivor = |process: &Process| {
+            let spawned = duplicate(&process.kept).ok()?;
+            Some(Survivor { command: process.command.clone(), spawned, exit: process.exit.clone() })
+        };
+        Ok(state.processes.values().filter_map(survivor).collect())
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next_untold(&self) -> Option<RawExit> {
+        let mut state = self.state();
+        while let Some(id) = state.untold.pop_front() {
+            if let Some(exit) = state.processes.get(&id).and_then(|process| process.exit.clone()) {
+                return Some(exit);
+            }
+        }
+        None
+    }
+
+    fn spawn(self: &Arc<Self>, command: Command) -> io::Result<Spawned> {
+        if self.state().processes.contains_key(&command.id) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if command.argv.first().is_some_and(|program| program == OWN_PROGRAM) {
+            return self.spawn_worker(command);
+        }
+        let (spawned, child_streams) = match command.terminal {
+            Some(size) => terminal(size)?,
+            None => pipes(command.stdin)?,
+        };
+        let mut child = child_streams.into_command(&command)?.spawn()?;
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        let spawned = Spawned { pid, ..spawned };
+        let (shared, id) = (Arc::clone(self), command.id.clone());
+        self.keep(command, &spawned, Pid::from_raw(pid))?;
+        std::thread::spawn(move || {
+            let status = child.wait().unwrap_or_default();
+            shared.ended(id, status);
+        });
+        Ok(spawned)
+    }
+
+    fn spawn_worker(self: &Arc<Self>, command: Command) -> io::Result<Spawned> {
+        let (input, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdout, output) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, _) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let spawned = Spawned { pid: 0, stdin: Some(stdin), stdout, stderr: Some(stderr) };
+        for fd in
+            [spawned.stdin.as_ref(), Some(&spawned.stdout), spawned.stderr.as_ref()].into_iter().flatten()
+        {
+            rustix::io::ioctl_fionbio(fd, true)?;
+        }
+        let (shared, id, root) = (Arc::clone(self), command.id.clone(), command.cwd.clone());
+        // No duplicates: the worker ends when keeper closes its input.
+        std::thread::spawn(move || {
+            let (mut input, mut output) = (std::fs::File::from(input), std::fs::File::from(output));
+            let code = i32::from(worker::serve(Path::new(&root), &mut input, &mut output).is_err());
+            drop(output);
+            shared.ended(id, ExitStatus::from_raw(code << 8));
+        });
+        Ok(spawned)
+    }
+
+    fn keep(&self, command: Command, spawned: &Spawned, group: Option<Pid>) -> io::Result<()> {
+        let process = Process { kept: duplicate(spawned)?, group, exit: None, command };
+        self.state().processes.insert(process.command.id.clone(), process);
+        Ok(())
+    }
+
+    fn ended(&self, id: ProcessId, status: ExitStatus) {
+        let signal = status.signal();
+        let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
+        let mut state = self.state();
+        if let Some(process) = state.processes.get_mut(&id) {
+            process.exit = Some(RawExit { id: id.clone(), code, signal });
+            state.untold.push_back(id);
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+}
+
+/// The child's ends of its streams.
+struct ChildStreams {
+    stdin: Stdio,
+    stdout: Stdio,
+    stderr: Stdio,
+    terminal: bool,
+}
+
+impl ChildStreams {
+    fn into_command(self, command: &Command) -> io::Result<std::process::Command> {
+        let (program, arguments) = command.argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        if !command.cwd.starts_with('/') {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut child = std::process::Command::new(program);
+        child.args(arguments).current_dir(&command.cwd).env_clear().envs(&command.env);
+        child.stdin(self.stdin).stdout(self.stdout).stderr(self.stderr);
+        sys::prepare_session(&mut child, self.terminal);
+        Ok(child)
+    }
+}
+
+fn pipes(with_stdin: bool) -> io::Result<(Spawned, ChildStreams)> {
+    let (stdin, child_stdin) = if with_stdin {
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&write, true)?;
+        (Some(write), Stdio::from(read))
+    } else {
+        (None, Stdio::null())
+    };
+    let (stdout, child_stdout) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (stderr, child_stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    rustix::io::ioctl_fionbio(&stdout, true)?;
+    rustix::io::ioctl_fionbio(&stderr, true)?;
+    let child = ChildStreams {
+        stdin: child_stdin,
+        stdout: child_stdout.into(),
+        stderr: child_stderr.into(),
+        terminal: false,
+    };
+    Ok((Spawned { pid: 0, stdin, stdout, stderr: Some(stderr) }, child))
+}
+
+fn terminal(size: TerminalSize) -> io::Result<(Spawned, ChildStreams)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags)?;
+    rustix::pty::unlockpt(&master)?;
+    let window = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&master, window)?;
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+    rustix::io::ioctl_fionbio(&master, true)?;
+    let copy = || slave.try_clone().map(Stdio::from);
+    let child = ChildStreams { stdin: copy()?, stdout: copy()?, stderr: copy()?, terminal: true };
+    Ok((Spawned { pid: 0, stdin: None, stdout: master, stderr: None }, child))
+}
+
+fn duplicate(spawned: &Spawned) -> io::Result<Spawned> {
+    let copy = |fd: &Option<OwnedFd>| fd.as_ref().map(OwnedFd::try_clone).transpose();
+    Ok(Spawned {
+        pid: spawned.pid,
+        stdin: copy(&spawned.stdin)?,
+        stdout: spawned.stdout.try_clone()?,
+        stderr: copy(&spawned.stderr)?,
+    })
+}
+
+fn describe(program: &str, error: &io::Error) -> String {
+    if error.kind() == io::ErrorKind::NotFound && !program.contains('/') {
+        format!("program `{program}` not found on PATH")
+    } else {
+        format!("run `{program}`")
+    }
+}

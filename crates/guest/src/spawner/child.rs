@@ -1,0 +1,312 @@
+//! From a `Command` to a running program: checks, descriptors, fork, exec.
+//!
+//! The child tells a failure through a close-on-exec pipe as five bytes, stage and errno; the pipe's end without them means
+//! that the program runs. Nobody waits here: a hostile process of the same user may stop the child at any point.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::PipeFlags;
+use rustix::process::{DumpableBehavior, Pid};
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use sandyard_protocol::TerminalSize;
+use sandyard_protocol::limits::ARGUMENT_BYTES;
+
+use crate::limits::{OOM_SCORE_ADJUSTMENT, PIPE_BYTES};
+use crate::process_host::{Command, OWN_PROGRAM};
+use crate::sys::{self, Forked};
+
+/// The child's descriptors besides its standard streams, both gone after the exec: for telling a failure …
+const STATUS_FD: i32 = 3;
+/// … and our own program.
+const PROGRAM_FD: i32 = 4;
+/// Where programs are looked for if the environment says nothing.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A forked child and keeper's ends of its streams.
+#[derive(Debug)]
+pub(super) struct Child {
+    pub(super) pid: Pid,
+    pub(super) streams: Streams,
+    pub(super) status: Status,
+}
+
+/// Keeper's ends.
+#[derive(Debug)]
+pub(super) struct Streams {
+    pub(super) stdout: OwnedFd,
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stderr: Option<OwnedFd>,
+}
+
+/// The pipe through which a child tells why it could not become its program.
+#[derive(Debug)]
+pub(super) struct Status(File);
+
+/// What is known of a child so far.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Pending,
+    Running,
+    Failed { what: String, errno: i32 },
+}
+
+/// A command that was not started.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(super) struct Refusal {
+    pub(super) what: String,
+    pub(super) errno: i32,
+}
+
+/// What the child was doing when it failed.
+#[derive(Clone, Copy)]
+enum Stage {
+    Session = 1,
+    Oom = 2,
+    Directory = 3,
+    Exec = 4,
+}
+
+/// Everything the child needs, made before the fork.
+struct Plan {
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    cwd: CString,
+    candidates: Vec<CString>,
+}
+
+/// The child's ends.
+enum ChildStreams {
+    Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
+    Terminal(OwnedFd),
+}
+
+/// Forks the command. `own_program` is what `OWN_PROGRAM` stands for.
+pub(super) fn start(command: &Command, own_program: BorrowedFd<'_>) -> Result<Child, Refusal> {
+    let plan = Plan::new(command)?;
+    let (streams, child_streams) = match command.terminal {
+        Some(size) => terminal(size),
+        None => pipes(command.stdin),
+    }
+    .map_err(|error| refusal("open its streams", &error))?;
+    let (status, status_child) =
+        rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| refusal("open a pipe", &error.into()))?;
+    match sys::fork().map_err(|error| refusal("fork", &error))? {
+        Forked::Child => run(&plan, &child_streams, status_child.as_fd(), own_program),
+        Forked::Parent(pid) => {
+            rustix::io::ioctl_fionbio(&status, true)
+                .map_err(|error| refusal("watch its start", &error.into()))?;
+            Ok(Child { pid, streams, status: Status(File::from(status)) })
+        }
+    }
+}
+
+impl Plan {
+    fn new(command: &Command) -> Result<Self, Refusal> {
+        let invalid = |what: &str| Refusal { what: what.into(), errno: libc::EINVAL };
+        let program = command
+            .argv
+            .first()
+            .filter(|program| !program.is_empty())
+            .ok_or_else(|| invalid("no program"))?;
+        let strings = command.argv.iter().map(String::len).sum::<usize>()
+            + command.env.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        if strings > ARGUMENT_BYTES {
+            return Err(Refusal {
+                what: "arguments and environment are too long".into(),
+                errno: libc::E2BIG,
+            });
+        }
+        if !command.cwd.starts_with('/') {
+            return Err(invalid(&format!("working directory `{}` is not absolute", command.cwd)));
+        }
+        let path = command.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+        let text = |string: String| CString::new(string).map_err(|_| invalid("a string holds a NUL byte"));
+        Ok(Self {
+            argv: command.argv.iter().cloned().map(text).collect::<Result<_, _>>()?,
+            env: command
+                .env
+                .iter()
+                .map(|(name, value)| text(format!("{name}={value}")))
+                .collect::<Result<_, _>>()?,
+            cwd: text(command.cwd.clone())?,
+            candidates: candidates(program, path).into_iter().map(text).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Where a program may be: itself if it is a path, else in each absolute directory of PATH. None for our own.
+fn candidates(program: &str, path: &str) -> Vec<String> {
+    if program == OWN_PROGRAM {
+        Vec::new()
+    } else if program.contains('/') {
+        vec![program.to_owned()]
+    } else {
+        path.split(':')
+            .filter(|directory| directory.starts_with('/'))
+            .map(|directory| format!("{directory}/{program}"))
+            .collect()
+    }
+}
+
+fn pipes(with_stdin: bool) -> io::Result<(Streams, ChildStreams)> {
+    let (stdin, child_stdin) = if with_stdin {
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&write, true)?;
+        (Some(write), read)
+    } else {
+        (None, rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    };
+    let (stdout, child_stdout) = output_pipe()?;
+    let (stderr, child_stderr) = output_pipe()?;
+    let child = ChildStreams::Pipes { stdin: child_stdin, stdout: child_stdout, stderr: child_stderr };
+    Ok((Streams { stdout, stdin, stderr: Some(stderr) }, child))
+}
+
+fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    // Refused to users who already hold many pages in pipes; the default size then serves.
+    let _ = rustix::pipe::fcntl_setpipe_size(&read, PIPE_BYTES);
+    rustix::io::ioctl_fionbio(&read, true)?;
+    Ok((read, write))
+}
+
+fn terminal(size: TerminalSize) -> io::Result<(Streams, ChildStreams)> {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let master = rustix::pty::openpt(flags)?;
+    rustix::pty::unlockpt(&master)?;
+    let window = Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&master, window)?;
+    // By descriptor, never by a name under /dev/pts that something else could hold.
+    let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
+    rustix::io::ioctl_fionbio(&master, true)?;
+    Ok((Streams { stdout: master, stdin: None, stderr: None }, ChildStreams::Terminal(slave)))
+}
+
+/// The child, from here to its program.
+fn run(plan: &Plan, streams: &ChildStreams, status: BorrowedFd<'_>, own_program: BorrowedFd<'_>) -> ! {
+    let [stdin, stdout, stderr] = streams.as_fds();
+    let arranged = sys::keep_only(&[stdin, stdout, stderr, status, own_program])
+        .and_then(|()| sys::close_on_exec_from(STATUS_FD.cast_unsigned()));
+    if arranged.is_ok()
+        && let Ok(status) = sys::take(STATUS_FD)
+        && let Ok(own_program) = sys::take(PROGRAM_FD)
+    {
+        let (stage, error) = become_program(plan, streams, own_program.as_fd());
+        let mut report = [stage as u8; 5];
+        report[1..].copy_from_slice(&error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes());
+        drop(File::from(status).write_all(&report));
+    }
+    sys::leave(127)
+}
+
+fn become_program(plan: &Plan, streams: &ChildStreams, own_program: BorrowedFd<'_>) -> (Stage, io::Error) {
+    if let Err(error) = begin_session(streams) {
+        return (Stage::Session, error);
+    }
+    if let Err(error) = raise_oom_score() {
+        return (Stage::Oom, error);
+    }
+    sys::default_signals();
+    if let Err(error) = enter_directory(plan) {
+        return (Stage::Directory, error);
+    }
+    let error = if plan.candidates.is_empty() {
+        sys::exec_program(own_program, &plan.argv, &plan.env)
+    } else {
+        exec_first(plan)
+    };
+    (Stage::Exec, error)
+}
+
+fn begin_session(streams: &ChildStreams) -> io::Result<()> {
+    rustix::process::setsid()?;
+    if let ChildStreams::Terminal(_) = streams {
+        rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+    }
+    Ok(())
+}
+
+/// The file belongs to root while the process is closed to tracing, so it is opened up first. The job can see this copy of
+/// the spawner's memory then, which holds nothing of its own, and no descriptor but the command's.
+fn raise_oom_score() -> io::Result<()> {
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    std::fs::write("/proc/self/oom_score_adj", OOM_SCORE_ADJUSTMENT)
+}
+
+/// A directory outside the root would be named `(unreachable)…` by the kernel (CVE-2024-21626).
+fn enter_directory(plan: &Plan) -> io::Result<()> {
+    rustix::process::chdir(plan.cwd.as_c_str())?;
+    let reached = rustix::process::getcwd(Vec::new())?;
+    if reached.to_bytes().starts_with(b"/") {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EACCES))
+    }
+}
+
+/// Like execvp: goes on to the next directory if there is no such program, and prefers to tell of one that may not run.
+fn exec_first(plan: &Plan) -> io::Error {
+    let mut worst = io::Error::from_raw_os_error(libc::ENOENT);
+    for candidate in &plan.candidates {
+        let error = sys::exec(candidate, &plan.argv, &plan.env);
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => {}
+            Some(libc::EACCES) => worst = error,
+            _ => return error,
+        }
+    }
+    worst
+}
+
+impl ChildStreams {
+    fn as_fds(&self) -> [BorrowedFd<'_>; 3] {
+        match self {
+            Self::Pipes { stdin, stdout, stderr } => [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
+            Self::Terminal(slave) => [slave.as_fd(), slave.as_fd(), slave.as_fd()],
+        }
+    }
+}
+
+impl Status {
+    /// Looks, without waiting, at how far the child of this command has come.
+    pub(super) fn progress(&self, command: &Command) -> Progress {
+        let mut report = [0; 5];
+        match (&self.0).read(&mut report) {
+            Ok(5) => {
+                let errno = i32::from_le_bytes([report[1], report[2], report[3], report[4]]);
+                Progress::Failed { what: explain(report[0], errno, command), errno }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Progress::Pending,
+            _ => Progress::Running,
+        }
+    }
+}
+
+impl AsFd for Status {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn explain(stage: u8, errno: i32, command: &Command) -> String {
+    let program = command.argv.first().map_or("", String::as_str);
+    match stage {
+        stage if stage == Stage::Directory as u8 => format!("working directory `{}`", command.cwd),
+        stage if stage == Stage::Exec as u8 && errno == libc::ENOENT && !program.contains('/') => {
+            format!("program `{program}` not found on PATH")
+        }
+        stage if stage == Stage::Exec as u8 => format!("run `{program}`"),
+        stage if stage == Stage::Oom as u8 => "raise the process's out-of-memory score".into(),
+        _ => "begin the process's session".into(),
+    }
+}
+
+fn refusal(what: &str, error: &io::Error) -> Refusal {
+    Refusal { what: what.into(), errno: error.raw_os_error().unwrap_or(libc::EIO) }
+}

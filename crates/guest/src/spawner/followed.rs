@@ -1,0 +1,121 @@
+//! The processes the spawner follows: from their fork until keeper forgets them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use rustix::process::{Pid, WaitStatus};
+use sandyard_protocol::ProcessId;
+
+use super::child::{Status, Streams};
+use super::messages::{Entry, Question};
+use crate::process_host::{Command, RawExit};
+
+/// Every followed process. Bounded by whoever adds to it.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    processes: BTreeMap<ProcessId, Process>,
+}
+
+/// One followed process.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    pub(super) starting: Option<Starting>,
+    exit: Option<RawExit>,
+    told: bool,
+}
+
+/// A child that has not become its program yet.
+#[derive(Debug)]
+pub(super) struct Starting {
+    pub(super) question: Question,
+    pub(super) command: Command,
+    pub(super) status: Status,
+    pub(super) streams: Streams,
+    pub(super) deadline: Instant,
+}
+
+impl Followed {
+    pub(super) fn len(&self) -> usize {
+        self.processes.len()
+    }
+
+    pub(super) fn knows(&self, id: &ProcessId) -> bool {
+        self.processes.contains_key(id)
+    }
+
+    pub(super) fn add(&mut self, pid: Pid, starting: Starting) {
+        let id = starting.command.id.clone();
+        self.processes.insert(id, Process { pid, starting: Some(starting), exit: None, told: false });
+    }
+
+    pub(super) fn remove(&mut self, id: &ProcessId) {
+        self.processes.remove(id);
+    }
+
+    pub(super) fn pid(&self, id: &ProcessId) -> Option<Pid> {
+        self.processes.get(id).map(|process| process.pid)
+    }
+
+    /// Whether its pid is still its own: it has not been reaped.
+    pub(super) fn is_alive(&self, id: &ProcessId) -> bool {
+        self.processes.get(id).is_some_and(|process| process.exit.is_none())
+    }
+
+    pub(super) fn starting(&self) -> impl Iterator<Item = (&ProcessId, &Starting)> {
+        self.processes.iter().filter_map(|(id, process)| Some((id, process.starting.as_ref()?)))
+    }
+
+    /// The start is over; gives what is needed to answer for it.
+    pub(super) fn started(&mut self, id: &ProcessId) -> Option<(Pid, Starting)> {
+        let process = self.processes.get_mut(id)?;
+        Some((process.pid, process.starting.take()?))
+    }
+
+    /// Notes the end of a child; of one that isn't followed there is nothing to note.
+    pub(super) fn ended(&mut self, pid: Pid, status: WaitStatus) {
+        let found =
+            self.processes.iter_mut().find(|(_, process)| process.pid == pid && process.exit.is_none());
+        if let Some((id, process)) = found {
+            process.exit = Some(raw_exit(id, status));
+        }
+    }
+
+    /// An exit that keeper has not been told. One whose start is still unanswered waits for that.
+    pub(super) fn untold(&mut self) -> Option<&mut Process> {
+        self.processes.values_mut().find(|process| process.is_untold())
+    }
+
+    pub(super) fn has_untold(&self) -> bool {
+        self.processes.values().any(Process::is_untold)
+    }
+
+    /// Everything, for a new keeper, which then needs no telling of the exits among it.
+    pub(super) fn roll(&mut self) -> Vec<Entry> {
+        let entry = |(id, process): (&ProcessId, &mut Process)| {
+            process.told = process.exit.is_some();
+            Entry { id: id.clone(), pid: process.pid.as_raw_pid(), exit: process.exit.clone() }
+        };
+        self.processes.iter_mut().map(entry).collect()
+    }
+}
+
+impl Process {
+    fn is_untold(&self) -> bool {
+        self.starting.is_none() && self.exit.is_some() && !self.told
+    }
+
+    pub(super) fn exit(&self) -> Option<&RawExit> {
+        self.exit.as_ref()
+    }
+
+    pub(super) fn mark_told(&mut self) {
+        self.told = true;
+    }
+}
+
+fn raw_exit(id: &ProcessId, status: WaitStatus) -> RawExit {
+    let signal = status.terminating_signal();
+    let code = status.exit_status().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
+    RawExit { id: id.clone(), code, signal }
+}

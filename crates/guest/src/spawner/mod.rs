@@ -1,0 +1,51 @@
+//! The role that forks whatever the job runs: the job's user, PID 1 of an inner pid namespace, single-threaded.
+//!
+//! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3 and
+//! its socket on 4. It arranges what the job will see, gives everything up, and serves (`serve.rs`). The document it gets
+//! from init has no secret in it, because the job's processes begin as copies of this one.
+
+mod child;
+mod followed;
+pub(crate) mod messages;
+mod serve;
+mod view;
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+use sandyard_protocol::BootConfig;
+
+use crate::boot::{self, BootFailure, Step as _};
+use crate::confine::{self, seccomp};
+use crate::sys::{self, ChildSignals};
+use followed::Followed;
+use serve::Server;
+
+/// The whole life of the spawner.
+pub fn run() -> Result<(), BootFailure> {
+    let config = boot::take_config()?;
+    let socket = boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?;
+    sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
+    let own_program = open_own_program()?;
+    view::prepare(&config.hidden)?;
+    give_up_privilege(&config)?;
+    let children = ChildSignals::open().step("signals", "watch for children")?;
+    let server =
+        Server { socket, children, own_program, followed: Followed::default(), unsent: VecDeque::new() };
+    server.run().step("serve", "the spawner's loop")
+}
+
+/// Everything between the mounts and the first request, in the only order that works.
+fn give_up_privilege(config: &BootConfig) -> Result<(), BootFailure> {
+    confine::limit_resources(config.open_files)?;
+    confine::become_user(config.agent_id)?;
+    confine::landlock::restrict(&config.writable)?;
+    seccomp::install(seccomp::Profile::Job { nested_user_namespaces: config.nested_user_namespaces })
+}
+
+/// Our own program, to be run again. In a sandbox it is a memory file that has no other name.
+pub(crate) fn open_own_program() -> Result<OwnedFd, BootFailure> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    rustix::fs::open("/proc/self/exe", flags, Mode::empty()).step("descriptors", "open our own program")
+}

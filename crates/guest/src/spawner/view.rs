@@ -1,0 +1,163 @@
+//! What the job sees of the machine: the spawner's own mounts. Runs with privilege, before any code of the job exists.
+//!
+//! Hides keeper's places, puts a /proc of the inner pid namespace over the outer one, and covers what in it tells about or
+//! changes the host. Paths that this kernel doesn't have need no cover.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
+    mount_change, mount_remount, move_mount, open_tree, unmount,
+};
+
+use crate::boot::{BootFailure, Step as _};
+
+const STAGE: &str = "view";
+/// Mounts stacked on one hidden path; drivers make one.
+const STACKED_MOUNTS: usize = 8;
+
+/// Files that tell about the host's kernel or change it: covered by the null device. `sched_debug` and `latency_stats`
+/// show other people's processes, `kallsyms` and `modules` the kernel's layout, `keys` every user's keyrings.
+const COVERED_FILES: &[&str] = &[
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kallsyms",
+    "/proc/kmsg",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/kpagecgroup",
+    "/proc/latency_stats",
+    "/proc/modules",
+    "/proc/sched_debug",
+    "/proc/slabinfo",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/vmallocinfo",
+    "/proc/config.gz",
+    "/proc/interrupts",
+    "/proc/pagetypeinfo",
+];
+/// Directories of hardware and firmware: covered by an empty one.
+const COVERED_DIRECTORIES: &[&str] = &[
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/driver",
+    "/proc/dynamic_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+    "/sys/devices/virtual/powercap",
+];
+/// Directories that programs read and nobody may write.
+const READ_ONLY: &[&str] = &["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/tty", "/sys"];
+
+/// Makes this process's mount namespace the job's.
+pub(super) fn prepare(hidden: &[PathBuf]) -> Result<(), BootFailure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .step(STAGE, "make mounts private")?;
+    for path in hidden {
+        hide(path)?;
+    }
+    // The kernel allows a new proc in a user namespace only while a fully visible one is there.
+    mount("proc", "/proc", "proc", no_special(), None).step(STAGE, "mount /proc")?;
+    let null = null_device()?;
+    for path in COVERED_FILES {
+        cover_file(path, &null).step(STAGE, format_args!("cover {path}"))?;
+    }
+    for path in COVERED_DIRECTORIES {
+        cover_directory(path.as_ref()).step(STAGE, format_args!("cover {path}"))?;
+    }
+    for path in READ_ONLY {
+        make_read_only(path).step(STAGE, format_args!("make {path} read-only"))?;
+    }
+    Ok(())
+}
+
+/// Unmounts a path of keeper's, or covers it where the driver's mount can't be undone from here.
+fn hide(path: &Path) -> Result<(), BootFailure> {
+    for _ in 0..STACKED_MOUNTS {
+        match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(()),
+            Err(Errno::INVAL) => break,
+            Err(error) => {
+                return Err(BootFailure::new(STAGE, format_args!("unmount {}", path.display()), error.into()));
+            }
+        }
+    }
+    if !is_empty(path).step(STAGE, format_args!("look into {}", path.display()))? {
+        cover_directory(path).step(STAGE, format_args!("cover {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn is_empty(path: &Path) -> io::Result<bool> {
+    match path.read_dir() {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The real null device, by descriptor: an image could have put a link in its place (CVE-2025-31133).
+fn null_device() -> Result<File, BootFailure> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let null = File::from(rustix::fs::open("/dev/null", flags, Mode::empty()).step(STAGE, "open /dev/null")?);
+    let metadata = null.metadata().step(STAGE, "look at /dev/null")?;
+    if metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3) {
+        Ok(null)
+    } else {
+        Err(BootFailure::plain(STAGE, "/dev/null is not the null device"))
+    }
+}
+
+fn cover_file(path: &str, null: &File) -> io::Result<()> {
+    if !exists(path) {
+        return Ok(());
+    }
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(null.as_fd(), "", flags)?;
+    Ok(move_mount(copy.as_fd(), "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+fn cover_directory(path: &Path) -> io::Result<()> {
+    if !exists(path) {
+        return Ok(());
+    }
+    Ok(mount(
+        "tmpfs",
+        path,
+        "tmpfs",
+        no_special() | MountFlags::RDONLY,
+        Some(c"size=4k,nr_inodes=1,mode=0555"),
+    )?)
+}
+
+fn make_read_only(path: &str) -> io::Result<()> {
+    if !exists(path) || is_empty(path.as_ref())? {
+        return Ok(());
+    }
+    mount_bind(path, path)?;
+    Ok(mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | no_special(), "")?)
+}
+
+fn exists(path: impl AsRef<Path>) -> bool {
+    path.as_ref().symlink_metadata().is_ok()
+}
+
+fn no_special() -> MountFlags {
+    MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC
+}

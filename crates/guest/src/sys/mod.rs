@@ -1,0 +1,15 @@
+//! The kernel calls that have no safe wrapper: descriptors by number, forks, exec, signals.
+//!
+//! All of it is for single-threaded processes (init, spawner) or for a child between fork and exec.
+
+mod descriptors;
+mod local;
+mod processes;
+mod signals;
+
+pub(crate) use descriptors::{close_on_exec_from, keep_only, take};
+pub(crate) use local::prepare_session;
+pub(crate) use processes::{Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave};
+pub(crate) use signals::{ChildSignals, default_signals};
+
+pub(crate) use processes::drop_bounding_capability;
