@@ -1,1 +1,237 @@
-//! The embedded default: our own launcher on kernel interfaces.
+//! The embedded default driver: sandboxes from kernel interfaces alone, made by our own launcher.
+//!
+//! A start takes a parked slot (`slots`), a disk (`disk`) and a link directory (`links`), writes the marker (`record`) and
+//! has the slot's helper build the machine (`launcher`), which becomes the guest's `init`. From then on the
+//! sandbox needs neither launcher nor server; a later server finds it by its marker (`liveness`).
+//! `layout` says what a sandbox looks like inside, `cgroup` limits, counts and kills, `sys` holds all unsafe code.
+
+mod availability;
+mod cgroup;
+mod consoles;
+mod disk;
+mod ids;
+mod launcher;
+mod layout;
+mod links;
+mod liveness;
+mod memory_files;
+mod record;
+mod slots;
+mod start;
+mod stop;
+mod sys;
+mod yard_id;
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use tokio::task::AbortHandle;
+use tokio::time::sleep;
+
+pub use launcher::step::Step;
+pub use launcher::{LAUNCHER_COMMAND, launcher_main};
+pub use slots::LauncherProgram;
+
+use crate::driver::{
+    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError, SandboxId,
+    SandboxSpec, StartError, StopError, Usage, UsageError,
+};
+
+/// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
+const RESTOCK_AFTER: Duration = Duration::from_millis(60);
+
+/// Finds a root file system with which to try whether sandboxes start.
+pub type ProbeImage = Arc<dyn Fn() -> Option<PathBuf> + Send + Sync>;
+
+/// What the driver needs to know.
+#[derive(Clone)]
+pub struct NativeConfig {
+    /// The yard's data directory: markers and blank disks. The same file system as the workspaces makes starts quick.
+    pub data: PathBuf,
+    /// Where link directories are made; any length, need not survive a reboot.
+    pub run: PathBuf,
+    /// How to run the launcher.
+    pub launcher: LauncherProgram,
+    /// Slots kept waiting.
+    pub parked_slots: usize,
+    /// Blank disks kept in stock.
+    pub blank_disks: usize,
+    /// Their size: the default disk of a sandbox.
+    pub blank_disk_mib: u64,
+    /// An image for `availability`.
+    pub probe_image: ProbeImage,
+    /// Fails every start at this step; for tests.
+    pub fail_at: Option<Step>,
+}
+
+impl fmt::Debug for NativeConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("NativeConfig").field("data", &self.data).finish_non_exhaustive()
+    }
+}
+
+/// The driver. Dropping it ends the launcher and parked slots and leaves sandboxes running.
+#[derive(Debug)]
+pub struct NativeDriver {
+    yard: Arc<Yard>,
+    restocking: AbortHandle,
+}
+
+/// Everything the driver's parts share.
+#[derive(Debug)]
+struct Yard {
+    config: NativeConfig,
+    yard: String,
+    layout: cgroup::Layout,
+    program: OwnedFd,
+    records: record::Records,
+    disks: disk::Disks,
+    links: links::Links,
+    slots: slots::Slots,
+    ids: ids::IdPool,
+    consoles: consoles::Consoles,
+    wanting: Notify,
+    checked: tokio::sync::Mutex<Option<Availability>>,
+}
+
+/// The driver could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A directory or file of the yard.
+    #[error("{step}")]
+    Prepare {
+        /// What was being done.
+        step: &'static str,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// This host can't run native sandboxes; the text says what is missing.
+    #[error("{detail}")]
+    Unusable {
+        /// What is missing.
+        detail: String,
+        /// What a person can do about it.
+        fix: String,
+    },
+}
+
+impl NativeDriver {
+    /// Opens the driver of a yard. Must be called within a tokio runtime, on which it keeps its stock.
+    pub fn open(config: NativeConfig) -> Result<Self, OpenError> {
+        let prepare = |step| move |source| OpenError::Prepare { step, source };
+        availability::require_host()?;
+        let layout = cgroup::Layout::detect().map_err(availability::unusable_groups)?;
+        std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
+        let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
+        let records = record::Records::open(&config.data).map_err(prepare("open the markers"))?;
+        let known = records.all().map_err(prepare("read the markers"))?;
+        let disks =
+            disk::Disks::open(&config.data, config.blank_disk_mib).map_err(prepare("open the stock of disks"))?;
+        disks.tidy().map_err(prepare("tidy the stock of disks"))?;
+        let yard = Arc::new(Yard {
+            program: memory_files::program().map_err(prepare("load the guest"))?,
+            links: links::Links::open(&config.run).map_err(prepare("make the run directory"))?,
+            slots: slots::Slots::new(layout.clone(), yard.clone(), config.launcher.clone()),
+            ids: ids::IdPool::with_taken(known.iter().map(|record| record.id_base)),
+            consoles: consoles::Consoles::default(),
+            wanting: Notify::new(),
+            checked: tokio::sync::Mutex::default(),
+            config,
+            yard,
+            layout,
+            records,
+            disks,
+        });
+        yard.wanting.notify_one();
+        let restocking = tokio::spawn(restock(yard.clone())).abort_handle();
+        Ok(Self { yard, restocking })
+    }
+
+    /// What a live sandbox's guest said on its console; empty unless something went wrong inside.
+    pub fn console(&self, id: &SandboxId) -> Option<String> {
+        self.yard.consoles.read(id)
+    }
+}
+
+impl Drop for NativeDriver {
+    fn drop(&mut self) {
+        self.restocking.abort();
+    }
+}
+
+/// Keeps slots and disks in stock, each time a while after the last start.
+async fn restock(yard: Arc<Yard>) {
+    loop {
+        yard.wanting.notified().await;
+        while tokio::time::timeout(RESTOCK_AFTER, yard.wanting.notified()).await.is_ok() {}
+        if let Err(error) = yard.slots.park(yard.config.parked_slots).await {
+            tracing::warn!(%error, "can't park a slot; starts will make their own");
+            sleep(RESTOCK_AFTER).await;
+        }
+        let (disks, wanted) = (yard.disks.clone(), yard.config.blank_disks);
+        match tokio::task::spawn_blocking(move || disks.restock(wanted)).await {
+            Ok(Err(error)) => tracing::warn!(%error, "can't stock a blank disk; starts will format their own"),
+            Ok(Ok(())) | Err(_) => {}
+        }
+    }
+}
+
+#[async_trait]
+impl Driver for NativeDriver {
+    fn name(&self) -> &'static str {
+        "native"
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation { level: IsolationLevel::Container, runtime: "namespaces+seccomp+landlock".into() }
+    }
+
+    async fn availability(&self) -> Availability {
+        self.yard.availability().await
+    }
+
+    async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        self.yard.start(spec).await
+    }
+
+    async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
+        let not_running = || LinkError::NotRunning(id.clone());
+        let record = self.yard.records.read(id).ok().flatten().ok_or_else(not_running)?;
+        let process = record.process.ok_or_else(not_running)?;
+        tokio::select! {
+            stream = self.yard.links.accept(id, record.id_base) => match stream {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
+            },
+            () = process.wait_dead() => Err(not_running()),
+        }
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) {
+        if let Some(process) = self.yard.process_of(id) {
+            process.wait_dead().await;
+        }
+    }
+
+    async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
+        self.yard.remove(id).await
+    }
+
+    async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
+        Ok(self.yard.list().await?)
+    }
+
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
+        let failed = |source| UsageError { id: id.clone(), source };
+        let record = self.yard.records.read(id).map_err(failed)?;
+        let record = record.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        cgroup::Groups::new(&self.yard.layout, &self.yard.yard, &record.groups).usage().map_err(failed)
+    }
+}

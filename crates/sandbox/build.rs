@@ -1,0 +1,54 @@
+//! Builds the guest for the static target, so that the driver can carry it inside this crate.
+//!
+//! `SANDYARD_GUEST_BINARY` names a finished guest instead. The nested build has a target directory of its own, because the outer
+//! one is locked by the cargo that runs this.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, process};
+
+const TARGET: &str = "x86_64-unknown-linux-musl";
+
+fn main() {
+    println!("cargo::rerun-if-env-changed=SANDYARD_GUEST_BINARY");
+    let binary = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
+    println!("cargo::rustc-env=SANDYARD_GUEST_BINARY={}", binary.display());
+}
+
+fn build_guest() -> PathBuf {
+    let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
+    let workspace = manifest.join("../..");
+    for input in ["crates/guest", "crates/pipe", "crates/protocol", "Cargo.lock", "Cargo.toml"] {
+        println!("cargo::rerun-if-changed={}", workspace.join(input).display());
+    }
+    let target_dir = outer_target_dir().join("guest-build");
+    let status = Command::new(variable("CARGO"))
+        .current_dir(&workspace)
+        .args(["build", "--package", "sandyard-guest", "--bin", "sandyard-guest"])
+        .args(["--profile", "guest", "--target", TARGET, "--locked", "--quiet"])
+        .env("CARGO_TARGET_DIR", &target_dir)
+        // Flags and wrappers of the outer build are meant for the outer target.
+        .env_remove("CARGO_ENCODED_RUSTFLAGS")
+        .env_remove("RUSTFLAGS")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .env_remove("CARGO_BUILD_TARGET")
+        .status();
+    if !status.is_ok_and(|status| status.success()) {
+        println!("cargo::error=the guest could not be built for {TARGET}; is the target there? rustup target add {TARGET}");
+        process::exit(1);
+    }
+    target_dir.join(TARGET).join("guest").join("sandyard-guest")
+}
+
+/// The outer target directory, found from OUT_DIR: `<target>/<profile>/build/<package>/out`.
+fn outer_target_dir() -> PathBuf {
+    let out = PathBuf::from(variable("OUT_DIR"));
+    out.ancestors().nth(4).map(Path::to_owned).unwrap_or(out)
+}
+
+fn variable(name: &str) -> String {
+    env::var(name).unwrap_or_else(|_| {
+        println!("cargo::error=cargo did not set {name}");
+        process::exit(1)
+    })
+}

@@ -1,0 +1,187 @@
+//! Whether native sandboxes can start here: what the host must have, and one really started.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_protocol::Secret;
+use tokio::time::timeout;
+
+use super::cgroup::LayoutError;
+use super::{OpenError, Yard, disk};
+use crate::driver::{Availability, Limits, SandboxId, SandboxSpec};
+
+/// How long the probe may take to dial; a loaded machine needs tens of milliseconds.
+const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What must be there before anything is tried. Says the first thing that is missing and how to get it.
+pub(super) fn require_host() -> Result<(), OpenError> {
+    let missing = |detail: String, fix: &str| Err(OpenError::Unusable { detail, fix: fix.to_owned() });
+    if !rustix::process::geteuid().is_root() {
+        let (detail, fix) = rootless_obstacle();
+        return missing(detail, &fix);
+    }
+    if read_number("/proc/sys/user/max_user_namespaces") == Some(0) {
+        return missing("user.max_user_namespaces is 0".into(), "sysctl -w user.max_user_namespaces=15000");
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return missing("there is no /dev/loop-control".into(), "modprobe loop");
+    }
+    if disk::formatter().is_err() {
+        return missing("mkfs.ext4 is not installed".into(), "apt install e2fsprogs");
+    }
+    Ok(())
+}
+
+/// Says which condition of rootless operation fails first.
+fn rootless_obstacle() -> (String, String) {
+    let told = |detail: &str, fix: &str| (detail.to_owned(), fix.to_owned());
+    if read_number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
+        return told(
+            "not root, and kernel.unprivileged_userns_clone is 0",
+            "run as root, or sysctl -w kernel.unprivileged_userns_clone=1",
+        );
+    }
+    if read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
+        return told(
+            "not root, and AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
+            "run as root, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+        );
+    }
+    if !["/usr/bin/newuidmap", "/bin/newuidmap"].iter().any(|path| Path::new(path).exists()) {
+        return told("not root, and newuidmap is not installed", "run as root, or apt install uidmap");
+    }
+    let user = rustix::process::getuid().as_raw();
+    if !has_subordinate_ids(user) {
+        let detail = format!("not root, and user {user} has no range in /etc/subuid");
+        return (detail, "run as root, or usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER".into());
+    }
+    if !is_delegated() {
+        return told(
+            "not root, and no control group is delegated to this user",
+            "run as root, or start it with: systemd-run --user --scope -p Delegate=yes sandyard up",
+        );
+    }
+    told("rootless sandboxes are not supported yet: the disk quota needs root", "run as root")
+}
+
+fn has_subordinate_ids(user: u32) -> bool {
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse::<u32>().ok()? == user).then(|| name.to_owned())
+    });
+    let subuid = std::fs::read_to_string("/etc/subuid").unwrap_or_default();
+    let user = user.to_string();
+    subuid.lines().filter_map(|line| line.split(':').next()).any(|owner| owner == user || Some(owner) == name.as_deref())
+}
+
+/// Whether this process's version 2 group can be written by this user.
+fn is_delegated() -> bool {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
+    own.is_some_and(|path| {
+        let directory = PathBuf::from("/sys/fs/cgroup").join(path);
+        rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
+    })
+}
+
+fn read_number(path: &str) -> Option<u64> {
+    std::fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// Control groups that can't be used, as a reason and a fix.
+pub(super) fn unusable_groups(error: LayoutError) -> OpenError {
+    OpenError::Unusable {
+        detail: error.to_string(),
+        fix: "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup".into(),
+    }
+}
+
+impl OpenError {
+    /// The same as an availability, for a list of drivers.
+    pub fn availability(&self) -> Availability {
+        let mut detail = self.to_string();
+        if let Self::Prepare { source, .. } = self {
+            detail = format!("{detail}: {source}");
+        }
+        let fix = match self {
+            Self::Unusable { fix, .. } => Some(fix.clone()),
+            Self::Prepare { .. } => None,
+        };
+        Availability { usable: false, detail, fix }
+    }
+}
+
+impl Yard {
+    /// Tries once with a real sandbox; until there is an image to try with, tells what the host has.
+    pub(super) async fn availability(self: &Arc<Self>) -> Availability {
+        let mut checked = self.checked.lock().await;
+        if let Some(known) = &*checked {
+            return known.clone();
+        }
+        let groups = format!("control groups {}", self.layout.describe());
+        let Some(image) = (self.config.probe_image)() else {
+            return Availability { usable: true, detail: format!("{groups}; not tried: no image yet"), fix: None };
+        };
+        let answer = match self.probe(image).await {
+            Ok(()) => Availability { usable: true, detail: groups, fix: None },
+            Err(error) => {
+                Availability { usable: false, detail: error, fix: Some("run `sandyard doctor native`".into()) }
+            }
+        };
+        // A failure may be of the moment, so it is tried again.
+        if answer.usable {
+            *checked = Some(answer.clone());
+        }
+        answer
+    }
+
+    async fn probe(self: &Arc<Self>, image_root: PathBuf) -> Result<(), String> {
+        let failed = |error: io::Error| format!("probe: {error}");
+        let token = getrandom::u64().map_err(|error| failed(io::Error::other(error)))?;
+        let id = SandboxId::parse(&format!("probe-{token:016x}")).ok_or("probe: bad id")?;
+        let workspace = self.config.data.join("stock").join(format!("new-{id}"));
+        std::fs::create_dir_all(&workspace).map_err(failed)?;
+        let spec = SandboxSpec {
+            id: id.clone(),
+            image_root,
+            workspace: workspace.clone(),
+            limits: Limits { disk_mib: self.config.blank_disk_mib, ..Limits::default() },
+            lifetime_s: PROBE_PATIENCE.as_secs() * 2,
+            secret: Secret::new([0; 32]),
+            nested_user_namespaces: false,
+        };
+        let tried = self.probe_with(&spec).await;
+        let stopped = self.remove(&id).await;
+        let removed = std::fs::remove_dir_all(&workspace);
+        tried?;
+        stopped.map_err(|error| error.to_string())?;
+        removed.map_err(failed)
+    }
+
+    async fn probe_with(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), String> {
+        self.start(spec).await.map_err(|error| with_source(&error))?;
+        let record = self.records.read(&spec.id).ok().flatten().ok_or("probe: its marker is gone")?;
+        let process = record.process.ok_or("probe: it has no process")?;
+        let dialled = async {
+            tokio::select! {
+                link = self.links.accept(&spec.id, record.id_base) => link.map(drop).map_err(|error| error.to_string()),
+                () = process.wait_dead() => Err("its first process died".to_owned()),
+            }
+        };
+        let outcome = timeout(PROBE_PATIENCE, dialled).await.unwrap_or_else(|_| Err("it never dialled".into()));
+        outcome.map_err(|error| {
+            format!("probe: {error}: {}", self.consoles.read(&spec.id).unwrap_or_default().trim())
+        })
+    }
+}
+
+fn with_source(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}

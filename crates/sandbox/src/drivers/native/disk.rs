@@ -1,0 +1,176 @@
+//! The writable disk of a workspace: one sparse ext4 image that holds every place a sandbox may write and keep.
+//!
+//! Formatting costs more than starting a sandbox, so blank images of the default size wait in `<data>/stock` and are
+//! claimed by rename. Bytes and inodes are capped by the image's size, whatever the host's disk has left.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::FlockOperation;
+
+use super::layout::{AGENT_ID, DISK_PLACES};
+
+/// Name of the image in a workspace.
+pub(super) const FILE_NAME: &str = "disk.ext4";
+/// One inode for each 16 KiB, ext4's own default, which node_modules trees stay within.
+const BYTES_PER_INODE: u64 = 16 * 1024;
+/// So that a small disk still holds a small project of small files.
+const FEWEST_INODES: u64 = 16 * 1024;
+/// The journal need not be larger for one user; ext4's least is 4.
+const JOURNAL_MIB: u64 = 8;
+/// Where distributions put it; PATH of a service often lacks sbin.
+const FORMATTERS: [&str; 3] = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"];
+
+/// Makes disks and keeps some blank ones.
+#[derive(Debug, Clone)]
+pub(super) struct Disks {
+    stock: PathBuf,
+    /// Size of the blank ones.
+    blank_mib: u64,
+}
+
+impl Disks {
+    /// Opens the stock, making it if need be.
+    pub(super) fn open(data: &Path, blank_mib: u64) -> io::Result<Self> {
+        let disks = Self { stock: data.join("stock"), blank_mib };
+        make_skeleton(&disks.skeleton())?;
+        Ok(disks)
+    }
+
+    /// The disk of a workspace, made now if it has none.
+    pub(super) fn ensure(&self, workspace: &Path, size_mib: u64) -> io::Result<PathBuf> {
+        let path = workspace.join(FILE_NAME);
+        if path.try_exists()? || (size_mib == self.blank_mib && self.claim(&path)?) {
+            return Ok(path);
+        }
+        let temporary = workspace.join("disk.ext4.new");
+        self.format(&temporary, size_mib)?;
+        fs::rename(&temporary, &path)?;
+        Ok(path)
+    }
+
+    /// Moves a blank disk to `path`; false if none is left or the stock is on another file system.
+    fn claim(&self, path: &Path) -> io::Result<bool> {
+        for blank in self.blanks()? {
+            match fs::rename(&blank, path) {
+                Ok(()) => return Ok(true),
+                // Another start was quicker.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Formats blank disks until `wanted` are in stock.
+    pub(super) fn restock(&self, wanted: usize) -> io::Result<()> {
+        for _ in self.blanks()?.len()..wanted {
+            let mut random = [0; 8];
+            getrandom::fill(&mut random).map_err(io::Error::other)?;
+            let name = u64::from_ne_bytes(random);
+            let temporary = self.stock.join(format!("new-{name:016x}"));
+            let formatted = self.format(&temporary, self.blank_mib);
+            if formatted.is_err() {
+                // The error to tell is the one above.
+                let _ = fs::remove_file(&temporary);
+            }
+            formatted?;
+            fs::rename(temporary, self.stock.join(format!("blank-{}-{name:016x}", self.blank_mib)))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what a killed process left half formatted, and blanks of another size.
+    pub(super) fn tidy(&self) -> io::Result<()> {
+        let blank = self.blank_prefix();
+        for entry in fs::read_dir(&self.stock)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with("new-") || (name.starts_with("blank-") && !name.starts_with(&blank)) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn blanks(&self) -> io::Result<Vec<PathBuf>> {
+        let prefix = self.blank_prefix();
+        let mut blanks = Vec::new();
+        for entry in fs::read_dir(&self.stock)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                blanks.push(entry.path());
+            }
+        }
+        Ok(blanks)
+    }
+
+    fn blank_prefix(&self) -> String {
+        format!("blank-{}-", self.blank_mib)
+    }
+
+    fn skeleton(&self) -> PathBuf {
+        self.stock.join("skeleton")
+    }
+
+    fn format(&self, path: &Path, size_mib: u64) -> io::Result<()> {
+        let size = size_mib.saturating_mul(1024 * 1024);
+        File::create(path)?.set_len(size)?;
+        let inodes = (size / BYTES_PER_INODE).max(FEWEST_INODES);
+        let output = Command::new(formatter()?)
+            .env_clear()
+            .args(["-q", "-F", "-m", "0", "-b", "4096"])
+            .args(["-N", &inodes.to_string()])
+            .args(["-J", &format!("size={JOURNAL_MIB}")])
+            // A new sparse file reads as zeros, so nothing has to be zeroed or discarded.
+            .args(["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"])
+            .arg("-d")
+            .arg(self.skeleton())
+            .arg(path)
+            .stdin(Stdio::null())
+            .output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        Err(io::Error::other(format!("mkfs.ext4 {}: {}", output.status, text.trim())))
+    }
+}
+
+/// Whether no sandbox has the disk: its loop device holds a lock for as long as it exists.
+pub(super) fn is_released(workspace: &Path) -> io::Result<bool> {
+    let file = match File::open(workspace.join(FILE_NAME)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The program that formats disks.
+pub(super) fn formatter() -> io::Result<&'static str> {
+    let found = FORMATTERS.into_iter().find(|path| Path::new(path).exists());
+    found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "mkfs.ext4 is not installed"))
+}
+
+/// The directories every disk begins with, with the owners they have inside.
+fn make_skeleton(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    for place in DISK_PLACES {
+        let path = directory.join(place.source);
+        fs::create_dir_all(&path)?;
+        let owner = if place.shared { 0 } else { AGENT_ID };
+        chown(&path, Some(owner), Some(owner))?;
+        fs::set_permissions(&path, Permissions::from_mode(if place.shared { 0o1777 } else { 0o755 }))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The launcher: a single-threaded process that makes sandboxes for a multi-threaded driver.
+//!
+//! The driver executes it with a socket as standard input. For each socket it is sent it forks a helper, which parks
+//! in the control groups of one sandbox and later makes that sandbox; then the helper is gone. Sandboxes are
+//! the launcher's children until it ends, which it does when the driver's end of the socket closes, and go on without it.
+//! Nothing here is async and nothing holds state: killing it loses only what had not begun.
+
+pub(super) mod channel;
+mod devices;
+mod helper;
+mod machine;
+pub(super) mod messages;
+mod root;
+pub(super) mod step;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::process::ExitCode;
+
+use rustix::fs::Mode;
+
+use super::sys::processes::{self, Side};
+
+/// The hidden command by which the program that holds the driver becomes a launcher.
+pub const LAUNCHER_COMMAND: &str = "native-launcher";
+
+/// Serves as the launcher on standard input. Call it first thing in `main`, before any thread exists, when the first
+/// argument is [`LAUNCHER_COMMAND`].
+pub fn launcher_main() -> ExitCode {
+    match prepare().and_then(|()| serve(io::stdin().as_fd())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "launcher ends");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Lets go of everything inherited but the socket, so that nothing of the driver's can reach a sandbox.
+fn prepare() -> io::Result<()> {
+    processes::close_from(3)?;
+    // Fails only for the leader of a process group, which has no terminal to lose then.
+    let _ = rustix::process::setsid();
+    rustix::process::chdir("/")?;
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    processes::reap_children_automatically();
+    Ok(())
+}
+
+fn serve(orders: BorrowedFd<'_>) -> io::Result<()> {
+    loop {
+        let packet = channel::receive(orders)?;
+        if packet.is_end() {
+            return Ok(());
+        }
+        for socket in packet.fds {
+            if let Side::Child = processes::fork()? {
+                processes::exit_now(helper::serve(&socket));
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Building the tree a sandbox sees, from detached mounts, inside its own mount namespace.
+//!
+//! Every mount point is resolved with openat2 beneath the new root and without following any link, so a hostile image can
+//! only make the start fail. The image itself is never written.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree, unmount,
+};
+
+use super::super::sys::mounts;
+use super::devices::Device;
+use super::messages::{DiskMount, MemoryMount};
+
+/// What no mount of a sandbox ever allows.
+const NEVER: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+/// Where the whole disk is mounted for a moment; nobody but this process exists then.
+const DISK_STAGE: &str = "/run/.disk";
+
+/// Keeps every later mount from spreading to the host, and the host's from spreading here.
+pub(super) fn isolate_mounts() -> io::Result<()> {
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+}
+
+/// Makes `tree` the root directory and lets go of the old root.
+pub(super) fn enter(tree: BorrowedFd<'_>) -> io::Result<()> {
+    let here = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    attach(tree, here.as_fd())?;
+    rustix::process::fchdir(tree)?;
+    rustix::process::pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir("/")?)
+}
+
+/// A new proc of this process's pid namespace. Must be made while the host's is still visible, or the kernel refuses.
+pub(super) fn new_proc() -> io::Result<OwnedFd> {
+    new_file_system("proc", &[], NEVER | MountAttrFlags::MOUNT_ATTR_NOEXEC)
+}
+
+/// Mounts `mount` on the directory `path` of `tree`.
+pub(super) fn attach_at(tree: BorrowedFd<'_>, mount: BorrowedFd<'_>, path: &str) -> io::Result<()> {
+    attach(mount, directory(tree, path)?.as_fd())
+}
+
+/// Mounts a minimal /dev: the given nodes, a private devpts and the usual links.
+pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<()> {
+    // Room for the names below and nothing else.
+    let options = [("size", "64k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
+    let flags = NEVER | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let dev = new_file_system("tmpfs", &options, flags)?;
+    attach_at(tree, dev.as_fd(), "/dev")?;
+    for device in devices {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(rustix::fs::openat(&dev, device.name, flags, Mode::from_raw_mode(0o666))?);
+        let place = rustix::fs::openat(&dev, device.name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        attach(device.mount.as_fd(), place.as_fd())?;
+    }
+    for name in ["pts", "shm"] {
+        rustix::fs::mkdirat(&dev, name, Mode::from_raw_mode(0o755))?;
+    }
+    let links = [
+        ("ptmx", "pts/ptmx"),
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ];
+    for (name, to) in links {
+        rustix::fs::symlinkat(to, &dev, name)?;
+    }
+    // Group 5 is `tty` in Debian and in every distribution that follows it.
+    let options = [("newinstance", String::new()), ("ptmxmode", "0666".into()), ("mode", "0620".into()), ("gid", "5".into())];
+    let terminals =
+        new_file_system("devpts", &options, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    attach_at(tree, terminals.as_fd(), "/dev/pts")?;
+    mounts::restrict(dev.as_fd(), flags | MountAttrFlags::MOUNT_ATTR_RDONLY, None)
+}
+
+/// Mounts a sized file system in memory.
+pub(super) fn mount_memory(tree: BorrowedFd<'_>, mount: &MemoryMount) -> io::Result<()> {
+    let options = [
+        ("size", mount.size_bytes.to_string()),
+        ("nr_inodes", mount.inodes.to_string()),
+        ("mode", format!("{:o}", mount.mode)),
+        ("uid", mount.owner.to_string()),
+        ("gid", mount.owner.to_string()),
+    ];
+    make_directory(tree, &mount.target)?;
+    attach_at(tree, new_file_system("tmpfs", &options, NEVER)?.as_fd(), &mount.target)
+}
+
+/// Puts directories of the disk where the sandbox expects them, and hides the rest of the disk.
+pub(super) fn place_disk(tree: BorrowedFd<'_>, disk: BorrowedFd<'_>, places: &[DiskMount]) -> io::Result<()> {
+    make_directory(tree, DISK_STAGE)?;
+    // Older kernels clone subtrees of attached mounts only, so the disk is attached for the duration.
+    attach_at(tree, disk, DISK_STAGE)?;
+    for place in places {
+        let source = directory(disk, &place.source)?;
+        let flags =
+            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+        attach_at(tree, open_tree(&source, "", flags)?.as_fd(), &place.target)?;
+    }
+    unmount(DISK_STAGE, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
+    Ok(rustix::fs::rmdir(DISK_STAGE)?)
+}
+
+/// Puts the link directory in place.
+pub(super) fn place_link(tree: BorrowedFd<'_>, link: BorrowedFd<'_>, target: &str) -> io::Result<()> {
+    make_directory(tree, target)?;
+    attach_at(tree, link, target)
+}
+
+/// Makes and configures a file system and returns it as a detached mount.
+pub(super) fn new_file_system(
+    kind: &str,
+    options: &[(&str, String)],
+    flags: MountAttrFlags,
+) -> io::Result<OwnedFd> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+    for (key, value) in options {
+        if value.is_empty() {
+            rustix::mount::fsconfig_set_flag(&context, *key)?;
+        } else {
+            fsconfig_set_string(&context, *key, value)?;
+        }
+    }
+    fsconfig_create(&context)?;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
+}
+
+fn attach(mount: BorrowedFd<'_>, onto: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(mount, "", onto, "", flags)?)
+}
+
+/// Opens a real directory beneath `tree`, passing through no link.
+fn directory(tree: BorrowedFd<'_>, path: &str) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    rustix::fs::openat2(tree, path, flags, Mode::empty(), resolve)
+        .map_err(io::Error::from)
+}
+
+/// Makes a directory and its parents where they are missing. On the read-only image that fails.
+fn make_directory(tree: BorrowedFd<'_>, path: &str) -> io::Result<()> {
+    match directory(tree, path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        found => return found.map(drop),
+    }
+    let (parent, name) = path.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
+    make_directory(tree, if parent.is_empty() { "/" } else { parent })?;
+    let parent = directory(tree, if parent.is_empty() { "/" } else { parent })?;
+    Ok(rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))?)
+}

@@ -1,0 +1,181 @@
+//! The steps of making a sandbox: their names in errors, their timing, and the fail-point before each.
+//!
+//! A step that fails ends the start. There is no step that may be skipped.
+
+use std::fmt;
+use std::io;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+/// One step. The order here is the order in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// Writing the marker.
+    Marker,
+    /// Making or taking the disk image.
+    Disk,
+    /// Making the control groups and setting limits.
+    ControlGroups,
+    /// Making the link directory and listening in it.
+    Link,
+    /// Starting or reaching the launcher process.
+    Launcher,
+    /// Entering the control groups.
+    EnterControlGroups,
+    /// Cloning the image's tree.
+    ImageTree,
+    /// Verifying and cloning device nodes.
+    Devices,
+    /// Attaching and mounting the disk image.
+    DiskMount,
+    /// Making the process in its namespaces.
+    Namespaces,
+    /// Writing the user and group maps.
+    IdMaps,
+    /// Mapping owners of the mounts to the sandbox's ids.
+    MappedMounts,
+    /// Becoming root of the user namespace.
+    Identity,
+    /// Making every mount private.
+    PrivateMounts,
+    /// Entering the new root and letting go of the old one.
+    Root,
+    /// Mounting proc.
+    Proc,
+    /// Filling /dev.
+    DeviceMounts,
+    /// Mounting the file systems in memory.
+    MemoryMounts,
+    /// Putting the disk's directories in place.
+    DiskPlaces,
+    /// Putting the link directory in place.
+    LinkMount,
+    /// Bringing up loopback.
+    Loopback,
+    /// Naming the machine.
+    HostName,
+    /// Leaving the session keyring.
+    Keyring,
+    /// Making the process that will be the spawner.
+    Spawner,
+    /// Placing descriptors.
+    Descriptors,
+    /// Executing the guest.
+    Execute,
+}
+
+impl Step {
+    /// Every step that a fail-point can stop.
+    pub const ALL: [Self; 26] = [
+        Self::Marker,
+        Self::Disk,
+        Self::ControlGroups,
+        Self::Link,
+        Self::Launcher,
+        Self::EnterControlGroups,
+        Self::ImageTree,
+        Self::Devices,
+        Self::DiskMount,
+        Self::Namespaces,
+        Self::IdMaps,
+        Self::MappedMounts,
+        Self::Identity,
+        Self::PrivateMounts,
+        Self::Root,
+        Self::Proc,
+        Self::DeviceMounts,
+        Self::MemoryMounts,
+        Self::DiskPlaces,
+        Self::LinkMount,
+        Self::Loopback,
+        Self::HostName,
+        Self::Keyring,
+        Self::Spawner,
+        Self::Descriptors,
+        Self::Execute,
+    ];
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Marker => "write the sandbox's marker",
+            Self::Disk => "prepare the disk image",
+            Self::ControlGroups => "make control groups",
+            Self::Link => "listen for the link",
+            Self::Launcher => "reach the launcher",
+            Self::EnterControlGroups => "enter control groups",
+            Self::ImageTree => "clone the image's tree",
+            Self::Devices => "verify device nodes",
+            Self::DiskMount => "mount the disk image",
+            Self::Namespaces => "create namespaces",
+            Self::IdMaps => "write id maps",
+            Self::MappedMounts => "map owners of mounts",
+            Self::Identity => "become root of the user namespace",
+            Self::PrivateMounts => "make mounts private",
+            Self::Root => "enter the new root",
+            Self::Proc => "mount proc",
+            Self::DeviceMounts => "fill /dev",
+            Self::MemoryMounts => "mount file systems in memory",
+            Self::DiskPlaces => "put the disk in place",
+            Self::LinkMount => "put the link directory in place",
+            Self::Loopback => "bring up loopback",
+            Self::HostName => "set the host name",
+            Self::Keyring => "leave the session keyring",
+            Self::Spawner => "make the spawner's process",
+            Self::Descriptors => "place descriptors",
+            Self::Execute => "execute the guest",
+        })
+    }
+}
+
+/// A step that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{step} ({object})")]
+pub(in super::super) struct Failure {
+    /// Which.
+    pub(in super::super) step: Step,
+    /// On what.
+    pub(in super::super) object: String,
+    /// Why.
+    #[source]
+    pub(in super::super) source: io::Error,
+}
+
+/// Runs steps one after the other, notes how long each took, and fails where a test asked for it.
+#[derive(Debug)]
+pub(in super::super) struct Steps {
+    fail_at: Option<Step>,
+    phases: Vec<(Step, u64)>,
+}
+
+impl Steps {
+    /// Begins with nothing done.
+    pub(in super::super) fn new(fail_at: Option<Step>) -> Self {
+        Self { fail_at, phases: Vec::new() }
+    }
+
+    /// Does one step on an object, which is named in the error.
+    pub(in super::super) fn run<T, E: Into<io::Error>>(
+        &mut self,
+        step: Step,
+        object: impl fmt::Display,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, Failure> {
+        let began = Instant::now();
+        let outcome = match self.fail_at {
+            Some(at) if at == step => Err(io::Error::from_raw_os_error(libc::EIO)),
+            _ => work().map_err(Into::into),
+        };
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.phases.push((step, micros));
+        outcome.map_err(|source| Failure { step, object: object.to_string(), source })
+    }
+
+    /// How long each step took.
+    pub(in super::super) fn into_phases(self) -> Vec<(Step, u64)> {
+        self.phases
+    }
+}

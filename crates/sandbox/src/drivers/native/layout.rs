@@ -1,0 +1,84 @@
+//! What a sandbox of this driver looks like from inside: users, places, sizes, each with its reason.
+
+use std::path::PathBuf;
+
+use sandyard_protocol::{BOOT_FD, BootConfig, LinkTarget, SpawnerSource};
+
+use super::launcher::messages::{DiskMount, MemoryMount};
+use crate::driver::SandboxSpec;
+
+/// The job's user; `agent` in the image.
+pub(super) const AGENT_ID: u32 = 1000;
+/// Init's and keeper's user: the last before `nobody`, which no distribution hands out.
+pub(super) const KEEPER_ID: u32 = 65_533;
+/// Where the link directory appears.
+pub(super) const LINK_TARGET: &str = "/run/sandyard";
+/// The socket in it.
+pub(super) const LINK_SOCKET: &str = "pipe.sock";
+/// Keeper's own small disk.
+const SPOOL: &str = "/run/keeper";
+/// Open files each process of the job may hold: what development servers and browsers expect, below the usual hard limit.
+const OPEN_FILES: u64 = 4096;
+const MIB: u64 = 1024 * 1024;
+
+/// A directory of the disk.
+pub(super) struct DiskPlace {
+    /// Its name in the disk's root.
+    pub(super) source: &'static str,
+    /// Where it appears.
+    pub(super) target: &'static str,
+    /// Writable by everyone with the sticky bit, as temporary directories are; otherwise the agent's.
+    pub(super) shared: bool,
+}
+
+/// Every place that survives the sandbox. One image, so one cap for all.
+pub(super) const DISK_PLACES: [DiskPlace; 4] = [
+    DiskPlace { source: "workspace", target: "/workspace", shared: false },
+    DiskPlace { source: "home", target: "/home/agent", shared: false },
+    DiskPlace { source: "tmp", target: "/tmp", shared: true },
+    DiskPlace { source: "var-tmp", target: "/var/tmp", shared: true },
+];
+
+/// The same for the launcher.
+pub(super) fn disk_mounts() -> Vec<DiskMount> {
+    DISK_PLACES
+        .iter()
+        .map(|place| DiskMount { source: place.source.into(), target: place.target.into() })
+        .collect()
+}
+
+/// Every file system in memory. Those of the job are charged to the job's memory, the spool to ours.
+pub(super) fn memory_mounts(memory_mib: u64) -> Vec<MemoryMount> {
+    // Half of the memory, Linux's own default for /dev/shm; Chromium and multiprocessing need a lot of it.
+    let shared = memory_mib * MIB / 2;
+    vec![
+        memory("/run", MIB, 256, 0o755, 0),
+        memory("/dev/shm", shared, 65_536, 0o1777, 0),
+        memory("/run/user/1000", 64 * MIB, 16_384, 0o700, AGENT_ID),
+        memory(SPOOL, 128 * MIB, 16_384, 0o700, KEEPER_ID),
+    ]
+}
+
+fn memory(target: &str, size_bytes: u64, inodes: u64, mode: u32, owner: u32) -> MemoryMount {
+    MemoryMount { target: target.into(), size_bytes, inodes, mode, owner }
+}
+
+/// What init is told. `hierarchies` is how many `cgroup.procs` descriptors it gets.
+pub(super) fn boot_config(spec: &SandboxSpec, hierarchies: usize) -> BootConfig {
+    let cgroup_procs = (BOOT_FD + 1..).take(hierarchies).collect();
+    let mut writable: Vec<PathBuf> = DISK_PLACES.iter().map(|place| place.target.into()).collect();
+    writable.extend([PathBuf::from("/dev/shm"), PathBuf::from("/run/user/1000")]);
+    BootConfig {
+        secret: spec.secret.clone(),
+        link: LinkTarget::UnixSocket { path: PathBuf::from(LINK_TARGET).join(LINK_SOCKET) },
+        agent_id: AGENT_ID,
+        keeper_id: KEEPER_ID,
+        spawner: SpawnerSource::Fork { cgroup_procs },
+        spool: SPOOL.into(),
+        hidden: vec![SPOOL.into(), LINK_TARGET.into()],
+        writable,
+        open_files: OPEN_FILES,
+        lifetime_s: spec.lifetime_s,
+        nested_user_namespaces: spec.nested_user_namespaces,
+    }
+}

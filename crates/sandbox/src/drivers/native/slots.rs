@@ -1,0 +1,219 @@
+//! Slots: control groups that are already made, with a launcher's helper already waiting in them.
+//!
+//! Entering version 1 groups costs several times the rest of a start (each attach waits for all processors), so
+//! it is done ahead for a few sandboxes. A start that finds no slot makes one; there is no other way to start.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::cgroup::{Groups, Layout};
+use super::launcher::channel;
+use super::launcher::messages::{Answer, LaunchPlan, Order, decode, encode};
+use super::launcher::step::{Failure, Step};
+use super::sys::readiness;
+
+/// How to run the launcher: a program that calls `launcher_main` when given these arguments.
+#[derive(Debug, Clone)]
+pub struct LauncherProgram {
+    /// Usually `/proc/self/exe`.
+    pub program: PathBuf,
+    /// Usually [`LAUNCHER_COMMAND`](super::LAUNCHER_COMMAND) alone.
+    pub arguments: Vec<String>,
+}
+
+/// Makes slots, keeps some, and knows the names of all that are not sandboxes yet.
+#[derive(Debug)]
+pub(super) struct Slots {
+    layout: Layout,
+    yard: String,
+    launcher: Mutex<Launcher>,
+    parked: Mutex<Vec<Slot>>,
+    /// Groups that belong to slots, made or being made; not to be taken for orphans.
+    names: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// Groups with a helper in them.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// The groups.
+    pub(super) groups: Groups,
+    helper: AsyncFd<OwnedFd>,
+    _claim: Claim,
+}
+
+/// Keeps a slot's groups from being taken for orphans. Once it is dropped, either a marker owns them or nobody does.
+#[derive(Debug)]
+struct Claim {
+    names: Arc<Mutex<BTreeSet<String>>>,
+    name: String,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+impl Slots {
+    /// No slot yet, and no launcher.
+    pub(super) fn new(layout: Layout, yard: String, program: LauncherProgram) -> Self {
+        let launcher = Mutex::new(Launcher { program, running: None });
+        Self { layout, yard, launcher, parked: Mutex::default(), names: Arc::default() }
+    }
+
+    /// A waiting slot, if there is one whose helper still lives.
+    pub(super) fn take_parked(&self) -> Option<Slot> {
+        loop {
+            let slot = self.parked.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            if slot.is_waiting() {
+                return Some(slot);
+            }
+        }
+    }
+
+    /// Makes slots until `wanted` wait.
+    pub(super) async fn park(&self, wanted: usize) -> Result<(), Failure> {
+        while self.parked.lock().unwrap_or_else(PoisonError::into_inner).len() < wanted {
+            let slot = self.make().await?;
+            self.parked.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+        }
+        Ok(())
+    }
+
+    /// Makes a slot now.
+    pub(super) async fn make(&self) -> Result<Slot, Failure> {
+        let failed = |step: Step, object: &str| {
+            let object = object.to_owned();
+            move |source: io::Error| Failure { step, object, source }
+        };
+        let name = random_name().map_err(failed(Step::ControlGroups, "name"))?;
+        let claim = self.claim(&name);
+        let groups = Groups::new(&self.layout, &self.yard, &name);
+        groups.create().map_err(failed(Step::ControlGroups, &name))?;
+        let helper = self.new_helper().map_err(failed(Step::Launcher, "helper"))?;
+        let slot = Slot { groups: groups.clone(), helper, _claim: claim };
+        match slot.ask(&Order::Park(groups.entrances()), &[]).await? {
+            Answer::Parked => Ok(slot),
+            Answer::Failed { step, object, errno } => {
+                Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
+            }
+            Answer::Launched { .. } => Err(lost(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    fn claim(&self, name: &str) -> Claim {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        Claim { names: self.names.clone(), name: name.to_owned() }
+    }
+
+    /// Whether a group belongs to a slot.
+    pub(super) fn owns(&self, name: &str) -> bool {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+    }
+
+    fn new_helper(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        let (ours, theirs) = channel::pair()?;
+        rustix::io::ioctl_fionbio(&ours, true)?;
+        self.launcher.lock().unwrap_or_else(PoisonError::into_inner).fork(theirs.as_fd())?;
+        readiness::watch(ours, Interest::READABLE | Interest::WRITABLE)
+    }
+}
+
+impl Slot {
+    /// Makes the sandbox; returns its first process and what each step took in microseconds.
+    pub(super) async fn launch(
+        &self,
+        plan: LaunchPlan,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(i32, Vec<(Step, u64)>), Failure> {
+        match self.ask(&Order::Launch(Box::new(plan)), fds).await? {
+            Answer::Launched { pid, phases } => Ok((pid, phases)),
+            Answer::Failed { step, object, errno } => {
+                Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
+            }
+            Answer::Parked => Err(lost(io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    /// Whether the helper still waits: an end or an unexpected packet would make the socket readable.
+    fn is_waiting(&self) -> bool {
+        let received = channel::receive(self.helper.as_fd());
+        matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+
+    async fn ask(&self, order: &Order, fds: &[BorrowedFd<'_>]) -> Result<Answer, Failure> {
+        let bytes = encode(order).map_err(lost)?;
+        let send = |socket: &OwnedFd| channel::send(socket.as_fd(), &bytes, fds);
+        self.helper.async_io(Interest::WRITABLE, send).await.map_err(lost)?;
+        let receive = |socket: &OwnedFd| channel::receive(socket.as_fd());
+        let packet = self.helper.async_io(Interest::READABLE, receive).await.map_err(lost)?;
+        if packet.is_end() {
+            return Err(lost(io::ErrorKind::BrokenPipe.into()));
+        }
+        decode(&packet.bytes).map_err(lost)
+    }
+}
+
+fn lost(source: io::Error) -> Failure {
+    Failure { step: Step::Launcher, object: "helper".into(), source }
+}
+
+/// The launcher process, started when first needed and again when it has died.
+#[derive(Debug)]
+struct Launcher {
+    program: LauncherProgram,
+    running: Option<RunningLauncher>,
+}
+
+impl Launcher {
+    /// Has the launcher fork a helper that serves `socket`.
+    fn fork(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
+        if let Some(running) = &self.running {
+            if channel::send(running.orders.as_fd(), b"helper", &[socket]).is_ok() {
+                return Ok(());
+            }
+            tracing::warn!("the launcher died and is started again");
+            self.running = None;
+        }
+        let running = self.running.insert(RunningLauncher::start(&self.program)?);
+        channel::send(running.orders.as_fd(), b"helper", &[socket])
+    }
+}
+
+#[derive(Debug)]
+struct RunningLauncher {
+    orders: OwnedFd,
+    process: Child,
+}
+
+impl RunningLauncher {
+    fn start(program: &LauncherProgram) -> io::Result<Self> {
+        let (ours, theirs) = channel::pair()?;
+        let process = Command::new(&program.program)
+            .args(&program.arguments)
+            .env_clear()
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .spawn()?;
+        Ok(Self { orders: ours, process })
+    }
+}
+
+impl Drop for RunningLauncher {
+    /// Ends the launcher and reaps it. It does nothing but wait for orders, so this is immediate.
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn random_name() -> io::Result<String> {
+    Ok(format!("s{:016x}", getrandom::u64().map_err(io::Error::other)?))
+}

@@ -1,0 +1,140 @@
+//! Processes: fork, clone3 into namespaces, descriptors at fixed numbers, execveat.
+//!
+//! All of it assumes a single-threaded caller, which the launcher and its helpers are.
+#![expect(unsafe_code, reason = "fork, clone3 and execveat have no safe form")]
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+
+/// Which side of a fork this is.
+pub(in super::super) enum Side {
+    /// The caller, with the new process's id.
+    Parent(i32),
+    /// The new process.
+    Child,
+}
+
+/// Duplicates this process.
+pub(in super::super) fn fork() -> io::Result<Side> {
+    // SAFETY: the process has one thread, so no lock can be held by a thread that does not exist in the child.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Side::Child),
+        pid => Ok(Side::Parent(pid)),
+    }
+}
+
+/// Who is told of the new process's end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Parent {
+    /// The caller.
+    Caller,
+    /// The caller's parent, so that the caller may exit at once.
+    Grandparent,
+}
+
+/// Duplicates this process into new namespaces (`CLONE_NEW*` bits).
+pub(in super::super) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<Side> {
+    // SAFETY: clone_args is plain integers, for which zero means "not used".
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = u64::from(namespaces.cast_unsigned());
+    match parent {
+        Parent::Caller => arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into(),
+        Parent::Grandparent => arguments.flags |= u64::from(libc::CLONE_PARENT.cast_unsigned()),
+    }
+    // SAFETY: no CLONE_VM, so this is a fork: the child has a copy of the only thread's stack. The structure outlives the call.
+    let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
+    match pid {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Side::Child),
+        pid => i32::try_from(pid).map(Side::Parent).map_err(io::Error::other),
+    }
+}
+
+/// Ends the process without running destructors or flushing what a parent shares.
+pub(in super::super) fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit touches no memory of this process.
+    unsafe { libc::_exit(code) }
+}
+
+/// Kills a process by id. Only for children that this process has not waited for.
+pub(in super::super) fn kill_child(pid: i32) {
+    // SAFETY: kill takes integers; the caller vouches that the id is still its child's.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+}
+
+/// Closes every descriptor from `first` on.
+pub(in super::super) fn close_from(first: u32) -> io::Result<()> {
+    range(first, 0)
+}
+
+/// Marks every descriptor from `first` on to be closed by exec.
+pub(in super::super) fn close_on_exec_from(first: u32) -> io::Result<()> {
+    range(first, libc::CLOSE_RANGE_CLOEXEC)
+}
+
+fn range(first: u32, flags: libc::c_uint) -> io::Result<()> {
+    // SAFETY: callers own every descriptor of this single-threaded process and use none in the range afterwards
+    // (or only mark them).
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes `fd` also number `target`, open across exec, replacing whatever was there.
+pub(in super::super) fn place(fd: BorrowedFd<'_>, target: RawFd) -> io::Result<()> {
+    // SAFETY: dup2 takes integers; the caller made sure that `target` is no descriptor it still needs.
+    let result = unsafe { libc::dup2(fd.as_raw_fd(), target) };
+    if result == target { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the kernel reap this process's children by itself.
+pub(in super::super) fn reap_children_automatically() {
+    // SAFETY: SIG_IGN installs no handler.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
+}
+
+/// Gives a program that is about to be executed the signal state it expects: nothing ignored, nothing blocked.
+pub(in super::super) fn reset_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL installs no handler; numbers that can't be set are refused without effect.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: an empty signal set on the stack, valid for the call.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Leaves the caller's session keyring, which would otherwise be shared with the host.
+pub(in super::super) fn leave_session_keyring() -> io::Result<()> {
+    const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
+    // SAFETY: a null name asks for an anonymous keyring.
+    let result = unsafe { libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, 0_usize) };
+    match io::Error::last_os_error() {
+        _ if result >= 0 => Ok(()),
+        // A kernel without keyrings has none to leave.
+        error if error.raw_os_error() == Some(libc::ENOSYS) => Ok(()),
+        error => Err(error),
+    }
+}
+
+/// Becomes the program in `binary` with two arguments and an empty environment. Returns only on failure.
+pub(in super::super) fn execute(binary: BorrowedFd<'_>, name: &CStr, role: &CStr) -> io::Error {
+    let arguments = [name.as_ptr(), role.as_ptr(), std::ptr::null()];
+    let environment = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: both arrays end with null, hold NUL-terminated strings and outlive the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            binary.as_raw_fd(),
+            c"".as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
+}
