@@ -160,6 +160,8 @@ fn lift(fd: &OwnedFd) -> io::Result<OwnedFd> {
 fn place_all(materials: &Materials) -> io::Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let mut lifted = vec![lift(&null)?, lift(&null)?, lift(&materials.console)?, lift(&materials.boot)?];
+    // Closed before its number is given away.
+    drop(null);
     debug_assert_eq!(lifted.len(), usize::try_from(BOOT_FD).unwrap_or_default() + 1);
     for procs in &materials.job_procs {
         lifted.push(lift(procs)?);
