@@ -21,6 +21,7 @@ use crate::init::messages::{HoldReply, HoldRequest};
 use crate::packets::{self, Packet, Received};
 use crate::process_host::{Command, ProcessHost, RawExit, SpawnError, Spawned, Survivor};
 use crate::spawner::messages::{Call, Entry, Outcome, Question, Request, Told};
+use crate::sys;
 
 /// The processes of a sandbox, through its spawner.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl SpawnerClient {
     pub async fn connect(spawner: OwnedFd, init: OwnedFd, session: u64) -> Result<Self, SpawnError> {
         let register = |fd: OwnedFd| {
             rustix::io::ioctl_fionbio(&fd, true).map_err(io::Error::from)?;
-            AsyncFd::new(fd)
+            sys::watch(fd)
         };
         let shared = Arc::new(Shared {
             spawner: register(spawner).map_err(gone)?,

@@ -37,7 +37,7 @@ pub(crate) fn restrict(writable: &[PathBuf]) -> Result<(), BootFailure> {
     let device = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev;
     rules = allow(rules, Path::new("/dev"), device)?;
     // A process may write its own oom_score_adj, comm and the like; everything else there is refused by its owner.
-    rules = allow(rules, Path::new("/proc"), AccessFs::WriteFile.into())?;
+    rules = allow(rules, Path::new("/proc"), AccessFs::WriteFile | AccessFs::Truncate)?;
     for path in writable {
         rules = allow(rules, path, AccessFs::from_all(NEWEST))?;
     }

@@ -5,6 +5,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
+use tokio::io::unix::AsyncFd;
+
 /// Takes ownership of a descriptor this process was born with, and marks it close-on-exec.
 /// Each number may be taken once; the caller's boot contract says which exist.
 pub(crate) fn take(number: RawFd) -> io::Result<OwnedFd> {
@@ -14,6 +16,12 @@ pub(crate) fn take(number: RawFd) -> io::Result<OwnedFd> {
     }
     // SAFETY: the descriptor is open, and by the boot contract nothing else in this process owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Registers a descriptor with the present tokio runtime.
+pub(crate) fn watch(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives, and the `AsyncFd` owns it.
+    Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
 /// Marks every descriptor from `first` up close-on-exec.

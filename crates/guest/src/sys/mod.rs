@@ -7,7 +7,7 @@ mod local;
 mod processes;
 mod signals;
 
-pub(crate) use descriptors::{close_on_exec_from, keep_only, take};
+pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
 pub(crate) use local::prepare_session;
 pub(crate) use processes::{Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave};
 pub(crate) use signals::{ChildSignals, default_signals};

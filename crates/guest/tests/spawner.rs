@@ -1,0 +1,197 @@
+//! The spawner in a real machine: what it starts, what it refuses, and what the job can't do to it. Needs root.
+
+mod machine;
+
+use machine::{Machine, config, obstacle};
+use sandyard_guest::process_host::{ProcessHost as _, SpawnError};
+
+macro_rules! machine {
+    () => {
+        match obstacle() {
+            Some(reason) => return println!("skipped: {reason}"),
+            None => Machine::start(&config()).await,
+        }
+    };
+}
+
+#[tokio::test]
+async fn a_command_runs_as_the_agent_without_any_privilege() {
+    let machine = machine!();
+    let finished = machine.sh("id -u; id -G; pwd; cat /proc/self/status; exit 3").await;
+    assert_eq!(finished.stderr, "");
+    assert_eq!(finished.exit.code, 3);
+    assert!(finished.stdout.starts_with("1000\n1000\n/workspace\n"), "{}", finished.stdout);
+    for line in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
+        assert!(
+            finished.stdout.contains(&format!("{line}:\t0000000000000000")),
+            "{line} in {}",
+            finished.stdout
+        );
+    }
+    assert!(finished.stdout.contains("NoNewPrivs:\t1\n"));
+    assert!(finished.stdout.contains("Seccomp:\t2\n"));
+}
+
+#[tokio::test]
+async fn refusals_name_what_is_wrong() {
+    let machine = machine!();
+    let table: [(&[&str], &str, &str, i32); 5] = [
+        (&["no-such-program"], "/workspace", "program `no-such-program` not found on PATH", libc::ENOENT),
+        (&["/etc/passwd"], "/workspace", "run `/etc/passwd`", libc::EACCES),
+        (&["true"], "/nowhere", "working directory `/nowhere`", libc::ENOENT),
+        (&["true"], "workspace", "working directory `workspace` is not absolute", libc::EINVAL),
+        (&["true"], "/proc/self/fd/3", "working directory `/proc/self/fd/3`", libc::ENOTDIR),
+    ];
+    for (argv, cwd, expected, errno) in table {
+        let command = machine.command(argv);
+        let refused =
+            machine.spawn(sandyard_guest::process_host::Command { cwd: cwd.into(), ..command }).await;
+        let Err(SpawnError::Refused { what, source }) = refused else {
+            panic!("{argv:?} in {cwd}: {refused:?}")
+        };
+        assert_eq!((what.as_str(), source.raw_os_error()), (expected, Some(errno)));
+    }
+    assert_eq!(machine.sh("echo still here").await.stdout, "still here\n");
+}
+
+#[tokio::test]
+async fn a_job_has_only_its_own_descriptors_and_sees_only_its_own_processes() {
+    let machine = machine!();
+    let listed = machine
+        .sh("ls /proc/$$/fd | tr '\\n' ' '; echo; ls -d /proc/[0-9]* | wc -l; ls /run/sandyard /mnt | wc -w")
+        .await;
+    let lines: Vec<_> = listed.stdout.lines().collect();
+    assert_eq!(lines[0].trim(), "0 1 2", "{}", listed.stderr);
+    assert!(lines[1].trim().parse::<u32>().unwrap() <= 4, "{lines:?}");
+    assert_eq!(
+        lines[2].lines().last().map(str::trim),
+        Some("2"),
+        "only two directory headings: {}",
+        listed.stdout
+    );
+}
+
+#[tokio::test]
+async fn writes_succeed_in_the_writable_places_and_nowhere_else() {
+    let machine = machine!();
+    let script = "for d in /workspace /home/agent /tmp /dev/shm /run/user/1000; do echo x > $d/f && mv $d/f $d/g || echo no $d; done
+        for f in /etc/x /usr/x /run/x /dev/x /x /proc/sys/kernel/hostname /proc/sysrq-trigger /proc/1/oom_score_adj; do
+        (echo x > $f) 2>/dev/null && echo wrote $f; done
+        cat /proc/self/oom_score_adj; echo 600 > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj; mv /workspace/g /tmp/h && echo moved";
+    let finished = machine.sh(script).await;
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("500\n600\nmoved\n", ""));
+}
+
+#[tokio::test]
+async fn sensitive_files_are_empty_or_unreadable() {
+    let machine = machine!();
+    let script = "for f in kcore keys kallsyms kmsg timer_list sched_debug latency_stats kpagecount kpageflags config.gz modules; do
+        test -e /proc/$f || continue; head -c 1 /proc/$f 2>/dev/null | wc -c | grep -qx 0 || echo readable $f; done
+        ls /proc/acpi /proc/scsi 2>/dev/null | grep -v : | grep . ; grep -q MemTotal /proc/meminfo && cat /proc/cpuinfo /proc/stat /proc/version /proc/self/maps > /dev/null && echo good";
+    let finished = machine.sh(script).await;
+    assert_eq!(finished.stdout, "good\n", "{}", finished.stderr);
+}
+
+#[tokio::test]
+async fn a_terminal_is_the_controlling_one_and_has_its_size() {
+    let machine = machine!();
+    let finished =
+        machine.run(machine.terminal("tty; stty size; echo to stderr >&2; echo ok > /dev/tty")).await;
+    assert_eq!(finished.stdout, "/dev/pts/0\r\n31 97\r\nto stderr\r\nok\r\n");
+    assert_eq!(finished.exit.code, 0);
+}
+
+#[tokio::test]
+async fn the_job_can_neither_kill_nor_starve_nor_read_the_spawner() {
+    let machine = machine!();
+    let script = "for s in KILL STOP TERM INT HUP SEGV CHLD; do kill -$s 1 2>/dev/null; done
+        kill -STOP -1 2>/dev/null
+        head -c 1 /proc/1/mem /proc/1/environ /proc/1/maps 2>/dev/null | wc -c; ls /proc/1/fd 2>/dev/null | wc -l
+        python3 - <<'END'
+import os, resource
+def attempt(name, call):
+    try:
+        call(); print('could', name)
+    except PermissionError:
+        pass
+attempt('limit', lambda: resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0)))
+attempt('affinity', lambda: os.sched_setaffinity(1, {0}))
+attempt('scheduler', lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+attempt('priority', lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+attempt('priority of all', lambda: os.setpriority(os.PRIO_USER, 0, 19))
+END";
+    let finished = machine.sh(script).await;
+    assert_eq!((finished.stdout.as_str(), finished.stderr.as_str()), ("0\n0\n", ""));
+    assert_eq!(machine.sh("echo alive").await.stdout, "alive\n");
+}
+
+#[tokio::test]
+async fn kill_everything_ends_a_fork_bomb_and_spares_the_spawner() {
+    let machine = machine!();
+    // Bounded, because nothing but this machine's own pid namespace holds it here.
+    let bomb = machine.command(&[
+        "bash",
+        "-c",
+        "trap '' TERM; for i in $(seq 200); do (while :; do sleep 0.01; done) & done; wait",
+    ]);
+    let id = bomb.id.clone();
+    machine.spawn(bomb).await.unwrap();
+    assert!(
+        machine.sh("until [ $(ls -d /proc/[0-9]* | wc -l) -gt 150 ]; do sleep 0.05; done").await.exit.code
+            == 0
+    );
+    machine.client.kill_everything().await.unwrap();
+    let exit = tokio::time::timeout(machine::PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
+    assert_eq!((exit.id, exit.code, exit.signal), (id, 137, Some(9)));
+    assert!(machine.sh("ls -d /proc/[0-9]* | wc -l").await.stdout.trim().parse::<u32>().unwrap() <= 4);
+}
+
+#[tokio::test]
+async fn a_signal_reaches_the_whole_group() {
+    let machine = machine!();
+    let command = machine.command(&["bash", "-c", "sleep 100 & sleep 100; true"]);
+    let id = command.id.clone();
+    let spawned = machine.spawn(command).await.unwrap();
+    machine.client.signal(&id, libc::SIGTERM).await.unwrap();
+    let exit = tokio::time::timeout(machine::PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
+    assert_eq!((exit.code, exit.signal), (143, Some(15)));
+    // Its end shows that no process of the group holds the pipe.
+    assert_eq!(machine::read_all(spawned.stdout), "");
+    machine.client.forget(&id).await.unwrap();
+    machine.client.signal(&id, libc::SIGTERM).await.unwrap();
+}
+
+#[tokio::test]
+async fn long_arguments_and_standard_input_arrive_whole() {
+    let machine = machine!();
+    let long = "é\n".repeat(40_000);
+    let mut command = machine.command(&[
+        "python3",
+        "-c",
+        "import sys,os; print(len(os.environ['LONG']), len(sys.stdin.read()))",
+    ]);
+    command.env.insert("LONG".into(), long);
+    command.stdin = true;
+    let mut spawned = machine.spawn(command).await.unwrap();
+    let stdin = spawned.stdin.take().unwrap();
+    rustix::io::write(&stdin, b"hello").unwrap();
+    drop(stdin);
+    assert_eq!(machine::read_all(spawned.stdout), "80000 5\n");
+}
+
+#[tokio::test]
+async fn a_stopped_start_is_given_up() {
+    let machine = machine!();
+    // Stops every new process it sees, as a hostile job would.
+    let hostile = machine.command(&["python3", "-c", "import os,signal\nos.setpriority(os.PRIO_PROCESS,0,0)\nwhile True:\n  try: os.kill(-1, signal.SIGSTOP)\n  except ProcessLookupError: pass"]);
+    machine.spawn(hostile).await.unwrap();
+    for _ in 0..20 {
+        // Each either starts or is refused; what counts is that an answer comes.
+        if let Err(SpawnError::Refused { source, .. }) = machine.spawn(machine.command(&["true"])).await {
+            assert_eq!(source.raw_os_error(), Some(libc::ETIMEDOUT));
+            break;
+        }
+    }
+    machine.client.kill_everything().await.unwrap();
+    assert_eq!(machine.sh("echo alive").await.stdout, "alive\n");
+}
