@@ -26,7 +26,7 @@ pub const UNSENT_REPLIES: usize = 64;
 pub const REAPS_IN_A_ROW: usize = 256;
 /// How long a forked child may take to become its program. Exec takes milliseconds; a hostile process of the same user may
 /// stop the child in between, and this ends the wait.
-pub const EXEC_WAIT: Duration = Duration::from_secs(10);
+pub const EXEC_WAIT: Duration = Duration::from_secs(5);
 /// Capacity of the job's output pipes: what a command can print while keeper is being restarted, without blocking. Four
 /// times the kernel's default; the kernel gives less, without harm, to users who hold many.
 pub const PIPE_BYTES: usize = 256 * 1024;
