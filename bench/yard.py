@@ -26,7 +26,7 @@ class Yard:
     def serve(self, *flags):
         """Starts the server on the data folder."""
         self.log = open(os.path.join(self.data, "server.log"), "wb")
-        command = [BINARY, "up", "--listen", "127.0.0.1:0", "--driver", "native", "--data", self.data, *flags]
+        command = [BINARY, "up", "--listen", "127.0.0.1:0", "--driver", "native", "--images", "base", "--data", self.data, *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         for line in self.process.stdout:
             found = re.search(r"http://([\d.]+):(\d+)", line)

@@ -1,12 +1,14 @@
 //! A yard for one test: the server as a child process, and what a client asks of it.
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -45,7 +47,7 @@ impl Yard {
         assert!(self.server.is_none(), "the server runs already");
         let log = File::options().create(true).append(true).open(self.data.path().join("server.log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sandyard"))
-            .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--data"])
+            .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--images", "base", "--data"])
             .arg(self.data.path())
             .args(&self.flags)
             .stdin(Stdio::null())
@@ -202,8 +204,13 @@ impl Yard {
 
     /// The mark of this yard in names of control groups.
     fn mark(&self) -> Option<String> {
-        let id = std::fs::read_to_string(self.data.path().join("yard")).ok()?;
-        Some(format!("sandyard-{}", id.trim()))
+        let directory = std::fs::metadata(self.data.path()).ok()?;
+        let mut hash = Sha256::new();
+        hash.update(std::fs::read(self.data.path().join("yard")).ok()?);
+        hash.update(directory.dev().to_le_bytes());
+        hash.update(directory.ino().to_le_bytes());
+        let id: String = hash.finalize().iter().take(5).map(|byte| format!("{byte:02x}")).collect();
+        Some(format!("sandyard-{id}"))
     }
 
     /// Processes of sandboxes, loop devices, mounts and control groups of this yard, by name.
