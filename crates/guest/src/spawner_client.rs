@@ -16,6 +16,7 @@ use sandyard_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot};
+use tokio::task::JoinHandle;
 
 use crate::init::messages::{HoldReply, HoldRequest};
 use crate::packets::{self, Packet, Received};
@@ -28,6 +29,7 @@ use crate::sys;
 pub struct SpawnerClient {
     shared: Arc<Shared>,
     survivors: Mutex<Vec<Survivor>>,
+    reader: JoinHandle<()>,
 }
 
 #[derive(Debug)]
@@ -79,9 +81,17 @@ impl SpawnerClient {
             state: Mutex::default(),
             changed: Notify::new(),
         });
-        tokio::spawn(read(Arc::clone(&shared)));
-        let survivors = Mutex::new(shared.take_over().await?);
-        Ok(Self { shared, survivors })
+        let reader = tokio::spawn(read(Arc::clone(&shared)));
+        let client = Self { shared, survivors: Mutex::default(), reader };
+        let survivors = client.shared.take_over().await?;
+        *client.survivors.lock().unwrap_or_else(PoisonError::into_inner) = survivors;
+        Ok(client)
+    }
+}
+
+impl Drop for SpawnerClient {
+    fn drop(&mut self) {
+        self.reader.abort();
     }
 }
 

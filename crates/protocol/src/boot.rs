@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 /// The descriptor on which `init` finds its [`BootConfig`], open for reading and at its start.
 pub const BOOT_FD: i32 = 3;
 
+/// Where keeper puts the job's script: a directory of keeper's that the job can read. A driver mounts a sized one there, with
+/// room for `limits::CODE_BYTES`; where it doesn't, init makes it in `/run`.
+pub const SCRIPTS: &str = "/run/job";
+
 /// An inherited descriptor, by number.
 pub type BootFd = i32;
 

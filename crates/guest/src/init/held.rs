@@ -12,13 +12,13 @@ use crate::packets::{self, Packet};
 
 /// All that is held.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub struct Held {
     descriptors: BTreeMap<ProcessId, Vec<OwnedFd>>,
 }
 
 /// What came of serving a keeper.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Served {
+pub enum Served {
     /// It has no more to say for now.
     Everything,
     /// Its end is closed.
@@ -27,7 +27,7 @@ pub(super) enum Served {
 
 impl Held {
     /// Serves all requests that are there. Also called once after keeper's death, for what it said before.
-    pub(super) fn serve(&mut self, socket: BorrowedFd<'_>) -> io::Result<Served> {
+    pub fn serve(&mut self, socket: BorrowedFd<'_>) -> io::Result<Served> {
         loop {
             let received = match packets::receive(socket) {
                 Ok(Some(received)) => received,

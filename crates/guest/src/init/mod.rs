@@ -14,12 +14,13 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
+use rustix::process::{Gid, Pid, Signal, Uid, WaitOptions, WaitStatus, wait};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
-use sandyard_protocol::BootConfig;
+use sandyard_protocol::{BootConfig, SCRIPTS};
 
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
@@ -27,8 +28,9 @@ use crate::limits::OWN_OPEN_FILES;
 use crate::spawner::open_own_program;
 use crate::sys::{self, ChildSignals};
 use children::{Keeper, Spawner, start_keeper, start_spawner};
-use held::{Held, Served};
 use restarts::Restarts;
+
+pub use held::{Held, Served};
 
 /// Init after the drop.
 struct Init {
@@ -57,6 +59,7 @@ struct Ready {
     keeper: bool,
     children: bool,
     lifetime: bool,
+    spawner_gone: bool,
 }
 
 /// The whole life of init. Returns when the machine shall end.
@@ -65,6 +68,7 @@ pub fn run() -> Result<(), BootFailure> {
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let lifetime = start_lifetime(config.lifetime_s)?;
     let program = open_own_program()?;
+    prepare_scripts(&config)?;
     let spawner = start_spawner(&config, &program)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
@@ -75,6 +79,17 @@ pub fn run() -> Result<(), BootFailure> {
     let reason = Init { config, program, spawner, children, lifetime, held, restarts, keeper }.serve()?;
     boot::console("end", None, reason);
     Ok(())
+}
+
+/// Makes the directory of the job's script where the driver did not.
+fn prepare_scripts(config: &BootConfig) -> Result<(), BootFailure> {
+    match rustix::fs::mkdir(SCRIPTS, Mode::from_raw_mode(0o755)) {
+        Err(Errno::EXIST) => return Ok(()),
+        result => result.step("scripts", format_args!("make {SCRIPTS}"))?,
+    }
+    let (user, group) = (Uid::from_raw(config.keeper_id), Gid::from_raw(config.keeper_id));
+    rustix::fs::chown(SCRIPTS, Some(user), Some(group))
+        .step("scripts", format_args!("give {SCRIPTS} to keeper"))
 }
 
 /// Counts while the machine is suspended too.
@@ -97,6 +112,9 @@ impl Init {
             let ready = self.wait()?;
             if ready.lifetime {
                 return Ok("the machine's time is over");
+            }
+            if ready.spawner_gone {
+                return Ok("the spawner is gone");
             }
             if ready.keeper {
                 self.serve_keeper()?;
@@ -127,7 +145,12 @@ impl Init {
             Err(error) => return Err(BootFailure::new("serve", "poll", error.into())),
         }
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready { children: is_ready(0), lifetime: is_ready(1), keeper: is_ready(2) })
+        Ok(Ready {
+            children: is_ready(0),
+            lifetime: is_ready(1),
+            spawner_gone: is_ready(2),
+            keeper: is_ready(3),
+        })
     }
 
     /// A keeper that closed its end or says nonsense is ended; its death then restarts it.

@@ -111,7 +111,7 @@ fn leaf(rule: Rule) -> Option<BpfProgram> {
 fn guarded(guard: Guard) -> Option<BpfProgram> {
     let mut program = Vec::new();
     for tests in guard {
-        let length: usize = tests.iter().map(|test| test_length(test)).sum();
+        let length: usize = tests.iter().map(test_length).sum();
         let mut left = length;
         for test in *tests {
             left -= test_length(test);

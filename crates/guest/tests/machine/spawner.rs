@@ -1,8 +1,6 @@
-//! The spawner in a real machine: what it starts, what it refuses, and what the job can't do to it. Needs root.
+//! The spawner in a real machine: what it starts, what it refuses, and what the job can't do to it.
 
-mod machine;
-
-use machine::{Machine, config, obstacle};
+use crate::support::{Machine, PATIENCE, config, obstacle, read_all};
 use sandyard_guest::process_host::{ProcessHost as _, SpawnError};
 
 macro_rules! machine {
@@ -141,7 +139,7 @@ async fn kill_everything_ends_a_fork_bomb_and_spares_the_spawner() {
             == 0
     );
     machine.client.kill_everything().await.unwrap();
-    let exit = tokio::time::timeout(machine::PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
+    let exit = tokio::time::timeout(PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
     assert_eq!((exit.id, exit.code, exit.signal), (id, 137, Some(9)));
     assert!(machine.sh("ls -d /proc/[0-9]* | wc -l").await.stdout.trim().parse::<u32>().unwrap() <= 4);
 }
@@ -153,10 +151,10 @@ async fn a_signal_reaches_the_whole_group() {
     let id = command.id.clone();
     let spawned = machine.spawn(command).await.unwrap();
     machine.client.signal(&id, libc::SIGTERM).await.unwrap();
-    let exit = tokio::time::timeout(machine::PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
+    let exit = tokio::time::timeout(PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
     assert_eq!((exit.code, exit.signal), (143, Some(15)));
     // Its end shows that no process of the group holds the pipe.
-    assert_eq!(machine::read_all(spawned.stdout), "");
+    assert_eq!(read_all(spawned.stdout), "");
     machine.client.forget(&id).await.unwrap();
     machine.client.signal(&id, libc::SIGTERM).await.unwrap();
 }
@@ -176,7 +174,7 @@ async fn long_arguments_and_standard_input_arrive_whole() {
     let stdin = spawned.stdin.take().unwrap();
     rustix::io::write(&stdin, b"hello").unwrap();
     drop(stdin);
-    assert_eq!(machine::read_all(spawned.stdout), "80000 5\n");
+    assert_eq!(read_all(spawned.stdout), "80000 5\n");
 }
 
 #[tokio::test]
@@ -194,4 +192,33 @@ async fn a_stopped_start_is_given_up() {
     }
     machine.client.kill_everything().await.unwrap();
     assert_eq!(machine.sh("echo alive").await.stdout, "alive\n");
+}
+
+#[tokio::test]
+async fn a_restarted_keeper_finds_what_runs_and_what_has_ended() {
+    let mut machine = machine!();
+    let mut running = machine.command(&["bash", "-c", "read line; echo got $line; echo bad >&2"]);
+    running.stdin = true;
+    let ended = machine.command(&["bash", "-c", "echo before; exit 4"]);
+    drop(machine.spawn(running.clone()).await.unwrap());
+    drop(machine.spawn(ended.clone()).await.unwrap());
+    // Not forgotten, as if keeper died before it could note the exit.
+    let exit = tokio::time::timeout(PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
+    machine.restart_keeper().await;
+    let mut survivors = machine.client.survivors().await.unwrap();
+    assert_eq!(survivors.len(), 2);
+    let second = survivors.remove(1);
+    assert_eq!((&second.command, second.exit), (&ended, Some(exit)));
+    assert_eq!(read_all(second.spawned.stdout), "before\n");
+    let first = survivors.remove(0);
+    assert_eq!((&first.command, &first.exit), (&running, &None));
+    rustix::io::write(first.spawned.stdin.unwrap(), b"hello\n").unwrap();
+    machine.client.forget(&ended.id).await.unwrap();
+    let exit = tokio::time::timeout(PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
+    assert_eq!((exit.id, exit.code), (running.id.clone(), 0));
+    machine.client.forget(&running.id).await.unwrap();
+    assert_eq!(read_all(first.spawned.stdout), "got hello\n");
+    assert_eq!(read_all(first.spawned.stderr.unwrap()), "bad\n");
+    machine.restart_keeper().await;
+    assert!(machine.client.survivors().await.unwrap().is_empty());
 }

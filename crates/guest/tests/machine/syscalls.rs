@@ -1,8 +1,6 @@
-//! K5, K6 and K8 from inside a real machine: a probe makes each call and says what the kernel answered. Needs root.
+//! K5, K6 and K8 from inside a real machine: a probe makes each call and says what the kernel answered.
 
-mod machine;
-
-use machine::{Machine, config, obstacle};
+use crate::support::{Machine, config, obstacle};
 
 /// Calls that must answer EPERM or ENOSYS whatever their arguments; all zero here, so that none could do harm.
 const REFUSED: &str = "io_uring_setup:425 io_uring_enter:426 io_uring_register:427 userfaultfd:323 bpf:321 \

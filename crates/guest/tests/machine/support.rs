@@ -1,4 +1,6 @@
-//! A machine in namespaces of its own, made by `enter.sh`, with the test as keeper. Needs root.
+//! A machine in namespaces of its own, made by `enter.sh`, with the test as keeper and init. Needs root.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's support may fail the test")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,36 +8,39 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command as HostCommand, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::MemfdFlags;
 use rustix::io::FdFlags;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use sandyard_guest::init::{Held, Served};
 use sandyard_guest::process_host::{Command, ProcessHost as _, RawExit, SpawnError, Spawned};
 use sandyard_guest::spawner_client::SpawnerClient;
 use sandyard_protocol::{BootConfig, LinkTarget, ProcessId, Secret, SpawnerSource, TerminalSize};
 
 /// Longest wait for anything in these tests.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A spawner in a machine, and the client that a keeper would use.
-pub struct Machine {
+pub(crate) struct Machine {
     child: Child,
-    pub client: SpawnerClient,
-    /// The spawner's socket, as init would hold it for the next keeper.
-    pub socket: OwnedFd,
+    pub(crate) client: SpawnerClient,
+    socket: OwnedFd,
+    held: Arc<Mutex<Held>>,
     ids: std::cell::Cell<u32>,
 }
 
 /// What a finished command said and how it ended.
-pub struct Finished {
-    pub stdout: String,
-    pub stderr: String,
-    pub exit: RawExit,
+pub(crate) struct Finished {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) exit: RawExit,
 }
 
 /// Why these tests can't run here, if so.
-pub fn obstacle() -> Option<String> {
+pub(crate) fn obstacle() -> Option<String> {
     if !rustix::process::geteuid().is_root() {
         return Some("needs root".into());
     }
@@ -46,7 +51,7 @@ pub fn obstacle() -> Option<String> {
     None
 }
 
-pub fn config() -> BootConfig {
+pub(crate) fn config() -> BootConfig {
     BootConfig {
         secret: Secret::new([7; 32]),
         link: LinkTarget::UnixSocket { path: "/run/sandyard/link".into() },
@@ -64,16 +69,25 @@ pub fn config() -> BootConfig {
 
 impl Machine {
     /// Starts a spawner and connects to it.
-    pub async fn start(config: &BootConfig) -> Self {
+    pub(crate) async fn start(config: &BootConfig) -> Self {
         let (ours, theirs) = pair();
         let child = launch("spawner", config, Some(&theirs));
         drop(theirs);
         let socket = ours.try_clone().unwrap();
-        let client = SpawnerClient::connect(ours, empty_init(), 1).await.unwrap();
-        Self { child, client, socket, ids: 0.into() }
+        let held = Arc::default();
+        let client = SpawnerClient::connect(ours, holding_init(&held), 1).await.unwrap();
+        Self { child, client, socket, held, ids: 0.into() }
     }
 
-    pub fn command(&self, argv: &[&str]) -> Command {
+    /// Does what init does after keeper's death: gives the same sockets to another.
+    pub(crate) async fn restart_keeper(&mut self) {
+        let socket = self.socket.try_clone().unwrap();
+        let client = SpawnerClient::connect(socket, holding_init(&self.held), 2).await.unwrap();
+        // The old one is dropped only now, as if its last words were still on the way.
+        self.client = client;
+    }
+
+    pub(crate) fn command(&self, argv: &[&str]) -> Command {
         self.ids.set(self.ids.get() + 1);
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/home/agent"), ("LANG", "C.UTF-8")];
         Command {
@@ -89,16 +103,16 @@ impl Machine {
         }
     }
 
-    pub async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
+    pub(crate) async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
         tokio::time::timeout(PATIENCE, self.client.spawn(command)).await.expect("an answer in time")
     }
 
     /// Runs a script to its end.
-    pub async fn sh(&self, script: &str) -> Finished {
+    pub(crate) async fn sh(&self, script: &str) -> Finished {
         self.run(self.command(&["bash", "-c", script])).await
     }
 
-    pub async fn run(&self, command: Command) -> Finished {
+    pub(crate) async fn run(&self, command: Command) -> Finished {
         let id = command.id.clone();
         let spawned = self.spawn(command).await.unwrap();
         let stderr = spawned.stderr.map(|fd| std::thread::spawn(move || read_all(fd)));
@@ -118,7 +132,7 @@ impl Machine {
     }
 
     /// A command with a terminal.
-    pub fn terminal(&self, script: &str) -> Command {
+    pub(crate) fn terminal(&self, script: &str) -> Command {
         let terminal = Some(TerminalSize { columns: 97, rows: 31 });
         Command { terminal, ..self.command(&["bash", "-c", script]) }
     }
@@ -132,7 +146,7 @@ impl Drop for Machine {
 }
 
 /// Starts a role in fresh namespaces; its console is this process's.
-pub fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Child {
+pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Child {
     let document = memory_file(&serde_json::to_vec(config).unwrap());
     let program = memory_file(&std::fs::read(env!("CARGO_BIN_EXE_sandyard-guest")).unwrap());
     let image = Path::new("/var/cache/sandyard/dev-base/root");
@@ -156,23 +170,19 @@ pub fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Chil
     child.unwrap()
 }
 
-/// An init that holds nothing: answers every question so, and takes the rest.
-pub fn empty_init() -> OwnedFd {
+/// The part of init that holds descriptors, on a thread; it ends with its keeper's end of the socket.
+fn holding_init(held: &Arc<Mutex<Held>>) -> OwnedFd {
     let (ours, theirs) = pair();
+    let held = Arc::clone(held);
     std::thread::spawn(move || {
-        let mut buffer = [0; 4096];
-        while let Ok((length @ 1.., _)) =
-            rustix::net::recv(theirs.as_fd(), &mut buffer[..], RecvFlags::empty())
-        {
-            if buffer[..length].starts_with(b"{\"show\"") {
-                rustix::net::send(theirs.as_fd(), b"\"end\"", SendFlags::NOSIGNAL).unwrap();
-            }
+        while let Ok(Served::Everything) = held.lock().unwrap().serve(theirs.as_fd()) {
+            rustix::event::poll(&mut [PollFd::new(&theirs, PollFlags::IN)], None).unwrap();
         }
     });
     ours
 }
 
-pub fn pair() -> (OwnedFd, OwnedFd) {
+pub(crate) fn pair() -> (OwnedFd, OwnedFd) {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
 }
 
@@ -184,7 +194,7 @@ fn memory_file(content: &[u8]) -> OwnedFd {
 }
 
 /// Reads to the end, up to 1 MiB.
-pub fn read_all(fd: OwnedFd) -> String {
+pub(crate) fn read_all(fd: OwnedFd) -> String {
     rustix::io::ioctl_fionbio(&fd, false).unwrap();
     let mut text = Vec::new();
     // A terminal's master answers EIO at the end.
