@@ -8,6 +8,8 @@ mkdir -p /etc/chromium.d
 cat >/etc/chromium.d/sandyard <<'FLAGS'
 export CHROMIUM_FLAGS="$CHROMIUM_FLAGS --no-sandbox --test-type --disable-dev-shm-usage --no-first-run --no-default-browser-check --password-store=basic --disable-background-networking --disable-component-update"
 FLAGS
+# Debian's own look at /dev/shm, which the flags above make pointless, fails where it is not mounted.
+rm -f /etc/chromium.d/dev-shm
 
 fc-cache --force --system-only
 Xvnc -version 2>&1 | head -n 2

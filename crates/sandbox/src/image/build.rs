@@ -18,7 +18,7 @@ use super::manifest::{Manifest, ManifestError};
 use super::progress::{Progress, Reporter};
 use super::steps::{self, StepError, TOOL_PATH};
 use super::store::{ImageStore, StoreError, at};
-use super::verify::{self, Fault};
+use super::verify::{self, Census, Fault};
 use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
 
 /// Where the recipe is mounted inside the root; `host/enter.sh` does it.
@@ -89,6 +89,9 @@ impl BuildError {
         match self {
             Self::NotRoot => Some("run it with sudo, or as root".to_owned()),
             Self::MissingTools(packages) => Some(format!("apt-get install {packages}")),
+            Self::Host(_) => {
+                Some("if a keyring is missing: apt-get install debian-archive-keyring".to_owned())
+            }
             Self::Step { .. } => Some("the whole output is in logs/ of the image cache".to_owned()),
             _ => None,
         }
@@ -150,9 +153,13 @@ impl Builder {
             Turn::Ours(lock) => lock,
             Turn::Finished(image) => return Ok(*image),
         };
-        self.store.remove_dead_builds()?;
+        let dead = self.store.dead_builds(Some(&digest))?;
         let plan = Plan { flavour: request.flavour, manifest, recipe, digest, parent, with, refresh };
-        self.build(plan, progress)
+        thread::scope(|scope| {
+            // Beside the build: a busy disk can take half a minute to remove a tree. What stays is found again.
+            scope.spawn(|| dead.remove());
+            self.build(plan, progress)
+        })
     }
 
     fn wait_for_lock(
@@ -184,13 +191,25 @@ impl Builder {
     }
 
     fn build(&self, plan: Plan, progress: &mut dyn FnMut(&Progress)) -> Result<Image, BuildError> {
-        let started = Instant::now();
         let directory = self.store.make_temporary(&plan.digest)?;
+        let result = self.build_in(&directory, plan, progress);
+        // What can't be removed now is removed by the next build, like that of a killed one.
+        drop(fs::remove_dir_all(&directory));
+        result
+    }
+
+    fn build_in(
+        &self,
+        directory: &Path,
+        plan: Plan,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<Image, BuildError> {
+        let started = Instant::now();
         let built = directory.join("out");
         fs::create_dir_all(&built).map_err(at("make", &built))?;
         let recipe = directory.join("recipe");
         recipe::write_out(&recipe).map_err(at("write", &recipe))?;
-        let staged = self.host.stage(&directory, &plan.manifest.suite).map_err(BuildError::Host)?;
+        let staged = self.host.stage(directory, &plan.manifest.suite).map_err(BuildError::Host)?;
         let log = self.store.log_file(plan.flavour)?;
         let log = File::create(&log).map_err(at("make", &log))?;
 
@@ -203,22 +222,23 @@ impl Builder {
         work.reporter.begin(&plan.manifest.save);
         let census = verify::verify(&root, &staged.marks)
             .map_err(|source| BuildError::Unfit { flavour: plan.flavour, source })?;
+        let facts = self.facts(&plan, census, started);
+        Ok(self.store.finish(&built, plan.digest, facts)?)
+    }
 
-        let facts = ImageFacts {
+    fn facts(&self, plan: &Plan, census: Census, started: Instant) -> ImageFacts {
+        ImageFacts {
             flavour: plan.flavour,
-            recipe: plan.recipe,
-            parent: plan.parent.map(|parent| parent.digest),
-            with: plan.with,
+            recipe: plan.recipe.clone(),
+            parent: plan.parent.as_ref().map(|parent| parent.digest.clone()),
+            with: plan.with.clone(),
             refresh: plan.refresh,
             created_s: (self.clock)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
             build_s: started.elapsed().as_secs(),
             size_bytes: census.size_bytes,
             entries: census.entries,
             packages: census.packages,
-        };
-        let image = self.store.finish(&built, plan.digest, facts)?;
-        fs::remove_dir_all(&directory).map_err(at("remove", &directory))?;
-        Ok(image)
+        }
     }
 }
 

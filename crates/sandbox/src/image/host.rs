@@ -178,7 +178,8 @@ fn write_sources(chosen: &[Source], inputs: &Path, outside: &Path) -> io::Result
                 let extension =
                     path.extension().map_or("gpg".into(), |extension| extension.to_string_lossy());
                 let name = format!("{number}.{extension}");
-                fs::copy(path, inputs.join("keyrings").join(&name))?;
+                fs::copy(path, inputs.join("keyrings").join(&name))
+                    .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
                 Some(name)
             }
             Some(Keyring::Inline(key)) => {

@@ -96,7 +96,7 @@ impl ImageStore {
     /// Removes every image but those in `keep` and what dead builds left; returns the digests of the removed images.
     /// Whoever calls it knows which images are in use. An image being built is left alone.
     pub fn prune(&self, keep: &[ImageDigest]) -> Result<Vec<ImageDigest>, StoreError> {
-        self.remove_dead_builds()?;
+        self.dead_builds(None)?.remove()?;
         let mut removed = Vec::new();
         for image in self.list()?.into_iter().filter(|image| !keep.contains(&image.digest)) {
             let Some(_lock) = self.try_lock(&image.digest)? else { continue };
@@ -110,20 +110,18 @@ impl ImageStore {
         Ok(removed)
     }
 
-    /// Removes what builders that no longer live left behind.
-    pub(super) fn remove_dead_builds(&self) -> Result<(), StoreError> {
+    /// What builders that no longer live left behind. A caller that holds the lock of a digest and has not begun names
+    /// it in `held`: whatever is there of that image is dead too.
+    pub(super) fn dead_builds(&self, held: Option<&ImageDigest>) -> Result<DeadBuilds, StoreError> {
+        let mut builds = Vec::new();
         for name in names_in(&self.temporary())? {
             let Some(digest) = digest_of_build(&name) else { continue };
-            let Some(_lock) = self.try_lock(&digest)? else { continue };
-            let path = self.temporary().join(&name);
-            match fs::remove_dir_all(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(at("remove", &path)(error));
-                }
-                _ => {}
+            let lock = self.try_lock(&digest)?;
+            if lock.is_some() || held == Some(&digest) {
+                builds.push((self.temporary().join(&name), lock));
             }
         }
-        Ok(())
+        Ok(DeadBuilds(builds))
     }
 
     pub(super) fn try_lock(&self, digest: &ImageDigest) -> Result<Option<ImageLock>, StoreError> {
@@ -177,6 +175,24 @@ impl ImageStore {
 
     fn temporary(&self) -> PathBuf {
         self.cache.join("tmp")
+    }
+}
+
+/// Directories that nobody will finish, with the locks that keep others from beginning them again.
+pub(super) struct DeadBuilds(Vec<(PathBuf, Option<ImageLock>)>);
+
+impl DeadBuilds {
+    /// Takes its time on a busy disk.
+    pub(super) fn remove(self) -> Result<(), StoreError> {
+        for (path, _lock) in self.0 {
+            match fs::remove_dir_all(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(at("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 }
 

@@ -117,6 +117,19 @@ fn prune_leaves_builds_alone_and_removes_what_dead_ones_left() {
 }
 
 #[test]
+fn a_new_builder_removes_what_a_dead_one_left_of_the_same_image() {
+    let cache = tempfile::tempdir().unwrap();
+    let store = ImageStore::new(cache.path());
+    let digest = ImageDigest::parse(&"b".repeat(64)).unwrap();
+    let left = store.make_temporary(&digest).unwrap();
+    let _lock = store.try_lock(&digest).unwrap().unwrap();
+    store.dead_builds(None).unwrap().remove().unwrap();
+    assert!(left.exists());
+    store.dead_builds(Some(&digest)).unwrap().remove().unwrap();
+    assert!(!left.exists());
+}
+
+#[test]
 fn digests_are_stable_and_checked() {
     let store = ImageStore::new("/nowhere");
     let request = ImageRequest::plain(Flavour::Full);

@@ -11,7 +11,17 @@ use std::path::{Path, PathBuf};
 const MOUNT_POINTS: [&str; 7] = ["proc", "sys", "dev", "run", "tmp", "workspace", "home/agent"];
 
 /// Where settings lent by the host would have stayed.
-const SEARCHED: [&str; 7] = ["etc", "var", "root", "home", "opt", "srv", "usr/local/etc"];
+const SEARCHED: [&str; 9] = [
+    "etc",
+    "var",
+    "root",
+    "home",
+    "opt",
+    "srv",
+    "usr/local/etc",
+    "usr/local/share",
+    "usr/share/ca-certificates",
+];
 
 /// Ids above this are outside the range that a sandbox maps.
 const HIGHEST_ID: u32 = 65_535;
