@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use sandyard_sandbox::driver::Limits;
 
+use crate::fail_points::FailPoints;
+
 /// The settings of one yard.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -30,6 +32,8 @@ pub struct ServerConfig {
     pub end_grace: Duration,
     /// How long a new machine may take to dial.
     pub link_timeout: Duration,
+    /// Where a test wants the server to die.
+    pub fail_points: FailPoints,
 }
 
 impl ServerConfig {
@@ -37,11 +41,7 @@ impl ServerConfig {
     pub fn new(data: PathBuf, memory_mib: u64) -> Self {
         Self {
             data,
-            default_limits: JobLimits {
-                machine: Limits::default(),
-                timeout_s: 3600,
-                idle_timeout_s: None,
-            },
+            default_limits: JobLimits { machine: Limits::default(), timeout_s: 3600, idle_timeout_s: None },
             greatest_limits: JobLimits {
                 machine: Limits {
                     cpus: 256.0,
@@ -66,6 +66,7 @@ impl ServerConfig {
             start_attempts: 3,
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),
+            fail_points: FailPoints::default(),
         }
     }
 }
@@ -164,10 +165,6 @@ pub struct ExportConfig {
 
 impl Default for ExportConfig {
     fn default() -> Self {
-        Self {
-            entries: 2_000_000,
-            bytes: 300 * 1024 * 1024 * 1024,
-            timeout: Duration::from_secs(3600),
-        }
+        Self { entries: 2_000_000, bytes: 300 * 1024 * 1024 * 1024, timeout: Duration::from_secs(3600) }
     }
 }

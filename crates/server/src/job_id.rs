@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "a", "../../../../../etc/passwd", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxy1"] {
+        for text in
+            ["", "a", "../../../../../etc/passwd", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxy1"]
+        {
             assert_eq!(JobId::parse(text), None, "{text}");
         }
     }

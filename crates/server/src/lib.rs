@@ -3,8 +3,15 @@
 //! The row in the store is the truth. `app` is the façade: HTTP knows nothing below it. Killing the process at
 //! any line loses nothing; `reconcile` rebuilds the rest from rows, drivers' markers and the guests' spools.
 
+mod admission;
 pub mod app;
+mod artifacts;
 pub mod config;
+pub mod fail_points;
 pub mod job_id;
+mod layout;
+mod metrics;
+mod output;
+mod reconcile;
 pub mod states;
 mod store;

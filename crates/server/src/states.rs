@@ -76,10 +76,7 @@ const MOVES: [(JobState, &[JobState]); 9] = [
     ),
     (JobState::Running, &[JobState::Waiting, JobState::Finishing]),
     (JobState::Waiting, &[JobState::Running, JobState::Finishing]),
-    (
-        JobState::Finishing,
-        &[JobState::Succeeded, JobState::Failed, JobState::Cancelled, JobState::TimedOut],
-    ),
+    (JobState::Finishing, &[JobState::Succeeded, JobState::Failed, JobState::Cancelled, JobState::TimedOut]),
     (JobState::Succeeded, &[]),
     (JobState::Failed, &[]),
     (JobState::Cancelled, &[]),
@@ -148,8 +145,10 @@ mod tests {
         for from in JobState::ALL.into_iter().filter(|state| !state.is_terminal()) {
             let mut reached = vec![from];
             for _ in JobState::ALL {
-                let next: Vec<_> =
-                    JobState::ALL.into_iter().filter(|to| reached.iter().any(|at| allowed(*at, *to))).collect();
+                let next: Vec<_> = JobState::ALL
+                    .into_iter()
+                    .filter(|to| reached.iter().any(|at| allowed(*at, *to)))
+                    .collect();
                 reached.extend(next);
             }
             assert!(reached.iter().any(|state| state.is_terminal()), "{from:?}");

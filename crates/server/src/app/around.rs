@@ -1,0 +1,56 @@
+//! What is around the jobs: live machines for tools, drivers, images, readiness, counters.
+
+use std::sync::Arc;
+
+use sandyard_sandbox::machine::Machine;
+
+use super::images::{Flavour, ImageState};
+use super::model::DriverStatus;
+use super::{AppError, ErrorKind, Yard};
+use crate::job_id::JobId;
+
+impl Yard {
+    /// The live machine of a job, for tools; a conflict unless `sandbox` is `live`.
+    pub fn machine(&self, id: &JobId) -> Result<Arc<Machine>, AppError> {
+        self.shared.machines.get(id).ok_or_else(|| {
+            AppError::new(ErrorKind::Conflict, "sandbox_not_live", "the job's sandbox can't be reached now")
+                .hint("tools need `sandbox: live` in the status; schedule with `keep` to use them after the end")
+                .retry_after(1)
+        })
+    }
+
+    /// All drivers and whether they work here.
+    pub async fn drivers(&self) -> Vec<DriverStatus> {
+        let answers = self.shared.drivers.availabilities().await;
+        answers
+            .into_iter()
+            .map(|(driver, availability)| DriverStatus {
+                name: driver.name(),
+                isolation: driver.isolation(),
+                availability,
+            })
+            .collect()
+    }
+
+    /// How far the images are.
+    pub fn image(&self, flavour: Flavour) -> ImageState {
+        self.shared.images.state(flavour)
+    }
+
+    /// Whether work can be accepted.
+    pub async fn ready(&self) -> Result<(), AppError> {
+        if self.is_stopping() {
+            return Err(AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping"));
+        }
+        if !self.shared.admission.has_disk() {
+            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
+        }
+        self.shared.store.queued(1).await?;
+        Ok(())
+    }
+
+    /// Prometheus text of the yard's counters; `http` may append its own.
+    pub fn metrics(&self) -> String {
+        self.shared.metrics.render(&self.shared.store.counts(), self.shared.admission.in_use())
+    }
+}

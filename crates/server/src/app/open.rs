@@ -1,0 +1,137 @@
+//! Opening and closing a yard.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use sandyard_sandbox::driver::Driver;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::Yard;
+use super::images::Images;
+use super::tickets::Tickets;
+use crate::admission::Admission;
+use crate::config::ServerConfig;
+use crate::job_id::{JobId, RandomError};
+use crate::layout::{self, Layout};
+use crate::metrics::Metrics;
+use crate::reconcile::{Claimed, Drivers, Machines, Reconciler, Shared, remove_strays};
+use crate::store::sqlite::SqliteStore;
+use crate::store::{OpenError, StoreError};
+
+/// Jobs that were claimed as they were stored and wait for the loop; a scheduler beyond it waits.
+const CLAIMED: usize = 256;
+
+/// A yard can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StartYardError {
+    /// A folder can't be made.
+    #[error("prepare {}", path.display())]
+    Prepare {
+        /// Which.
+        path: std::path::PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The store can't be opened.
+    #[error("open the store")]
+    Open(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// Another server holds it.
+    #[error("another server works on {}", path.display())]
+    Held {
+        /// The data directory.
+        path: std::path::PathBuf,
+    },
+    /// What the last server left can't be read.
+    #[error("read what the last server left")]
+    Left(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The operating system gave no randomness.
+    #[error(transparent)]
+    Random(#[from] RandomError),
+}
+
+/// The loop of a yard, and the way to it.
+pub(super) struct Running {
+    pub(super) claimed: mpsc::Sender<Claimed>,
+    stop: CancellationToken,
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Running {
+    /// Without `stop` this is a crash: nothing is given back, everything is found again.
+    fn drop(&mut self) {
+        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            task.abort();
+        }
+    }
+}
+
+fn not_opened(error: OpenError) -> StartYardError {
+    match error {
+        OpenError::Held { path } => StartYardError::Held { path },
+        other => StartYardError::Open(Box::new(other)),
+    }
+}
+
+impl Yard {
+    /// Opens the data directory, adopts what is alive, removes what nobody owns, and begins to work.
+    pub async fn start(
+        config: ServerConfig,
+        drivers: Vec<Arc<dyn Driver>>,
+        images: Arc<dyn Images>,
+    ) -> Result<Self, StartYardError> {
+        let data = config.data.clone();
+        let prepare = |source| StartYardError::Prepare { path: data.clone(), source };
+        layout::make_folder(&data).map_err(prepare)?;
+        let layout = Layout::open(&data).map_err(prepare)?;
+        let store = Arc::new(SqliteStore::open(&data).map_err(not_opened)?);
+        let wake = Arc::new(Notify::new());
+        let shared = Arc::new(Shared {
+            admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
+            config,
+            store,
+            drivers: Drivers::new(drivers),
+            images,
+            layout,
+            metrics: Metrics::default(),
+            machines: Machines::default(),
+            wake,
+            orphaned: Notify::new(),
+            owner: JobId::random()?.to_string(),
+        });
+        remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
+        Ok(Self::work(shared))
+    }
+
+    fn work(shared: Arc<Shared>) -> Self {
+        let (claimed, receiver) = mpsc::channel(CLAIMED);
+        let stop = CancellationToken::new();
+        let task = tokio::spawn(Reconciler::new(Arc::clone(&shared), receiver).run(stop.clone()));
+        let running = Running { claimed, stop, task: Mutex::new(Some(task)) };
+        Self { shared, tickets: Arc::new(Tickets::default()), running: Arc::new(running) }
+    }
+
+    /// Stops claiming, lets go of all jobs and returns when nothing is left running here. Jobs go on in their sandboxes.
+    pub async fn stop(&self) {
+        self.running.stop.cancel();
+        let task = self.running.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = task
+            && let Err(error) = task.await
+        {
+            tracing::error!(%error, "the loop ended badly");
+        }
+    }
+
+    /// Whether `stop` was called.
+    pub fn is_stopping(&self) -> bool {
+        self.running.stop.is_cancelled()
+    }
+
+    /// Returns the reason when the yard can't go on and its process should end: what is on disk is then unknown.
+    pub async fn broken(&self) -> String {
+        self.shared.store.broken().await
+    }
+}

@@ -1,0 +1,233 @@
+//! Schedule: check, store, and, if there is room, claim in the same commit.
+
+use sandyard_protocol::{BeginJob, JobWork, limits};
+use sandyard_sandbox::driver::Limits;
+use sha2::{Digest, Sha256};
+
+use super::model::{IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
+use super::{AppError, ErrorKind, Yard};
+use crate::admission::Permit;
+use crate::config::JobLimits;
+use crate::job_id::JobId;
+use crate::layout;
+use crate::metrics;
+use crate::reconcile::{Choice, NoDriver, claim_changes, new_secret};
+use crate::states::{JobState, SandboxState};
+use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest, StreamRow};
+
+/// Room in a message beside the script itself.
+const MESSAGE_MARGIN: usize = 4096;
+
+impl Yard {
+    /// Makes a job, durably, and answers at once.
+    pub async fn schedule(&self, job: NewJob, key: Option<IdempotencyKey>) -> Result<Scheduled, AppError> {
+        if self.is_stopping() {
+            return Err(
+                AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping").retry_after(5)
+            );
+        }
+        let limits = self.limits(&job.limits)?;
+        check_size(&job)?;
+        let choice = self.shared.drivers.choose(&job.isolation).await.map_err(no_driver)?;
+        if !self.shared.admission.has_disk() {
+            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full")
+                .hint("free space, or remove jobs with `sandyard prune`")
+                .retry_after(30));
+        }
+        let id = JobId::random().map_err(|error| AppError::internal(&error))?;
+        let insert = self.insert(&id, job, limits, key);
+        let folder = self.make_folder(&insert).await?;
+        let stored = self.store(insert, &choice, limits.machine.memory_mib).await;
+        if !matches!(stored, Ok((Inserted::New(_), _))) {
+            // A refused request leaves nothing behind.
+            let _ = layout::remove_tree(&folder);
+        }
+        self.answer(stored?).await
+    }
+
+    fn insert(
+        &self,
+        id: &JobId,
+        mut job: NewJob,
+        limits: JobLimits,
+        key: Option<IdempotencyKey>,
+    ) -> InsertJob {
+        let files = std::mem::take(&mut job.files);
+        InsertJob {
+            row: new_row(id.clone(), &job, limits),
+            request: StoredRequest { job, files },
+            key: key.map(|key| StoredKey {
+                key_sha256: Sha256::digest(key.key.as_bytes()).into(),
+                body_sha256: key.body_sha256,
+            }),
+            queue: self.shared.config.admission.queue,
+        }
+    }
+
+    /// The job's folder with its input, made before the row: a folder without a row is removed at the next start.
+    async fn make_folder(&self, insert: &InsertJob) -> Result<std::path::PathBuf, AppError> {
+        let folder = self.shared.layout.job(&insert.row.id);
+        let input = self.shared.layout.input(&insert.row.id);
+        let written = layout::make_folder(&folder).and_then(|()| {
+            let mut file = layout::new_file(&input)?;
+            std::io::Write::write_all(&mut file, insert.request.job.code.as_bytes())
+        });
+        written.map(|()| folder).map_err(|error| {
+            tracing::warn!(%error, "a job's folder could not be made");
+            AppError::new(
+                ErrorKind::Unavailable,
+                "disk_unavailable",
+                "the yard's disk can't be written at the moment",
+            )
+            .hint("look for a full disk or a read-only file system")
+            .retry_after(30)
+        })
+    }
+
+    /// Stores the job; claims it at once if nothing waits before it and there is room.
+    async fn store(
+        &self,
+        insert: InsertJob,
+        choice: &Choice,
+        memory_mib: u64,
+    ) -> Result<(Inserted, Option<Permit>), AppError> {
+        let nobody_waits = self.shared.store.counts()[0] == 0;
+        let permit = if nobody_waits { self.shared.admission.admit(memory_mib) } else { None };
+        let claim = permit.is_some().then(|| Claim {
+            owner: self.shared.owner.clone(),
+            ttl_ms: self.shared.ttl_ms(),
+            changes: claim_changes(choice.driver.as_ref(), choice.reason.clone()),
+        });
+        Ok((self.shared.store.insert(insert, claim).await?, permit))
+    }
+
+    async fn answer(&self, stored: (Inserted, Option<Permit>)) -> Result<Scheduled, AppError> {
+        match stored {
+            (Inserted::New(row), permit) => {
+                metrics::count(&self.shared.metrics.jobs_accepted);
+                let scheduled = Scheduled { id: row.id.clone(), state: row.state, repeated: false };
+                match permit {
+                    // A loop that is gone means that the yard stops; the next one finds the job.
+                    Some(permit) => drop(self.running.claimed.send((row, permit)).await),
+                    None => self.shared.wake.notify_one(),
+                }
+                Ok(scheduled)
+            }
+            (Inserted::Repeated(row), _) => Ok(Scheduled { id: row.id, state: row.state, repeated: true }),
+            (Inserted::KeyTaken, _) => Err(AppError::new(
+                ErrorKind::Conflict,
+                "idempotency_key_reused",
+                "this idempotency key was used for another request",
+            )
+            .hint("use a new key for a new request")),
+            (Inserted::QueueFull, _) => {
+                Err(AppError::new(ErrorKind::Busy, "queue_full", "too many jobs are waiting").retry_after(10))
+            }
+        }
+    }
+
+    fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
+        let (given, most) = (&self.shared.config.default_limits, &self.shared.config.greatest_limits);
+        let memory = most.machine.memory_mib.min(self.shared.admission.largest_memory_mib());
+        let machine = Limits {
+            cpus: within("cpus", asked.cpus.unwrap_or(given.machine.cpus), 0.01, most.machine.cpus)?,
+            memory_mib: within(
+                "memory_mib",
+                asked.memory_mib.unwrap_or(given.machine.memory_mib.min(memory)),
+                16,
+                memory,
+            )?,
+            disk_mib: within(
+                "disk_mib",
+                asked.disk_mib.unwrap_or(given.machine.disk_mib),
+                16,
+                most.machine.disk_mib,
+            )?,
+            pids: within("pids", asked.pids.unwrap_or(given.machine.pids), 8, most.machine.pids)?,
+        };
+        let timeout_s = within("timeout_s", asked.timeout_s.unwrap_or(given.timeout_s), 1, most.timeout_s)?;
+        let idle = asked.idle_timeout_s.or(given.idle_timeout_s);
+        let idle_timeout_s =
+            idle.map(|idle| within("idle_timeout_s", idle, 1, most.timeout_s)).transpose()?;
+        Ok(JobLimits { machine, timeout_s, idle_timeout_s })
+    }
+}
+
+fn within<T: PartialOrd + Copy + std::fmt::Display>(
+    name: &str,
+    value: T,
+    least: T,
+    most: T,
+) -> Result<T, AppError> {
+    if value >= least && value <= most {
+        return Ok(value);
+    }
+    let message = format!("limits.{name} is {value}, and must be from {least} to {most}");
+    Err(AppError::new(ErrorKind::Unacceptable, "limit_out_of_range", message))
+}
+
+/// The request must fit the one message that hands it to the guest.
+fn check_size(job: &NewJob) -> Result<(), AppError> {
+    let work = match job.kind {
+        JobKind::Shell => JobWork::Shell { code: job.code.clone() },
+        JobKind::Session => JobWork::Session,
+    };
+    let begin = BeginJob { work, env: job.env.clone(), timeout_ms: 0, idle_timeout_ms: None, keep: job.keep };
+    let length = serde_json::to_vec(&begin).map_or(usize::MAX, |message| message.len());
+    if length <= limits::MESSAGE_BYTES - MESSAGE_MARGIN {
+        return Ok(());
+    }
+    Err(AppError::new(
+        ErrorKind::TooLarge,
+        "code_too_large",
+        "the code and its environment are larger than 1 MiB",
+    )
+    .hint("put large inputs into `files` and let the code read them"))
+}
+
+fn no_driver(error: NoDriver) -> AppError {
+    let hint = error
+        .fix
+        .clone()
+        .unwrap_or_else(|| "GET /drivers says what can run here, `sandyard doctor` how to get more".into());
+    AppError::new(ErrorKind::Unavailable, "no_driver", error.to_string()).hint(hint)
+}
+
+fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
+    JobRow {
+        number: 0,
+        id,
+        name: job.name.clone(),
+        kind: job.kind,
+        limits,
+        keep: job.keep,
+        created_ms: 0,
+        state: JobState::Queued,
+        sandbox: SandboxState::None,
+        reason: None,
+        requested_isolation: job.isolation.as_text(),
+        driver: None,
+        runtime: None,
+        isolation_reason: None,
+        started_ms: None,
+        finished_ms: None,
+        exit_code: None,
+        failure: None,
+        usage: None,
+        outcome: None,
+        artifact: None,
+        incarnation: 0,
+        attempts: 0,
+        begun: false,
+        secret: new_secret(),
+        epoch: 0,
+        cancel_requested: false,
+        delete_requested: false,
+        open: true,
+        guest_sequence: 0,
+        stdout: StreamRow::default(),
+        stderr: StreamRow::default(),
+        last_event: 0,
+        revision: 0,
+    }
+}

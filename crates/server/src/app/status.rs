@@ -1,0 +1,124 @@
+//! Status: the row as people read it, at once, after a change, or as a list.
+
+use std::time::Duration;
+
+use sandyard_protocol::OutputStream;
+
+use super::model::{IsolationStatus, JobFilter, JobPage, JobStatus};
+use super::{AppError, ErrorKind, Yard};
+use crate::job_id::JobId;
+use crate::output;
+use crate::store::JobRow;
+
+/// Whether the tails of the output are wanted; they cost a second lookup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithOutput {
+    /// Up to 64 KiB of each stream.
+    Tails,
+    /// None.
+    Without,
+}
+
+/// Most jobs on one page.
+const PAGE: usize = 1000;
+
+impl Yard {
+    /// The job as it is now.
+    pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<JobStatus, AppError> {
+        let row = self.row(id).await?;
+        self.describe(row, output).await
+    }
+
+    /// The job when its state is another than now, when it has ended already, or when the time is up.
+    pub async fn status_after_change(
+        &self,
+        id: &JobId,
+        output: WithOutput,
+        wait: Duration,
+    ) -> Result<JobStatus, AppError> {
+        let mut watch = self.shared.store.watch(id);
+        let first = self.row(id).await?;
+        let changed = async {
+            let mut row = first.clone();
+            while row.state == first.state && !row.state.is_terminal() {
+                watch.changed().await;
+                row = self.row(id).await?;
+            }
+            Ok::<_, AppError>(row)
+        };
+        let row = match tokio::time::timeout(wait, changed).await {
+            Ok(row) => row?,
+            Err(_) => self.row(id).await?,
+        };
+        self.describe(row, output).await
+    }
+
+    /// A page of jobs, newest first. An unknown cursor is `Invalid`.
+    pub async fn list(
+        &self,
+        filter: &JobFilter,
+        limit: usize,
+        cursor: Option<&str>,
+    ) -> Result<JobPage, AppError> {
+        let before = match cursor {
+            Some(text) => Some(text.parse().map_err(|_| {
+                AppError::new(ErrorKind::Invalid, "invalid_cursor", "the cursor is not one that a list gave")
+            })?),
+            None => None,
+        };
+        let limit = limit.clamp(1, PAGE);
+        let mut rows = self.shared.store.list(filter, before, limit + 1).await?;
+        let more = rows.len() > limit;
+        rows.truncate(limit);
+        let cursor = rows.last().filter(|_| more).map(|row| row.number.to_string());
+        let mut jobs = Vec::with_capacity(rows.len());
+        for row in rows {
+            jobs.push(self.describe(row, WithOutput::Without).await?);
+        }
+        Ok(JobPage { jobs, cursor })
+    }
+
+    /// The row of a job that clients may know of.
+    pub(super) async fn row(&self, id: &JobId) -> Result<JobRow, AppError> {
+        self.shared.store.job(id).await?.ok_or_else(AppError::unknown_job)
+    }
+
+    pub(super) async fn describe(&self, row: JobRow, output: WithOutput) -> Result<JobStatus, AppError> {
+        let (mut stdout_tail, mut stderr_tail) = (String::new(), String::new());
+        if output == WithOutput::Tails {
+            let (store, layout) = (self.shared.store.as_ref(), &self.shared.layout);
+            stdout_tail = output::tail(store, layout, &row, OutputStream::Stdout).await?;
+            stderr_tail = output::tail(store, layout, &row, OutputStream::Stderr).await?;
+        }
+        let age_ms = i64::try_from(self.shared.config.retention.age.as_millis()).unwrap_or(i64::MAX);
+        Ok(JobStatus {
+            isolation: IsolationStatus {
+                requested: row.requested_isolation,
+                effective: row.driver,
+                runtime: row.runtime,
+                reason: row.isolation_reason,
+            },
+            expires_at_ms: row.finished_ms.map(|finished| finished.saturating_add(age_ms)),
+            download: row.state.is_terminal(),
+            truncated: row.stdout.dropped + row.stderr.dropped > 0,
+            stdout_bytes: row.stdout.bytes,
+            stderr_bytes: row.stderr.bytes,
+            stdout_tail,
+            stderr_tail,
+            id: row.id,
+            name: row.name,
+            kind: row.kind,
+            state: row.state,
+            sandbox: row.sandbox,
+            reason: row.reason,
+            created_at_ms: row.created_ms,
+            started_at_ms: row.started_ms,
+            finished_at_ms: row.finished_ms,
+            exit_code: row.exit_code,
+            error: row.failure,
+            usage: row.usage,
+            keep: row.keep,
+            revision: row.revision,
+        })
+    }
+}

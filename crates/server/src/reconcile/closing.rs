@@ -1,0 +1,90 @@
+//! The phases after the end: keep the machine if asked to, tear down, delete.
+
+use std::time::Duration;
+
+use super::linking;
+use super::task::{Linked, Next, Task, on};
+use crate::layout;
+use crate::states::SandboxState;
+use crate::store::{Change, JobRow, StoreError};
+
+/// How long a kept machine that lost its link is waited for at once.
+const RELINK: Duration = Duration::from_secs(60);
+
+impl Task {
+    /// An ended job: hold its machine if it is kept, then remove machine and disk.
+    pub(super) async fn close(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        self.shared.config.fail_points.reach("closing").await;
+        if row.keep && row.sandbox == SandboxState::Live {
+            self.hold(&row).await?;
+            if let Some(fresh) = self.shared.store.any_job(&row.id).await?.filter(|row| row.delete_requested)
+            {
+                return on(fresh);
+            }
+        }
+        self.stop_present_sandbox(&row).await;
+        self.shared.config.fail_points.reach("stopped").await;
+        if row.artifact.is_some() || !row.begun {
+            self.remove_folder(self.shared.layout.workspace(&row.id)).await;
+        }
+        let row = self.shared.commit(&row, vec![Change::Closed]).await?;
+        if row.delete_requested { on(row) } else { Ok(Next::Done) }
+    }
+
+    /// Keeps a machine within reach until it dies or the job is deleted.
+    async fn hold(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        let (Some(driver), Some(sandbox)) = (self.shared.driver(row), row.sandbox_id()) else {
+            return Ok(());
+        };
+        loop {
+            if self.linked.is_none() {
+                let shared = std::sync::Arc::clone(&self.shared);
+                let linked = tokio::select! {
+                    linked = linking::link(&shared, driver.as_ref(), row, &sandbox, RELINK) => linked,
+                    deleted = self.deleted(row) => return deleted,
+                };
+                match linked {
+                    Ok(machine) => {
+                        self.linked = Some(Linked::new(machine));
+                    }
+                    Err(linking::NoLink::Dead) => return Ok(()),
+                    Err(linking::NoLink::Late) => continue,
+                }
+            }
+            let Some(machine) = self.publish(row) else { continue };
+            tokio::select! {
+                () = machine.link().closed() => self.linked = None,
+                () = driver.wait_dead(&sandbox) => return Ok(()),
+                deleted = self.deleted(row) => return deleted,
+            }
+        }
+    }
+
+    async fn deleted(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        loop {
+            match self.shared.store.any_job(&row.id).await? {
+                Some(fresh) if fresh.epoch == row.epoch && !fresh.delete_requested => {
+                    self.watch.changed().await
+                }
+                Some(fresh) if fresh.epoch == row.epoch => return Ok(()),
+                _ => return Err(StoreError::Stale(row.id.clone())),
+            }
+        }
+    }
+
+    /// A deleted job: machine, folder, rows, in this order, so that a crash in between is finished by the next owner.
+    pub(super) async fn delete(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        self.stop_present_sandbox(&row).await;
+        self.shared.config.fail_points.reach("deleting").await;
+        self.remove_folder(self.shared.layout.job(&row.id)).await;
+        self.shared.store.remove(&row.fence()).await?;
+        Ok(Next::Done)
+    }
+
+    async fn remove_folder(&self, path: std::path::PathBuf) {
+        let shown = path.display().to_string();
+        if let Err(error) = layout::blocking(move || layout::remove_tree(&path)).await {
+            tracing::warn!(path = shown, %error, "a folder could not be removed");
+        }
+    }
+}

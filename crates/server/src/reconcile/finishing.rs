@@ -1,0 +1,144 @@
+//! The phase `finishing`: take the workspace out, store the artifact, reach the last state.
+//!
+//! If the machine is dead, another one is made on the same disk for the export alone. A workspace that can't be taken out
+//! does not hold the job up for ever: it ends, its error says so, and its disk stays.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::machine::Machine;
+use serde_json::json;
+
+use super::linking;
+use super::starting::{bring_up_rescue, new_secret};
+use super::task::{Linked, Next, Task, on};
+use crate::app::{JobFailure, chain};
+use crate::artifacts::{ArtifactError, Stored, store_export};
+use crate::states::{JobState, SandboxState};
+use crate::store::{Change, JobRow, Purpose, StoreError};
+
+/// Exports tried before the job ends without one.
+const ATTEMPTS: u32 = 3;
+/// How long the machine that ran the job may take to link for the export.
+const LINK: Duration = Duration::from_secs(10);
+
+impl Task {
+    pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<Next, StoreError> {
+        self.shared.config.fail_points.reach("finishing").await;
+        let exported = self.export(&mut row).await?;
+        self.shared.config.fail_points.reach("exported").await;
+        if row.delete_requested {
+            return on(row);
+        }
+        let mut outcome = row.outcome.unwrap_or(JobState::Failed);
+        let mut reason = row.reason.clone();
+        let mut changes = Vec::new();
+        match exported {
+            Ok(stored) => {
+                let bytes = stored.artifact.bytes;
+                self.shared.metrics.artifact_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+                if !stored.skipped.is_empty() {
+                    let text = format!("left out of the download: {}", stored.skipped.join(", "));
+                    changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+                }
+                changes.push(Change::Artifact(stored.artifact));
+            }
+            Err(failure) => {
+                if row.failure.is_none() {
+                    outcome = JobState::Failed;
+                    reason = Some(failure.message.clone());
+                    let exit_code = row.exit_code;
+                    changes.push(Change::Ended { outcome, exit_code, failure: Some(failure) });
+                } else {
+                    let text = failure.message;
+                    changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+                }
+            }
+        }
+        let kept = row.keep && self.linked.is_some() && row.sandbox == SandboxState::Live;
+        if !kept {
+            changes.push(Change::Sandbox(SandboxState::Gone));
+        }
+        changes.push(Change::Move { to: outcome, reason });
+        on(self.shared.commit(&row, changes).await?)
+    }
+
+    /// The artifact, or why there is none.
+    async fn export(&mut self, row: &mut JobRow) -> Result<Result<Stored, JobFailure>, StoreError> {
+        let Some(driver) = self.shared.driver(row) else {
+            return Ok(Err(failure("its driver is not configured any more".into())));
+        };
+        let mut last = String::new();
+        for _ in 0..ATTEMPTS {
+            let machine = match self.machine_for_export(driver.as_ref(), row).await? {
+                Ok(machine) => machine,
+                Err(detail) => {
+                    last = detail;
+                    continue;
+                }
+            };
+            if row.delete_requested {
+                break;
+            }
+            match self.take_out(row, &machine).await {
+                Ok(stored) => return Ok(Ok(stored)),
+                Err(error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_))) => {
+                    return Ok(Err(failure(chain(&error))));
+                }
+                Err(error) => {
+                    tracing::warn!(job = %row.id, error = %chain(&error), "the export failed");
+                    last = chain(&error);
+                    self.linked = None;
+                }
+            }
+        }
+        Ok(Err(failure(last)))
+    }
+
+    async fn take_out(&mut self, row: &JobRow, machine: &Machine) -> Result<Stored, ArtifactError> {
+        let export = machine.export("").await?;
+        let path = self.shared.layout.artifact(&row.id);
+        store_export(export, &path, &self.shared.config.export).await
+    }
+
+    /// A machine that has the workspace: the present one if it lives, otherwise a new one on the same disk.
+    async fn machine_for_export(
+        &mut self,
+        driver: &dyn Driver,
+        row: &mut JobRow,
+    ) -> Result<Result<Arc<Machine>, String>, StoreError> {
+        if let Some(linked) = &self.linked {
+            return Ok(Ok(Arc::clone(&linked.machine)));
+        }
+        let Some(sandbox) = row.sandbox_id() else { return Ok(Err("it never had a sandbox".into())) };
+        if row.sandbox != SandboxState::Gone
+            && linking::is_alive(driver, &sandbox).await
+            && let Ok(machine) = linking::link(&self.shared, driver, row, &sandbox, LINK).await
+        {
+            return Ok(Ok(self.hold_link(machine)));
+        }
+        self.stop_sandbox(driver, &sandbox).await;
+        let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Rescue };
+        *row = self.shared.commit(row, vec![change]).await?;
+        let Some(sandbox) = row.sandbox_id() else { return Ok(Err("it has no sandbox".into())) };
+        let shared = Arc::clone(&self.shared);
+        match bring_up_rescue(&shared, driver, row, &sandbox).await {
+            Ok(machine) => Ok(Ok(self.hold_link(machine))),
+            Err(detail) => Ok(Err(detail)),
+        }
+    }
+
+    fn hold_link(&mut self, machine: Arc<Machine>) -> Arc<Machine> {
+        self.linked = Some(Linked::new(Arc::clone(&machine)));
+        machine
+    }
+}
+
+fn failure(detail: String) -> JobFailure {
+    JobFailure {
+        code: "export_failed".into(),
+        message: format!("the workspace could not be saved: {detail}"),
+        hint: Some("look for a full disk on the host; the sandbox's own disk was kept".into()),
+    }
+}

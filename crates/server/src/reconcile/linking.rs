@@ -1,0 +1,76 @@
+//! From a sandbox that runs to a machine that answers.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sandyard_pipe::HostOffer;
+use sandyard_sandbox::driver::{Driver, LinkError, SandboxId};
+use sandyard_sandbox::machine::Machine;
+
+use super::shared::Shared;
+use crate::app::chain;
+use crate::metrics;
+use crate::store::JobRow;
+
+/// Why there is no link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoLink {
+    /// The machine is dead.
+    Dead,
+    /// It runs, but did not dial or prove itself in time.
+    Late,
+}
+
+/// Waits for the sandbox to dial and prove itself.
+pub(super) async fn link(
+    shared: &Shared,
+    driver: &dyn Driver,
+    row: &JobRow,
+    sandbox: &SandboxId,
+    within: Duration,
+) -> Result<Arc<Machine>, NoLink> {
+    let attempt = async {
+        loop {
+            match driver.next_link(sandbox).await {
+                Ok(stream) => match sandyard_pipe::welcome(stream, offer(row, sandbox)).await {
+                    Ok(link) => return Ok(Arc::new(Machine::over(link))),
+                    Err(error) => tracing::warn!(%sandbox, error = %chain(&error), "a link was refused"),
+                },
+                Err(LinkError::NotRunning(_)) => return Err(NoLink::Dead),
+                Err(error) => {
+                    tracing::warn!(%sandbox, error = %chain(&error), "no link");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    };
+    let linked = tokio::select! {
+        linked = tokio::time::timeout(within, attempt) => linked.unwrap_or(Err(NoLink::Late)),
+        () = driver.wait_dead(sandbox) => Err(NoLink::Dead),
+    };
+    if linked.is_ok() {
+        metrics::count(&shared.metrics.links);
+    }
+    linked
+}
+
+fn offer(row: &JobRow, sandbox: &SandboxId) -> HostOffer {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    HostOffer {
+        sandbox: sandbox.as_str().to_owned(),
+        secret: *row.secret.expose(),
+        epoch: row.epoch,
+        unix_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+    }
+}
+
+/// Whether a sandbox is alive, by its marker.
+pub(super) async fn is_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
+    match driver.list().await {
+        Ok(found) => found.iter().any(|found| found.id == *sandbox && found.alive),
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "the sandboxes could not be listed");
+            false
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Makes the world match the rows: one loop that claims, holds leases and cleans, and one task for each job it owns.
+//!
+//! Every task is owned by the loop, which can end it at any await; whatever it was doing is found again in the row.
+//! A job whose lease ran out here, say because the process was stopped for a while, is let go of and claimed
+//! anew with a higher epoch, so that nothing of the old task can be written.
+
+mod adopting;
+mod closing;
+mod finishing;
+mod following;
+mod isolation;
+mod linking;
+mod outcome;
+mod retention;
+mod session;
+mod shared;
+mod starting;
+mod task;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use self::task::Task;
+use crate::admission::Permit;
+use crate::app::chain;
+use crate::job_id::JobId;
+use crate::metrics;
+use crate::store::{Claim, JobRow, StoreError};
+
+pub(crate) use adopting::remove_strays;
+pub(crate) use isolation::{Choice, Drivers, NoDriver};
+pub(crate) use shared::{Machines, Shared};
+pub(crate) use starting::{claim_changes, new_secret};
+
+/// Jobs looked at in one go when room is there.
+const CLAIM_PAGE: usize = 32;
+
+/// A job that was claimed as it was stored, with its room.
+pub(crate) type Claimed = (Box<JobRow>, Permit);
+
+/// The loop.
+pub(crate) struct Reconciler {
+    shared: Arc<Shared>,
+    claimed: mpsc::Receiver<Claimed>,
+    tasks: JoinSet<(JobId, u64)>,
+    owned: HashMap<JobId, Owned>,
+}
+
+struct Owned {
+    epoch: u64,
+    task: AbortHandle,
+}
+
+impl Reconciler {
+    pub(crate) fn new(shared: Arc<Shared>, claimed: mpsc::Receiver<Claimed>) -> Self {
+        Self { shared, claimed, tasks: JoinSet::new(), owned: HashMap::new() }
+    }
+
+    /// Works until it is told to stop; then lets go of every job. Dropping it instead is a crash.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let config = self.shared.config.clone();
+        let mut heartbeat = tokio::time::interval(config.lease.heartbeat);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut cleaning =
+            tokio::time::interval_at(Instant::now() + config.retention.interval, config.retention.interval);
+        cleaning.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let wake = Arc::clone(&self.shared);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = heartbeat.tick() => self.beat().await,
+                Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit),
+                Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
+                () = wake.wake.notified() => self.claim().await,
+                () = wake.orphaned.notified() => self.take_orphans().await,
+                _ = cleaning.tick() => {
+                    retention::sweep(&wake).await;
+                    self.take_orphans().await;
+                }
+            }
+        }
+        self.let_go().await;
+    }
+
+    /// Renews what is ours, lets go of what is not, takes what is nobody's.
+    async fn beat(&mut self) {
+        let kept = match self.shared.store.renew(&self.shared.owner, self.shared.ttl_ms()).await {
+            Ok(kept) => kept,
+            Err(error) => return tracing::warn!(error = %chain(&error), "the leases could not be renewed"),
+        };
+        let kept: HashMap<&JobId, u64> = kept.iter().map(|fence| (&fence.job, fence.epoch)).collect();
+        let lost: Vec<JobId> = self
+            .owned
+            .iter()
+            .filter(|(job, owned)| kept.get(job) != Some(&owned.epoch))
+            .map(|(job, _)| job.clone())
+            .collect();
+        for job in lost {
+            self.lose(&job).await;
+        }
+        self.take_orphans().await;
+        self.claim().await;
+    }
+
+    /// Ends the task of a job whose lease is gone, unless it has just ended by itself.
+    async fn lose(&mut self, job: &JobId) {
+        let still_open = matches!(self.shared.store.any_job(job).await, Ok(Some(row)) if row.open);
+        if let Some(owned) = self.owned.get(job).filter(|_| still_open) {
+            tracing::warn!(%job, "the lease ran out; letting go of the job");
+            metrics::count(&self.shared.metrics.leases_lost);
+            owned.task.abort();
+        }
+    }
+
+    /// Takes jobs that have an unfinished life and no owner.
+    async fn take_orphans(&mut self) {
+        match self.shared.store.claim_orphans(&self.shared.owner, self.shared.ttl_ms()).await {
+            Ok(rows) => {
+                for row in rows {
+                    let permit = self.shared.admission.adopt(row.limits.machine.memory_mib);
+                    tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
+                    self.spawn(row, permit);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "jobs without an owner could not be claimed")
+            }
+        }
+    }
+
+    /// Starts queued jobs, oldest first, as long as there is room. One that does not fit holds the others up, so that
+    /// a large job is not starved by small ones.
+    async fn claim(&mut self) {
+        if let Err(error) = self.claim_some().await {
+            tracing::warn!(error = %chain(&error), "queued jobs could not be claimed");
+        }
+    }
+
+    async fn claim_some(&mut self) -> Result<(), StoreError> {
+        loop {
+            let queued = self.shared.store.queued(CLAIM_PAGE).await?;
+            if queued.is_empty() {
+                return Ok(());
+            }
+            for row in queued {
+                let Some(permit) = self.shared.admission.admit(row.limits.machine.memory_mib) else {
+                    return Ok(());
+                };
+                let Some(changes) = self.choose(&row).await? else { return Ok(()) };
+                let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
+                if let Some(row) = self.shared.store.claim_queued(&row.id, claim).await? {
+                    self.spawn(row, permit);
+                }
+            }
+        }
+    }
+
+    /// What claiming a job commits. A driver that has gone since it was accepted leaves the job waiting.
+    async fn choose(&self, row: &JobRow) -> Result<Option<Vec<crate::store::Change>>, StoreError> {
+        let request =
+            self.shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
+        match self.shared.drivers.choose(&request.job.isolation).await {
+            Ok(choice) => Ok(Some(claim_changes(choice.driver.as_ref(), choice.reason))),
+            Err(error) => {
+                tracing::warn!(job = %row.id, error = %chain(&error), "a queued job has to wait");
+                Ok(None)
+            }
+        }
+    }
+
+    fn spawn(&mut self, row: JobRow, permit: Permit) {
+        if let Some(old) = self.owned.remove(&row.id) {
+            old.task.abort();
+        }
+        let (job, epoch) = (row.id.clone(), row.epoch);
+        let task = Task::new(Arc::clone(&self.shared), &row, permit);
+        let key = (job.clone(), epoch);
+        let handle = self.tasks.spawn(async move {
+            task.run(row).await;
+            key
+        });
+        self.owned.insert(job, Owned { epoch, task: handle });
+    }
+
+    fn ended(&mut self, key: Option<(JobId, u64)>) {
+        match key {
+            Some((job, epoch)) => {
+                if self.owned.get(&job).is_some_and(|owned| owned.epoch == epoch) {
+                    self.owned.remove(&job);
+                }
+            }
+            None => self.owned.retain(|_, owned| !owned.task.is_finished()),
+        }
+    }
+
+    /// Ends all tasks, then gives the leases back: jobs go on in their sandboxes, and the next server adopts them.
+    async fn let_go(&mut self) {
+        self.tasks.shutdown().await;
+        if let Err(error) = self.shared.store.release_all(&self.shared.owner).await {
+            tracing::warn!(error = %chain(&error), "the leases could not be given back");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Retention: ended jobs go by age and by total size, oldest first; the newest stays whatever its size.
+//!
+//! The store decides, by the times it committed. A download that is open reads on: the file stays until it is closed.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::shared::Shared;
+use crate::app::chain;
+use crate::config::RetentionConfig;
+use crate::job_id::JobId;
+use crate::metrics;
+use crate::store::EndedJob;
+
+/// Marks what has to go; reconcile removes it.
+pub(super) async fn sweep(shared: &Shared) {
+    let ended = match shared.store.ended().await {
+        Ok(ended) => ended,
+        Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    for id in to_remove(&ended, &shared.config.retention, now_ms) {
+        match shared.store.request_delete(&id).await {
+            Ok(Some(_)) => metrics::count(&shared.metrics.jobs_retired),
+            Ok(None) => {}
+            Err(error) => return tracing::warn!(error = %chain(&error), "an old job could not be removed"),
+        }
+    }
+}
+
+/// Which jobs have to go; `ended` is sorted by end, oldest first.
+fn to_remove(ended: &[EndedJob], config: &RetentionConfig, now_ms: i64) -> Vec<JobId> {
+    let age_ms = i64::try_from(config.age.as_millis()).unwrap_or(i64::MAX);
+    let mut total: u64 = ended.iter().map(|job| job.bytes).sum();
+    let mut gone = Vec::new();
+    for job in ended.iter().take(ended.len().saturating_sub(1)) {
+        let old = now_ms.saturating_sub(job.finished_ms) >= age_ms;
+        if !old && total <= config.bytes {
+            continue;
+        }
+        total -= job.bytes;
+        gone.push(job.id.clone());
+    }
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn config(age_s: u64, bytes: u64) -> RetentionConfig {
+        RetentionConfig { age: Duration::from_secs(age_s), bytes, interval: Duration::from_secs(1) }
+    }
+
+    fn ended(jobs: &[(i64, u64)]) -> Vec<EndedJob> {
+        jobs.iter()
+            .map(|(finished_ms, bytes)| EndedJob {
+                id: JobId::random().unwrap(),
+                finished_ms: *finished_ms,
+                bytes: *bytes,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn old_ones_go_but_never_the_newest() {
+        let jobs = ended(&[(0, 1), (5_000, 1), (9_000, 1)]);
+        let gone = to_remove(&jobs, &config(6, 100), 11_000);
+        assert_eq!(gone, [jobs[0].id.clone(), jobs[1].id.clone()]);
+        assert_eq!(to_remove(&jobs, &config(1, 100), 1_000_000).len(), 2);
+    }
+
+    #[test]
+    fn the_oldest_go_until_the_rest_fits() {
+        let jobs = ended(&[(1, 50), (2, 30), (3, 30), (4, 500)]);
+        assert_eq!(to_remove(&jobs, &config(1_000, 560), 5).len(), 1);
+        assert_eq!(to_remove(&jobs, &config(1_000, 1), 5).len(), 3);
+        assert!(to_remove(&jobs, &config(1_000, 1_000), 5).is_empty());
+    }
+
+    #[test]
+    fn l31_a_clock_that_jumped_back_removes_nothing() {
+        let jobs = ended(&[(10_000, 1), (20_000, 1)]);
+        assert!(to_remove(&jobs, &config(6, 100), 5_000).is_empty());
+    }
+}

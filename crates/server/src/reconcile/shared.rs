@@ -1,0 +1,94 @@
+//! What every job's task shares: the store, the drivers, and the live machines.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::machine::Machine;
+use tokio::sync::Notify;
+
+use super::isolation::Drivers;
+use crate::admission::Admission;
+use crate::app::Images;
+use crate::config::ServerConfig;
+use crate::job_id::JobId;
+use crate::layout::Layout;
+use crate::metrics::{self, Metrics};
+use crate::store::{Change, JobRow, Store, StoreError};
+
+/// The parts of a running yard.
+pub(crate) struct Shared {
+    pub(crate) config: ServerConfig,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) drivers: Drivers,
+    pub(crate) images: Arc<dyn Images>,
+    pub(crate) layout: Layout,
+    pub(crate) metrics: Metrics,
+    pub(crate) machines: Machines,
+    pub(crate) admission: Admission,
+    /// Wakes the loop: a job was queued, or room came back.
+    pub(crate) wake: Arc<Notify>,
+    /// Wakes the loop: an ended job was marked as deleted, and nobody owns it.
+    pub(crate) orphaned: Notify,
+    /// This process, in leases.
+    pub(crate) owner: String,
+}
+
+impl Shared {
+    /// Commits for the owner of a row and counts a refusal.
+    pub(crate) async fn commit(&self, row: &JobRow, changes: Vec<Change>) -> Result<JobRow, StoreError> {
+        let result = self.store.commit(&row.fence(), changes).await;
+        if result.as_ref().is_err_and(StoreError::is_stale) {
+            metrics::count(&self.metrics.stale_writes);
+        }
+        result
+    }
+
+    /// How long a lease lasts.
+    pub(crate) fn ttl_ms(&self) -> u64 {
+        u64::try_from(self.config.lease.ttl.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The driver that runs a job.
+    pub(crate) fn driver(&self, row: &JobRow) -> Option<Arc<dyn Driver>> {
+        row.driver.as_deref().and_then(|name| self.drivers.named(name))
+    }
+}
+
+/// The machines that tools can reach now.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Machines {
+    live: Arc<Mutex<HashMap<JobId, Arc<Machine>>>>,
+}
+
+/// A machine that can be reached; dropping it takes it out of reach.
+#[derive(Debug)]
+pub(crate) struct Reachable {
+    machines: Machines,
+    job: JobId,
+    pub(crate) machine: Arc<Machine>,
+}
+
+impl Machines {
+    /// Makes a machine reachable.
+    pub(crate) fn publish(&self, job: &JobId, machine: Arc<Machine>) -> Reachable {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.insert(job.clone(), Arc::clone(&machine));
+        Reachable { machines: self.clone(), job: job.clone(), machine }
+    }
+
+    /// The machine of a job.
+    pub(crate) fn get(&self, job: &JobId) -> Option<Arc<Machine>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).get(job).cloned()
+    }
+}
+
+impl Drop for Reachable {
+    fn drop(&mut self) {
+        let mut live = self.machines.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.get(&self.job).is_some_and(|machine| Arc::ptr_eq(machine, &self.machine)) {
+            live.remove(&self.job);
+        }
+        self.machine.link().close();
+    }
+}

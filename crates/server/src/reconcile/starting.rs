@@ -1,0 +1,255 @@
+//! The phase `starting`: an image, a driver, a machine, a link, the request's files.
+//!
+//! The sandbox's name is committed before it is made. That the job's process may have begun is committed while the machine
+//! boots, before it is told to begin; until then a machine that fails is replaced, a few times.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sandyard_protocol::Secret;
+use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
+use sandyard_sandbox::machine::{Machine, MachineError};
+
+use super::linking::{self, NoLink};
+use super::outcome::Outcome;
+use super::task::{Linked, Next, Task, on};
+use crate::app::{Flavour, ImageState, chain};
+use crate::layout;
+use crate::metrics;
+use crate::states::{JobState, SandboxState};
+use crate::store::{Change, JobRow, Purpose, StoreError};
+
+/// What a machine lives beyond its job's time: the start, the end and the export.
+const LIFETIME_MARGIN_S: u64 = 600;
+/// What a kept machine lives beyond its job's time.
+const KEPT_S: u64 = 24 * 3600;
+/// How long a job waits in the queue after the host turned out to be full.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
+
+/// Why a machine did not come up.
+enum Failure {
+    /// Another attempt may work.
+    Again(String),
+    /// None will.
+    Never(Outcome),
+    /// The host is full.
+    Full(String),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl Task {
+    pub(super) async fn start(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        let Some(driver) = self.shared.driver(&row) else {
+            let outcome = Outcome::failed("no_driver", "its driver is not configured any more", None);
+            return self.end_unstarted(row, outcome).await;
+        };
+        let Some(sandbox) = row.sandbox_id() else { return self.next_incarnation(row).await };
+        if row.begun {
+            return self.follow(row).await;
+        }
+        if std::mem::take(&mut self.adopted) && !linking::is_alive(driver.as_ref(), &sandbox).await {
+            self.stop_sandbox(driver.as_ref(), &sandbox).await;
+            return self.not_started(row, Failure::Again("its owner died while it was made".into())).await;
+        }
+        let shared = Arc::clone(&self.shared);
+        let began = Instant::now();
+        let brought_up = tokio::select! {
+            up = bring_up(&shared, driver.as_ref(), row.clone(), &sandbox) => up,
+            requested = self.requested(&row) => {
+                let row = requested?;
+                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                return if row.delete_requested { on(row) } else { self.end_unstarted(row, Outcome::cancelled()).await };
+            }
+        };
+        match brought_up {
+            Ok((row, machine)) => {
+                self.linked = Some(Linked::new(machine));
+                self.shared.metrics.started(began.elapsed());
+                self.follow(row).await
+            }
+            Err(failure) => {
+                metrics::count(&self.shared.metrics.sandbox_starts_failed);
+                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                self.not_started(row, failure).await
+            }
+        }
+    }
+
+    async fn not_started(&mut self, row: JobRow, failure: Failure) -> Result<Next, StoreError> {
+        match failure {
+            Failure::Store(error) => Err(error),
+            Failure::Never(outcome) => self.end_unstarted(row, outcome).await,
+            Failure::Full(detail) => {
+                tokio::time::sleep(FULL_PAUSE).await;
+                self.shared.store.requeue(&row.fence(), detail).await?;
+                self.shared.wake.notify_one();
+                Ok(Next::Done)
+            }
+            Failure::Again(detail) if row.attempts < self.shared.config.start_attempts => {
+                tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
+                self.next_incarnation(row).await
+            }
+            Failure::Again(detail) => {
+                let message = format!("no sandbox came up in {} attempts: {detail}", row.attempts);
+                let outcome = Outcome::failed("sandbox_start_failed", message, Some("run `sandyard doctor`"));
+                self.end_unstarted(row, outcome).await
+            }
+        }
+    }
+
+    /// Names the next sandbox. The one before is gone.
+    async fn next_incarnation(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Run };
+        on(self.shared.commit(&row, vec![change]).await?)
+    }
+
+    /// Ends a job whose process never began and whose sandbox is gone.
+    async fn end_unstarted(&mut self, row: JobRow, outcome: Outcome) -> Result<Next, StoreError> {
+        let changes = vec![
+            Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
+            Change::Sandbox(SandboxState::Gone),
+            Change::Move { to: outcome.state, reason: outcome.reason },
+        ];
+        on(self.shared.commit(&row, changes).await?)
+    }
+}
+
+async fn bring_up(
+    shared: &super::Shared,
+    driver: &dyn Driver,
+    mut row: JobRow,
+    sandbox: &SandboxId,
+) -> Result<(JobRow, Arc<Machine>), Failure> {
+    let spec = spec(shared, &mut row, sandbox).await?;
+    shared.config.fail_points.reach("start").await;
+    start_machine(driver, &spec).await?;
+    metrics::count(&shared.metrics.sandboxes_started);
+    shared.config.fail_points.reach("started").await;
+    // The commit and the boot take about as long; neither needs the other.
+    let (begun, machine) = tokio::join!(
+        shared.commit(&row, vec![Change::Begun]),
+        linking::link(shared, driver, &row, sandbox, shared.config.link_timeout)
+    );
+    let row = begun?;
+    let machine = machine.map_err(|no_link| {
+        Failure::Again(match no_link {
+            NoLink::Dead => "the machine died while it started".to_owned(),
+            NoLink::Late => "the machine did not answer".to_owned(),
+        })
+    })?;
+    write_files(shared, &row, &machine).await?;
+    shared.config.fail_points.reach("linked").await;
+    Ok((row, machine))
+}
+
+/// Starts a machine.
+async fn start_machine(driver: &dyn Driver, spec: &SandboxSpec) -> Result<(), Failure> {
+    driver.start(spec).await.map_err(|error| match error {
+        StartError::NoCapacity(detail) => Failure::Full(detail),
+        StartError::Unusable { .. } => {
+            Failure::Never(Outcome::failed("no_driver", error.to_string(), Some("run `sandyard doctor`")))
+        }
+        StartError::Step { .. } => Failure::Again(chain(&error)),
+    })
+}
+
+/// Everything a driver needs; waits for the image, and says so in the status.
+async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> Result<SandboxSpec, Failure> {
+    let image_root = loop {
+        match shared.images.state(Flavour::Base) {
+            ImageState::Ready { root } => break root,
+            ImageState::Missing { detail, hint } => {
+                return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
+            }
+            ImageState::Preparing { percent, step } => {
+                let reason = format!("base image {percent} %: {step}");
+                *row = shared.commit(row, vec![Change::Reason(Some(reason))]).await?;
+                shared.images.changed().await;
+            }
+        }
+    };
+    let workspace = shared.layout.workspace(&row.id);
+    let folder = workspace.clone();
+    layout::blocking(move || layout::make_folder(&folder))
+        .await
+        .map_err(|error| Failure::Again(format!("make the workspace's folder: {error}")))?;
+    Ok(SandboxSpec {
+        id: sandbox.clone(),
+        image_root,
+        workspace,
+        limits: row.limits.machine,
+        lifetime_s: row.limits.timeout_s + LIFETIME_MARGIN_S + if row.keep { KEPT_S } else { 0 },
+        secret: row.secret.clone(),
+        nested_user_namespaces: false,
+    })
+}
+
+async fn write_files(shared: &super::Shared, row: &JobRow, machine: &Machine) -> Result<(), Failure> {
+    let request = shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
+    for file in &request.files {
+        write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
+            MachineError::Guest(refusal) => Failure::Never(Outcome::failed(
+                "file_refused",
+                format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
+                None,
+            )),
+            other => Failure::Again(chain(&other)),
+        })?;
+    }
+    Ok(())
+}
+
+async fn write_file(machine: &Machine, path: &str, bytes: &[u8]) -> Result<(), MachineError> {
+    let mut writer = machine.write(path, bytes.len() as u64, None).await?;
+    writer.send(bytes).await?;
+    writer.finish().await.map(|_| ())
+}
+
+/// A machine on the workspace of one that died, to take the workspace out.
+pub(super) async fn bring_up_rescue(
+    shared: &super::Shared,
+    driver: &dyn Driver,
+    row: &mut JobRow,
+    sandbox: &SandboxId,
+) -> Result<Arc<Machine>, String> {
+    let spec = spec(shared, row, sandbox).await.map_err(Failure::words)?;
+    start_machine(driver, &spec).await.map_err(Failure::words)?;
+    linking::link(shared, driver, row, sandbox, shared.config.link_timeout)
+        .await
+        .map_err(|no_link| format!("the machine did not come up ({no_link:?})"))
+}
+
+impl Failure {
+    fn words(self) -> String {
+        match self {
+            Self::Again(detail) | Self::Full(detail) => detail,
+            Self::Never(outcome) => outcome.reason.unwrap_or_default(),
+            Self::Store(error) => chain(&error),
+        }
+    }
+}
+
+/// A fresh secret for a sandbox. Without randomness it is one that no guest will be given, so no link is made.
+pub(crate) fn new_secret() -> Secret {
+    let mut bytes = [0; 32];
+    if let Err(error) = getrandom::fill(&mut bytes) {
+        tracing::error!(%error, "no randomness from the operating system");
+    }
+    Secret::new(bytes)
+}
+
+/// What a claim of a queued job commits, all at once.
+pub(crate) fn claim_changes(driver: &dyn Driver, reason: Option<String>) -> Vec<Change> {
+    vec![
+        Change::Isolation { driver: driver.name().to_owned(), runtime: driver.isolation().runtime, reason },
+        Change::Incarnation { secret: new_secret(), purpose: Purpose::Run },
+        Change::Move { to: JobState::Starting, reason: None },
+    ]
+}

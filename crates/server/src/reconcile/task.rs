@@ -1,0 +1,153 @@
+//! One job's task: reads where the row is, does the next thing, commits, and again until nothing is left to do.
+//!
+//! `starting` makes a machine, `following` takes events and output, `finishing` takes the workspace out, `closing` tears
+//! down. Each phase can be entered by a task that knows nothing but the row, which is how a restart goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_pipe::Backoff;
+use sandyard_sandbox::driver::{Driver, SandboxId};
+use sandyard_sandbox::machine::{EventStream, Machine};
+
+use super::shared::{Reachable, Shared};
+use crate::admission::Permit;
+use crate::app::chain;
+use crate::states::JobState;
+use crate::store::{JobRow, JobWatch, StoreError};
+
+/// The owner of one job, for as long as its lease holds.
+pub(super) struct Task {
+    pub(super) shared: Arc<Shared>,
+    /// Woken by every commit of the job: cancel and delete arrive this way.
+    pub(super) watch: JobWatch,
+    /// The machine, while a link to it is up.
+    pub(super) linked: Option<Linked>,
+    /// Whether another owner had the job before: a machine may be there already.
+    pub(super) adopted: bool,
+    /// Its room; given back when the task ends.
+    _permit: Permit,
+}
+
+/// A machine with a link.
+pub(super) struct Linked {
+    pub(super) machine: Arc<Machine>,
+    /// Held open, though nobody reads it after the job's end: the guest takes its loss for the loss of the host.
+    pub(super) events: Option<EventStream>,
+    /// Tools reach it while this is here.
+    pub(super) reachable: Option<Reachable>,
+}
+
+/// What a phase comes to.
+pub(super) enum Next {
+    /// On, from this row.
+    Row(Box<JobRow>),
+    /// There is nothing left to do here.
+    Done,
+}
+
+impl Linked {
+    pub(super) fn new(machine: Arc<Machine>) -> Self {
+        Self { machine, events: None, reachable: None }
+    }
+}
+
+impl Task {
+    pub(super) fn new(shared: Arc<Shared>, row: &JobRow, permit: Permit) -> Self {
+        let watch = shared.store.watch(&row.id);
+        Self { shared, watch, linked: None, adopted: row.epoch > 1, _permit: permit }
+    }
+
+    /// Puts the linked machine within reach of tools.
+    pub(super) fn publish(&mut self, row: &JobRow) -> Option<Arc<Machine>> {
+        let linked = self.linked.as_mut()?;
+        if linked.reachable.is_none() {
+            linked.reachable = Some(self.shared.machines.publish(&row.id, Arc::clone(&linked.machine)));
+        }
+        Some(Arc::clone(&linked.machine))
+    }
+
+    /// Works until the job is done with or belongs to somebody else.
+    pub(super) async fn run(mut self, mut row: JobRow) {
+        let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
+        loop {
+            match self.step(row.clone()).await {
+                Ok(Next::Row(next)) => {
+                    row = *next;
+                    backoff.reset();
+                }
+                Ok(Next::Done) => return,
+                Err(error) if error.is_stale() => {
+                    tracing::info!(job = %row.id, "the job belongs to another owner");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(job = %row.id, error = %chain(&error), "trying again");
+                    tokio::time::sleep(backoff.next_wait()).await;
+                    match self.reload(&row).await {
+                        Some(fresh) => row = fresh,
+                        None => return,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn step(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        if row.delete_requested {
+            return self.delete(row).await;
+        }
+        match row.state {
+            JobState::Queued => Ok(Next::Done),
+            JobState::Starting => self.start(row).await,
+            JobState::Running | JobState::Waiting => self.follow(row).await,
+            JobState::Finishing => self.finish(row).await,
+            JobState::Succeeded | JobState::Failed | JobState::Cancelled | JobState::TimedOut => {
+                self.close(row).await
+            }
+        }
+    }
+
+    /// The row as it is now, if it is still ours.
+    async fn reload(&self, row: &JobRow) -> Option<JobRow> {
+        match self.shared.store.any_job(&row.id).await {
+            Ok(Some(fresh)) if fresh.epoch == row.epoch => Some(fresh),
+            Ok(_) => None,
+            Err(_) => Some(row.clone()),
+        }
+    }
+
+    /// Returns with the row when somebody asked for the job's end or removal.
+    pub(super) async fn requested(&mut self, row: &JobRow) -> Result<JobRow, StoreError> {
+        loop {
+            match self.shared.store.any_job(&row.id).await? {
+                Some(fresh) if fresh.epoch != row.epoch => return Err(StoreError::Stale(row.id.clone())),
+                Some(fresh) if fresh.cancel_requested || fresh.delete_requested => return Ok(fresh),
+                Some(_) => self.watch.changed().await,
+                None => return Err(StoreError::Stale(row.id.clone())),
+            }
+        }
+    }
+
+    /// Stops a sandbox, however often it takes: nothing may follow before it is gone.
+    pub(super) async fn stop_sandbox(&mut self, driver: &dyn Driver, sandbox: &SandboxId) {
+        self.linked = None;
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(10));
+        while let Err(error) = driver.stop(sandbox).await {
+            tracing::warn!(%sandbox, error = %chain(&error), "the sandbox could not be stopped, trying again");
+            tokio::time::sleep(backoff.next_wait()).await;
+        }
+    }
+
+    /// Stops whatever sandbox the row has.
+    pub(super) async fn stop_present_sandbox(&mut self, row: &JobRow) {
+        if let (Some(driver), Some(sandbox)) = (self.shared.driver(row), row.sandbox_id()) {
+            self.stop_sandbox(driver.as_ref(), &sandbox).await;
+        }
+    }
+}
+
+/// Shorthand for the phases.
+pub(super) fn on(row: JobRow) -> Result<Next, StoreError> {
+    Ok(Next::Row(Box::new(row)))
+}

@@ -1,0 +1,138 @@
+//! How a change changes a row: pure, so that every store behaves alike.
+//!
+//! `Applied` says what else has to be written in the same commit. A refused change leaves nothing behind, because
+//! the store works on a copy of the row.
+
+use sandyard_protocol::OutputStream;
+use serde_json::json;
+
+use super::StoreError;
+use super::rows::{Change, ChunkRow, EventRow, JobRow, Purpose};
+use crate::states::{JobState, SandboxState, allowed};
+
+/// What a batch adds beside the row itself.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    pub(crate) events: Vec<EventRow>,
+    pub(crate) chunks: Vec<ChunkRow>,
+    /// Chunks to delete: stream, first, end.
+    pub(crate) dropped: Vec<(OutputStream, u64, u64)>,
+}
+
+/// Applies all changes to the row, or fails.
+pub(crate) fn apply(row: &mut JobRow, changes: Vec<Change>, now_ms: i64) -> Result<Applied, StoreError> {
+    let mut applied = Applied::default();
+    for change in changes {
+        apply_one(row, change, now_ms, &mut applied)?;
+    }
+    row.revision += 1;
+    Ok(applied)
+}
+
+fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applied) -> Result<(), StoreError> {
+    match change {
+        Change::Move { to, reason } => return move_to(row, to, reason, now_ms, applied),
+        Change::Reason(reason) => row.reason = reason,
+        Change::Isolation { driver, runtime, reason } => {
+            row.driver = Some(driver);
+            row.runtime = Some(runtime);
+            row.isolation_reason = reason;
+        }
+        Change::Incarnation { secret, purpose } => {
+            row.incarnation += 1;
+            row.secret = secret;
+            row.sandbox = SandboxState::Starting;
+            if purpose == Purpose::Run {
+                row.attempts += 1;
+                row.begun = false;
+                row.guest_sequence = 0;
+            }
+        }
+        Change::Begun => row.begun = true,
+        Change::Sandbox(state) => row.sandbox = state,
+        Change::GuestSequence(sequence) => row.guest_sequence = row.guest_sequence.max(sequence),
+        Change::Output(chunk) => return output(row, chunk, now_ms, applied),
+        Change::Dropped { stream, first, end, bytes } => {
+            let row_stream = row.stream_mut(stream);
+            let first_time = row_stream.dropped == 0;
+            row_stream.dropped += bytes;
+            row_stream.tail_chunk = end;
+            applied.dropped.push((stream, first, end));
+            if first_time {
+                event(row, "truncated", json!({ "stream": stream }), now_ms, applied);
+            }
+        }
+        Change::Ended { outcome, exit_code, failure } => {
+            row.outcome = Some(outcome);
+            row.exit_code = exit_code;
+            row.failure = failure;
+        }
+        Change::Usage(usage) => row.usage = Some(usage),
+        Change::Artifact(artifact) => row.artifact = Some(artifact),
+        Change::Event { kind, data } => event(row, kind, data, now_ms, applied),
+        Change::Closed => {
+            // A job that is being deleted is done with when its row is gone.
+            row.open = row.delete_requested;
+            if row.sandbox != SandboxState::None {
+                row.sandbox = SandboxState::Gone;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn move_to(
+    row: &mut JobRow,
+    to: JobState,
+    reason: Option<String>,
+    now_ms: i64,
+    applied: &mut Applied,
+) -> Result<(), StoreError> {
+    if !allowed(row.state, to) {
+        return Err(StoreError::IllegalMove { job: row.id.clone(), from: row.state, to });
+    }
+    row.state = to;
+    row.reason.clone_from(&reason);
+    if to == JobState::Running && row.started_ms.is_none() {
+        row.started_ms = Some(now_ms);
+    }
+    if to.is_terminal() {
+        row.finished_ms = Some(now_ms);
+    }
+    state_event(row, now_ms, applied);
+    Ok(())
+}
+
+/// The event of the state the row is in.
+pub(crate) fn state_event(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
+    let mut data = json!({ "state": row.state });
+    if let (Some(reason), Some(object)) = (&row.reason, data.as_object_mut()) {
+        object.insert("reason".into(), json!(reason));
+    }
+    if let (Some(code), true, Some(object)) = (row.exit_code, row.state.is_terminal(), data.as_object_mut()) {
+        object.insert("exit_code".into(), json!(code));
+    }
+    event(row, "state", data, now_ms, applied);
+}
+
+fn output(row: &mut JobRow, chunk: ChunkRow, now_ms: i64, applied: &mut Applied) -> Result<(), StoreError> {
+    let stream = row.stream_mut(chunk.stream);
+    if chunk.offset != stream.bytes || chunk.number != stream.next_chunk {
+        return Err(StoreError::OutputGap { job: row.id.clone(), offset: chunk.offset });
+    }
+    stream.bytes += chunk.length;
+    stream.next_chunk += 1;
+    let kind = match chunk.stream {
+        OutputStream::Stdout => "stdout",
+        OutputStream::Stderr => "stderr",
+    };
+    let data = json!({ "chunk": chunk.number, "offset": chunk.offset, "length": chunk.length });
+    event(row, kind, data, now_ms, applied);
+    applied.chunks.push(chunk);
+    Ok(())
+}
+
+fn event(row: &mut JobRow, kind: &str, data: serde_json::Value, now_ms: i64, applied: &mut Applied) {
+    row.last_event += 1;
+    applied.events.push(EventRow { id: row.last_event, kind: kind.to_owned(), at_ms: now_ms, data });
+}

@@ -1,0 +1,50 @@
+//! How many jobs are in each state, kept beside the database by the writer so that nobody has to scan for it.
+
+use rusqlite::Connection;
+
+use crate::states::JobState;
+use crate::store::{StateCounts, StoreError};
+
+/// Jobs by state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts(pub(super) StateCounts);
+
+impl Counts {
+    /// Counts once, when the store is opened.
+    pub(super) fn read(connection: &Connection) -> Result<Self, rusqlite::Error> {
+        let mut counts = Self::default();
+        let mut statement = connection.prepare("SELECT state, COUNT(*) FROM jobs GROUP BY state")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let state: String = row.get(0)?;
+            let count: i64 = row.get(1)?;
+            if let Some(state) = JobState::parse(&state) {
+                counts.0[place(state)] = u64::try_from(count).unwrap_or(0);
+            }
+        }
+        Ok(counts)
+    }
+
+    /// A job moved; `None` is outside the store.
+    pub(super) fn moved(&mut self, from: Option<JobState>, to: Option<JobState>) {
+        if let Some(from) = from {
+            self.0[place(from)] = self.0[place(from)].saturating_sub(1);
+        }
+        if let Some(to) = to {
+            self.0[place(to)] += 1;
+        }
+    }
+
+    pub(super) fn get(&self, state: JobState) -> u64 {
+        self.0[place(state)]
+    }
+}
+
+fn place(state: JobState) -> usize {
+    JobState::ALL.iter().position(|other| *other == state).unwrap_or(0)
+}
+
+/// Stored text as a value, or the name of what is damaged.
+pub(super) fn damaged<T>(value: Option<T>, what: &'static str) -> Result<T, StoreError> {
+    value.ok_or(StoreError::Damaged { what })
+}

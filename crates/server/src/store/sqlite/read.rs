@@ -1,0 +1,195 @@
+//! Reads: short, indexed, on connections of their own, beside the writer (WAL).
+
+use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
+use sandyard_protocol::OutputStream;
+
+use super::columns::{self, COLUMNS};
+use super::counts::damaged;
+use crate::app::{InputFile, JobFilter};
+use crate::job_id::JobId;
+use crate::store::{ChunkRow, EndedJob, EventRow, JobRow, StoreError, StoredRequest};
+
+/// One job by id.
+pub(super) fn job(connection: &Connection, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1"))?;
+    let mut rows = statement.query([id.as_str()])?;
+    rows.next()?.map(columns::read).transpose()
+}
+
+/// One job by number.
+pub(super) fn job_by_number(connection: &Connection, number: i64) -> Result<Option<JobRow>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE number = ?1"))?;
+    let mut rows = statement.query([number])?;
+    rows.next()?.map(columns::read).transpose()
+}
+
+/// Jobs that match a condition, in its order.
+pub(super) fn jobs(
+    connection: &Connection,
+    condition: &str,
+    values: Vec<Value>,
+) -> Result<Vec<JobRow>, StoreError> {
+    let mut statement =
+        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE {condition}"))?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(columns::read(row)?);
+    }
+    Ok(found)
+}
+
+/// A page of jobs, newest first.
+pub(super) fn list(
+    connection: &Connection,
+    filter: &JobFilter,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<JobRow>, StoreError> {
+    let mut condition = String::from("delete_requested = 0 AND number < ?");
+    let mut values = vec![Value::Integer(before.unwrap_or(i64::MAX))];
+    if let Some(kind) = filter.kind {
+        condition.push_str(" AND kind = ?");
+        values.push(Value::Text(kind.as_str().into()));
+    }
+    if !filter.states.is_empty() {
+        condition.push_str(" AND state IN (");
+        condition.push_str(&vec!["?"; filter.states.len()].join(", "));
+        condition.push(')');
+        values.extend(filter.states.iter().map(|state| Value::Text(state.as_str().into())));
+    }
+    condition.push_str(" ORDER BY number DESC LIMIT ?");
+    values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+    jobs(connection, &condition, values)
+}
+
+/// What a job is to do.
+pub(super) fn request(connection: &Connection, id: &JobId) -> Result<Option<StoredRequest>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.request, r.job FROM requests r JOIN jobs j ON j.number = r.job WHERE j.id = ?1",
+    )?;
+    let found: Option<(String, i64)> =
+        statement.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((text, number)) = found else { return Ok(None) };
+    let mut statement =
+        connection.prepare_cached("SELECT path, bytes FROM request_files WHERE job = ?1 ORDER BY place")?;
+    let files = statement
+        .query_map([number], |row| Ok(InputFile { path: row.get(0)?, bytes: row.get(1)? }))?
+        .collect::<Result<_, _>>()?;
+    Ok(Some(StoredRequest { job: damaged(serde_json::from_str(&text).ok(), "request")?, files }))
+}
+
+/// Events of a job above an id.
+pub(super) fn events(
+    connection: &Connection,
+    id: &JobId,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<EventRow>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, kind, at_ms, data FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?1) AND id > ?2 \
+         ORDER BY id LIMIT ?3",
+    )?;
+    let mut rows = statement.query(params![id.as_str(), i64::try_from(after).unwrap_or(i64::MAX), limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let data = serde_json::from_str(row.get_ref(3)?.as_str().unwrap_or_default()).ok();
+        found.push(EventRow {
+            id: row.get(0)?,
+            kind: row.get(1)?,
+            at_ms: row.get(2)?,
+            data: damaged(data, "event")?,
+        });
+    }
+    Ok(found)
+}
+
+/// Chunks of a stream from a number on.
+pub(super) fn chunks(
+    connection: &Connection,
+    id: &JobId,
+    stream: OutputStream,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<ChunkRow>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, offset, length, bytes FROM chunks WHERE job = (SELECT number FROM jobs WHERE id = ?1) \
+         AND stream = ?2 AND number >= ?3 ORDER BY number LIMIT ?4",
+    )?;
+    let mut rows = statement.query(params![id.as_str(), place(stream), from, limit])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(chunk(stream, row)?);
+    }
+    Ok(found)
+}
+
+/// Chunks of the end of a stream, down to an offset, in order.
+pub(super) fn chunks_after(
+    connection: &Connection,
+    id: &JobId,
+    stream: OutputStream,
+    offset: u64,
+) -> Result<Vec<ChunkRow>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, offset, length, bytes FROM chunks WHERE job = (SELECT number FROM jobs WHERE id = ?1) \
+         AND stream = ?2 ORDER BY number DESC",
+    )?;
+    let mut rows = statement.query(params![id.as_str(), place(stream)])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let chunk = chunk(stream, row)?;
+        if chunk.offset + chunk.length <= offset {
+            break;
+        }
+        found.push(chunk);
+    }
+    found.reverse();
+    Ok(found)
+}
+
+fn chunk(stream: OutputStream, row: &rusqlite::Row<'_>) -> Result<ChunkRow, rusqlite::Error> {
+    let bytes: Option<Vec<u8>> = row.get(3)?;
+    Ok(ChunkRow {
+        stream,
+        number: row.get(0)?,
+        offset: row.get(1)?,
+        length: row.get(2)?,
+        inline: bytes.map(Into::into),
+    })
+}
+
+/// Ended jobs with nothing left to do, oldest end first.
+pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, finished_ms, COALESCE(artifact_bytes, 0) + stdout_bytes - stdout_dropped + stderr_bytes \
+         - stderr_dropped FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = damaged(JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()), "job id")?;
+        found.push(EndedJob { id, finished_ms: row.get(1)?, bytes: row.get(2)? });
+    }
+    Ok(found)
+}
+
+/// Every job id.
+pub(super) fn all_ids(connection: &Connection) -> Result<Vec<JobId>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT id FROM jobs")?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(damaged(JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()), "job id")?);
+    }
+    Ok(found)
+}
+
+/// A stream's number in the table.
+pub(super) fn place(stream: OutputStream) -> i64 {
+    match stream {
+        OutputStream::Stdout => 1,
+        OutputStream::Stderr => 2,
+    }
+}

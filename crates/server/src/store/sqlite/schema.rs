@@ -1,0 +1,132 @@
+//! The tables, as numbered migrations. A migration is never edited once released; a new one is added.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::store::OpenError;
+
+/// Each brings the schema from its index to the next version, in one transaction.
+const MIGRATIONS: [&str; 1] = [FIRST];
+
+const FIRST: &str = "
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT,
+    kind TEXT NOT NULL,
+    limits TEXT NOT NULL,
+    keep INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    sandbox TEXT NOT NULL,
+    reason TEXT,
+    requested_isolation TEXT NOT NULL,
+    driver TEXT,
+    runtime TEXT,
+    isolation_reason TEXT,
+    started_ms INTEGER,
+    finished_ms INTEGER,
+    exit_code INTEGER,
+    failure TEXT,
+    usage TEXT,
+    outcome TEXT,
+    artifact_sha256 TEXT,
+    artifact_bytes INTEGER,
+    incarnation INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    begun INTEGER NOT NULL,
+    secret BLOB NOT NULL,
+    epoch INTEGER NOT NULL,
+    cancel_requested INTEGER NOT NULL,
+    delete_requested INTEGER NOT NULL,
+    open INTEGER NOT NULL,
+    guest_sequence INTEGER NOT NULL,
+    stdout_bytes INTEGER NOT NULL,
+    stdout_dropped INTEGER NOT NULL,
+    stdout_next_chunk INTEGER NOT NULL,
+    stdout_tail_chunk INTEGER NOT NULL,
+    stderr_bytes INTEGER NOT NULL,
+    stderr_dropped INTEGER NOT NULL,
+    stderr_next_chunk INTEGER NOT NULL,
+    stderr_tail_chunk INTEGER NOT NULL,
+    last_event INTEGER NOT NULL,
+    revision INTEGER NOT NULL,
+    lease_owner TEXT,
+    lease_until INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX jobs_by_state ON jobs (state, number);
+CREATE INDEX jobs_by_kind ON jobs (kind, number);
+CREATE INDEX jobs_open ON jobs (number) WHERE open = 1;
+CREATE INDEX jobs_ended ON jobs (finished_ms, number) WHERE open = 0;
+
+CREATE TABLE requests (
+    job INTEGER PRIMARY KEY REFERENCES jobs (number) ON DELETE CASCADE,
+    request TEXT NOT NULL
+);
+CREATE TABLE request_files (
+    job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (job, place)
+);
+CREATE TABLE idempotency_keys (
+    key_sha256 BLOB PRIMARY KEY,
+    body_sha256 BLOB NOT NULL,
+    job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX idempotency_keys_by_job ON idempotency_keys (job);
+CREATE TABLE events (
+    job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    id INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (job, id)
+) WITHOUT ROWID;
+CREATE TABLE chunks (
+    job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    stream INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    offset INTEGER NOT NULL,
+    length INTEGER NOT NULL,
+    bytes BLOB,
+    PRIMARY KEY (job, stream, number)
+);
+";
+
+/// Brings the database up to date, or refuses one of a later release.
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+    let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
+    // Immediate, so that two processes that migrate at once do it one after the other.
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if found > known {
+        return Err(OpenError::Newer { found, known });
+    }
+    for (index, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
+        transaction.execute_batch(migration)?;
+        transaction.pragma_update(None, "user_version", i64::try_from(index + 1).unwrap_or(i64::MAX))?;
+    }
+    Ok(transaction.commit()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrating_twice_changes_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection).unwrap();
+        migrate(&mut connection).unwrap();
+        let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(version, 1);
+    }
+
+    #[test]
+    fn l15_a_newer_schema_is_refused() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 1 })));
+    }
+}

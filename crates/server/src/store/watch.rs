@@ -1,0 +1,73 @@
+//! Wakes those who wait for a job: after every commit, and only after it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use crate::job_id::JobId;
+
+/// Ended jobs are never woken again, so their forgotten entries are swept when there are this many.
+const SWEEP_AT: usize = 1024;
+
+/// Everyone who waits, by job. A job nobody waits for has no entry.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Watchers {
+    jobs: Arc<Mutex<HashMap<JobId, watch::Sender<u64>>>>,
+}
+
+/// A wait for commits of one job.
+#[derive(Debug)]
+pub(crate) struct JobWatch {
+    receiver: watch::Receiver<u64>,
+}
+
+impl Watchers {
+    /// Watches from now on: a commit after this call is not missed.
+    pub(crate) fn watch(&self, id: &JobId) -> JobWatch {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if jobs.len() >= SWEEP_AT && jobs.len().is_power_of_two() {
+            jobs.retain(|_, sender| sender.receiver_count() > 0);
+        }
+        let sender = jobs.entry(id.clone()).or_insert_with(|| watch::channel(0).0);
+        JobWatch { receiver: sender.subscribe() }
+    }
+
+    /// Wakes the watchers of a job; forgets it when nobody is left.
+    pub(crate) fn wake(&self, id: &JobId) {
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = jobs.get(id) {
+            sender.send_modify(|count| *count += 1);
+            if sender.receiver_count() == 0 {
+                jobs.remove(id);
+            }
+        }
+    }
+}
+
+impl JobWatch {
+    /// Returns after a commit since the last call; for ever silent if there is none.
+    pub(crate) async fn changed(&mut self) {
+        if self.receiver.changed().await.is_err() {
+            // The entry was dropped while we subscribed anew elsewhere; only a later commit matters.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_commit_after_watching_is_seen_and_idle_jobs_are_forgotten() {
+        let watchers = Watchers::default();
+        let id = JobId::random().unwrap();
+        let mut watch = watchers.watch(&id);
+        watchers.wake(&id);
+        watch.changed().await;
+        drop(watch);
+        watchers.wake(&id);
+        assert!(watchers.jobs.lock().unwrap().is_empty());
+    }
+}
