@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::client::ClientError;
 use crate::config::ConfigError;
 use crate::exit_codes::Exit;
-use crate::image::ImageCommandError;
+use crate::images::ImageError;
 use crate::serve::ServeError;
 
 /// A command could not be carried out.
@@ -25,7 +25,7 @@ pub(crate) enum CommandError {
     Serve(#[from] ServeError),
     /// An image could not be made or removed.
     #[error(transparent)]
-    Image(#[from] ImageCommandError),
+    Image(#[from] ImageError),
     /// The command line makes no sense together.
     #[error("{message}")]
     Usage {

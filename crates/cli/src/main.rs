@@ -1,2 +1,59 @@
-//! The `sandyard` command.
-fn main() {}
+//! The `sandyard` command: reads the command line and the environment, and hands both to a verb.
+//!
+//! One verb in `commands/` each; `client` talks to a server, `serve` is one, `ui` is all that a person sees. The process
+//! is also the launcher of the native driver when called so, which must happen before any thread exists.
+
+mod client;
+mod commands;
+mod config;
+mod context;
+mod drivers;
+mod errors;
+mod exit_codes;
+mod host_checks;
+mod images;
+mod job;
+mod log;
+mod machine;
+mod progress;
+mod serve;
+mod server_config;
+mod terminal;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, launcher_main};
+
+use commands::Cli;
+use config::Surroundings;
+use context::Context;
+use errors::CommandError;
+use exit_codes::Exit;
+use ui::Ui;
+
+fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_COMMAND) {
+        return launcher_main();
+    }
+    let cli = Cli::parse();
+    let surroundings = Surroundings::read();
+    let ui = Ui::detect(surroundings.colourless());
+    let context = Context { ui, surroundings, url: cli.server.url, token: cli.server.token };
+    match run(cli.command, &context) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            ui.error(&error);
+            error.exit().into()
+        }
+    }
+}
+
+fn run(command: commands::Command, context: &Context) -> Result<Exit, CommandError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let result = runtime.block_on(command.run(context));
+    // Threads that read the keyboard can't be ended, so they are not waited for.
+    runtime.shutdown_background();
+    result
+}

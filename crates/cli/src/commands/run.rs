@@ -77,7 +77,7 @@ impl Run {
     async fn as_server(self, context: &Context, settings: Settings, body: &ScheduleBody) -> Result<Exit, CommandError> {
         let data = settings.data.display().to_string();
         let socket = Endpoint::Socket(settings.socket());
-        let server = match serve::on_socket(context, &settings).await {
+        let server = match Server::open(context, &settings).await {
             Ok(server) => server,
             Err(ServeError::InUse { .. }) => {
                 // Another `run` was quicker: it serves, or will in a moment.

@@ -58,8 +58,8 @@ fn a_bad_value_says_where_it_came_from() {
 }
 
 #[test]
-fn zero_sandboxes_at_once_is_refused() {
-    let (_directory, flags) = file("concurrency = 0\n");
+fn a_lease_of_nothing_is_refused() {
+    let (_directory, flags) = file("lease_s = 0\n");
     let layers = Layers::load(&surroundings(true, &[]), &flags).unwrap();
     assert!(Settings::new(&layers).is_err());
 }

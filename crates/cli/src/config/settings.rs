@@ -30,16 +30,20 @@ pub(crate) struct Settings {
     pub(crate) driver: Option<String>,
     /// Which images to prepare.
     pub(crate) images: ImageChoice,
-    /// Sandboxes kept ready.
-    pub(crate) pool: u32,
+    /// Parts of sandboxes (control groups, blank disks) kept ready.
+    pub(crate) pool: usize,
     /// The model for tasks.
     pub(crate) model: Option<String>,
-    /// Sandboxes at once.
+    /// Sandboxes at once; with 0 jobs are accepted but not started.
     pub(crate) concurrency: usize,
     /// Memory to give to jobs; `None` takes the machine's.
     pub(crate) memory_mib: Option<u64>,
     /// Jobs that may wait.
     pub(crate) queue: usize,
+    /// How long a server that says nothing holds its jobs.
+    pub(crate) lease_s: u64,
+    /// How much of each output of a job is kept.
+    pub(crate) output_cap_mib: u64,
     /// How long ended jobs are kept.
     pub(crate) retention_days: u64,
     /// How much of them is kept.
@@ -62,9 +66,11 @@ impl Settings {
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
             pool: parse(layers, "pool", "a number of sandboxes")?,
             model: text(layers, "model"),
-            concurrency: at_least_one(layers, "concurrency")?,
+            concurrency: parse(layers, "concurrency", "a number of sandboxes")?,
             memory_mib: optional(layers, "memory_mib", "a number of MiB")?,
-            queue: at_least_one(layers, "queue")?,
+            queue: parse(layers, "queue", "a number of jobs")?,
+            lease_s: at_least_one(layers, "lease_s")?,
+            output_cap_mib: at_least_one(layers, "output_cap_mib")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
             log: layers.get("log").0.to_owned(),
@@ -94,7 +100,7 @@ fn optional<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static s
     if layers.get(key).0.is_empty() { Ok(None) } else { parse(layers, key, expected).map(Some) }
 }
 
-fn at_least_one(layers: &Layers, key: &'static str) -> Result<usize, ConfigError> {
+fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {
     let expected = "a number of at least 1";
     let number = parse(layers, key, expected)?;
     if number == 0 { Err(bad(layers, key, expected)) } else { Ok(number) }

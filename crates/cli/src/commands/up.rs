@@ -1,0 +1,202 @@
+//! `sandyard up`: the server, in the foreground.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use sandyard_server::auth::{Access, CreatedKey, KeyStore};
+use tokio::net::TcpListener;
+
+use crate::config::{Flags, Settings};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::log;
+use crate::machine;
+use crate::serve::{ServeError, Server};
+use crate::ui::Cell;
+
+/// Serve a yard in the foreground
+///
+/// Prints one line with its address when it is ready. SIGTERM and Ctrl-C stop it cleanly; jobs go on in their sandboxes
+/// and the next server takes them over. Settings come from defaults, then the configuration file, then the
+/// environment, then these flags.
+#[derive(Debug, Args)]
+pub(crate) struct Up {
+    /// Where to listen [default: 127.0.0.1:8000] [env: SANDYARD_LISTEN]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// The yard: database, jobs, results [default: /var/lib/sandyard, or the user's own] [env: SANDYARD_DATA]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where images are kept [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// The driver, or auto [default: auto] [env: SANDYARD_DRIVER]
+    #[arg(long, value_name = "NAME")]
+    driver: Option<String>,
+    /// Images to prepare: none, base or full [default: full] [env: SANDYARD_IMAGES]
+    #[arg(long, value_name = "WHICH")]
+    images: Option<String>,
+    /// Control groups and blank disks kept ready; 0 keeps none [default: 4] [env: SANDYARD_POOL]
+    #[arg(long, value_name = "N")]
+    pool: Option<String>,
+    /// The model for tasks [env: SANDYARD_MODEL]
+    #[arg(long, value_name = "SPEC")]
+    model: Option<String>,
+    /// Sandboxes at once [default: 64] [env: SANDYARD_CONCURRENCY]
+    #[arg(long, value_name = "N")]
+    concurrency: Option<String>,
+    /// Memory to give to jobs together [default: the machine's] [env: SANDYARD_MEMORY_MIB]
+    #[arg(long, value_name = "MIB")]
+    memory_mib: Option<String>,
+    /// Jobs that may wait; more are refused [default: 10000] [env: SANDYARD_QUEUE]
+    #[arg(long, value_name = "N")]
+    queue: Option<String>,
+    /// How long a server that says nothing holds its jobs [default: 15] [env: SANDYARD_LEASE_S]
+    #[arg(long, value_name = "SECONDS")]
+    lease_s: Option<String>,
+    /// How much of each output of a job is kept [default: 1024] [env: SANDYARD_OUTPUT_CAP_MIB]
+    #[arg(long, value_name = "MIB")]
+    output_cap_mib: Option<String>,
+    /// How long ended jobs are kept [default: 14] [env: SANDYARD_RETENTION_DAYS]
+    #[arg(long, value_name = "DAYS")]
+    retention_days: Option<String>,
+    /// How much of ended jobs is kept [default: 20] [env: SANDYARD_RETENTION_GIB]
+    #[arg(long, value_name = "GIB")]
+    retention_gib: Option<String>,
+    /// What to log: a level, or directives [default: info] [env: SANDYARD_LOG]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+    /// How to log: text or json [default: text] [env: SANDYARD_LOG_FORMAT]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+    /// A TOML file with any of these, written with underscores [env: SANDYARD_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Print every setting with the layer it came from, and do not serve
+    #[arg(long)]
+    show_config: bool,
+}
+
+impl Up {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let layers = context.layers(&self.flags())?;
+        let settings = Settings::new(&layers)?;
+        if self.show_config {
+            let rows: Vec<_> = layers.rows().into_iter().map(|row| row.map(Cell::plain).to_vec()).collect();
+            context.ui.table(&["KEY", "VALUE", "FROM"], &rows)?;
+            return Ok(Exit::Success);
+        }
+        log::to_stderr(&settings.log, settings.log_json);
+        machine::raise_open_files();
+        if settings.model.is_some() {
+            context.ui.warn("tasks are not built yet: the model is not used");
+        }
+        serve(context, &settings).await?;
+        Ok(Exit::Success)
+    }
+
+    fn flags(&self) -> Flags {
+        let mut flags = Flags { config: self.config.clone(), ..Flags::default() };
+        let text = [
+            ("listen", &self.listen),
+            ("driver", &self.driver),
+            ("images", &self.images),
+            ("pool", &self.pool),
+            ("model", &self.model),
+            ("concurrency", &self.concurrency),
+            ("memory_mib", &self.memory_mib),
+            ("queue", &self.queue),
+            ("lease_s", &self.lease_s),
+            ("output_cap_mib", &self.output_cap_mib),
+            ("retention_days", &self.retention_days),
+            ("retention_gib", &self.retention_gib),
+            ("log", &self.log),
+            ("log_format", &self.log_format),
+        ];
+        for (key, value) in text {
+            flags.set(key, value.as_ref());
+        }
+        flags.set("data", self.data.as_ref().map(|path| path.display()));
+        flags.set("cache", self.cache.as_ref().map(|path| path.display()));
+        flags
+    }
+}
+
+async fn serve(context: &Context, settings: &Settings) -> Result<(), CommandError> {
+    let mut stop = machine::stop_signals();
+    let listen_failed = |source| ServeError::Listen { address: settings.listen.to_string(), source };
+    let listener = TcpListener::bind(settings.listen).await.map_err(listen_failed)?;
+    let address = listener.local_addr().map_err(listen_failed)?;
+    let mut server = Server::open(context, settings).await?;
+    let (access, created) = access(settings, address)?;
+    server.listen_on(listener, access);
+    context.ui.line(&format!("sandyard is ready at {}", url(address)))?;
+    if let Some(key) = created {
+        tell_key(context, address, &key);
+    }
+    stop.next().await;
+    context.ui.note("stopping; jobs go on");
+    tokio::select! {
+        () = server.stop() => {}
+        () = stop.next() => context.ui.warn("stopped at once"),
+    }
+    Ok(())
+}
+
+/// On loopback a key is only asked for if one was made before; elsewhere there is always one.
+fn access(settings: &Settings, address: SocketAddr) -> Result<(Access, Option<CreatedKey>), ServeError> {
+    let file = settings.data.join("api.key");
+    let (keys, created) = if address.ip().is_loopback() {
+        (KeyStore::load(&file)?.unwrap_or_default(), None)
+    } else {
+        KeyStore::load_or_create(&file)?
+    };
+    Ok((Access::new(&address.ip().to_string(), keys), created))
+}
+
+/// An address for people: one that can be reached, with the machine's name for all addresses at once.
+fn url(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://{}:{}", machine::host_name(), address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+fn tell_key(context: &Context, address: SocketAddr, key: &CreatedKey) {
+    let (url, key) = (url(address), key.expose());
+    context.ui.note(&format!(
+        "\nThis key opens the server. It is shown only now and kept in api.key of the data folder:\n\n  {key}\n\n\
+         Sign in:  {url}/#key={key}\n\
+         Try it:   curl -s {url}/schedule -H 'authorization: Bearer {key}' \\\n               \
+         -H 'content-type: application/json' -d '{{\"kind\": \"shell\", \"code\": \"echo hello\"}}'\n"
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Layers, Surroundings};
+
+    fn settings(data: &std::path::Path) -> Settings {
+        let mut flags = Flags::default();
+        flags.set("data", Some(data.display()));
+        Settings::new(&Layers::load(&Surroundings::default(), &flags).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn loopback_is_open_and_other_addresses_get_one_key() {
+        let data = tempfile::tempdir().unwrap();
+        let settings = settings(data.path());
+        let (open, created) = access(&settings, "127.0.0.1:1".parse().unwrap()).unwrap();
+        assert!(open.is_open() && created.is_none());
+        let (closed, created) = access(&settings, "0.0.0.0:1".parse().unwrap()).unwrap();
+        assert!(!closed.is_open() && created.is_some());
+        let (_, created) = access(&settings, "0.0.0.0:1".parse().unwrap()).unwrap();
+        assert!(created.is_none());
+        let (locked, _) = access(&settings, "127.0.0.1:1".parse().unwrap()).unwrap();
+        assert!(!locked.is_open());
+    }
+}

@@ -1,0 +1,144 @@
+//! Facts about the host that drivers and images depend on, each with what to do if it is not as it should be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::config::Settings;
+
+/// Below this much room a yard refuses jobs soon.
+const ROOM_MIB: u64 = 2048;
+
+/// One fact.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Check {
+    /// What was looked at.
+    pub(crate) name: &'static str,
+    /// Whether it is as it should be.
+    pub(crate) ok: bool,
+    /// What was found.
+    pub(crate) detail: String,
+    /// What to do about it.
+    pub(crate) fix: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, ok: bool, detail: impl Into<String>, fix: &str) -> Self {
+        let fix = (!ok && !fix.is_empty()).then(|| fix.to_owned());
+        Self { name, ok, detail: detail.into(), fix }
+    }
+}
+
+/// All of them.
+pub(crate) fn all(settings: &Settings) -> Vec<Check> {
+    vec![
+        kernel(),
+        cgroups(),
+        overlay(),
+        landlock(),
+        seccomp(),
+        loop_devices(),
+        kvm(),
+        program("mkfs.ext4", "e2fsprogs", "makes the disks of sandboxes"),
+        program("mmdebstrap", "mmdebstrap", "builds images"),
+        room("room for jobs", &settings.data),
+        room("room for images", &settings.cache),
+    ]
+}
+
+fn kernel() -> Check {
+    let name = rustix::system::uname();
+    Check::new("kernel", true, name.release().to_string_lossy(), "")
+}
+
+fn cgroups() -> Check {
+    let mounts = read("/proc/self/mounts");
+    let has = |kind: &str| mounts.lines().any(|line| line.split(' ').nth(2) == Some(kind));
+    let (ok, detail) = match (has("cgroup2"), has("cgroup")) {
+        (true, true) => (true, "v1 and v2 together"),
+        (true, false) => (true, "v2"),
+        (false, true) => (true, "v1"),
+        (false, false) => (false, "not mounted"),
+    };
+    Check::new("control groups", ok, detail, "mount -t cgroup2 none /sys/fs/cgroup")
+}
+
+fn overlay() -> Check {
+    let ok = read("/proc/filesystems").lines().any(|line| line.trim_end().ends_with("overlay"));
+    Check::new("overlay", ok, if ok { "there" } else { "not in this kernel" }, "modprobe overlay")
+}
+
+fn landlock() -> Check {
+    let modules = read("/sys/kernel/security/lsm");
+    let ok = modules.split(',').any(|name| name.trim() == "landlock");
+    let detail = match (ok, modules.is_empty()) {
+        (true, _) => "on".to_owned(),
+        (false, true) => "unknown: /sys/kernel/security is not mounted".to_owned(),
+        (false, false) => format!("not among {}", modules.trim()),
+    };
+    // Where securityfs is not mounted the kernel may have it all the same; the driver finds out.
+    let fix = if modules.is_empty() { "" } else { "start the kernel with lsm=landlock,… on its command line" };
+    Check::new("landlock", ok, detail, fix)
+}
+
+fn seccomp() -> Check {
+    let ok = read("/proc/sys/kernel/seccomp/actions_avail").contains("errno");
+    Check::new("seccomp", ok, if ok { "filters" } else { "no filters" }, "use a kernel with CONFIG_SECCOMP_FILTER")
+}
+
+fn loop_devices() -> Check {
+    let ok = Path::new("/dev/loop-control").exists();
+    Check::new("loop devices", ok, if ok { "there" } else { "no /dev/loop-control" }, "modprobe loop")
+}
+
+/// Not needed by anything that is built, so its absence has no fix.
+fn kvm() -> Check {
+    let ok = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
+    Check::new("kvm", ok, if ok { "usable" } else { "no usable /dev/kvm; virtual machines need it" }, "")
+}
+
+fn program(name: &'static str, package: &str, purpose: &str) -> Check {
+    let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin", "/usr/local/sbin"];
+    let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
+    let detail = found.as_ref().map_or_else(|| format!("not installed; it {purpose}"), |path| path.display().to_string());
+    Check::new(name, found.is_some(), detail, &format!("apt-get install {package}"))
+}
+
+fn room(name: &'static str, path: &Path) -> Check {
+    let existing = nearest_existing(path);
+    let Ok(facts) = rustix::fs::statvfs(&existing) else {
+        return Check::new(name, false, format!("{} can't be read", existing.display()), "");
+    };
+    let free_mib = facts.f_bavail.saturating_mul(facts.f_frsize) / (1024 * 1024);
+    let detail = format!("{} GiB free at {}", free_mib / 1024, path.display());
+    Check::new(name, free_mib >= ROOM_MIB, detail, "make room, or choose another place with --data or --cache")
+}
+
+fn nearest_existing(path: &Path) -> PathBuf {
+    path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/")).to_owned()
+}
+
+/// What can't be read counts as empty.
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_good_finding_needs_no_fix_and_a_bad_one_has_it() {
+        assert_eq!(Check::new("x", true, "d", "do it").fix, None);
+        assert_eq!(Check::new("x", false, "d", "do it").fix.as_deref(), Some("do it"));
+        assert_eq!(program("no-such-program", "nothing", "does nothing").fix.as_deref(), Some("apt-get install nothing"));
+    }
+
+    #[test]
+    fn room_is_measured_where_the_folder_will_be() {
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(nearest_existing(&home.path().join("a/b/c")), home.path());
+        assert!(room("room", home.path()).detail.contains("GiB free"));
+    }
+}

@@ -1,0 +1,139 @@
+//! The images of this machine, as the yard sees them: found in the cache, or built in the background.
+//!
+//! One thread prepares what the configuration wants, the base first. States are told through a channel; the cache is the
+//! truth, so an image that another process has built meanwhile is found too.
+
+mod prepare;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use sandyard_sandbox::image::{
+    BuildError, Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore, StoreError,
+};
+use sandyard_server::app::{self, ImageState, Images};
+use tokio::sync::watch;
+
+use crate::config::{Settings, Surroundings};
+use crate::ui::Ui;
+
+pub(crate) use prepare::Preparation;
+
+/// Asked for in vain, the cache is looked at again after this long.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// An image could not be made, found or removed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ImageError {
+    /// It could not be made.
+    #[error("the {flavour} image was not built")]
+    Build {
+        /// Which.
+        flavour: Flavour,
+        /// Why.
+        #[source]
+        source: BuildError,
+    },
+    /// The cache failed.
+    #[error("use the image cache")]
+    Store(#[from] StoreError),
+}
+
+impl ImageError {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Build { source, .. } => source.hint(),
+            Self::Store(_) => None,
+        }
+    }
+}
+
+/// The images and how far each is. Clones are handles to the same.
+#[derive(Clone)]
+pub(crate) struct YardImages {
+    store: ImageStore,
+    states: Arc<watch::Sender<BTreeMap<Flavour, ImageState>>>,
+}
+
+impl YardImages {
+    /// What the cache holds now; nothing is built yet.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let store = ImageStore::new(&settings.cache);
+        let images = Self { store, states: Arc::new(watch::Sender::new(BTreeMap::new())) };
+        for flavour in Flavour::ALL {
+            images.set(flavour, images.found(flavour).unwrap_or_else(|| missing(flavour)));
+        }
+        images
+    }
+
+    /// Begins to build what the configuration wants and the cache lacks.
+    pub(crate) fn prepare(&self, settings: &Settings, surroundings: &Surroundings, ui: Ui) -> Preparation {
+        let cancellation = Cancellation::default();
+        let builder = builder(self.store.clone(), surroundings, cancellation.clone());
+        Preparation::begin(self.clone(), builder, cancellation, settings.images, ui)
+    }
+
+    /// The root of an image to try things with.
+    pub(crate) fn base_root(&self) -> Option<PathBuf> {
+        match self.state(app::Flavour::Base) {
+            ImageState::Ready { root } => Some(root),
+            ImageState::Preparing { .. } | ImageState::Missing { .. } => None,
+        }
+    }
+
+    fn found(&self, flavour: Flavour) -> Option<ImageState> {
+        let image = self.store.find(&ImageRequest::plain(flavour)).ok().flatten()?;
+        Some(ImageState::Ready { root: image.root })
+    }
+
+    fn set(&self, flavour: Flavour, state: ImageState) {
+        self.states.send_if_modified(|states| states.insert(flavour, state.clone()).as_ref() != Some(&state));
+    }
+
+    fn get(&self, flavour: Flavour) -> ImageState {
+        self.states.borrow().get(&flavour).cloned().unwrap_or_else(|| missing(flavour))
+    }
+}
+
+#[async_trait]
+impl Images for YardImages {
+    fn state(&self, flavour: app::Flavour) -> ImageState {
+        match flavour {
+            app::Flavour::Base => self.get(Flavour::Base),
+            app::Flavour::Full => self.get(Flavour::Full),
+        }
+    }
+
+    async fn changed(&self) {
+        let mut states = self.states.subscribe();
+        // A change between the caller's look and this subscription would be missed, so nobody waits longer than this.
+        drop(tokio::time::timeout(LOOK_AGAIN, states.changed()).await);
+    }
+}
+
+/// A builder with what this machine lends.
+pub(crate) fn builder(store: ImageStore, surroundings: &Surroundings, cancellation: Cancellation) -> Builder {
+    let host = HostSettings { variables: surroundings.variables.clone(), home: surroundings.home() };
+    Builder::new(store, host, SystemTime::now, cancellation)
+}
+
+fn missing(flavour: Flavour) -> ImageState {
+    ImageState::Missing {
+        detail: format!("the {flavour} image is not built"),
+        hint: format!("run `sandyard image build --flavour {flavour}`"),
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text += &format!(": {cause}");
+        source = cause.source();
+    }
+    text
+}

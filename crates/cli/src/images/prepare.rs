@@ -1,0 +1,135 @@
+//! The background thread that makes images, one after the other, and tries again when it failed.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sandyard_sandbox::image::{BuildError, Builder, Cancellation, Flavour, ImageRequest};
+use sandyard_server::app::ImageState;
+
+use super::{YardImages, chain};
+use crate::config::ImageChoice;
+use crate::progress::Progress;
+use crate::ui::Ui;
+
+/// After a failure the cache is looked at this often: somebody may build by hand.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// After this many looks the build is tried again: mirrors come back.
+const LOOKS_BEFORE_RETRY: u32 = 60;
+
+/// The thread, as long as it is wanted.
+pub(crate) struct Preparation {
+    cancellation: Cancellation,
+    stop: mpsc::Sender<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Preparation {
+    pub(super) fn begin(
+        images: YardImages,
+        builder: Builder,
+        cancellation: Cancellation,
+        choice: ImageChoice,
+        ui: Ui,
+    ) -> Self {
+        let wanted: &[Flavour] = match choice {
+            ImageChoice::Nothing => &[],
+            ImageChoice::Base => &[Flavour::Base],
+            ImageChoice::Full => &[Flavour::Base, Flavour::Full],
+        };
+        let (stop, stopped) = mpsc::channel();
+        let worker = Worker { images, builder, stopped, ui };
+        let thread = std::thread::spawn(move || worker.run(wanted));
+        Self { cancellation, stop, thread: Some(thread) }
+    }
+
+    /// Ends the build, if one is under way, and waits for it. Blocks for about a second.
+    pub(crate) fn end(mut self) {
+        self.cancellation.cancel();
+        // The thread may have ended before.
+        drop(self.stop.send(()));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+struct Worker {
+    images: YardImages,
+    builder: Builder,
+    stopped: mpsc::Receiver<()>,
+    ui: Ui,
+}
+
+impl Worker {
+    fn run(&self, wanted: &[Flavour]) {
+        for flavour in wanted {
+            if !self.make(*flavour) {
+                return;
+            }
+        }
+        // What nobody wants built may still be built by hand.
+        let unwanted: Vec<_> = Flavour::ALL.into_iter().filter(|flavour| !wanted.contains(flavour)).collect();
+        while !self.rest() {
+            unwanted.iter().for_each(|flavour| drop(self.look(*flavour)));
+        }
+    }
+
+    /// Returns when the image is there; `false` if we are to stop.
+    fn make(&self, flavour: Flavour) -> bool {
+        loop {
+            if self.look(flavour) {
+                return true;
+            }
+            match self.build(flavour) {
+                Ok(()) => return true,
+                Err(BuildError::Cancelled) => return false,
+                Err(error) => self.failed(flavour, &error),
+            }
+            for _ in 0..LOOKS_BEFORE_RETRY {
+                if self.rest() {
+                    return false;
+                }
+                if self.look(flavour) {
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn build(&self, flavour: Flavour) -> Result<(), BuildError> {
+        let mut shown = Progress::new(&format!("image {flavour}"), false);
+        let mut report = |progress: &sandyard_sandbox::image::Progress| {
+            shown.set(progress.percent, &progress.phase);
+            let state = ImageState::Preparing { percent: progress.percent, step: progress.phase.clone() };
+            self.images.set(progress.flavour, state);
+        };
+        let image = self.builder.ensure(&ImageRequest::plain(flavour), &mut report)?;
+        self.images.set(flavour, ImageState::Ready { root: image.root });
+        self.ui.note(&format!("image {flavour}: ready"));
+        Ok(())
+    }
+
+    fn failed(&self, flavour: Flavour, error: &BuildError) {
+        let detail = chain(error);
+        self.ui.warn(&format!("the {flavour} image was not built: {detail}"));
+        let usual = || format!("run `sandyard image build --flavour {flavour}` and read what it says");
+        let hint = error.hint().unwrap_or_else(usual);
+        self.images.set(flavour, ImageState::Missing { detail, hint });
+    }
+
+    /// Whether it is in the cache by now.
+    fn look(&self, flavour: Flavour) -> bool {
+        let found = self.images.found(flavour);
+        let is_there = found.is_some();
+        if let Some(state) = found {
+            self.images.set(flavour, state);
+        }
+        is_there
+    }
+
+    /// Waits a little; `true` if we are to stop.
+    fn rest(&self) -> bool {
+        !matches!(self.stopped.recv_timeout(LOOK_AGAIN), Err(mpsc::RecvTimeoutError::Timeout))
+    }
+}

@@ -1,0 +1,15 @@
+//! The log of a server: to standard error, as text or as JSON.
+
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::EnvFilter;
+
+/// Sets up the log for this process. Directives that make no sense are left out.
+pub(crate) fn to_stderr(directives: &str, json: bool) {
+    let filter = EnvFilter::builder().parse_lossy(directives);
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let builder = builder.with_ansi(io::stderr().is_terminal());
+    // Set up once, from main; a second time would be a mistake without consequence.
+    let result = if json { builder.json().try_init() } else { builder.try_init() };
+    drop(result);
+}

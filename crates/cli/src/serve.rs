@@ -1,0 +1,256 @@
+//! Serving a yard from this process: on an address and on a socket in the data folder, or on the socket alone.
+//!
+//! The data folder is locked first, so two servers never tidy the same folder. Then images, drivers and the yard are
+//! opened, and connections are taken last. Stopping goes the other way and leaves jobs running.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use sandyard_server::app::{JobFilter, JobState, StartYardError, Yard};
+use sandyard_server::auth::{Access, KeyFileError, KeyStore};
+use sandyard_server::http::{HttpConfig, ServeLimits, serve};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Client, ClientError, Endpoint, Presence};
+use crate::config::Settings;
+use crate::context::Context;
+use crate::drivers::{self, DriverPlan};
+use crate::images::{Preparation, YardImages};
+use crate::machine;
+use crate::server_config::server_config;
+use crate::ui::Ui;
+
+/// How long another `run` may take until its socket answers.
+const OTHER_STARTS: Duration = Duration::from_secs(30);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// A yard could not be served.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ServeError {
+    /// The data folder can't be used.
+    #[error("{action} `{}`", path.display())]
+    Data {
+        /// What was being done.
+        action: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process serves this yard.
+    #[error("the yard `{}` is served by another process{owner}", path.display())]
+    InUse {
+        /// Which yard.
+        path: PathBuf,
+        /// Which process, if it says.
+        owner: String,
+    },
+    /// The address can't be had.
+    #[error("listen on {address}")]
+    Listen {
+        /// Which.
+        address: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The key can't be used.
+    #[error("prepare the server's key")]
+    Key(#[from] KeyFileError),
+    /// The yard can't be opened.
+    #[error("open the yard")]
+    Yard(#[from] StartYardError),
+    /// A driver nobody knows.
+    #[error("there is no driver `{0}`")]
+    UnknownDriver(String),
+}
+
+impl ServeError {
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Self::InUse { .. } => Some("use that server, or give this one another --data".to_owned()),
+            Self::Listen { .. } => Some("another program may be there; choose another address with --listen".to_owned()),
+            Self::UnknownDriver(_) => Some(format!("known drivers: auto, {}", drivers::NAMES.join(", "))),
+            Self::Key(KeyFileError::Exposed { path, .. }) => Some(format!("chmod 600 {}", path.display())),
+            _ => None,
+        }
+    }
+}
+
+/// A yard being served.
+pub(crate) struct Server {
+    yard: Yard,
+    shutdown: CancellationToken,
+    listeners: Vec<JoinHandle<()>>,
+    preparation: Preparation,
+    socket: PathBuf,
+    _lock: File,
+}
+
+/// The client of a server that another process is just starting.
+pub(crate) async fn wait_for(context: &Context, endpoint: Endpoint) -> Result<Client, ClientError> {
+    let client = context.client_at(endpoint)?;
+    let ready = async {
+        while client.presence().await != Presence::Open {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    // If it never answers, the next call says so.
+    drop(tokio::time::timeout(OTHER_STARTS, ready).await);
+    Ok(client)
+}
+
+impl Server {
+    /// Opens the yard and serves it on the socket in its folder.
+    pub(crate) async fn open(context: &Context, settings: &Settings) -> Result<Self, ServeError> {
+        if let Some(name) = settings.driver.as_deref().filter(|name| !drivers::NAMES.contains(name)) {
+            return Err(ServeError::UnknownDriver(name.to_owned()));
+        }
+        make_folder(&settings.data)?;
+        let lock = lock(&settings.data)?;
+        let socket = settings.socket();
+        let listener = bind_socket(&socket)?;
+        let images = YardImages::new(settings);
+        let config = server_config(settings, machine::memory_mib());
+        let probe = images.clone();
+        let plan = DriverPlan {
+            data: &settings.data,
+            pool: settings.pool,
+            disk_mib: config.default_limits.machine.disk_mib,
+            probe_image: Arc::new(move || probe.base_root()),
+        };
+        let drivers = drivers::open(&plan, settings.driver.as_deref());
+        let preparation = images.prepare(settings, &context.surroundings, context.ui);
+        let yard = Yard::start(config, drivers, Arc::new(images)).await?;
+        let shutdown = CancellationToken::new();
+        let mut server = Self { yard, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
+        // Who can open the socket can read the key too, so none is asked for.
+        let config = server.http(Access::new("localhost", KeyStore::default()));
+        server.listeners.push(tokio::spawn(serve(listener, config)));
+        Ok(server)
+    }
+
+    /// Serves on an address too.
+    pub(crate) fn listen_on(&mut self, listener: TcpListener, access: Access) {
+        let config = self.http(access);
+        self.listeners.push(tokio::spawn(serve(listener, config)));
+    }
+
+    fn http(&self, access: Access) -> HttpConfig {
+        HttpConfig {
+            yard: self.yard.clone(),
+            access,
+            limits: ServeLimits::default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            shutdown: self.shutdown.clone(),
+        }
+    }
+
+    /// Returns when no job is unfinished: others may have used this server.
+    pub(crate) async fn until_idle(&self, ui: &Ui) {
+        let unfinished = JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
+        let filter = JobFilter { states: unfinished, kind: None };
+        let mut told = false;
+        let mut stop = machine::stop_signals();
+        while self.yard.list(&filter, 1, None).await.is_ok_and(|page| !page.jobs.is_empty()) {
+            if !std::mem::replace(&mut told, true) {
+                ui.note("serving until the other jobs have ended; Ctrl-C leaves them to the next server");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = stop.next() => return,
+            }
+        }
+    }
+
+    /// Lets go of everything; jobs go on.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        for listener in self.listeners {
+            // A listener that panicked has nothing left to let go of.
+            drop(listener.await);
+        }
+        self.yard.stop().await;
+        drop(tokio::task::spawn_blocking(|| self.preparation.end()).await);
+        drop(std::fs::remove_file(&self.socket));
+    }
+}
+
+/// The yard belongs to this user alone.
+fn make_folder(path: &Path) -> Result<(), ServeError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| ServeError::Data { action: "make the data folder", path: path.to_owned(), source })
+}
+
+/// Held as long as the file is open; the kernel gives it back however we end.
+fn lock(data: &Path) -> Result<File, ServeError> {
+    let path = data.join("server.lock");
+    let failed = |source| ServeError::Data { action: "lock", path: path.clone(), source };
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&path)
+        .map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut pid = String::new();
+            // Only for the message; its absence says nothing.
+            drop(file.read_to_string(&mut pid));
+            let owner = if pid.trim().is_empty() { String::new() } else { format!(" (pid {})", pid.trim()) };
+            return Err(ServeError::InUse { path: data.to_owned(), owner });
+        }
+        Err(error) => return Err(failed(error.into())),
+    }
+    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+    Ok(file)
+}
+
+/// The lock is held, so a socket that is there belongs to nobody.
+fn bind_socket(path: &Path) -> Result<UnixListener, ServeError> {
+    let failed = |source| ServeError::Listen { address: path.display().to_string(), source };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(path, mode).map_err(failed)?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_yard_has_one_server_at_a_time() {
+        let data = tempfile::tempdir().unwrap();
+        let first = lock(data.path()).unwrap();
+        let error = lock(data.path()).unwrap_err();
+        let own = std::process::id();
+        assert!(error.to_string().ends_with(&format!("is served by another process (pid {own})")), "{error}");
+        drop(first);
+        lock(data.path()).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_socket_left_by_a_crash_is_replaced() {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join("s");
+        drop(bind_socket(&path).unwrap());
+        assert!(path.exists());
+        bind_socket(&path).unwrap();
+    }
+}

@@ -1,0 +1,27 @@
+//! From the operator's settings to the server's configuration.
+
+use std::time::Duration;
+
+use sandyard_server::config::ServerConfig;
+
+use crate::config::Settings;
+
+/// A lease outlives this many heartbeats, so that two may be lost.
+const HEARTBEATS: u32 = 3;
+const DAY_S: u64 = 24 * 3600;
+const MIB: u64 = 1024 * 1024;
+const GIB: u64 = 1024 * MIB;
+
+/// The configuration for a machine with this much memory.
+pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> ServerConfig {
+    let memory_mib = settings.memory_mib.unwrap_or(machine_memory_mib);
+    let mut config = ServerConfig::new(settings.data.clone(), memory_mib);
+    config.admission.concurrency = settings.concurrency;
+    config.admission.queue = settings.queue;
+    config.lease.ttl = Duration::from_secs(settings.lease_s);
+    config.lease.heartbeat = config.lease.ttl / HEARTBEATS;
+    config.output.stream_bytes = settings.output_cap_mib.saturating_mul(MIB);
+    config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
+    config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
+    config
+}

@@ -1,0 +1,65 @@
+#!/bin/bash
+# From a fresh machine to a server with a first job: installs, builds, prepares the base
+# image, serves in the foreground and shows one job from start to finish.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+sandyard=$target/release/sandyard
+listen=${SANDYARD_LISTEN:-127.0.0.1:8000}
+begin=$SECONDS
+
+if [ -x "$sandyard" ]; then
+    echo "Built before: this takes a few seconds, or a minute or two if the source has changed."
+else
+    echo "First start: about 8 minutes on two cores. Later ones take a few seconds."
+fi
+if [ "$(id -u)" != 0 ]; then
+    echo "error: the native driver needs root; run \`sudo make run\`" >&2
+    exit 1
+fi
+
+scripts/setup.sh run
+
+# The image is built by a small program of its own, so that it need not wait for all the rest.
+cargo build --release --locked --workspace --bin sandyard-image
+"$target/release/sandyard-image" base "${SANDYARD_CACHE:-/var/cache/sandyard}" &
+image=$!
+trap 'kill "$image" 2>/dev/null || true' EXIT
+cargo build --release --locked --workspace
+wait "$image"
+trap - EXIT
+echo "Built and prepared after $((SECONDS - begin)) s."
+
+ready=$(mktemp)
+"$sandyard" up --listen "$listen" >"$ready" &
+server=$!
+trap 'kill -TERM "$server" 2>/dev/null || true' INT TERM
+trap 'rm -f "$ready"' EXIT
+
+until [ -s "$ready" ]; do
+    kill -0 "$server" 2>/dev/null || { wait "$server"; exit 1; }
+    sleep 0.1
+done
+cat "$ready"
+url=$(grep -o 'http://[^ ]*' "$ready")
+
+echo
+echo '$ sandyard run --kind shell "…"'
+"$sandyard" --url "$url" run --kind shell '
+echo "Hello from a sandbox of my own: $(uname -sr), user $(id -un), $(nproc) processors"
+echo "No network card: $(ls /sys/class/net | tr "\n" " ")"
+python3 -c "print(\"Python says\", sum(range(101)))" | tee answer.txt
+node -e "console.log(\"Node says\", process.version)"
+' || echo "error: the first job did not succeed; \`$sandyard doctor\` may say why" >&2
+
+cat <<TEXT
+
+Ready after $((SECONDS - begin)) s. From another terminal:
+  curl -s $url/schedule -H 'content-type: application/json' -d '{"kind": "shell", "code": "echo hello"}'
+  $sandyard run --kind shell 'echo hello > hello.txt' --output result.zip
+  $sandyard ps
+Every route, to try: $url/docs
+Ctrl-C stops the server; jobs go on in their sandboxes.
+TEXT
+# A signal ends the first wait before the server has ended.
+wait "$server" || wait "$server" || true

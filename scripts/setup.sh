@@ -1,0 +1,49 @@
+#!/bin/bash
+# Installs what building, running, testing or measuring needs and this machine lacks.
+# Quick when there is nothing to do.
+#   setup.sh build|run|test|bench
+set -euo pipefail
+purpose=${1:-build}
+
+# What the image builder and the native driver call, then what tests and measurements compare with.
+packages=(gcc libc6-dev)
+case $purpose in
+    run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl) ;;
+esac
+case $purpose in
+    test) packages+=(bubblewrap unzip python3) ;;
+    bench) packages+=(bubblewrap runc wrk python3) ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+    status=$(dpkg-query --show --showformat='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$status" = installed ] || missing+=("$package")
+done
+if [ "${#missing[@]}" -gt 0 ]; then
+    echo "installing ${missing[*]}" >&2
+    if ! command -v apt-get >/dev/null; then
+        echo "error: install these packages by hand: ${missing[*]}" >&2
+        exit 1
+    fi
+    root=()
+    [ "$(id -u)" = 0 ] || root=(sudo)
+    export DEBIAN_FRONTEND=noninteractive
+    "${root[@]}" apt-get update --quiet=2
+    "${root[@]}" apt-get install --quiet=2 --yes --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+if ! command -v cargo >/dev/null; then
+    echo "error: cargo is not there; install Rust 1.95 or newer with rustup" >&2
+    exit 1
+fi
+target=x86_64-unknown-linux-musl
+if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+    echo "adding the Rust target $target, for the program inside the sandbox" >&2
+    rustup target add "$target"
+fi
+if [ "$purpose" = test ] && ! cargo nextest --version >/dev/null 2>&1; then
+    echo "installing cargo-nextest, which takes some minutes" >&2
+    # Into the target directory of its own installation, so that our build is left alone.
+    env -u CARGO_TARGET_DIR cargo install --quiet --locked cargo-nextest
+fi

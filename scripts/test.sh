@@ -1,0 +1,30 @@
+#!/bin/bash
+# The whole suite: installs what is missing, prepares the base image, runs every test.
+# Arguments go to nextest. SANDYARD_SOAK=1 adds the long soaks.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+# Tests say themselves where their server and data are.
+unset SANDYARD_URL SANDYARD_TOKEN SANDYARD_DATA SANDYARD_LISTEN SANDYARD_CONFIG SANDYARD_DRIVER SANDYARD_MODEL
+
+scripts/setup.sh test
+# Tests and their binaries are built as they will be run, so that nothing is compiled twice.
+cargo nextest run --release --locked --workspace --no-run
+"$target/release/sandyard" image build --flavour base
+
+profile=default
+[ -z "${SANDYARD_SOAK:-}" ] || profile=soak
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+code=0
+cargo nextest run --release --locked --workspace --no-fail-fast --profile "$profile" "$@" 2>&1 | tee "$output" || code=$?
+
+# One plain line that counts, whoever reads it.
+summary=$(sed 's/\x1b\[[0-9;]*m//g' "$output" | grep 'Summary \[' | tail -1 || true)
+count() {
+    grep -oE "[0-9]+ $1" <<<"$summary" | grep -oE '^[0-9]+' || echo 0
+}
+failed=$(($(count failed) + $(count 'timed out')))
+skipped=$(grep -c '^ *skipped: ' "$output" || true)
+echo "$(count passed) passed, $failed failed, $skipped skipped"
+exit "$code"
