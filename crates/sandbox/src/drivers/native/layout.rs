@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sandyard_protocol::{BOOT_FD, BootConfig, LinkTarget, SpawnerSource};
+use sandyard_protocol::{BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, SpawnerSource};
 
 use super::launcher::messages::{DiskMount, MemoryMount};
 use crate::driver::SandboxSpec;
@@ -56,6 +56,8 @@ pub(super) fn memory_mounts(memory_mib: u64) -> Vec<MemoryMount> {
         memory("/dev/shm", shared, 65_536, 0o1777, 0),
         memory("/run/user/1000", 64 * MIB, 16_384, 0o700, AGENT_ID),
         memory(SPOOL, 128 * MIB, 16_384, 0o700, KEEPER_ID),
+        // A script of CODE_BYTES and its successor while it is replaced.
+        memory(SCRIPTS, 16 * MIB, 64, 0o755, KEEPER_ID),
     ]
 }
 
@@ -63,9 +65,8 @@ fn memory(target: &str, size_bytes: u64, inodes: u64, mode: u32, owner: u32) -> 
     MemoryMount { target: target.into(), size_bytes, inodes, mode, owner }
 }
 
-/// What init is told. `hierarchies` is how many `cgroup.procs` descriptors it gets.
-pub(super) fn boot_config(spec: &SandboxSpec, hierarchies: usize) -> BootConfig {
-    let cgroup_procs = (BOOT_FD + 1..).take(hierarchies).collect();
+/// What init is told.
+pub(super) fn boot_config(spec: &SandboxSpec) -> BootConfig {
     let mut writable: Vec<PathBuf> = DISK_PLACES.iter().map(|place| place.target.into()).collect();
     writable.extend([PathBuf::from("/dev/shm"), PathBuf::from("/run/user/1000")]);
     BootConfig {
@@ -73,7 +74,7 @@ pub(super) fn boot_config(spec: &SandboxSpec, hierarchies: usize) -> BootConfig 
         link: LinkTarget::UnixSocket { path: PathBuf::from(LINK_TARGET).join(LINK_SOCKET) },
         agent_id: AGENT_ID,
         keeper_id: KEEPER_ID,
-        spawner: SpawnerSource::Fork { cgroup_procs },
+        spawner: SpawnerSource::Given { socket: BOOT_FD + 1 },
         spool: SPOOL.into(),
         hidden: vec![SPOOL.into(), LINK_TARGET.into()],
         writable,
@@ -81,4 +82,9 @@ pub(super) fn boot_config(spec: &SandboxSpec, hierarchies: usize) -> BootConfig 
         lifetime_s: spec.lifetime_s,
         nested_user_namespaces: spec.nested_user_namespaces,
     }
+}
+
+/// What the spawner is told: the same without the secret, because the job's processes begin as copies of it.
+pub(super) fn spawner_boot_config(spec: &SandboxSpec) -> BootConfig {
+    BootConfig { secret: Secret::new([0; 32]), ..boot_config(spec) }
 }

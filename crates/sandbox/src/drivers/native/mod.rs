@@ -163,6 +163,7 @@ impl NativeDriver {
 impl Drop for NativeDriver {
     fn drop(&mut self) {
         self.restocking.abort();
+        self.yard.slots.close();
     }
 }
 

@@ -10,14 +10,19 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::event::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::cgroup::{Groups, Layout};
 use super::launcher::channel;
-use super::launcher::messages::{Answer, LaunchPlan, Order, decode, encode};
+use super::launcher::messages::{Answer, LaunchFds, LaunchPlan, Order, decode, encode};
 use super::launcher::step::{Failure, Step};
 use super::sys::readiness;
+
+/// How often `close` looks whether a killed helper is gone, and how long it waits in between: it takes about a millisecond.
+const CLOSE_LOOKS: usize = 50;
+const CLOSE_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// How to run the launcher: a program that calls `launcher_main` when given these arguments.
 #[derive(Debug, Clone)]
@@ -118,6 +123,22 @@ impl Slots {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
+    /// Gives up every parked slot and removes what it can of their groups within a moment; a later sweep removes the rest.
+    pub(super) fn close(&self) {
+        let parked = std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner));
+        for Slot { groups, helper, _claim } in parked {
+            drop(helper);
+            for _ in 0..CLOSE_LOOKS {
+                if groups.kill().and_then(|()| groups.remove()).is_ok() {
+                    break;
+                }
+                // Only a pause; nothing is polled, so nothing can fail.
+                let _ = rustix::event::poll(&mut [], Some(&CLOSE_PAUSE));
+            }
+        }
+        Groups::remove_yard(&self.layout, &self.yard);
+    }
+
     fn new_helper(&self) -> io::Result<AsyncFd<OwnedFd>> {
         let (ours, theirs) = channel::pair()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
@@ -131,9 +152,9 @@ impl Slot {
     pub(super) async fn launch(
         &self,
         plan: LaunchPlan,
-        fds: &[BorrowedFd<'_>],
+        fds: &LaunchFds,
     ) -> Result<(i32, Vec<(Step, u64)>), Failure> {
-        match self.ask(&Order::Launch(Box::new(plan)), fds).await? {
+        match self.ask(&Order::Launch(Box::new(plan)), &fds.as_packet()).await? {
             Answer::Launched { pid, phases } => Ok((pid, phases)),
             Answer::Failed { step, object, errno } => {
                 Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })

@@ -4,12 +4,11 @@
 //! finds what a process killed in the middle left.
 
 use std::io;
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use super::Yard;
 use super::cgroup::GroupLimits;
-use super::launcher::messages::LaunchPlan;
+use super::launcher::messages::{LaunchFds, LaunchPlan};
 use super::launcher::step::{Failure, Step};
 use super::liveness::ProcessIdentity;
 use super::record::Record;
@@ -88,9 +87,7 @@ impl Yard {
         id_base: u32,
     ) -> Result<i32, Failure> {
         let prepare = |source| Failure { step: Step::Descriptors, object: "files in memory".into(), source };
-        let boot = layout::boot_config(spec, self.layout.hierarchies.len());
-        let boot = memory_files::boot(&boot).map_err(prepare)?;
-        let console = memory_files::console().map_err(prepare)?;
+        let fds = self.launch_fds(spec).map_err(prepare)?;
         let plan = LaunchPlan {
             host_name: spec.id.to_string(),
             image_root: spec.image_root.clone(),
@@ -102,11 +99,19 @@ impl Yard {
             link_target: layout::LINK_TARGET.into(),
             fail_at: self.config.fail_at,
         };
-        let (pid, phases) =
-            slot.launch(plan, &[self.program.as_fd(), boot.as_fd(), console.as_fd()]).await?;
+        let (pid, phases) = slot.launch(plan, &fds).await?;
         tracing::debug!(sandbox = %spec.id, pid, ?phases, "sandbox runs");
-        self.consoles.insert(&spec.id, console);
+        self.consoles.insert(&spec.id, fds.console);
         Ok(pid)
+    }
+
+    fn launch_fds(&self, spec: &SandboxSpec) -> io::Result<LaunchFds> {
+        Ok(LaunchFds {
+            program: self.program.try_clone()?,
+            console: memory_files::console()?,
+            boot: memory_files::boot(&layout::boot_config(spec))?,
+            spawner_boot: memory_files::boot(&layout::spawner_boot_config(spec))?,
+        })
     }
 
     /// Fails here if a test asked for it.

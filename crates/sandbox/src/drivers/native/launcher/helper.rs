@@ -1,7 +1,7 @@
 //! The host's half of making one sandbox: what needs the host's root, before and beside the new namespaces.
 //!
-//! Collect detached mounts → clone the process → write its id maps → map the mounts through its user namespace → let it go
-//! on (`machine`) → wait until it has executed the guest or told why not.
+//! Collect detached mounts → clone the process → write its id maps → map the mounts through its user namespace → let it
+//! build itself (`machine`) → have the companion make the spawner → wait until both have executed the guest or told why not.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -10,12 +10,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{CWD, FlockOperation};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 use super::super::sys::processes::{self, Parent, Side};
 use super::super::sys::{loops, mounts};
-use super::machine::{self, Materials, Report};
+use super::companion::{self, Making, Told};
+use super::guest::{self, GuestFds, Heard};
+use super::machine::{self, Materials};
 use super::messages::{Answer, LaunchFds, LaunchPlan, Order, Park, decode, encode};
 use super::step::{Failure, Step, Steps};
 use super::{channel, devices, root};
@@ -29,42 +31,47 @@ const DISK_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Serves one socket to its end; returns the exit code.
 pub(super) fn serve(socket: &OwnedFd) -> i32 {
-    let mut groups = Park::default();
-    loop {
-        let Ok(packet) = channel::receive(socket.as_fd()) else { return 1 };
-        if packet.is_end() {
-            return 0;
-        }
-        let answer = match decode(&packet.bytes) {
-            Ok(Order::Park(park)) => {
-                let entered = enter_groups(&park.own);
-                groups = park;
-                entered.map_or_else(Answer::from, |()| Answer::Parked)
-            }
-            Ok(Order::Launch(plan)) => {
-                let launched = launch(&plan, &groups, packet.fds);
-                return finish(socket, launched);
-            }
-            Err(_) => return 1,
-        };
-        if reply(socket, &answer).is_err() {
-            return 1;
-        }
+    match attend(socket) {
+        Ok(()) => 0,
+        // The driver is gone or makes no sense; there is nobody to tell.
+        Err(_) => 1,
+    }
+}
+
+fn attend(socket: &OwnedFd) -> io::Result<()> {
+    let packet = channel::receive(socket.as_fd())?;
+    let Order::Park(groups) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
+    let companion = match park(&groups) {
+        Ok(companion) => companion,
+        Err(failure) => return reply(socket, &failure.into()),
+    };
+    reply(socket, &Answer::Parked)?;
+    let packet = channel::receive(socket.as_fd())?;
+    if packet.is_end() {
+        return Ok(());
+    }
+    let Order::Launch(plan) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
+    finish(socket, launch(&plan, &companion, packet.fds))
+}
+
+/// Enters the groups, with a companion in the job's.
+fn park(groups: &Park) -> Result<OwnedFd, Failure> {
+    let companion = companion::start(&groups.job)?;
+    enter_groups(&groups.own)?;
+    let lost = |source| Failure { step: Step::EnterControlGroups, object: "companion".into(), source };
+    match companion::hear(&companion).map_err(lost)? {
+        Told::Waiting => Ok(companion),
+        told => Err(unexpected(told)),
     }
 }
 
 /// Tells the driver; a sandbox that nobody was told of would be nobody's, so it dies.
-fn finish(socket: &OwnedFd, launched: Result<(i32, Vec<(Step, u64)>), Failure>) -> i32 {
-    match launched {
-        Ok((pid, phases)) => match reply(socket, &Answer::Launched { pid, phases }) {
-            Ok(()) => 0,
-            Err(_) => {
-                processes::kill_child(pid);
-                1
-            }
-        },
-        Err(failure) => i32::from(reply(socket, &failure.into()).is_err()),
-    }
+fn finish(socket: &OwnedFd, launched: Result<(i32, Vec<(Step, u64)>), Failure>) -> io::Result<()> {
+    let (pid, phases) = match launched {
+        Ok(launched) => launched,
+        Err(failure) => return reply(socket, &failure.into()),
+    };
+    reply(socket, &Answer::Launched { pid, phases }).inspect_err(|_| processes::kill_child(pid))
 }
 
 fn reply(socket: &OwnedFd, answer: &Answer) -> io::Result<()> {
@@ -72,7 +79,7 @@ fn reply(socket: &OwnedFd, answer: &Answer) -> io::Result<()> {
 }
 
 /// Moves this process into a group of each hierarchy.
-fn enter_groups(procs: &[std::path::PathBuf]) -> Result<(), Failure> {
+pub(super) fn enter_groups(procs: &[std::path::PathBuf]) -> Result<(), Failure> {
     let mut steps = Steps::new(None);
     for path in procs {
         steps.run(Step::EnterControlGroups, path.display(), || std::fs::write(path, "0"))?;
@@ -80,23 +87,23 @@ fn enter_groups(procs: &[std::path::PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn launch(plan: &LaunchPlan, groups: &Park, fds: Vec<OwnedFd>) -> Result<(i32, Vec<(Step, u64)>), Failure> {
+fn launch(
+    plan: &LaunchPlan,
+    companion: &OwnedFd,
+    fds: Vec<OwnedFd>,
+) -> Result<(i32, Vec<(Step, u64)>), Failure> {
     let mut steps = Steps::new(plan.fail_at);
+    let materials = collect(plan, fds, &mut steps)?;
     let (ours, theirs) = steps.run(Step::Namespaces, "report socket", channel::pair)?;
-    let mut materials = collect(plan, groups, fds, theirs, &mut steps)?;
     let side = steps.run(Step::Namespaces, &plan.host_name, || {
         processes::clone_into(machine::NAMESPACES, Parent::Grandparent)
     })?;
-    let pid = match side {
-        Side::Parent(pid) => pid,
-        Side::Child => {
-            drop(ours);
-            machine::run(plan, materials)
-        }
+    let Side::Parent(pid) = side else {
+        drop(ours);
+        machine::run(plan, materials, theirs)
     };
-    materials.report = None;
-    let settled = release(plan, pid, &materials, &ours, &mut steps).and_then(|()| follow(&ours, &mut steps));
-    match settled {
+    drop(theirs);
+    match attend_machine(plan, pid, &materials, &ours, companion, &mut steps) {
         Ok(mut inside) => {
             let mut phases = steps.into_phases();
             phases.append(&mut inside);
@@ -109,28 +116,67 @@ fn launch(plan: &LaunchPlan, groups: &Park, fds: Vec<OwnedFd>) -> Result<(i32, V
     }
 }
 
-/// Opens everything the new process will need, while this one still has the host's rights and paths.
-fn collect(
-    plan: &LaunchPlan,
-    groups: &Park,
-    fds: Vec<OwnedFd>,
-    report: OwnedFd,
-    steps: &mut Steps,
-) -> Result<Materials, Failure> {
-    let mut fds: Vec<Option<OwnedFd>> = fds.into_iter().map(Some).collect();
-    fds.resize_with(LaunchFds::COUNT, || None);
-    let mut take = |which: LaunchFds| {
-        fds.get_mut(which as usize).and_then(Option::take).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
-    };
-    let program = steps.run(Step::Descriptors, "program", || take(LaunchFds::Program))?;
-    let boot = steps.run(Step::Descriptors, "boot configuration", || take(LaunchFds::Boot))?;
-    let console = steps.run(Step::Descriptors, "console", || take(LaunchFds::Console))?;
+/// Opens everything the new processes will need, while this one still has the host's rights and paths.
+fn collect(plan: &LaunchPlan, fds: Vec<OwnedFd>, steps: &mut Steps) -> Result<Materials, Failure> {
+    let (guest, spawner) = steps.run(Step::Descriptors, "from the driver", || guest_fds(fds))?;
     let tree = steps.run(Step::ImageTree, plan.image_root.display(), || clone_tree(&plan.image_root))?;
     let devices = steps.run(Step::Devices, "/dev", devices::collect)?;
     let disk = steps.run(Step::DiskMount, plan.disk.display(), || mount_disk(&plan.disk))?;
     let link = steps.run(Step::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
-    let job_procs = steps.run(Step::EnterControlGroups, "job", || open_all(&groups.job))?;
-    Ok(Materials { tree, devices, disk, link, program, boot, console, job_procs, report: Some(report) })
+    Ok(Materials { tree, devices, disk, link, guest, spawner })
+}
+
+/// Sorts the driver's descriptors for init and spawner, with a new socket between the two.
+fn guest_fds(fds: Vec<OwnedFd>) -> io::Result<(GuestFds, GuestFds)> {
+    let LaunchFds { program, console, boot, spawner_boot } = LaunchFds::from_packet(fds)?;
+    let (keepers, spawners) = channel::pair()?;
+    let spawner = GuestFds {
+        program: program.try_clone()?,
+        console: console.try_clone()?,
+        boot: spawner_boot,
+        socket: spawners,
+    };
+    Ok((GuestFds { program, console, boot, socket: keepers }, spawner))
+}
+
+/// From the new process's first breath until it and the spawner have executed the guest.
+fn attend_machine(
+    plan: &LaunchPlan,
+    pid: i32,
+    materials: &Materials,
+    report: &OwnedFd,
+    companion: &OwnedFd,
+    steps: &mut Steps,
+) -> Result<Vec<(Step, u64)>, Failure> {
+    release(plan, pid, materials, report, steps)?;
+    let killed = |step| Failure { step, object: "killed".into(), source: io::ErrorKind::BrokenPipe.into() };
+    let Heard::Built(inside) = guest::hear(report)? else { return Err(killed(Step::Root)) };
+    let making = Making { machine: pid, fail_at: plan.fail_at };
+    let made = steps.run(Step::Spawner, "companion", || {
+        materials.spawner.send_with(companion, &making)?;
+        companion::hear(companion)
+    })?;
+    let Told::Made = made else { return Err(unexpected(made)) };
+    steps.run(Step::Spawner, "go on", || guest::go_on(report))?;
+    let Heard::End = guest::hear(report)? else { return Err(killed(Step::Execute)) };
+    match steps.run(Step::Spawner, "execute", || companion::hear(companion))? {
+        Told::Runs => Ok(inside),
+        told => Err(unexpected(told)),
+    }
+}
+
+/// A companion's failure, or its confusion.
+fn unexpected(told: Told) -> Failure {
+    match told {
+        Told::Failed { step, object, errno } => {
+            Failure { step, object, source: io::Error::from_raw_os_error(errno) }
+        }
+        told => Failure {
+            step: Step::Spawner,
+            object: format!("unexpected {told:?}"),
+            source: io::ErrorKind::InvalidData.into(),
+        },
+    }
 }
 
 /// Gives the waiting process its ids and its mounts, and tells it to go on.
@@ -153,26 +199,7 @@ fn release(
         mounts::restrict(materials.tree.as_fd(), fixed, Some(namespace.as_fd()))?;
         mounts::restrict(materials.disk.as_fd(), writable, Some(namespace.as_fd()))
     })?;
-    steps.run(Step::Identity, "release", || channel::send(report.as_fd(), b"go", &[]))
-}
-
-/// Waits for the new process's report, then for the end of its socket, which execve brings.
-fn follow(report: &OwnedFd, steps: &mut Steps) -> Result<Vec<(Step, u64)>, Failure> {
-    let mut phases = None;
-    loop {
-        let packet = steps.run(Step::Execute, "report", || channel::receive(report.as_fd()))?;
-        if packet.is_end() {
-            // An end without a report is a process that was killed.
-            let killed = || io::Error::from(io::ErrorKind::BrokenPipe);
-            return steps.run(Step::Execute, "guest", || phases.ok_or_else(killed));
-        }
-        match steps.run(Step::Execute, "report", || decode(&packet.bytes))? {
-            Report::Built(built) => phases = Some(built),
-            Report::Failed { step, object, errno } => {
-                return Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) });
-            }
-        }
-    }
+    steps.run(Step::Identity, "release", || guest::go_on(report))
 }
 
 /// A detached copy of the image's mount. Mounts inside the tree are not part of the image and are left out.
@@ -219,11 +246,4 @@ fn lock(image: &File) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-}
-
-fn open_all(paths: &[std::path::PathBuf]) -> io::Result<Vec<OwnedFd>> {
-    paths
-        .iter()
-        .map(|path| Ok(rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?))
-        .collect()
 }

@@ -5,6 +5,7 @@
 //! once the guest's first process runs. A helper whose socket closes before that kills what it made.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -29,20 +30,31 @@ pub(in super::super) struct Park {
     pub(in super::super) job: Vec<PathBuf>,
 }
 
-/// Order of the descriptors that come with `Order::Launch`.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) enum LaunchFds {
+/// The descriptors that come with `Order::Launch`, in this order.
+#[derive(Debug)]
+pub(in super::super) struct LaunchFds {
     /// The guest's program, a sealed memfd.
-    Program = 0,
-    /// Its `BootConfig`.
-    Boot = 1,
-    /// Its standard error.
-    Console = 2,
+    pub(in super::super) program: OwnedFd,
+    /// Standard error of the guest.
+    pub(in super::super) console: OwnedFd,
+    /// Init's boot document.
+    pub(in super::super) boot: OwnedFd,
+    /// The spawner's, without the secret.
+    pub(in super::super) spawner_boot: OwnedFd,
 }
 
 impl LaunchFds {
-    /// How many there are.
-    pub(in super::super) const COUNT: usize = 3;
+    /// As they are sent.
+    pub(in super::super) fn as_packet(&self) -> [BorrowedFd<'_>; 4] {
+        [self.program.as_fd(), self.console.as_fd(), self.boot.as_fd(), self.spawner_boot.as_fd()]
+    }
+
+    /// As they arrive.
+    pub(in super::super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
+        let [program, console, boot, spawner_boot] =
+            <[OwnedFd; 4]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self { program, console, boot, spawner_boot })
+    }
 }
 
 /// A sandbox, as the launcher needs to know it.

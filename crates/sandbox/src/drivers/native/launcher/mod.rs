@@ -6,7 +6,9 @@
 //! Nothing here is async and nothing holds state: killing it loses only what had not begun.
 
 pub(super) mod channel;
+mod companion;
 mod devices;
+mod guest;
 mod helper;
 mod machine;
 pub(super) mod messages;

@@ -1,0 +1,154 @@
+//! The helper's companion: waits in the job's control groups and makes the spawner there.
+//!
+//! Moving a process into version 1 groups costs more than all the rest, so the spawner is not moved: it descends from a process that
+//! has been in them all along. That one joins the finished machine's namespaces and forks twice, so that the
+//! spawner is PID 1 of an inner pid namespace, a child of the machine's first process, and never anywhere else.
+//!
+//! helper → companion: `Making` with the spawner's [`GuestFds`]. companion → helper: `Told::Made` once the
+//! spawner has its namespaces, `Told::Runs` once it has executed the guest, or `Told::Failed`.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
+use serde::{Deserialize, Serialize};
+
+use super::super::sys::processes::{self, Parent, Side};
+use super::channel;
+use super::guest::{self, GuestFds};
+use super::messages::{decode, encode};
+use super::step::{Failure, Step, Steps};
+
+/// What the spawner shares with the machine's first process.
+const JOINED: ThreadNameSpaceType = ThreadNameSpaceType::USER
+    .union(ThreadNameSpaceType::MOUNT)
+    .union(ThreadNameSpaceType::PROCESS_ID)
+    .union(ThreadNameSpaceType::NETWORK)
+    .union(ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION)
+    .union(ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME);
+/// What it has of its own. The control group namespace is rooted in the job's groups, where this process sits.
+const OWN: libc::c_int = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP;
+
+/// Asks for a spawner.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Making {
+    /// The machine's first process.
+    pub(super) machine: i32,
+    /// Fails here; for tests.
+    pub(super) fail_at: Option<Step>,
+}
+
+/// What the companion says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Told {
+    /// It sits in its groups.
+    Waiting,
+    /// The spawner's process exists.
+    Made,
+    /// The spawner runs.
+    Runs,
+    /// It does not.
+    Failed {
+        /// Which step.
+        step: Step,
+        /// On what.
+        object: String,
+        /// The system's error number.
+        errno: i32,
+    },
+}
+
+impl From<Failure> for Told {
+    fn from(failure: Failure) -> Self {
+        let errno = failure.source.raw_os_error().unwrap_or(libc::EIO);
+        Self::Failed { step: failure.step, object: failure.object, errno }
+    }
+}
+
+/// Forks the companion of this process, which enters `groups`. The companion never returns.
+pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, Failure> {
+    let mut steps = Steps::new(None);
+    let (ours, theirs) = steps.run(Step::Spawner, "socket", channel::pair)?;
+    match steps.run(Step::Spawner, "companion", processes::fork)? {
+        Side::Parent(_) => Ok(ours),
+        Side::Child => {
+            drop(ours);
+            let told = super::helper::enter_groups(groups).map_or_else(Told::from, |()| Told::Waiting);
+            let served = tell(&theirs, &told).and_then(|()| serve(&theirs));
+            processes::exit_now(i32::from(served.is_err()))
+        }
+    }
+}
+
+/// The next thing the companion says.
+pub(super) fn hear(companion: &OwnedFd) -> io::Result<Told> {
+    let packet = channel::receive(companion.as_fd())?;
+    if packet.is_end() {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    decode(&packet.bytes)
+}
+
+fn tell(helper: &OwnedFd, told: &Told) -> io::Result<()> {
+    channel::send(helper.as_fd(), &encode(told)?, &[])
+}
+
+/// Serves one request, or none if the helper goes away first.
+fn serve(helper: &OwnedFd) -> io::Result<()> {
+    let packet = channel::receive(helper.as_fd())?;
+    if packet.is_end() {
+        return Ok(());
+    }
+    let making: Making = decode(&packet.bytes)?;
+    let told = GuestFds::from_packet(packet.fds)
+        .map_err(|source| Failure { step: Step::Spawner, object: "descriptors".into(), source })
+        .and_then(|fds| make(&making, fds, helper))
+        .map_or_else(Told::from, |()| Told::Runs);
+    tell(helper, &told)
+}
+
+fn make(making: &Making, fds: GuestFds, helper: &OwnedFd) -> Result<(), Failure> {
+    let mut steps = Steps::new(making.fail_at);
+    steps.run(Step::Spawner, "join the machine's namespaces", || join(making.machine))?;
+    let (ours, theirs) = steps.run(Step::Spawner, "report socket", channel::pair)?;
+    // The process that forks next is in the machine's pid namespace; when it ends, its child becomes the machine's.
+    if let Side::Child = steps.run(Step::Spawner, "enter the machine", processes::fork)? {
+        drop(ours);
+        enter(making, fds, helper, theirs);
+    }
+    drop(theirs);
+    guest::hear(&ours).map(drop)
+}
+
+/// Becomes root of the machine's user namespace, within all its namespaces. Its pid namespace counts for children only.
+fn join(machine: i32) -> io::Result<()> {
+    let machine = Pid::from_raw(machine).ok_or(io::ErrorKind::InvalidInput)?;
+    let machine = pidfd_open(machine, PidfdFlags::empty())?;
+    move_into_thread_name_spaces(machine.as_fd(), JOINED)?;
+    guest::become_root()
+}
+
+/// Clones the spawner and ends; in the clone, becomes the spawner.
+fn enter(making: &Making, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> ! {
+    let cloned = processes::clone_into(OWN, Parent::Caller)
+        .map_err(|source| Failure { step: Step::Spawner, object: "namespaces".into(), source });
+    match cloned {
+        Ok(Side::Parent(_)) => processes::exit_now(i32::from(tell(helper, &Told::Made).is_err())),
+        Ok(Side::Child) => {
+            let report = guest::Report::new(report);
+            let execute = report.and_then(|report| {
+                let failure = rustix::process::setsid()
+                    .map_err(|error| Failure { step: Step::Spawner, object: "session".into(), source: error.into() })
+                    .err()
+                    .unwrap_or_else(|| guest::execute(fds, c"spawner", making.fail_at));
+                report.fail(failure)
+            });
+            processes::exit_now(i32::from(execute.is_err()))
+        }
+        Err(failure) => {
+            let told = guest::Report::new(report).and_then(|report| report.fail(failure));
+            processes::exit_now(i32::from(told.is_err()))
+        }
+    }
+}

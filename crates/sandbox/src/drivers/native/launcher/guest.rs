@@ -1,0 +1,162 @@
+//! The last step of each of the guest's first two processes: descriptors at their numbers, then execve.
+//!
+//! Whoever waits for it holds the other end of a [`Report`]: it hears of a failure, or sees the socket end without one, which
+//! only execve does.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Gid, Uid};
+use serde::{Deserialize, Serialize};
+
+use super::super::sys::processes;
+use super::channel;
+use super::messages::{decode, encode};
+use super::step::{Failure, Step};
+
+/// Descriptors are moved above this number before they are placed below it.
+const SAFE_NUMBERS: RawFd = 512;
+
+/// What a process of the guest is born with, beside /dev/null.
+pub(super) struct GuestFds {
+    /// The program.
+    pub(super) program: OwnedFd,
+    /// Standard error.
+    pub(super) console: OwnedFd,
+    /// The boot document, descriptor 3.
+    pub(super) boot: OwnedFd,
+    /// Its end of the socket between spawner and keeper, descriptor 4.
+    pub(super) socket: OwnedFd,
+}
+
+impl GuestFds {
+    /// Takes them from a packet that `send_with` made.
+    pub(super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
+        let [program, console, boot, socket] =
+            <[OwnedFd; 4]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self { program, console, boot, socket })
+    }
+
+    /// Sends them with a message.
+    pub(super) fn send_with(&self, to: &OwnedFd, message: &impl Serialize) -> io::Result<()> {
+        let fds = [self.program.as_fd(), self.console.as_fd(), self.boot.as_fd(), self.socket.as_fd()];
+        channel::send(to.as_fd(), &encode(message)?, &fds)
+    }
+}
+
+/// What is said on a report's socket before execve ends it.
+#[derive(Debug, Serialize, Deserialize)]
+enum Word {
+    /// The machine is built.
+    Built(Vec<(Step, u64)>),
+    /// A step failed.
+    Failed { step: Step, object: String, errno: i32 },
+}
+
+/// What was heard on it.
+pub(super) enum Heard {
+    /// The machine is built, with what each step took; its process waits to go on.
+    Built(Vec<(Step, u64)>),
+    /// The socket ended: the process has executed the guest, or was killed.
+    End,
+}
+
+/// The sending end of a report, at a number that placing descriptors does not overwrite.
+pub(super) struct Report(OwnedFd);
+
+impl Report {
+    /// Moves the socket out of the way.
+    pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
+        lift(&socket).map(Self)
+    }
+
+    /// Tells of a failure.
+    pub(super) fn fail(&self, failure: Failure) -> io::Result<()> {
+        let errno = failure.source.raw_os_error().unwrap_or(libc::EIO);
+        self.say(&Word::Failed { step: failure.step, object: failure.object, errno })
+    }
+
+    /// Tells that the machine is built.
+    pub(super) fn built(&self, phases: Vec<(Step, u64)>) -> io::Result<()> {
+        self.say(&Word::Built(phases))
+    }
+
+    fn say(&self, word: &Word) -> io::Result<()> {
+        channel::send(self.0.as_fd(), &encode(word)?, &[])
+    }
+
+    /// Blocks until the other side says to go on; its end is an error.
+    pub(super) fn wait(&self) -> io::Result<()> {
+        if channel::receive(self.0.as_fd())?.is_end() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        Ok(())
+    }
+}
+
+/// Tells a process that waits to go on.
+pub(super) fn go_on(report: &OwnedFd) -> io::Result<()> {
+    channel::send(report.as_fd(), b"go", &[])
+}
+
+/// Waits for the next word of the reporting process, or its end.
+pub(super) fn hear(report: &OwnedFd) -> Result<Heard, Failure> {
+    let lost = |source| Failure { step: Step::Execute, object: "report".into(), source };
+    let packet = channel::receive(report.as_fd()).map_err(lost)?;
+    if packet.is_end() {
+        return Ok(Heard::End);
+    }
+    match decode(&packet.bytes).map_err(lost)? {
+        Word::Built(phases) => Ok(Heard::Built(phases)),
+        Word::Failed { step, object, errno } => {
+            Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
+        }
+    }
+}
+
+/// Becomes root of the user namespace this process is in, with no groups.
+pub(super) fn become_root() -> io::Result<()> {
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT)?;
+    Ok(rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?)
+}
+
+/// Becomes the guest in a role. Returns only the reason why not.
+pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<Step>) -> Failure {
+    let failure = |step, object: &str, source| Failure { step, object: object.to_owned(), source };
+    let on_purpose = || io::Error::from_raw_os_error(libc::EIO);
+    if fail_at == Some(Step::Descriptors) {
+        return failure(Step::Descriptors, "fail-point", on_purpose());
+    }
+    let program = match arrange(fds) {
+        Ok(program) => program,
+        Err(error) => return failure(Step::Descriptors, "standard and boot", error),
+    };
+    processes::reset_signals();
+    if fail_at == Some(Step::Execute) {
+        return failure(Step::Execute, "fail-point", on_purpose());
+    }
+    failure(Step::Execute, "guest", processes::execute(program.as_fd(), c"sandyard-guest", role))
+}
+
+/// Puts the guest's descriptors at the numbers it expects and marks all others to be closed by exec.
+fn arrange(fds: GuestFds) -> io::Result<OwnedFd> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let lifted = [lift(&null)?, lift(&null)?, lift(&fds.console)?, lift(&fds.boot)?, lift(&fds.socket)?];
+    let program = lift(&fds.program)?;
+    // Closed before their numbers are given away, or dropping them would close what was put there.
+    drop((null, fds));
+    let mut number = 0;
+    for fd in &lifted {
+        processes::place(fd.as_fd(), number)?;
+        number += 1;
+    }
+    processes::close_on_exec_from(number.cast_unsigned())?;
+    Ok(program)
+}
+
+fn lift(fd: &OwnedFd) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(fd, SAFE_NUMBERS)?)
+}
