@@ -182,6 +182,18 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
         self.send(DATA, frame, self.limits.data_bytes).await
     }
 
+    /// Sends a frame as it was received, for a relay.
+    pub async fn send_frame(&mut self, frame: &Frame) -> Result<(), FrameError> {
+        let (kind, payload, limit) = match frame {
+            Frame::Message(payload) => (MESSAGE, payload, self.limits.message_bytes),
+            Frame::Data(payload) => (DATA, payload, self.limits.data_bytes),
+        };
+        let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
+        bytes.resize(HEADER_BYTES, 0);
+        bytes.extend_from_slice(payload);
+        self.send(kind, bytes, limit).await
+    }
+
     /// Says that nothing more will be sent.
     pub async fn finish(&mut self) -> Result<(), FrameError> {
         Ok(self.stream.shutdown().await?)

@@ -55,14 +55,21 @@ impl OutputChunk {
     /// Bytes of a data frame that are not output.
     pub const HEADER_BYTES: usize = 9;
 
+    /// What comes before the bytes in their data frame, for a sender that reads them straight into it.
+    pub fn header(stream: OutputStream, offset: u64) -> [u8; Self::HEADER_BYTES] {
+        let mut header = [0; Self::HEADER_BYTES];
+        header[0] = match stream {
+            OutputStream::Stdout => 1,
+            OutputStream::Stderr => 2,
+        };
+        header[1..].copy_from_slice(&offset.to_be_bytes());
+        header
+    }
+
     /// The data frame for this chunk.
     pub fn encode(&self) -> Bytes {
         let mut frame = BytesMut::with_capacity(Self::HEADER_BYTES + self.bytes.len());
-        frame.put_u8(match self.stream {
-            OutputStream::Stdout => 1,
-            OutputStream::Stderr => 2,
-        });
-        frame.put_u64(self.offset);
+        frame.put_slice(&Self::header(self.stream, self.offset));
         frame.put_slice(&self.bytes);
         frame.freeze()
     }

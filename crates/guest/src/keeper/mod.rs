@@ -1,4 +1,254 @@
-//! The daemon that serves the host: processes, files, export, the event spool.
+//! The daemon that serves the host: the job, processes, files, export, ports, the event spool.
+//!
+//! Keeper dials the host, serves the link until it is gone and dials again, for ever. Nothing that matters belongs to a
+//! link: processes, output and events are in the spool (`spool`, `segments`, `events`), so a lost link, a dead server or
+//! a killed keeper loses nothing and repeats nothing. `link` finds the service for each stream; each service is a module.
 
+mod capture;
+mod clock;
+mod dial;
+mod event_stream;
+mod events;
+mod exits;
 pub mod files;
+mod job;
 pub mod limits;
+mod link;
+mod ports;
+mod processes;
+mod pump;
+mod segments;
+mod spool;
+mod sys;
+mod tasks;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sandyard_pipe::{Backoff, Link};
+use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
+use tokio::sync::watch;
+
+pub use dial::{Dial, UnixDial};
+pub use spool::SpoolError;
+
+use crate::process_host::{ProcessHost, SpawnError, Survivor};
+use events::Events;
+use exits::Exits;
+use files::Workers;
+use job::Job;
+use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT};
+use processes::Processes;
+use spool::Spool;
+use tasks::Tasks;
+
+/// What keeper must be told at its start.
+#[derive(Debug, Clone)]
+pub struct KeeperConfig {
+    /// Proves host to guest and guest to host.
+    pub secret: Secret,
+    /// Keeper's own disk; it survives keeper and is hidden from the job.
+    pub spool: PathBuf,
+    /// A directory that keeper can write and the job can read, for the job's script.
+    pub scripts: PathBuf,
+    /// Where the job works, as the job sees it.
+    pub workspace: PathBuf,
+    /// The environment of everything that runs, before the job adds to it.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Why keeper had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum KeeperError {
+    /// Its disk is of no use.
+    #[error("use the spool")]
+    Spool(#[from] SpoolError),
+    /// Nobody forks for it any more.
+    #[error("ask the spawner")]
+    Spawner(#[from] SpawnError),
+}
+
+/// All that keeper knows, shared by its services.
+struct Keeper {
+    config: KeeperConfig,
+    spool: Arc<Spool>,
+    host: Arc<dyn ProcessHost>,
+    tasks: Tasks,
+    exits: Exits,
+    events: Events,
+    processes: Processes,
+    job: Job,
+    files: Workers,
+    failure: watch::Sender<Option<KeeperError>>,
+}
+
+/// Serves until the machine has to be given up. Dropping the future stops keeper as a kill would: a later `run` on the same
+/// spool goes on from there.
+pub async fn run(config: KeeperConfig, processes: Arc<dyn ProcessHost>, dial: impl Dial) -> KeeperError {
+    match start(config, processes).await {
+        Ok(keeper) => keeper.serve(dial).await,
+        Err(error) => error,
+    }
+}
+
+/// Stops keeper's tasks when keeper stops.
+struct Owned(Arc<Keeper>);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        self.0.tasks.stop();
+    }
+}
+
+async fn start(config: KeeperConfig, host: Arc<dyn ProcessHost>) -> Result<Owned, KeeperError> {
+    let spool = Arc::new(Spool::open(config.spool.clone())?);
+    let number = spool.load::<u64>("starts.json")?.unwrap_or(0) + 1;
+    spool.store("starts.json", &number)?;
+    let (files, dead_workers) = Workers::new(number);
+    let keeper = Owned(Arc::new(Keeper {
+        host: host.clone(),
+        tasks: Tasks::default(),
+        exits: Exits::default(),
+        events: Events::open(spool.clone())?,
+        processes: Processes::new(number),
+        job: Job::open(&spool)?,
+        files,
+        failure: watch::Sender::new(None),
+        spool,
+        config,
+    }));
+    let mut survivors: BTreeMap<ProcessId, Survivor> =
+        host.survivors().await?.into_iter().map(|survivor| (survivor.command.id.clone(), survivor)).collect();
+    if number > 1 {
+        keeper.0.events.restarted()?;
+    }
+    job::recover(&keeper.0, &mut survivors)?;
+    processes::recover(&keeper.0, &mut survivors)?;
+    keeper.0.end_strangers(survivors);
+    keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
+    keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
+    Ok(keeper)
+}
+
+/// Tells each end to whoever waits for it; what nobody waits for is a file worker's.
+async fn deliver_exits(keeper: Arc<Keeper>) {
+    loop {
+        match keeper.host.next_exit().await {
+            Ok(exit) => {
+                let id = exit.id.clone();
+                if !keeper.exits.deliver(exit) {
+                    let _ = keeper.host.forget(&id).await;
+                }
+            }
+            Err(error) => {
+                keeper.failure.send_replace(Some(error.into()));
+                return;
+            }
+        }
+    }
+}
+
+impl Owned {
+    async fn serve(self, mut dial: impl Dial) -> KeeperError {
+        let mut failure = self.0.failure.subscribe();
+        tokio::select! {
+            error = failed(&mut failure, &self.0) => error,
+            error = self.0.serve_links(&mut dial) => error,
+        }
+    }
+}
+
+async fn failed(failure: &mut watch::Receiver<Option<KeeperError>>, keeper: &Keeper) -> KeeperError {
+    loop {
+        if let Some(error) = keeper.failure.send_replace(None) {
+            return error;
+        }
+        if failure.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+impl Keeper {
+    /// One link after another. A link is given up when it is gone, or when a newer server is reached.
+    async fn serve_links(self: &Arc<Self>, dial: &mut impl Dial) -> KeeperError {
+        let mut next = None;
+        loop {
+            let link = match next.take() {
+                Some(link) => link,
+                None => match self.connect(dial).await {
+                    Ok(link) => link,
+                    Err(error) => return error.into(),
+                },
+            };
+            let serving = link::serve(self.clone(), link);
+            tokio::pin!(serving);
+            tokio::select! {
+                () = &mut serving => {}
+                newer = self.newer_link(dial) => match newer {
+                    Ok(link) => next = Some(link),
+                    Err(error) => return error.into(),
+                },
+            }
+        }
+    }
+
+    async fn newer_link(&self, dial: &mut impl Dial) -> Result<Link, SpoolError> {
+        dial.replaced().await;
+        self.connect(dial).await
+    }
+
+    /// Dials until a host proves itself with an epoch that is not stale.
+    async fn connect(&self, dial: &mut impl Dial) -> Result<Link, SpoolError> {
+        let mut backoff = Backoff::new(FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT);
+        loop {
+            if let Ok(stream) = dial.dial().await {
+                let lowest_epoch = self.spool.load("epoch.json")?.unwrap_or(0);
+                if let Ok((link, welcome)) = sandyard_pipe::join(stream, self.config.secret.expose(), lowest_epoch).await {
+                    self.spool.store("epoch.json", &welcome.epoch)?;
+                    return Ok(link);
+                }
+            }
+            tokio::time::sleep(backoff.next_wait()).await;
+        }
+    }
+
+    /// The host has committed this much; it may be forgotten.
+    fn acknowledge(&self, ack: &Ack) {
+        self.stop_on(self.events.acknowledge(ack.sequence));
+        self.job.output(OutputStream::Stdout).acknowledge(ack.output.stdout);
+        self.job.output(OutputStream::Stderr).acknowledge(ack.output.stderr);
+    }
+
+    /// Keeper can't go on without its spool: init starts another, which may find the disk better.
+    fn stop_on(&self, outcome: Result<(), SpoolError>) {
+        if let Err(error) = outcome {
+            self.failure.send_replace(Some(error.into()));
+        }
+    }
+
+    /// Drops what the spawner keeps of an ended process.
+    fn forget_later(self: &Arc<Self>, id: ProcessId) {
+        let keeper = self.clone();
+        self.tasks.spawn(async move {
+            let _ = keeper.host.forget(&id).await;
+        });
+    }
+
+    /// Kills what the keeper before started and nobody knows any more: its file workers.
+    fn end_strangers(self: &Arc<Self>, survivors: BTreeMap<ProcessId, Survivor>) {
+        for (id, survivor) in survivors {
+            let keeper = self.clone();
+            self.tasks.spawn(async move {
+                let _ = match survivor.exit {
+                    Some(_) => keeper.host.forget(&id).await,
+                    None => keeper.host.signal(&id, 9).await,
+                };
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod keeper_tests;

@@ -10,6 +10,8 @@ mod export;
 mod look;
 mod names;
 mod path;
+mod pool;
+mod relay;
 mod remove;
 mod search;
 mod walk;
@@ -17,6 +19,9 @@ mod wire;
 pub mod worker;
 mod workspace;
 mod write;
+
+pub(super) use pool::{Workers, bury};
+pub(super) use relay::{claims, serve};
 
 #[cfg(test)]
 mod files_tests;

@@ -20,7 +20,7 @@ use super::{change, edit, export, look, remove, search, write};
 pub const ROLE: &str = "files";
 
 /// One file operation: does its work and sends all it has to say but the closing frame.
-type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<(), FileError>;
+pub(super) type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<(), FileError>;
 
 /// Serves requests until keeper closes the input. `root` is the workspace, `.` in a sandbox.
 pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::io::Result<()> {
@@ -72,7 +72,7 @@ fn serve_one(root: &Path, wire: &mut Wire<'_>) -> Result<bool, FileError> {
 }
 
 /// Who does what.
-fn operation(request: &Request) -> Option<Operation> {
+pub(super) fn operation(request: &Request) -> Option<Operation> {
     Some(match request {
         Request::Stat { .. } => look::stat,
         Request::List { .. } => look::list,

@@ -1,0 +1,38 @@
+//! The machine's clocks. Deadlines are kept as time since boot, which no one can set back and which survives keeper.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::limits::LONGEST_SLEEP;
+
+/// Milliseconds since boot, those of suspension included.
+pub(super) fn boot_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let milliseconds = u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000_000;
+    seconds.saturating_mul(1000).saturating_add(milliseconds)
+}
+
+/// Milliseconds since the epoch, for show.
+pub(super) fn unix_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Returns at that time since boot; never, if there is none.
+pub(super) async fn sleep_until(deadline_ms: Option<u64>) {
+    let Some(deadline_ms) = deadline_ms else { return std::future::pending().await };
+    loop {
+        let left = deadline_ms.saturating_sub(boot_ms());
+        if left == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(left).min(LONGEST_SLEEP)).await;
+    }
+}
+
+/// A length of time in milliseconds.
+pub(super) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,158 @@
+//! Carries one file operation between the host and a worker. The worker is as hostile as the job: what it says is
+//! bounded and passed on unread, and one that is silent for too long is killed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender, PipeStream};
+use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
+
+use super::pool::{Worker, WorkerError};
+use crate::keeper::Keeper;
+use crate::keeper::limits::{FILE_WORKER_STALL, LINGER};
+use crate::keeper::link::HostStream;
+
+/// Whether a request is about files.
+pub(in crate::keeper) fn claims(request: &Request) -> bool {
+    super::worker::operation(request).is_some()
+}
+
+/// Why an operation was not carried to its end.
+#[derive(Debug, thiserror::Error)]
+enum RelayError {
+    #[error("no file worker could be had")]
+    Worker(#[from] WorkerError),
+    #[error("the file worker failed")]
+    WorkerFailed(#[source] FrameError),
+    #[error("the file worker ended early")]
+    WorkerEnded,
+    #[error("the file worker does not answer")]
+    Stalled,
+    #[error("a message came where data belongs")]
+    NotData,
+    #[error("the host's stream failed")]
+    Host(#[source] FrameError),
+}
+
+/// Serves one request.
+pub(in crate::keeper) async fn serve(keeper: Arc<Keeper>, request: Request, stream: HostStream) {
+    let Some(turn) = keeper.files.turn().await else { return };
+    let (mut host_receiver, sender) = stream.split();
+    let mut host = Host { sender, answered: false };
+    let outcome = operate(&keeper, &request, &mut host_receiver, &mut host).await;
+    drop(turn);
+    match outcome {
+        Ok(()) | Err(RelayError::Host(_)) => {}
+        // Half an answer can't be taken back: dropping the stream tells the host that it is incomplete.
+        Err(_) if host.answered => return,
+        Err(error) => {
+            let failed = Reply::Failed(GuestError::new(GuestErrorCode::Internal, error.to_string()));
+            let _ = host.sender.send_message(&failed).await;
+        }
+    }
+    if host.sender.finish().await.is_ok() {
+        let _ = tokio::time::timeout(LINGER, skip(&mut host_receiver)).await;
+    }
+}
+
+/// The sending half to the host, and whether it was used.
+struct Host {
+    sender: FrameSender<PipeStream>,
+    answered: bool,
+}
+
+async fn operate(
+    keeper: &Arc<Keeper>,
+    request: &Request,
+    host_receiver: &mut FrameReceiver<PipeStream>,
+    host: &mut Host,
+) -> Result<(), RelayError> {
+    let mut worker = keeper.files.take(keeper).await?;
+    within_stall(worker.sender.send_message(request)).await?;
+    let input = Input { waits_for_host: matches!(request, Request::Write { .. }), ..Input::default() };
+    {
+        let Worker { sender, receiver, .. } = &mut worker;
+        let upward = carry_input(&input, host_receiver, sender);
+        let downward = carry_answer(&input, receiver, host);
+        tokio::pin!(upward, downward);
+        loop {
+            tokio::select! {
+                answered = &mut downward => break answered?,
+                carried = &mut upward, if !input.ended.load(Ordering::Relaxed) => carried?,
+            }
+        }
+    }
+    if input.sending.load(Ordering::Relaxed) {
+        // Half a frame is on its way to the worker, which is of no further use.
+        return Ok(());
+    }
+    if !input.ended.load(Ordering::Relaxed) {
+        within_stall(worker.sender.send_data(&[])).await?;
+    }
+    keeper.files.put_back(keeper, worker);
+    Ok(())
+}
+
+/// How far the host's side of an operation is.
+#[derive(Default)]
+struct Input {
+    waits_for_host: bool,
+    sending: AtomicBool,
+    ended: AtomicBool,
+}
+
+/// From the host to the worker, closed by an empty frame.
+async fn carry_input<W: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
+    input: &Input,
+    host: &mut FrameReceiver<PipeStream>,
+    worker: &mut FrameSender<W>,
+) -> Result<(), RelayError> {
+    loop {
+        let data = match host.receive().await.map_err(RelayError::Host)? {
+            Some(Frame::Data(data)) if data.is_empty() => continue,
+            Some(Frame::Data(data)) => Some(data),
+            Some(Frame::Message(_)) => return Err(RelayError::NotData),
+            None => None,
+        };
+        input.sending.store(true, Ordering::Relaxed);
+        within_stall(worker.send_data(data.as_deref().unwrap_or(&[]))).await?;
+        input.sending.store(false, Ordering::Relaxed);
+        if data.is_none() {
+            input.ended.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
+    }
+}
+
+/// From the worker to the host, up to the worker's empty frame.
+async fn carry_answer<W: tokio::io::AsyncRead + Unpin>(
+    input: &Input,
+    worker: &mut FrameReceiver<W>,
+    host: &mut Host,
+) -> Result<(), RelayError> {
+    loop {
+        let frame = match tokio::time::timeout(FILE_WORKER_STALL, worker.receive()).await {
+            Ok(frame) => frame.map_err(RelayError::WorkerFailed)?.ok_or(RelayError::WorkerEnded)?,
+            // A worker that waits for a slow upload is not stuck.
+            Err(_) if input.waits_for_host && !input.ended.load(Ordering::Relaxed) => continue,
+            Err(_) => return Err(RelayError::Stalled),
+        };
+        if matches!(&frame, Frame::Data(data) if data.is_empty()) {
+            return Ok(());
+        }
+        host.answered = true;
+        host.sender.send_frame(&frame).await.map_err(RelayError::Host)?;
+    }
+}
+
+async fn within_stall(send: impl Future<Output = Result<(), FrameError>>) -> Result<(), RelayError> {
+    match tokio::time::timeout(FILE_WORKER_STALL, send).await {
+        Ok(sent) => sent.map_err(RelayError::WorkerFailed),
+        Err(_) => Err(RelayError::Stalled),
+    }
+}
+
+/// Reads past what the host still sends, so that it reads the answer rather than a reset.
+async fn skip(host: &mut FrameReceiver<PipeStream>) {
+    while let Ok(Some(_)) = host.receive().await {}
+}

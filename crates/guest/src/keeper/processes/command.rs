@@ -1,0 +1,111 @@
+//! From what a caller asks to what is run: bounds, working directory, environment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use sandyard_protocol::limits::ARGUMENT_BYTES;
+use sandyard_protocol::{GuestError, GuestErrorCode, ProcessId, StartProcess};
+
+use crate::keeper::Keeper;
+use crate::process_host::Command;
+
+/// The command for a caller's process.
+pub(super) fn command(keeper: &Keeper, id: ProcessId, start: &StartProcess) -> Result<Command, GuestError> {
+    check_arguments(&start.argv)?;
+    check_environment(&start.env)?;
+    let mut env = environment(keeper);
+    env.extend(start.env.clone());
+    check_size(&start.argv, &env)?;
+    Ok(Command {
+        id,
+        argv: start.argv.clone(),
+        cwd: working_directory(&keeper.config.workspace, start.cwd.as_deref())?,
+        env,
+        terminal: start.terminal,
+        stdin: start.stdin && start.terminal.is_none(),
+    })
+}
+
+/// The command for the job itself: a script that bash reads from a file, as long as it may be.
+pub(in crate::keeper) fn main_command(keeper: &Keeper, script: &Path) -> Result<Command, GuestError> {
+    let argv = vec!["bash".to_owned(), script.to_string_lossy().into_owned()];
+    let env = environment(keeper);
+    check_size(&argv, &env)?;
+    let cwd = working_directory(&keeper.config.workspace, None)?;
+    Ok(Command { id: ProcessId::main(), argv, cwd, env, terminal: None, stdin: false })
+}
+
+/// What everything in the machine gets.
+fn environment(keeper: &Keeper) -> BTreeMap<String, String> {
+    let mut env = keeper.config.env.clone();
+    env.extend(keeper.job.environment());
+    env
+}
+
+/// Names and values that execve(2) can take.
+pub(in crate::keeper) fn check_environment(env: &BTreeMap<String, String>) -> Result<(), GuestError> {
+    let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);
+    match env.iter().find(|(name, value)| bad_name(name) || value.contains('\0')) {
+        Some((name, _)) => Err(bad(format!("the environment variable {name:?} can't be set"))),
+        None => Ok(()),
+    }
+}
+
+fn check_arguments(argv: &[String]) -> Result<(), GuestError> {
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(bad("there is no program to start"));
+    }
+    if argv.iter().any(|argument| argument.contains('\0')) {
+        return Err(bad("an argument contains a NUL byte"));
+    }
+    Ok(())
+}
+
+fn check_size(argv: &[String], env: &BTreeMap<String, String>) -> Result<(), GuestError> {
+    let arguments: usize = argv.iter().map(|argument| argument.len() + 1).sum();
+    let variables: usize = env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    if arguments + variables > ARGUMENT_BYTES {
+        return Err(GuestError::new(GuestErrorCode::LimitReached, "arguments and environment are too long"));
+    }
+    Ok(())
+}
+
+/// An absolute directory; where it leads is decided inside the machine by the job's own rights.
+fn working_directory(workspace: &Path, cwd: Option<&str>) -> Result<String, GuestError> {
+    let cwd = cwd.unwrap_or("");
+    if cwd.contains('\0') {
+        return Err(bad("the working directory contains a NUL byte"));
+    }
+    Ok(workspace.join(cwd).to_string_lossy().into_owned())
+}
+
+fn bad(message: impl Into<String>) -> GuestError {
+    GuestError::new(GuestErrorCode::BadRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_execve_can_not_take_is_refused() {
+        for argv in [vec![], vec![""], vec!["a\0b"], vec!["a", "\0"]] {
+            let argv: Vec<String> = argv.into_iter().map(str::to_owned).collect();
+            assert!(check_arguments(&argv).is_err(), "{argv:?}");
+        }
+        for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "\0")] {
+            let env = BTreeMap::from([(name.to_owned(), value.to_owned())]);
+            assert!(check_environment(&env).is_err(), "{env:?}");
+        }
+        let long = vec!["x".repeat(ARGUMENT_BYTES)];
+        assert!(check_size(&long, &BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn a_working_directory_is_absolute() {
+        let workspace = Path::new("/workspace");
+        assert_eq!(working_directory(workspace, None).unwrap(), "/workspace/");
+        assert_eq!(working_directory(workspace, Some("a/b")).unwrap(), "/workspace/a/b");
+        assert_eq!(working_directory(workspace, Some("/tmp")).unwrap(), "/tmp");
+    }
+}

@@ -1,0 +1,77 @@
+//! Standard input of a process, shared by everyone attached to it. One writer at a time; the others wait.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Mutex;
+
+use crate::keeper::sys::register;
+
+/// What a terminal takes as the end of input at the start of a line.
+const END_OF_TRANSMISSION: &[u8] = &[4];
+
+/// Where input goes.
+#[derive(Debug)]
+pub(super) struct Input(Mutex<Target>);
+
+#[derive(Debug)]
+enum Target {
+    None,
+    Pipe(AsyncFd<OwnedFd>),
+    Terminal(Arc<AsyncFd<OwnedFd>>),
+}
+
+impl Input {
+    /// No input, or none any more.
+    pub(super) fn none() -> Self {
+        Self(Mutex::new(Target::None))
+    }
+
+    /// The write end of a pipe.
+    pub(super) fn pipe(fd: OwnedFd) -> io::Result<Self> {
+        Ok(Self(Mutex::new(Target::Pipe(register(fd)?))))
+    }
+
+    /// The master of a terminal.
+    pub(super) fn terminal(fd: Arc<AsyncFd<OwnedFd>>) -> Self {
+        Self(Mutex::new(Target::Terminal(fd)))
+    }
+
+    /// Writes all bytes, waiting for the process to read. Bytes for a process that reads no more are dropped.
+    pub(super) async fn write(&self, bytes: &[u8]) {
+        let mut target = self.0.lock().await;
+        let fd = match &*target {
+            Target::None => return,
+            Target::Pipe(fd) => fd,
+            Target::Terminal(fd) => fd.as_ref(),
+        };
+        if write_all(fd, bytes).await.is_err() {
+            *target = Target::None;
+        }
+    }
+
+    /// Says that nothing more will come.
+    pub(super) async fn close(&self) {
+        let mut target = self.0.lock().await;
+        match &*target {
+            Target::Terminal(fd) => drop(write_all(fd, END_OF_TRANSMISSION).await),
+            Target::Pipe(_) | Target::None => *target = Target::None,
+        }
+    }
+}
+
+async fn write_all(fd: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let mut ready = fd.writable().await?;
+        match rustix::io::write(fd.get_ref(), bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(Errno::AGAIN) => ready.clear_ready(),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! One process: who it is, its output and input, how it ended or is to end.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+
+use sandyard_protocol::{
+    EndReason, Exit, GuestError, GuestErrorCode, OutputStream, ProcessId, ProcessInfo, TerminalSize,
+};
+use serde::{Deserialize, Serialize};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::watch;
+
+use super::input::Input;
+use crate::keeper::capture::{Capture, Retention};
+use crate::keeper::clock::boot_ms;
+use crate::keeper::pump::Source;
+use crate::process_host::{Command, ProcessHost, Spawned};
+
+/// That a process is to end, and why. The first reason stays; the earliest kill wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::keeper) struct Ending {
+    /// As its exit will say.
+    pub(in crate::keeper) reason: EndReason,
+    /// When it is killed if it has not left by itself, in time since boot.
+    pub(in crate::keeper) kill_at_ms: u64,
+}
+
+impl Ending {
+    /// With so much time to leave.
+    pub(in crate::keeper) fn after(reason: EndReason, grace_ms: u64) -> Self {
+        Self { reason, kill_at_ms: boot_ms().saturating_add(grace_ms) }
+    }
+
+    /// Both wishes in one.
+    pub(in crate::keeper) fn merge(self, earlier: Option<Self>) -> Self {
+        match earlier {
+            Some(earlier) => Self { reason: earlier.reason, kill_at_ms: earlier.kill_at_ms.min(self.kill_at_ms) },
+            None => self,
+        }
+    }
+}
+
+/// One process.
+#[derive(Debug)]
+pub(in crate::keeper) struct Process {
+    pub(super) id: ProcessId,
+    pid: i32,
+    argv: Vec<String>,
+    stdout: Arc<Capture>,
+    stderr: Arc<Capture>,
+    pub(super) input: Input,
+    terminal: Option<Arc<AsyncFd<OwnedFd>>>,
+    pub(super) exit: watch::Sender<Option<Exit>>,
+    pub(super) ending: watch::Sender<Option<Ending>>,
+}
+
+/// A process's descriptors, ready to wait on.
+#[derive(Debug)]
+pub(in crate::keeper) struct Descriptors {
+    input: Input,
+    terminal: Option<Arc<AsyncFd<OwnedFd>>>,
+    pub(super) stdout: Source,
+    pub(super) stderr: Option<Source>,
+    pid: i32,
+}
+
+impl Descriptors {
+    /// Takes over what was spawned.
+    pub(in crate::keeper) fn new(spawned: Spawned, has_terminal: bool) -> io::Result<Self> {
+        let pid = spawned.pid;
+        if has_terminal {
+            let stdout = Source::terminal(spawned.stdout)?;
+            let terminal = stdout.descriptor().clone();
+            return Ok(Self { input: Input::terminal(terminal.clone()), terminal: Some(terminal), stdout, stderr: None, pid });
+        }
+        let input = spawned.stdin.map_or_else(|| Ok(Input::none()), Input::pipe)?;
+        let stderr = spawned.stderr.map(Source::pipe).transpose()?;
+        Ok(Self { input, terminal: None, stdout: Source::pipe(spawned.stdout)?, stderr, pid })
+    }
+}
+
+impl Descriptors {
+    /// The outputs alone.
+    pub(in crate::keeper) fn into_sources(self) -> Vec<Source> {
+        [Some(self.stdout), self.stderr].into_iter().flatten().collect()
+    }
+}
+
+impl Process {
+    /// A process that runs, and where its output comes from.
+    pub(in crate::keeper) fn running(
+        command: &Command,
+        descriptors: Descriptors,
+        output: [Arc<Capture>; 2],
+    ) -> (Arc<Self>, Vec<(Source, Arc<Capture>)>) {
+        let [stdout, stderr] = output;
+        let mut sources = vec![(descriptors.stdout, stdout.clone())];
+        match descriptors.stderr {
+            Some(source) => sources.push((source, stderr.clone())),
+            None => stderr.close(),
+        }
+        let process = Self {
+            id: command.id.clone(),
+            pid: descriptors.pid,
+            argv: command.argv.clone(),
+            stdout,
+            stderr,
+            input: descriptors.input,
+            terminal: descriptors.terminal,
+            exit: watch::Sender::new(None),
+            ending: watch::Sender::new(None),
+        };
+        (Arc::new(process), sources)
+    }
+
+    /// A process that ended before this keeper began; its last output may be there.
+    pub(super) fn over(id: ProcessId, pid: i32, argv: Vec<String>, exit: Exit, output: [Arc<Capture>; 2]) -> Arc<Self> {
+        let [stdout, stderr] = output;
+        stdout.close();
+        stderr.close();
+        let (exit, ending) = (watch::Sender::new(Some(exit)), watch::Sender::new(None));
+        Arc::new(Self { id, pid, argv, stdout, stderr, input: Input::none(), terminal: None, exit, ending })
+    }
+
+    /// Opens the captures of a process whose output is kept for a while.
+    pub(super) fn open_output(directory: &Path) -> io::Result<[Arc<Capture>; 2]> {
+        let open = |name| Capture::open(directory.join(name), Retention::Recent).map(Arc::new);
+        Ok([open("stdout")?, open("stderr")?])
+    }
+
+    /// One of its outputs.
+    pub(super) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
+        match stream {
+            OutputStream::Stdout => &self.stdout,
+            OutputStream::Stderr => &self.stderr,
+        }
+    }
+
+    /// Whether it has a terminal.
+    pub(super) fn has_terminal(&self) -> bool {
+        self.terminal.is_some()
+    }
+
+    /// As a caller sees it.
+    pub(super) fn info(&self) -> ProcessInfo {
+        ProcessInfo { id: self.id.clone(), pid: self.pid, argv: self.argv.clone(), exit: *self.exit.borrow() }
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn exit(&self) -> Option<Exit> {
+        *self.exit.borrow()
+    }
+
+    /// It ended, and everyone who waits for that is told.
+    pub(in crate::keeper) fn set_exit(&self, exit: Exit) {
+        self.exit.send_replace(Some(exit));
+    }
+
+    /// Asks that it end.
+    pub(in crate::keeper) fn end(&self, ending: Ending) {
+        self.ending.send_modify(|wish| *wish = Some(ending.merge(*wish)));
+    }
+
+    /// Tells its terminal a new size; nothing happens without one.
+    pub(super) fn resize(&self, size: TerminalSize) {
+        if let Some(terminal) = &self.terminal {
+            let size =
+                rustix::termios::Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+            // A terminal whose last process is gone can't be resized and need not be.
+            let _ = rustix::termios::tcsetwinsize(terminal.get_ref(), size);
+        }
+    }
+
+    /// Signals its group.
+    pub(super) async fn signal(&self, host: &dyn ProcessHost, signal: i32) -> Result<(), GuestError> {
+        if !(1..=64).contains(&signal) {
+            return Err(GuestError::new(GuestErrorCode::BadRequest, format!("there is no signal {signal}")));
+        }
+        if self.exit().is_some() {
+            return Ok(());
+        }
+        host.signal(&self.id, signal).await.map_err(|error| GuestError::new(GuestErrorCode::Internal, error.to_string()))
+    }
+}

@@ -1,0 +1,27 @@
+//! The owner of keeper's background tasks: when keeper stops, they stop.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::task::JoinSet;
+
+/// All tasks that outlive the stream that began them.
+#[derive(Debug, Default)]
+pub(super) struct Tasks(Mutex<JoinSet<()>>);
+
+impl Tasks {
+    /// Begins a task.
+    pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut set = self.set();
+        while set.try_join_next().is_some() {}
+        set.spawn(task);
+    }
+
+    /// Stops them all.
+    pub(super) fn stop(&self) {
+        self.set().abort_all();
+    }
+
+    fn set(&self) -> MutexGuard<'_, JoinSet<()>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
