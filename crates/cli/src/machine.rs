@@ -23,7 +23,7 @@ fn read_memory_mib(text: &str) -> Option<u64> {
 pub(crate) fn raise_open_files() {
     let now = getrlimit(Resource::Nofile);
     // Serving with fewer connections is better than not serving.
-    drop(setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum }));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
 /// The name others may know this machine by.

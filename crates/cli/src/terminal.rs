@@ -28,7 +28,7 @@ impl RawMode {
 impl Drop for RawMode {
     fn drop(&mut self) {
         // The terminal may be gone, and then there is nothing to give back.
-        drop(termios::tcsetattr(io::stdin(), OptionalActions::Drain, &self.before));
+        let _ = termios::tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) enum Endpoint {
 /// Not an address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address of a server")]
-pub(crate) struct InvalidUrl(pub(crate) String);
+pub(crate) struct InvalidUrl(String);
 
 impl Endpoint {
     /// Reads `http://host[:port]`; a missing scheme is added.

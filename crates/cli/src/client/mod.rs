@@ -16,12 +16,12 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-pub(crate) use endpoint::{Endpoint, InvalidUrl};
+pub(crate) use endpoint::Endpoint;
 pub(crate) use errors::ClientError;
 pub(crate) use follow::{Follow, Followed};
 pub(crate) use jobs::JobQuery;
 pub(crate) use sse::{SseFrame, SseReader};
-pub(crate) use terminal::{Terminal, TerminalEvent, TerminalSize};
+pub(crate) use terminal::{TerminalEvent, TerminalSize};
 
 /// A server that does not even accept a connection in this time is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

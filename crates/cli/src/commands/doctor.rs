@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
+use sandyard_api::ImageView;
 use sandyard_sandbox::driver::{Driver, IsolationLevel};
 use sandyard_server::app::{Flavour, ImageState, Images};
 use serde::Serialize;
@@ -49,7 +50,7 @@ struct DriverFinding {
 
 #[derive(Debug, Serialize)]
 struct ImageFinding {
-    flavour: &'static str,
+    flavour: String,
     ready: bool,
     detail: String,
     fix: Option<String>,
@@ -65,7 +66,7 @@ impl Doctor {
         let images = YardImages::new(&settings);
         let report = Report {
             drivers: try_drivers(&images, self.driver.as_deref()).await?,
-            images: [Flavour::Base, Flavour::Full].map(|flavour| image_finding(&images, flavour)).into(),
+            images: image_findings(context, &settings, &images).await?,
             checks: host_checks::all(&settings),
         };
         if self.json {
@@ -113,13 +114,33 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     }
 }
 
+/// A running server knows how far its builds are; without one the cache is asked.
+async fn image_findings(
+    context: &Context,
+    settings: &Settings,
+    images: &YardImages,
+) -> Result<Vec<ImageFinding>, CommandError> {
+    if let Some(client) = context.running_server(settings).await?
+        && let Ok(told) = client.drivers().await
+    {
+        let finding = |image: ImageView| ImageFinding {
+            flavour: image.flavour,
+            ready: image.ready,
+            detail: image.detail,
+            fix: None,
+        };
+        return Ok(told.images.into_iter().map(finding).collect());
+    }
+    Ok([Flavour::Base, Flavour::Full].map(|flavour| image_finding(images, flavour)).into())
+}
+
 fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
     let (ready, detail, fix) = match images.state(flavour) {
         ImageState::Ready { root } => (true, root.display().to_string(), None),
         ImageState::Preparing { percent, step } => (false, format!("{percent} %, {step}"), None),
         ImageState::Missing { detail, hint } => (false, detail, Some(hint)),
     };
-    ImageFinding { flavour: flavour.as_str(), ready, detail, fix }
+    ImageFinding { flavour: flavour.as_str().to_owned(), ready, detail, fix }
 }
 
 fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), CommandError> {
@@ -129,14 +150,14 @@ fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), C
         rows.push(row("driver", &driver.name, driver.usable, &detail, driver.fix.as_deref()));
     }
     for image in &report.images {
-        rows.push(row("image", image.flavour, image.ready, &image.detail, image.fix.as_deref()));
+        rows.push(row("image", &image.flavour, image.ready, &image.detail, image.fix.as_deref()));
     }
     for check in &report.checks {
         rows.push(row("host", check.name, check.ok, &check.detail, check.fix.as_deref()));
     }
     context.ui.table(&["", "WHAT", "STATE", "DETAIL"], &rows)?;
     let fixes = report.drivers.iter().map(|driver| (driver.usable, driver.name.as_str(), &driver.fix));
-    let fixes = fixes.chain(report.images.iter().map(|image| (image.ready, image.flavour, &image.fix)));
+    let fixes = fixes.chain(report.images.iter().map(|image| (image.ready, image.flavour.as_str(), &image.fix)));
     let fixes = fixes.chain(report.checks.iter().map(|check| (check.ok, check.name, &check.fix)));
     for (_, name, fix) in fixes.filter(|(well, ..)| !well) {
         if let Some(fix) = fix {

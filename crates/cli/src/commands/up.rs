@@ -98,7 +98,7 @@ impl Up {
     }
 
     fn flags(&self) -> Flags {
-        let mut flags = Flags { config: self.config.clone(), ..Flags::default() };
+        let mut flags = Flags::with_config(self.config.clone());
         let text = [
             ("listen", &self.listen),
             ("driver", &self.driver),

@@ -13,7 +13,7 @@ fn file(text: &str) -> (tempfile::TempDir, Flags) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config.toml");
     std::fs::write(&path, text).unwrap();
-    let flags = Flags { config: Some(path), ..Flags::default() };
+    let flags = Flags::with_config(Some(path));
     (directory, flags)
 }
 
@@ -77,7 +77,7 @@ fn root_gets_system_places_and_others_their_own() {
 
 #[test]
 fn a_named_file_must_exist_and_be_toml() {
-    let flags = Flags { config: Some("/nonexistent/sandyard.toml".into()), ..Flags::default() };
+    let flags = Flags::with_config(Some("/nonexistent/sandyard.toml".into()));
     assert!(matches!(Layers::load(&surroundings(true, &[]), &flags), Err(ConfigError::Read { .. })));
     let (_directory, flags) = file("listen = \n");
     assert!(matches!(Layers::load(&surroundings(true, &[]), &flags), Err(ConfigError::Syntax { .. })));

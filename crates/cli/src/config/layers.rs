@@ -35,12 +35,16 @@ impl fmt::Display for Layer {
 /// What the command line gave: the file, and values by key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
-    /// `--config`.
-    pub(crate) config: Option<PathBuf>,
+    config: Option<PathBuf>,
     values: Vec<(&'static str, String)>,
 }
 
 impl Flags {
+    /// No values, and this file if one was named.
+    pub(crate) fn with_config(config: Option<PathBuf>) -> Self {
+        Self { config, values: Vec::new() }
+    }
+
     /// Adds a value if the flag was given.
     pub(crate) fn set(&mut self, key: &'static str, value: Option<impl ToString>) {
         self.values.extend(value.map(|value| (key, value.to_string())));

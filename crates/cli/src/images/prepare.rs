@@ -47,7 +47,7 @@ impl Preparation {
     pub(crate) fn end(mut self) {
         self.cancellation.cancel();
         // The thread may have ended before.
-        drop(self.stop.send(()));
+        let _ = self.stop.send(());
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
@@ -71,7 +71,9 @@ impl Worker {
         // What nobody wants built may still be built by hand.
         let unwanted: Vec<_> = Flavour::ALL.into_iter().filter(|flavour| !wanted.contains(flavour)).collect();
         while !self.rest() {
-            unwanted.iter().for_each(|flavour| drop(self.look(*flavour)));
+            for flavour in &unwanted {
+                self.look(*flavour);
+            }
         }
     }
 

@@ -34,7 +34,7 @@ fn unpack_file(ui: &Ui, file: impl Read + Seek, folder: &Path) -> Result<usize, 
     let mut count = 0;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(broken)?;
-        let name = entry.name().to_owned();
+        let name = entry.name().map_err(broken)?.into_owned();
         let Some(path) = inside(Path::new(&name)) else {
             ui.warn(&format!("left out `{}`: its name leads out of the folder", crate::ui::clean(&name)));
             continue;

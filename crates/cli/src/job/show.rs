@@ -29,9 +29,9 @@ impl OutputSink {
         match &event.body {
             EventBody::State { state, reason, .. } => self.state(*state, reason.as_deref()),
             EventBody::Note { text } => self.ui.faint(&format!("· {}", clean(text))),
-            EventBody::Truncated { stream, dropped_bytes, .. } => {
-                let name = if *stream == LogStream::Stdout { "output" } else { "error output" };
-                self.ui.warn(&format!("{dropped_bytes} bytes of {name} are too many to keep; head and tail are"));
+            EventBody::Truncated { stream } => {
+                let name = if *stream == LogStream::Stdout { "standard output" } else { "standard error" };
+                self.ui.warn(&format!("the job's {name} is too long to keep: only its head and tail will be"));
             }
             EventBody::Stdout(_) | EventBody::Stderr(_) => {}
         }

@@ -98,7 +98,7 @@ impl<'a> Watch<'a> {
                 Some(_) => Wish::Watch,
             };
             // Nobody listens if a second Ctrl-C has answered.
-            drop(sender.send(wish));
+            let _ = sender.send(wish);
         });
         Ok(())
     }
