@@ -172,6 +172,8 @@ error_codes! {
     NotAvailable = 422 "not_available",
     /// The program could not be started.
     SpawnFailed = 422 "spawn_failed",
+    /// A bound of the sandbox was reached.
+    LimitReached = 422 "limit_reached",
     /// Too many requests or too long a queue.
     TooManyRequests = 429 "too_many_requests",
     /// A fault of the server.

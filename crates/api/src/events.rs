@@ -36,6 +36,9 @@ pub enum EventBody {
         /// Why, if there is something to say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
+        /// What the job's process exited with, once it has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
     },
     /// Standard output of the job's process.
     Stdout(OutputText),
@@ -50,10 +53,6 @@ pub enum EventBody {
     Truncated {
         /// Which stream.
         stream: LogStream,
-        /// Where the gap begins.
-        offset: u64,
-        /// Bytes that are gone so far.
-        dropped_bytes: u64,
     },
 }
 
@@ -75,7 +74,10 @@ impl EventBody {
 pub struct OutputText {
     /// Position of its first byte in the stream.
     pub offset: u64,
-    /// The text; bytes that are not UTF-8 are replaced by U+FFFD.
+    /// Bytes of it.
+    pub length: u64,
+    /// The text; bytes that are not UTF-8 are replaced by U+FFFD. Empty if the output is no longer kept.
+    #[serde(default)]
     pub text: String,
     /// The exact bytes, only if `text` is not exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,11 +87,12 @@ pub struct OutputText {
 impl OutputText {
     /// The output at an offset.
     pub fn new(offset: u64, bytes: &[u8]) -> Self {
+        let length = bytes.len() as u64;
         match std::str::from_utf8(bytes) {
-            Ok(text) => Self { offset, text: text.to_owned(), base64: None },
+            Ok(text) => Self { offset, length, text: text.to_owned(), base64: None },
             Err(_) => {
                 let text = String::from_utf8_lossy(bytes).into_owned();
-                Self { offset, text, base64: Some(STANDARD.encode(bytes)) }
+                Self { offset, length, text, base64: Some(STANDARD.encode(bytes)) }
             }
         }
     }
@@ -152,11 +155,16 @@ mod tests {
     #[test]
     fn the_tag_in_the_data_is_the_name_of_the_event() {
         let bodies = [
-            EventBody::State { state: JobState::Running, status: JobStatus::Running, reason: None },
+            EventBody::State {
+                state: JobState::Running,
+                status: JobStatus::Running,
+                reason: None,
+                exit_code: None,
+            },
             EventBody::Stdout(OutputText::new(7, b"hi")),
             EventBody::Stderr(OutputText::default()),
             EventBody::Note { text: "n".into() },
-            EventBody::Truncated { stream: LogStream::Stdout, offset: 1, dropped_bytes: 2 },
+            EventBody::Truncated { stream: LogStream::Stdout },
         ];
         for body in bodies {
             let event = JobEvent { id: 3, at: Timestamp::from_unix_ms(0), body };

@@ -6,8 +6,10 @@
 mod admission;
 pub mod app;
 mod artifacts;
+pub mod auth;
 pub mod config;
 pub mod fail_points;
+pub mod http;
 pub mod job_id;
 mod layout;
 mod metrics;

@@ -33,9 +33,10 @@ impl FileChange {
 }
 
 fn target_path(target: &str) -> Result<String, ApiError> {
-    match workspace_path(target)? {
-        "" => Err(ApiError::new(ErrorCode::InvalidPath, "`move` does not name a file")),
-        path => Ok(path.to_owned()),
+    match workspace_path(target) {
+        Ok("") => Err(invalid("move", "does not name a file")),
+        Ok(path) => Ok(path.to_owned()),
+        Err(error) => Err(ApiError::new(ErrorCode::InvalidValue, format!("`move`: {}", error.message))),
     }
 }
 
@@ -73,9 +74,9 @@ mod tests {
         for (body, code) in [
             (json!({}), ErrorCode::MissingMember),
             (json!({"move": "a", "edits": []}), ErrorCode::ConflictingMembers),
-            (json!({"move": "../a"}), ErrorCode::InvalidPath),
-            (json!({"move": "/etc/passwd"}), ErrorCode::InvalidPath),
-            (json!({"move": ""}), ErrorCode::InvalidPath),
+            (json!({"move": "../a"}), ErrorCode::InvalidValue),
+            (json!({"move": "/etc/passwd"}), ErrorCode::InvalidValue),
+            (json!({"move": ""}), ErrorCode::InvalidValue),
             (json!({"edits": []}), ErrorCode::InvalidValue),
             (json!({"edits": [{"old": "", "new": "x"}]}), ErrorCode::InvalidValue),
             (json!({"edits": [{"old": "a"}]}), ErrorCode::MissingMember),

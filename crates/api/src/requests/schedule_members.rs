@@ -49,9 +49,9 @@ pub(super) fn files(body: &Object<'_>) -> Result<Vec<InputFile>, ApiError> {
 
 fn file_path(place: &str, path: &str) -> Result<String, ApiError> {
     let checked = workspace_path(path)
-        .map_err(|error| ApiError { message: format!("`{place}`: {}", error.message), ..error })?;
+        .map_err(|error| ApiError::new(ErrorCode::InvalidValue, format!("`{place}`: {}", error.message)))?;
     if checked.is_empty() || checked != path {
-        return Err(ApiError::new(ErrorCode::InvalidPath, format!("`{place}` does not name a file")));
+        return Err(invalid(place, "does not name a file"));
     }
     Ok(checked.to_owned())
 }

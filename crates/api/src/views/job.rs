@@ -274,8 +274,13 @@ pub struct ShellView {
     pub exit_code: i32,
     /// Whether a time limit ended it.
     pub timed_out: bool,
-    /// Bytes left out of `stdout` and `stderr` together.
+    /// Bytes left out of `stdout` and `stderr` together, only if there are any.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub truncated_bytes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A link that works once, for 30 seconds, without a bearer key.

@@ -1,0 +1,161 @@
+//! Bearer keys: random, kept in one file that only its owner can read, compared in constant time.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+/// A key file longer than this is not ours.
+const FILE_BYTES: u64 = 64 * 1024;
+
+/// The keys that open the API. Holds digests, so that neither a log nor a core dump shows a key.
+#[derive(Clone, Default)]
+pub struct KeyStore {
+    digests: Vec<[u8; 32]>,
+}
+
+/// A key that was made just now, to be shown once.
+pub struct CreatedKey(String);
+
+/// The key file can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It can't be read or written.
+    #[error("use the key file {path}")]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Others can read it.
+    #[error("the key file {path} can be read by others (mode {mode:o}); it must be 0600")]
+    Exposed {
+        /// Which.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It has no key in it.
+    #[error("the key file {path} holds no key")]
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The operating system gave no randomness.
+    #[error("no randomness from the operating system")]
+    Random,
+}
+
+impl KeyStore {
+    /// These keys.
+    pub fn from_keys(keys: impl IntoIterator<Item = String>) -> Self {
+        Self { digests: keys.into_iter().map(|key| Sha256::digest(key.as_bytes()).into()).collect() }
+    }
+
+    /// The keys in a file, one on each line; `None` if there is no such file.
+    pub fn load(path: &Path) -> Result<Option<Self>, KeyFileError> {
+        let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
+        }
+        let mut text = String::new();
+        file.take(FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+        let keys = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let store = Self::from_keys(keys.map(str::to_owned));
+        if store.is_empty() { Err(KeyFileError::Empty { path: path.to_owned() }) } else { Ok(Some(store)) }
+    }
+
+    /// The keys in a file; makes the file with one new key if there is none.
+    pub fn load_or_create(path: &Path) -> Result<(Self, Option<CreatedKey>), KeyFileError> {
+        if let Some(store) = Self::load(path)? {
+            return Ok((store, None));
+        }
+        let key = CreatedKey::random()?;
+        let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
+        let mut file =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+        writeln!(file, "{}", key.expose()).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok((Self::from_keys([key.expose().to_owned()]), Some(key)))
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.digests.is_empty()
+    }
+
+    /// Whether a key is one of ours. Takes the same time for every wrong key.
+    pub fn holds(&self, key: &str) -> bool {
+        let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
+        let found = self.digests.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&digest));
+        bool::from(found) && !key.is_empty()
+    }
+}
+
+impl CreatedKey {
+    fn random() -> Result<Self, KeyFileError> {
+        let mut bytes = [0_u8; 32];
+        getrandom::fill(&mut bytes).map_err(|_| KeyFileError::Random)?;
+        Ok(Self(format!("sy_{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())))
+    }
+
+    /// The key itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for KeyStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "KeyStore({} keys)", self.digests.len())
+    }
+}
+
+impl fmt::Debug for CreatedKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("CreatedKey(redacted)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_opens_afterwards() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("api.key");
+        let (store, created) = KeyStore::load_or_create(&path).unwrap();
+        let key = created.unwrap();
+        assert!(store.holds(key.expose()) && !store.holds("") && !store.holds("sy_00"));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let (again, created) = KeyStore::load_or_create(&path).unwrap();
+        assert!(created.is_none() && again.holds(key.expose()));
+        assert!(!format!("{key:?} {store:?}").contains(key.expose()));
+    }
+
+    #[test]
+    fn a_file_others_can_read_or_without_a_key_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("api.key");
+        std::fs::write(&path, "sy_x\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(KeyStore::load(&path), Err(KeyFileError::Exposed { mode: 0o644, .. })));
+        std::fs::write(&path, "# none\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(matches!(KeyStore::load(&path), Err(KeyFileError::Empty { .. })));
+    }
+}

@@ -1,0 +1,235 @@
+//! Who may use the API.
+//!
+//! Owns the rules on `Host` and `Origin` ([`origins`]) and on bearer keys ([`keys`]); tickets are made and used up by
+//! `app`. Every request, upgrades included, passes [`Access::check`] once, in `http::gate`. There are no cookies, so
+//! nothing a browser sends by itself opens anything.
+
+pub mod keys;
+pub mod origins;
+
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::{HeaderMap, Method};
+use sandyard_api::{ApiError, ErrorCode};
+
+pub use keys::{CreatedKey, KeyFileError, KeyStore};
+use origins::{host_name, is_job_origin, is_local_name, name_of_authority, name_of_origin};
+
+/// The rules of one listening address.
+#[derive(Debug)]
+pub struct Access {
+    keys: KeyStore,
+    listen_name: String,
+    open: bool,
+}
+
+/// What a request needs beside an acceptable origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: the answer is the same for everybody.
+    Nothing,
+    /// A key, unless the address is open.
+    Key,
+    /// Nothing more: a ticket was good for it.
+    HasTicket,
+}
+
+impl Access {
+    /// The rules for a listening host (a name or an address without port). Only loopback without keys is open; any other address
+    /// without keys refuses everything.
+    pub fn new(listen_host: &str, keys: KeyStore) -> Self {
+        let listen_name = host_name(listen_host);
+        let open = keys.is_empty() && is_local_name(&listen_name);
+        Self { keys, listen_name, open }
+    }
+
+    /// Whether local programs need no key.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// Whether a request may go on.
+    pub fn check(&self, method: &Method, headers: &HeaderMap, need: Need) -> Result<(), ApiError> {
+        let host = self.check_host(headers)?;
+        self.check_origin(headers, &host)?;
+        refuse_foreign_page(method, headers)?;
+        match need {
+            Need::Key if !self.open => self.check_key(headers),
+            Need::Key | Need::Nothing | Need::HasTicket => Ok(()),
+        }
+    }
+
+    /// An open address answers only to its own names, or a page could rebind its name to us and read everything. With
+    /// keys there is nothing ambient to steal, but a job's origin is still never the API.
+    fn check_host(&self, headers: &HeaderMap) -> Result<String, ApiError> {
+        let mut values = headers.get_all(HOST).iter();
+        let value = values.next().and_then(|value| value.to_str().ok());
+        let (Some(value), None) = (value, values.next()) else {
+            return Err(ApiError::new(ErrorCode::BadRequest, "the request needs exactly one Host header"));
+        };
+        let name = name_of_authority(value)
+            .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "the Host header is malformed"))?;
+        let known = self.is_own_name(&name) || (!self.open && !is_job_origin(&name));
+        if known { Ok(name) } else { Err(foreign_host()) }
+    }
+
+    fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
+        for origin in headers.get_all(ORIGIN) {
+            let name = origin.to_str().ok().and_then(name_of_origin).ok_or_else(foreign_origin)?;
+            let same = self.is_own_name(&name) || (!self.open && name == host);
+            if !same || is_job_origin(&name) {
+                return Err(foreign_origin());
+            }
+        }
+        Ok(())
+    }
+
+    fn is_own_name(&self, name: &str) -> bool {
+        if self.open { is_local_name(name) } else { name == self.listen_name }
+    }
+
+    fn check_key(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else { return Err(unauthorized()) };
+        let (scheme, key) =
+            value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(unauthorized)?;
+        if scheme.eq_ignore_ascii_case("bearer") && self.keys.holds(key.trim()) {
+            Ok(())
+        } else {
+            Err(unauthorized())
+        }
+    }
+}
+
+/// Requests without `Origin` that a page of another site makes a browser send: images, scripts, forms by GET. Following a link
+/// is a person's own act and stays allowed.
+fn refuse_foreign_page(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    let field = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let foreign = matches!(field("sec-fetch-site"), Some("cross-site" | "same-site"));
+    let followed_link = method == Method::GET && field("sec-fetch-mode") == Some("navigate");
+    if foreign && !followed_link { Err(foreign_origin()) } else { Ok(()) }
+}
+
+fn foreign_host() -> ApiError {
+    ApiError::new(ErrorCode::ForeignHost, "this server does not go by the name in the Host header")
+        .with_hint("use localhost or 127.0.0.1, or listen on another address, where a key is required")
+}
+
+fn foreign_origin() -> ApiError {
+    ApiError::new(ErrorCode::ForeignOrigin, "pages of other origins may not use this API")
+}
+
+/// The refusal of a missing or wrong key or ticket, the same for all of them.
+pub fn unauthorized() -> ApiError {
+    ApiError::new(ErrorCode::Unauthorized, "a valid key is needed")
+        .with_hint("send `Authorization: Bearer <key>`; the key was printed at the server's first start")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(fields: &[(&str, &str)]) -> HeaderMap {
+        let field = |(name, value): &(&str, &str)| {
+            (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
+        };
+        let mut map = HeaderMap::new();
+        for (name, value) in fields.iter().map(field) {
+            map.append(name, value);
+        }
+        map
+    }
+
+    fn open_code(fields: &[(&str, &str)]) -> Option<ErrorCode> {
+        let access = Access::new("127.0.0.1", KeyStore::default());
+        access.check(&Method::POST, &headers(fields), Need::Key).err().map(|error| error.code)
+    }
+
+    #[test]
+    fn w2_w8_an_open_address_knows_only_local_names() {
+        for host in ["localhost", "localhost:9999", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST", "localhost."]
+        {
+            assert_eq!(open_code(&[("host", host)]), None, "{host}");
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io",
+            "8888-abc.localhost:8000",
+            "10.0.0.1",
+        ] {
+            assert_eq!(open_code(&[("host", host)]), Some(ErrorCode::ForeignHost), "{host}");
+        }
+        for host in ["", "a b", "[::1", "localhost:port", "user@localhost"] {
+            assert_eq!(open_code(&[("host", host)]), Some(ErrorCode::BadRequest), "{host}");
+        }
+        assert_eq!(open_code(&[]), Some(ErrorCode::BadRequest));
+        assert_eq!(open_code(&[("host", "localhost"), ("host", "localhost")]), Some(ErrorCode::BadRequest));
+    }
+
+    #[test]
+    fn w2_w8_origins_are_compared_by_name() {
+        for origin in ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:8000", "https://localhost"]
+        {
+            assert_eq!(open_code(&[("host", "localhost"), ("origin", origin)]), None, "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://localhost.evil.example",
+            "http://8888-abc.localhost:8000",
+            "http://5173-k5c7jq3l2m4n6o7p2q3r4s5t6u.localhost",
+            "file://",
+            "http://localhost@evil.example",
+            "localhost",
+        ] {
+            let code = open_code(&[("host", "localhost"), ("origin", origin)]);
+            assert_eq!(code, Some(ErrorCode::ForeignOrigin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn w19_requests_a_foreign_page_causes_without_origin_are_refused() {
+        let access = Access::new("localhost", KeyStore::default());
+        let fields = |mode| {
+            headers(&[("host", "localhost"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode)])
+        };
+        assert!(access.check(&Method::GET, &fields("no-cors"), Need::Key).is_err());
+        assert!(access.check(&Method::POST, &fields("navigate"), Need::Key).is_err());
+        assert!(access.check(&Method::GET, &fields("navigate"), Need::Key).is_ok());
+    }
+
+    #[test]
+    fn w23_keys_are_needed_everywhere_but_on_an_open_loopback() {
+        let store = || KeyStore::from_keys(["sk-right".to_owned()]);
+        let code = |access: &Access, fields: &[(&str, &str)]| {
+            let mut all = vec![("host", "yard.example:8000")];
+            all.extend_from_slice(fields);
+            access.check(&Method::GET, &headers(&all), Need::Key).err().map(|error| error.code)
+        };
+        let access = Access::new("0.0.0.0", store());
+        assert_eq!(code(&access, &[("authorization", "Bearer sk-right")]), None);
+        assert_eq!(code(&access, &[("authorization", "bearer sk-right")]), None);
+        for value in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer sk-wrong",
+            "Basic sk-right",
+            "sk-right",
+            "Bearer sk-right,sk-right",
+        ] {
+            assert_eq!(code(&access, &[("authorization", value)]), Some(ErrorCode::Unauthorized), "{value}");
+        }
+        let twice = [("authorization", "Bearer sk-right"), ("authorization", "Bearer sk-right")];
+        assert_eq!(code(&access, &twice), Some(ErrorCode::Unauthorized));
+        assert_eq!(code(&Access::new("0.0.0.0", KeyStore::default()), &[]), Some(ErrorCode::Unauthorized));
+        assert!(!Access::new("127.0.0.1", store()).is_open());
+        let own = [("authorization", "Bearer sk-right"), ("origin", "https://yard.example")];
+        assert_eq!(code(&access, &own), None);
+        let foreign = [("authorization", "Bearer sk-right"), ("origin", "https://other.example")];
+        assert_eq!(code(&access, &foreign), Some(ErrorCode::ForeignOrigin));
+    }
+}

@@ -1,0 +1,75 @@
+//! `GET /jobs/{id}/download`: the result of an ended job.
+
+use std::io::SeekFrom;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use axum::response::IntoResponse;
+use sandyard_api::ErrorBody;
+use tokio::io::{AsyncReadExt, AsyncSeekExt};
+use tokio_util::io::ReaderStream;
+
+use super::HttpState;
+use super::content::ContentHead;
+use super::failure::{Answer, Failure};
+use super::parts::{Job, none_match, query};
+use super::ranges::{Part, requested};
+use crate::app::AppError;
+
+/// Bytes read from the file at once: few system calls, little memory for each of many slow readers.
+const READ_BYTES: usize = 64 * 1024;
+
+/// The workspace as a zip, for every ended job. Takes ranges.
+#[utoipa::path(
+    get, path = "/jobs/{id}/download", tag = "jobs",
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("ticket" = Option<String>, Query, description = "From POST /jobs/{id}/tickets"),
+        ("Range" = Option<String>, Header, description = "One range of bytes"),
+    ),
+    responses(
+        (status = 200, description = "The zip", body = Vec<u8>, content_type = "application/zip"),
+        (status = 206, description = "A part of it", body = Vec<u8>, content_type = "application/zip"),
+        (status = 404, body = ErrorBody),
+        (status = 409, description = "The job has not ended", body = ErrorBody),
+        (status = 416, description = "A range outside of it", body = ErrorBody),
+    )
+)]
+pub(super) async fn read(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
+    query(&uri, &["ticket"])?;
+    let download = state.yard().download(&id).await?;
+    let tag = format!("\"{}\"", download.sha256);
+    if none_match(&headers, &tag) {
+        let tag = HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"\""));
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
+    let part = requested(&headers, download.length, &tag);
+    let (start, length) = match part {
+        Part::Whole => (0, download.length),
+        Part::Range { start, length } => (start, length),
+        Part::Outside => return Err(Failure::outside(download.length)),
+    };
+    let mut file = tokio::fs::File::from_std(download.file);
+    let body = if method == Method::HEAD {
+        Body::empty()
+    } else {
+        file.seek(SeekFrom::Start(start)).await.map_err(|error| AppError::internal(&error))?;
+        Body::from_stream(ReaderStream::with_capacity(file.take(length), READ_BYTES))
+    };
+    let head = ContentHead {
+        kind: "application/zip",
+        file_name: &download.file_name,
+        tag: &tag,
+        length: download.length,
+        part,
+    };
+    Ok(head.answer(body))
+}

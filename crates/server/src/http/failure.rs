@@ -1,0 +1,199 @@
+//! From a refusal, wherever it arose, to the one error body of the contract.
+//!
+//! A handler returns a [`Failure`]; `gate` writes its body, because only there the request's id is known.
+
+use axum::body::Body;
+use axum::http::header::{ALLOW, CONTENT_RANGE, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
+use sandyard_protocol::{GuestError, GuestErrorCode};
+use sandyard_sandbox::machine::MachineError;
+
+use crate::app::{AppError, ErrorKind};
+
+/// What a handler answers instead of a result.
+pub(super) type Answer = Result<Response, Failure>;
+
+/// A refusal or failure on its way out.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+    retry_after_s: Option<u64>,
+    /// For 416: the length of what was asked for.
+    length: Option<u64>,
+}
+
+impl Failure {
+    /// The stable code.
+    pub(super) fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The sentence for a person.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// A range that lies outside of `length` bytes.
+    pub(super) fn outside(length: u64) -> Self {
+        let error = ApiError::new(
+            ErrorCode::RangeNotSatisfiable,
+            format!("the range lies outside of {length} bytes"),
+        );
+        Self { length: Some(length), ..error.into() }
+    }
+
+    /// The whole answer for the request with this id; headers that the framework set (`Allow`) are kept.
+    pub(super) fn render(&self, request_id: &str, kept: &HeaderMap) -> Response {
+        let body = ErrorBody {
+            error: ErrorDetail {
+                code: self.code.to_owned(),
+                message: self.message.clone(),
+                hint: self.hint.clone(),
+                request_id: request_id.to_owned(),
+            },
+        };
+        let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(allow) = kept.get(ALLOW) {
+            headers.insert(ALLOW, allow.clone());
+        }
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(range) = self.length.and_then(|length| format!("bytes */{length}").parse().ok()) {
+            headers.insert(CONTENT_RANGE, range);
+        }
+        response
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}
+
+impl From<ApiError> for Failure {
+    fn from(error: ApiError) -> Self {
+        Self {
+            status: status(error.code),
+            code: error.code.as_str(),
+            message: error.message,
+            hint: error.hint,
+            retry_after_s: error.retry_after_s,
+            length: None,
+        }
+    }
+}
+
+impl From<AppError> for Failure {
+    fn from(error: AppError) -> Self {
+        let status = match error.kind {
+            ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::Unacceptable => StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorKind::Busy => StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let retry_after_s = match error.kind {
+            ErrorKind::Busy => error.retry_after_s.or(Some(1)),
+            _ => error.retry_after_s,
+        };
+        Self {
+            status,
+            code: error.code,
+            message: error.message,
+            hint: error.hint,
+            retry_after_s,
+            length: None,
+        }
+    }
+}
+
+impl From<MachineError> for Failure {
+    fn from(error: MachineError) -> Self {
+        match error {
+            MachineError::Guest(error) => guest_refusal(&error).into(),
+            MachineError::Lost => {
+                ApiError::new(ErrorCode::SandboxFailed, "the sandbox can't be reached at the moment")
+                    .with_hint("the job's status says whether it is still live")
+                    .into()
+            }
+            MachineError::Deadline => {
+                ApiError::new(ErrorCode::SandboxTimeout, "the sandbox did not answer in time").into()
+            }
+            MachineError::Malformed(detail) => {
+                tracing::warn!(detail, "malformed answer of a sandbox");
+                ApiError::new(ErrorCode::SandboxFailed, "the sandbox gave a malformed answer").into()
+            }
+        }
+    }
+}
+
+/// The guest's own words are bounded by the protocol and travel as JSON text only.
+fn guest_refusal(error: &GuestError) -> ApiError {
+    let code = match error.code {
+        GuestErrorCode::BadRequest => ErrorCode::BadRequest,
+        GuestErrorCode::NotFound => ErrorCode::FileNotFound,
+        GuestErrorCode::InvalidPath => ErrorCode::InvalidPath,
+        GuestErrorCode::NotADirectory => ErrorCode::NotADirectory,
+        GuestErrorCode::IsADirectory => ErrorCode::IsADirectory,
+        GuestErrorCode::AlreadyExists => ErrorCode::AlreadyExists,
+        GuestErrorCode::NotEmpty => ErrorCode::NotEmpty,
+        GuestErrorCode::PermissionDenied => ErrorCode::PermissionDenied,
+        GuestErrorCode::NoSpace => ErrorCode::NoSpace,
+        GuestErrorCode::LimitReached => ErrorCode::LimitReached,
+        GuestErrorCode::EditMismatch => ErrorCode::EditMismatch,
+        GuestErrorCode::SpawnFailed => ErrorCode::SpawnFailed,
+        GuestErrorCode::ConnectionRefused | GuestErrorCode::Internal => ErrorCode::SandboxFailed,
+    };
+    let refusal = ApiError::new(code, error.message.clone());
+    match code {
+        ErrorCode::NotEmpty => refusal.with_hint("add ?recursive=1 to remove it with all that is in it"),
+        ErrorCode::EditMismatch => {
+            refusal.with_hint("each `old` must occur exactly once; nothing was changed")
+        }
+        _ => refusal,
+    }
+}
+
+fn status(code: ErrorCode) -> StatusCode {
+    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_keeps_its_status_and_allow_header() {
+        let failure = Failure::from(ApiError::new(ErrorCode::MethodNotAllowed, "no").with_retry_after_s(3));
+        let kept = HeaderMap::from_iter([(ALLOW, HeaderValue::from_static("GET"))]);
+        let response = failure.render("r", &kept);
+        assert_eq!(response.status(), 405);
+        assert_eq!(response.headers()[ALLOW], "GET");
+        assert_eq!(response.headers()[RETRY_AFTER], "3");
+        assert_eq!(Failure::outside(7).render("r", &kept).headers()[CONTENT_RANGE], "bytes */7");
+    }
+
+    #[test]
+    fn a_busy_yard_always_says_when_to_come_back() {
+        let failure = Failure::from(AppError::new(ErrorKind::Busy, "queue_full", "full"));
+        assert_eq!(failure.render("r", &HeaderMap::new()).headers()[RETRY_AFTER], "1");
+    }
+}

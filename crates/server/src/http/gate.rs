@@ -1,0 +1,127 @@
+//! What every request passes on its way in and out: an id, the access rules, a log line, security headers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, UPGRADE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
+
+use super::HttpState;
+use super::failure::Failure;
+use super::parts::{job_segment, query_pairs};
+use crate::app::TicketPurpose;
+use crate::auth::{Need, unauthorized};
+use crate::job_id::JobId;
+
+/// Routes that say the same to everybody.
+const PUBLIC: [&str; 7] =
+    ["/", "/docs", "/openapi.json", "/healthz", "/readyz", "/assets/page.css", "/favicon.ico"];
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// Gives each request its id: a random part for the process, then a number.
+#[derive(Debug)]
+pub(super) struct RequestIds {
+    process: u32,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// Ids that differ from those of other processes; without randomness they begin with zeros.
+    pub(super) fn new() -> Self {
+        let mut process = [0; 4];
+        if getrandom::fill(&mut process).is_err() {
+            tracing::warn!("no randomness for request ids");
+        }
+        Self { process: u32::from_be_bytes(process), next: AtomicU64::new(1) }
+    }
+
+    fn next(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{:08x}-{number:x}", self.process)
+    }
+}
+
+/// The outermost layer.
+pub(super) async fn pass(State(state): State<HttpState>, request: Request, next: Next) -> Response {
+    let id = state.request_ids().next();
+    let started = Instant::now();
+    let method = request.method().clone();
+    // The query is left out: it may hold a ticket.
+    let path = request.uri().path().to_owned();
+    let job = job_segment(&path).unwrap_or_default();
+    let span = tracing::info_span!("request", id, job);
+    let response = async {
+        match admit(&state, &request) {
+            Ok(()) => next.run(super::body::with_idle_limit(request, state.limits().body_idle)).await,
+            Err(failure) => failure.into_response(),
+        }
+    }
+    .instrument(span.clone())
+    .await;
+    let response = finish(response, &id);
+    state.counters().count(response.status());
+    let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros());
+    span.in_scope(|| tracing::debug!(%method, path, status, micros, "answered"));
+    response
+}
+
+fn admit(state: &HttpState, request: &Request) -> Result<(), Failure> {
+    let need = need(state, request)?;
+    Ok(state.access().check(request.method(), request.headers(), need)?)
+}
+
+/// A ticket is used up here, before anything else is looked at; a wrong one is refused even where no key is needed.
+fn need(state: &HttpState, request: &Request) -> Result<Need, Failure> {
+    let path = request.uri().path();
+    if PUBLIC.contains(&path) || path.starts_with("/assets/") {
+        return Ok(Need::Nothing);
+    }
+    let Some((job, purpose, ticket)) = ticket_of(request.method(), request.uri(), request.headers()) else {
+        return Ok(Need::Key);
+    };
+    if state.yard().redeem_ticket(&job, purpose, &ticket) {
+        Ok(Need::HasTicket)
+    } else {
+        Err(unauthorized().into())
+    }
+}
+
+fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, TicketPurpose, String)> {
+    let query = uri.query().filter(|query| query.contains("ticket="))?;
+    let (_, ticket) = query_pairs(query).into_iter().find(|(name, _)| name == "ticket")?;
+    let job = JobId::parse(job_segment(uri.path())?)?;
+    let rest = uri.path().rsplit('/').next()?;
+    let purpose = match rest {
+        "download" if method == Method::GET => TicketPurpose::Download,
+        "shell" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Pty,
+        _ => return None,
+    };
+    Some((job, purpose, ticket))
+}
+
+fn finish(mut response: Response<Body>, id: &str) -> Response {
+    if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        response = failure.render(id, response.headers());
+    }
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID.clone(), value);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(RESOURCE_POLICY.clone(), HeaderValue::from_static("same-origin"));
+    headers
+        .entry(CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,138 @@
+//! `GET /jobs`, and what is done to a job as a whole: cancel, reply, delete.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::IntoResponse;
+use sandyard_api::{
+    ApiError, ErrorBody, ErrorCode, JobKind, JobListView, JobState, JobView, Query, ReplyRequest, bounds,
+};
+
+use super::HttpState;
+use super::body;
+use super::failure::{Answer, Failure};
+use super::parts::{Job, query};
+use super::views;
+use crate::app;
+
+/// Jobs in a page, if the client does not say.
+const PAGE: u64 = 50;
+
+/// Jobs, newest first, without their output.
+#[utoipa::path(
+    get, path = "/jobs", tag = "jobs",
+    params(
+        ("status" = Option<String>, Query, description = "A status (`pending`, `running`, `complete`, `error`) or a state"),
+        ("kind" = Option<String>, Query, description = "A kind"),
+        ("limit" = Option<u64>, Query, description = "1 to 1000, 50 if not given"),
+        ("cursor" = Option<String>, Query, description = "From the page before"),
+    ),
+    responses((status = 200, description = "A page", body = JobListView), (status = 400, body = ErrorBody))
+)]
+pub(super) async fn list(State(state): State<HttpState>, uri: Uri) -> Answer {
+    let query = query(&uri, &["status", "kind", "limit", "cursor"])?;
+    let limit = query.whole("limit", bounds::LIST_LIMIT)?.unwrap_or(PAGE);
+    let Some(filter) = filter(&query)? else {
+        return Ok(Json(JobListView { jobs: Vec::new(), cursor: None }).into_response());
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let page = state.yard().list(&filter, limit, query.text("cursor")).await?;
+    let jobs = page.jobs.into_iter().map(views::job).collect();
+    Ok(Json(JobListView { jobs, cursor: page.cursor }).into_response())
+}
+
+/// What to list; `None` if no job can match because this build has none of that kind.
+fn filter(query: &Query) -> Result<Option<app::JobFilter>, Failure> {
+    let states = query.text("status").map(states).transpose()?.unwrap_or_default();
+    let kind = match query.text("kind").map(JobKind::parse).transpose() {
+        Ok(kind) => kind,
+        Err(error) => return Err(ApiError { code: ErrorCode::BadRequest, ..error }.into()),
+    };
+    match kind {
+        None => Ok(Some(app::JobFilter { states, kind: None })),
+        Some(kind) => {
+            Ok(app::JobKind::parse(kind.as_str()).map(|kind| app::JobFilter { states, kind: Some(kind) }))
+        }
+    }
+}
+
+fn states(name: &str) -> Result<Vec<app::JobState>, Failure> {
+    let matches = |state: &app::JobState| {
+        let state: JobState = views::job_state(*state);
+        state.as_str() == name || status_name(state) == name
+    };
+    let states: Vec<_> = app::JobState::ALL.into_iter().filter(matches).collect();
+    if states.is_empty() {
+        let error = ApiError::new(ErrorCode::BadRequest, "`status` names neither a status nor a state");
+        return Err(error
+            .with_hint("pending, running, complete, error, or a state such as timed_out")
+            .into());
+    }
+    Ok(states)
+}
+
+fn status_name(state: JobState) -> &'static str {
+    match state.status() {
+        sandyard_api::JobStatus::Pending => "pending",
+        sandyard_api::JobStatus::Running => "running",
+        sandyard_api::JobStatus::Complete => "complete",
+        sandyard_api::JobStatus::Error => "error",
+    }
+}
+
+/// Ends a job; harmless if it has ended. Its workspace is kept.
+#[utoipa::path(
+    post, path = "/jobs/{id}/cancel", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    responses((status = 200, description = "The status", body = JobView), (status = 404, body = ErrorBody))
+)]
+pub(super) async fn cancel(State(state): State<HttpState>, Job(id): Job) -> Answer {
+    let status = state.yard().cancel(&id).await?;
+    Ok(Json(views::job(status)).into_response())
+}
+
+/// Answers a job that waits, or tells a running one something.
+#[utoipa::path(
+    post, path = "/jobs/{id}/reply", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    request_body = ReplyRequest,
+    responses(
+        (status = 204, description = "Passed on"),
+        (status = 404, body = ErrorBody),
+        (status = 409, description = "The job does not listen", body = ErrorBody),
+    )
+)]
+pub(super) async fn reply(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let request = ReplyRequest::from_json(&body::json(&headers, body).await?)?;
+    state.yard().reply(&id, request.text).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Cancels a job if needed, and removes its sandbox, workspace and result.
+#[utoipa::path(
+    delete, path = "/jobs/{id}", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    responses((status = 204, description = "Gone"), (status = 404, body = ErrorBody))
+)]
+pub(super) async fn remove(State(state): State<HttpState>, Job(id): Job) -> Answer {
+    state.yard().delete(&id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_stands_for_its_states() {
+        assert_eq!(states("pending").unwrap(), [app::JobState::Queued, app::JobState::Starting]);
+        assert_eq!(states("timed_out").unwrap(), [app::JobState::TimedOut]);
+        assert!(states("done").is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! HTTP: one file for each resource, from bytes to the use cases of `app` and back.
+//!
+//! `serve` takes connections, `gate` is passed by every request, [`routes`] is the one table of routes. A handler reads what
+//! `sandyard_api` validates, asks [`Yard`], and answers with a view or a `failure`. Nothing here knows the store.
+
+mod archive;
+mod body;
+mod content;
+mod counters;
+mod download;
+mod events;
+mod failure;
+mod files;
+mod files_change;
+mod gate;
+mod idle_io;
+mod jobs;
+mod logs;
+mod openapi;
+mod pages;
+mod parts;
+mod ranges;
+mod schedule;
+mod serve;
+mod shell;
+mod shell_output;
+mod status;
+mod terminal;
+mod tickets;
+mod unbuilt;
+mod views;
+mod yard;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, any, delete, get, post};
+use sandyard_api::{ApiError, ErrorCode};
+use sandyard_sandbox::machine::Machine;
+use tokio_util::sync::CancellationToken;
+
+pub use openapi::document as openapi_document;
+pub use serve::{ServeLimits, serve};
+
+use crate::app::{WithOutput, Yard};
+use crate::auth::Access;
+use crate::job_id::JobId;
+use counters::Counters;
+use failure::Failure;
+use gate::RequestIds;
+
+/// What the HTTP layer of a server consists of.
+pub struct HttpConfig {
+    /// The yard that is served.
+    pub yard: Yard,
+    /// Who may use it.
+    pub access: Access,
+    /// Bounds on connections and times.
+    pub limits: ServeLimits,
+    /// The version to tell.
+    pub version: String,
+    /// Ends streams and waits when the server stops.
+    pub shutdown: CancellationToken,
+}
+
+/// Shared by all handlers.
+#[derive(Clone)]
+pub(crate) struct HttpState(Arc<Shared>);
+
+struct Shared {
+    config: HttpConfig,
+    request_ids: RequestIds,
+    counters: Counters,
+}
+
+impl HttpState {
+    pub(crate) fn new(config: HttpConfig) -> Self {
+        Self(Arc::new(Shared { config, request_ids: RequestIds::new(), counters: Counters::default() }))
+    }
+
+    fn yard(&self) -> &Yard {
+        &self.0.config.yard
+    }
+
+    /// The live machine of a job; an unknown job is told from one without a machine.
+    async fn machine(&self, id: &JobId) -> Result<Arc<Machine>, Failure> {
+        match self.yard().machine(id) {
+            Ok(machine) => Ok(machine),
+            Err(error) => {
+                self.yard().status(id, WithOutput::Without).await?;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn access(&self) -> &Access {
+        &self.0.config.access
+    }
+
+    fn limits(&self) -> &ServeLimits {
+        &self.0.config.limits
+    }
+
+    fn version(&self) -> &str {
+        &self.0.config.version
+    }
+
+    fn shutdown(&self) -> &CancellationToken {
+        &self.0.config.shutdown
+    }
+
+    fn request_ids(&self) -> &RequestIds {
+        &self.0.request_ids
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+}
+
+/// Every route, by the path that the OpenAPI document gives it.
+fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
+    let mut routes = vec![
+        ("/", get(pages::home)),
+        ("/docs", get(pages::docs)),
+        ("/assets/{name}", get(pages::asset)),
+        ("/openapi.json", get(pages::openapi)),
+        ("/healthz", get(yard::healthz)),
+        ("/readyz", get(yard::readyz)),
+        ("/metrics", get(yard::metrics)),
+        ("/version", get(yard::version)),
+        ("/drivers", get(yard::drivers)),
+        ("/schedule", post(schedule::schedule)),
+        ("/submit", post(schedule::submit)),
+        ("/status/{id}", get(status::status)),
+        ("/jobs", get(jobs::list)),
+        ("/jobs/{id}", get(status::job).delete(jobs::remove)),
+        ("/jobs/{id}/cancel", post(jobs::cancel)),
+        ("/jobs/{id}/reply", post(jobs::reply)),
+        ("/jobs/{id}/tickets", post(tickets::make)),
+        ("/jobs/{id}/events", get(events::follow)),
+        ("/jobs/{id}/logs", get(logs::read)),
+        ("/jobs/{id}/download", get(download::read)),
+        ("/jobs/{id}/shell", post(shell::run).get(terminal::open)),
+        ("/jobs/{id}/files", files::root_routes()),
+        ("/jobs/{id}/files/", files::root_routes()),
+        (
+            "/jobs/{id}/files/{*path}",
+            get(files::read)
+                .put(files_change::write)
+                .patch(files_change::change)
+                .merge(delete(files_change::remove)),
+        ),
+    ];
+    routes.extend(unbuilt::PATHS.iter().map(|path| (*path, any(unbuilt::refuse))));
+    routes
+}
+
+/// The whole service.
+pub(crate) fn router(state: HttpState) -> Router {
+    let mut router = Router::new();
+    for (path, handlers) in routes() {
+        router = router.route(path, handlers);
+    }
+    router
+        .fallback(no_route)
+        .method_not_allowed_fallback(no_method)
+        .layer(DefaultBodyLimit::disable())
+        .layer(axum::middleware::from_fn_with_state(state.clone(), gate::pass))
+        .with_state(state)
+}
+
+async fn no_route() -> Response {
+    let error = ApiError::new(ErrorCode::NotFound, "there is no such route");
+    Failure::from(error.with_hint("GET /docs shows them all")).into_response()
+}
+
+async fn no_method() -> Response {
+    let error = ApiError::new(ErrorCode::MethodNotAllowed, "this route does not take this method");
+    Failure::from(error.with_hint("the Allow header names those it takes")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_route_is_documented_and_nothing_else() {
+        let document = serde_json::to_value(openapi_document("0")).unwrap();
+        let documented: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
+        let aliases = ["/jobs/{id}/files", "/assets/{name}"];
+        let routed: BTreeSet<String> = routes()
+            .into_iter()
+            .filter(|(path, _)| !aliases.contains(path))
+            .map(|(path, _)| path.replace("{*", "{"))
+            .collect();
+        assert_eq!(documented, routed);
+    }
+}

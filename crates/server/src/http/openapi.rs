@@ -1,0 +1,95 @@
+//! The OpenAPI document, made from the handlers and the contract's types.
+
+use sandyard_api::{EventBody, JobEvent, ShellEvent};
+use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, OpenApi as Document, PathItem, Ref, ResponseBuilder, SecurityRequirement,
+};
+use utoipa::{Modify, OpenApi};
+
+use super::{
+    download, events, files, files_change, jobs, logs, pages, schedule, shell, status, terminal, tickets,
+    unbuilt, yard,
+};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
+    paths(
+        schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
+        jobs::remove, tickets::make, events::follow, logs::read, download::read, shell::run, terminal::open,
+        files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
+        yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
+    ),
+    components(schemas(EventBody, JobEvent, ShellEvent)),
+    tags(
+        (name = "jobs", description = "From a request to a result"),
+        (name = "tools", description = "On a live sandbox"),
+        (name = "files", description = "Of a live sandbox's workspace"),
+        (name = "yard", description = "The server itself"),
+        (name = "not in this build", description = "Part of the contract; answers 501"),
+    ),
+    modifiers(&Additions)
+)]
+struct Contract;
+
+/// The document for a version of the program.
+pub fn document(version: &str) -> Document {
+    let mut document = Contract::openapi();
+    document.info.version = version.to_owned();
+    document
+}
+
+/// What no handler says for itself: keys, and the routes that are not built.
+struct Additions;
+
+impl Modify for Additions {
+    fn modify(&self, document: &mut Document) {
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("key", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        // Either no key (loopback) or a bearer key.
+        document.security =
+            Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, String>("key", [])]);
+        for path in unbuilt::PATHS {
+            document.paths.paths.insert(path.replace("{*", "{"), not_built(path));
+        }
+    }
+}
+
+fn not_built(path: &str) -> PathItem {
+    let error = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+    let response =
+        ResponseBuilder::new().description("Not in this build").content("application/json", error).build();
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let operation = names.fold(
+        OperationBuilder::new()
+            .tag("not in this build")
+            .summary(Some("Part of the contract, not in this build."))
+            .response("501", response),
+        |operation, name| {
+            let name = name.trim_start_matches('*');
+            operation.parameter(ParameterBuilder::new().name(name).parameter_in(ParameterIn::Path).build())
+        },
+    );
+    PathItem::new(HttpMethod::Get, operation.build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_the_one_that_was_reviewed() {
+        insta::assert_json_snapshot!("openapi", document("0.0.0"));
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let text = document("0").to_json().unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(json.pointer(reference).is_some(), "{reference}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! One byte range of some content, by RFC 9110 section 14. Several ranges at once are answered with the whole.
+
+use axum::http::HeaderMap;
+use axum::http::header::{IF_RANGE, RANGE};
+
+/// Which part of the content to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All of it.
+    Whole,
+    /// From `start`, `length` bytes, at least one.
+    Range {
+        /// First byte.
+        start: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// A range outside of the content.
+    Outside,
+}
+
+/// The part that the headers ask for, of content with this length and entity tag.
+pub(super) fn requested(headers: &HeaderMap, length: u64, tag: &str) -> Part {
+    let mut values = headers.get_all(RANGE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return Part::Whole };
+    let current = headers.get(IF_RANGE).is_none_or(|known| known.as_bytes() == tag.as_bytes());
+    match value.to_str() {
+        Ok(text) if current => parse(text, length),
+        _ => Part::Whole,
+    }
+}
+
+/// Whether a range is asked for at all.
+pub(super) fn is_requested(headers: &HeaderMap) -> bool {
+    headers.contains_key(RANGE)
+}
+
+fn parse(text: &str, length: u64) -> Part {
+    let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.trim().split_once('-'))
+    else {
+        return Part::Whole;
+    };
+    match (number(first), number(last)) {
+        (Some(None), Some(None)) | (None, _) | (_, None) => Part::Whole,
+        (Some(None), Some(Some(0))) => Part::Outside,
+        (Some(None), Some(Some(suffix))) => {
+            within(length.saturating_sub(suffix), length.saturating_sub(1), length)
+        }
+        (Some(Some(first)), Some(None)) => within(first, length.saturating_sub(1), length),
+        (Some(Some(first)), Some(Some(last))) if first > last => Part::Whole,
+        (Some(Some(first)), Some(Some(last))) => within(first, last.min(length.saturating_sub(1)), length),
+    }
+}
+
+/// `Some(None)` for no digits, `None` for something else than digits. A number too large for 64 bits lies beyond any content.
+fn number(text: &str) -> Option<Option<u64>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    digits.then(|| Some(text.parse().unwrap_or(u64::MAX)))
+}
+
+fn within(first: u64, last: u64, length: u64) -> Part {
+    if first >= length { Part::Outside } else { Part::Range { start: first, length: last - first + 1 } }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn ranges_of_ten_bytes() {
+        for (text, part) in [
+            ("bytes=0-9", Part::Range { start: 0, length: 10 }),
+            ("bytes=4-6", Part::Range { start: 4, length: 3 }),
+            ("bytes=4-", Part::Range { start: 4, length: 6 }),
+            ("bytes=-3", Part::Range { start: 7, length: 3 }),
+            ("bytes=-300", Part::Range { start: 0, length: 10 }),
+            ("bytes=9-99999999999999999999999", Part::Range { start: 9, length: 1 }),
+            ("bytes=10-", Part::Outside),
+            ("bytes=99999999999999999999999-", Part::Outside),
+            ("bytes=-0", Part::Outside),
+            ("bytes=5-4", Part::Whole),
+            ("bytes=0-1,3-4", Part::Whole),
+            ("bytes=-", Part::Whole),
+            ("bytes=a-b", Part::Whole),
+            ("bytes=--5", Part::Whole),
+            ("lines=1-2", Part::Whole),
+            ("", Part::Whole),
+        ] {
+            assert_eq!(parse(text, 10), part, "{text}");
+        }
+        assert_eq!(parse("bytes=0-0", 0), Part::Outside);
+        assert_eq!(parse("bytes=-5", 0), Part::Outside);
+    }
+
+    #[test]
+    fn a_range_of_other_content_is_answered_with_the_whole() {
+        let fields =
+            [(RANGE, HeaderValue::from_static("bytes=1-")), (IF_RANGE, HeaderValue::from_static("\"old\""))];
+        let headers = HeaderMap::from_iter(fields);
+        assert_eq!(requested(&headers, 10, "\"new\""), Part::Whole);
+        assert_eq!(requested(&headers, 10, "\"old\""), Part::Range { start: 1, length: 9 });
+    }
+}

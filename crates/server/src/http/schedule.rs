@@ -1,0 +1,132 @@
+//! `POST /schedule` and `POST /submit`.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use sandyard_api::{
+    ApiError, ErrorBody, ErrorCode, IsolationFloor, JobKind, JobStatus, ScheduleBody, ScheduleRequest,
+    ScheduleView, bounds, refuse_what_is_not_built,
+};
+use sandyard_sandbox::driver::IsolationLevel;
+use sha2::{Digest, Sha256};
+
+use super::HttpState;
+use super::body::{BodyType, body_type, parse_json, whole};
+use super::failure::{Answer, Failure};
+use super::views;
+use crate::app::{self, Floor, IdempotencyKey, InputFile, NewJob, RequestedLimits};
+
+/// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
+#[utoipa::path(
+    post, path = "/schedule", tag = "jobs",
+    request_body(content((ScheduleBody = "application/json"), (String = "text/plain")), description = "What to do"),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body give the same job")),
+    responses(
+        (status = 202, description = "Accepted", body = ScheduleView),
+        (status = 400, description = "Not JSON", body = ErrorBody),
+        (status = 409, description = "The key was used with another body", body = ErrorBody),
+        (status = 413, description = "Larger than 16 MiB", body = ErrorBody),
+        (status = 415, description = "Neither JSON nor plain text", body = ErrorBody),
+        (status = 422, description = "Well-formed but not acceptable", body = ErrorBody),
+        (status = 429, description = "The queue is too long", body = ErrorBody),
+        (status = 503, description = "No capacity or no driver", body = ErrorBody),
+    )
+)]
+pub(super) async fn schedule(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+    let kind = body_type(&headers)?;
+    let key = idempotency_key(&headers)?;
+    let bytes = whole(&headers, body, bounds::BODY_BYTES).await?;
+    let request = match kind {
+        BodyType::Json => ScheduleRequest::from_json(&parse_json(&bytes)?)?,
+        BodyType::Text => {
+            let text = std::str::from_utf8(&bytes)
+                .map_err(|_| ApiError::new(ErrorCode::BadRequest, "the body is not UTF-8"))?;
+            ScheduleRequest::from_text(text)?
+        }
+    };
+    refuse_what_is_not_built(&request)?;
+    let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
+    let scheduled = state.yard().schedule(new_job(request)?, key).await?;
+    tracing::info!(job = %scheduled.id, repeated = scheduled.repeated, "scheduled");
+    let status =
+        if scheduled.repeated { views::job_state(scheduled.state).status() } else { JobStatus::Pending };
+    let view = ScheduleView::new(views::job_id(&scheduled.id), status);
+    Ok((StatusCode::ACCEPTED, Json(view)).into_response())
+}
+
+/// The same as `POST /schedule`.
+#[utoipa::path(
+    post, path = "/submit", tag = "jobs",
+    request_body(content((ScheduleBody = "application/json"), (String = "text/plain")), description = "What to do"),
+    responses((status = 202, description = "Accepted", body = ScheduleView))
+)]
+pub(super) async fn submit(state: State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+    schedule(state, headers, body).await
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=bounds::IDEMPOTENCY_KEY_BYTES).contains(&key.len()));
+    match (key, values.next()) {
+        (Some(key), None) => Ok(Some(key.to_owned())),
+        _ => {
+            let most = bounds::IDEMPOTENCY_KEY_BYTES;
+            let message = format!("Idempotency-Key must be given once, with 1 to {most} ASCII characters");
+            Err(ApiError::new(ErrorCode::BadRequest, message).into())
+        }
+    }
+}
+
+/// The type is part of it: the same bytes as text and as JSON are two requests.
+fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    digest.update(match kind {
+        BodyType::Json => b"json\0",
+        BodyType::Text => b"text\0",
+    });
+    digest.update(bytes);
+    digest.finalize().into()
+}
+
+fn new_job(request: ScheduleRequest) -> Result<NewJob, Failure> {
+    let kind = match request.kind {
+        JobKind::Shell => app::JobKind::Shell,
+        JobKind::Session => app::JobKind::Session,
+        kind @ (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui) => {
+            let message = format!("jobs of kind `{}` can't run in this build", kind.as_str());
+            return Err(ApiError::new(ErrorCode::NotAvailable, message).into());
+        }
+    };
+    let isolation = match request.isolation {
+        IsolationFloor::Any => Floor::Any,
+        IsolationFloor::Container => Floor::Level(IsolationLevel::Container),
+        IsolationFloor::Gvisor => Floor::Level(IsolationLevel::Gvisor),
+        IsolationFloor::Vm => Floor::Level(IsolationLevel::Vm),
+        IsolationFloor::Driver(name) => Floor::Driver(name),
+    };
+    let limits = request.limits;
+    Ok(NewJob {
+        kind,
+        code: request.input,
+        name: request.name,
+        files: request
+            .files
+            .into_iter()
+            .map(|file| InputFile { path: file.path, bytes: file.bytes })
+            .collect(),
+        env: request.env,
+        isolation,
+        limits: RequestedLimits {
+            cpus: limits.cpus,
+            memory_mib: limits.memory_mib,
+            disk_mib: limits.disk_mib,
+            pids: limits.pids,
+            timeout_s: limits.timeout_s,
+            idle_timeout_s: limits.idle_timeout_s,
+        },
+        keep: request.keep,
+    })
+}

@@ -1,0 +1,57 @@
+//! `POST /jobs/{id}/tickets`: links for what can't send a header.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, TicketPurpose, TicketRequest, TicketView, Timestamp};
+
+use super::HttpState;
+use super::body;
+use super::failure::Answer;
+use super::parts::Job;
+use crate::app;
+
+/// How long a ticket is good, as the contract says.
+const LIFE: Duration = Duration::from_secs(30);
+
+/// A link that works once, within 30 seconds, without a key.
+#[utoipa::path(
+    post, path = "/jobs/{id}/tickets", tag = "jobs",
+    params(("id" = String, Path, description = "The job")),
+    request_body = TicketRequest,
+    responses(
+        (status = 201, description = "The link", body = TicketView),
+        (status = 404, body = ErrorBody),
+        (status = 422, description = "Not a purpose, or not in this build", body = ErrorBody),
+    )
+)]
+pub(super) async fn make(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let request = TicketRequest::from_json(&body::json(&headers, body).await?)?;
+    let (purpose, path) = match request.purpose {
+        TicketPurpose::Download => (app::TicketPurpose::Download, "download"),
+        TicketPurpose::Pty => (app::TicketPurpose::Pty, "shell"),
+        TicketPurpose::Lab | TicketPurpose::Desktop | TicketPurpose::Port(_) => {
+            let message =
+                format!("there is nothing that a ticket for `{}` would open in this build", request.purpose);
+            return Err(ApiError::new(ErrorCode::NotAvailable, message)
+                .with_hint("`pty` and `download` work")
+                .into());
+        }
+    };
+    let ticket = state.yard().make_ticket(&id, purpose).await?;
+    let expires = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LIFE;
+    let view = TicketView {
+        url: format!("/jobs/{id}/{path}?ticket={ticket}"),
+        expires_at: Timestamp::from_unix_ms(i64::try_from(expires.as_millis()).unwrap_or(i64::MAX)),
+    };
+    Ok((StatusCode::CREATED, Json(view)).into_response())
+}

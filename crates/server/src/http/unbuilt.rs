@@ -1,0 +1,46 @@
+//! Routes of the contract whose capability this build lacks: they say so, rather than that there is no such route.
+
+use axum::extract::State;
+use axum::http::Uri;
+use sandyard_api::{ApiError, ErrorCode};
+
+use super::HttpState;
+use super::failure::Answer;
+use super::parts::job_segment;
+use crate::app::{AppError, WithOutput};
+use crate::job_id::JobId;
+
+/// All of them.
+pub(super) const PATHS: [&str; 20] = [
+    "/jobs/{id}/explained",
+    "/jobs/{id}/diagram.svg",
+    "/jobs/{id}/diagram.dot",
+    "/jobs/{id}/recall",
+    "/jobs/{id}/audit",
+    "/jobs/{id}/code",
+    "/jobs/{id}/kernels",
+    "/jobs/{id}/kernels/{kernel}",
+    "/jobs/{id}/kernels/{kernel}/interrupt",
+    "/jobs/{id}/kernels/{kernel}/restart",
+    "/jobs/{id}/gui",
+    "/jobs/{id}/screenshot.png",
+    "/jobs/{id}/desktop/",
+    "/jobs/{id}/desktop/{*rest}",
+    "/jobs/{id}/lab",
+    "/jobs/{id}/ports/{port}",
+    "/jobs/{id}/proxy/{port}/",
+    "/jobs/{id}/proxy/{port}/{*rest}",
+    "/lab",
+    "/mcp",
+];
+
+/// Says that the capability is not there; an unknown job is still an unknown job.
+pub(super) async fn refuse(State(state): State<HttpState>, uri: Uri) -> Answer {
+    if let Some(segment) = job_segment(uri.path()) {
+        let id = JobId::parse(segment).ok_or_else(AppError::unknown_job)?;
+        state.yard().status(&id, WithOutput::Without).await?;
+    }
+    Err(ApiError::new(ErrorCode::RouteNotAvailable, "this build does not have this capability yet")
+        .with_hint("jobs of kind `shell` and `session`, their files, shell and download work")
+        .into())
+}

@@ -1,0 +1,118 @@
+//! From the nouns of `app` to the views of the contract.
+
+use sandyard_api::{
+    DriverView, ImageView, IsolationView, JobErrorView, JobId, JobKind, JobState, JobView, SandboxState,
+    Timestamp, UsageView,
+};
+use sandyard_sandbox::driver::IsolationLevel;
+
+use crate::app;
+
+/// A job's whole status.
+pub(super) fn job(status: app::JobStatus) -> JobView {
+    let state = job_state(status.state);
+    let id = status.id.as_str();
+    let usage = status.usage.unwrap_or_default();
+    JobView {
+        name: status.name,
+        kind: job_kind(status.kind),
+        status: state.status(),
+        state,
+        sandbox: sandbox_state(status.sandbox),
+        reason: status.reason,
+        question: None,
+        isolation: IsolationView {
+            requested: status.isolation.requested,
+            effective: status.isolation.effective,
+            runtime: status.isolation.runtime,
+            reason: status.isolation.reason,
+        },
+        created_at: Timestamp::from_unix_ms(status.created_at_ms),
+        started_at: status.started_at_ms.map(Timestamp::from_unix_ms),
+        finished_at: status.finished_at_ms.map(Timestamp::from_unix_ms),
+        expires_at: status.expires_at_ms.map(Timestamp::from_unix_ms),
+        stdout: status.stdout_tail,
+        stderr: status.stderr_tail,
+        exit_code: status.exit_code,
+        error: status.error.map(|error| JobErrorView {
+            code: error.code,
+            message: error.message,
+            hint: error.hint,
+        }),
+        summary: None,
+        download_url: status.download.then(|| format!("/jobs/{id}/download")),
+        explanation: None,
+        desktop_url: format!("/jobs/{id}/desktop/"),
+        lab_url: format!("/jobs/{id}/lab"),
+        usage: UsageView {
+            cpu_s: usage.cpu_s,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            ..UsageView::default()
+        },
+        job_id: job_id(&status.id),
+    }
+}
+
+/// The id on the wire.
+pub(super) fn job_id(id: &crate::job_id::JobId) -> JobId {
+    JobId::from_checked(id.as_str())
+}
+
+/// The state on the wire.
+pub(super) fn job_state(state: app::JobState) -> JobState {
+    match state {
+        app::JobState::Queued => JobState::Queued,
+        app::JobState::Starting => JobState::Starting,
+        app::JobState::Running => JobState::Running,
+        app::JobState::Waiting => JobState::Waiting,
+        app::JobState::Finishing => JobState::Finishing,
+        app::JobState::Succeeded => JobState::Succeeded,
+        app::JobState::Failed => JobState::Failed,
+        app::JobState::Cancelled => JobState::Cancelled,
+        app::JobState::TimedOut => JobState::TimedOut,
+    }
+}
+
+fn job_kind(kind: app::JobKind) -> JobKind {
+    match kind {
+        app::JobKind::Shell => JobKind::Shell,
+        app::JobKind::Session => JobKind::Session,
+    }
+}
+
+fn sandbox_state(state: app::SandboxState) -> SandboxState {
+    match state {
+        app::SandboxState::None => SandboxState::None,
+        app::SandboxState::Starting => SandboxState::Starting,
+        app::SandboxState::Live => SandboxState::Live,
+        app::SandboxState::Gone => SandboxState::Gone,
+    }
+}
+
+/// A driver on the wire.
+pub(super) fn driver(driver: app::DriverStatus) -> DriverView {
+    let level = match driver.isolation.level {
+        IsolationLevel::None => "none",
+        IsolationLevel::Container => "container",
+        IsolationLevel::Gvisor => "gvisor",
+        IsolationLevel::Vm => "vm",
+    };
+    DriverView {
+        name: driver.name.to_owned(),
+        usable: driver.availability.usable,
+        level: level.to_owned(),
+        runtime: driver.isolation.runtime,
+        detail: driver.availability.detail,
+        fix: driver.availability.fix,
+    }
+}
+
+/// An image on the wire; where it lies on the host is nobody's business.
+pub(super) fn image(flavour: app::Flavour, state: app::ImageState) -> ImageView {
+    let (ready, detail) = match state {
+        app::ImageState::Ready { .. } => (true, "ready".to_owned()),
+        app::ImageState::Preparing { percent, step } => (false, format!("{percent} %: {step}")),
+        app::ImageState::Missing { detail, hint } => (false, format!("{detail}; {hint}")),
+    };
+    ImageView { flavour: flavour.as_str().to_owned(), ready, detail }
+}
