@@ -6,23 +6,20 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::host::{HostSettings, INPUTS, Staged};
+use super::host::HostSettings;
 use super::lock::ImageLock;
-use super::manifest::{Manifest, ManifestError};
+use super::manifest::ManifestError;
 use super::progress::{Progress, Reporter};
-use super::steps::{self, StepError, TOOL_PATH};
+use super::steps::{self, StepError};
 use super::store::{ImageStore, StoreError, at};
 use super::verify::{self, Census, Fault};
+use super::work::{Plan, Work};
 use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
-
-/// Where the recipe is mounted inside the root; `host/enter.sh` does it.
-const RECIPE: &str = "/run/recipe";
 
 /// How often a waiting builder looks whether the other one is done.
 const WAIT_CHECK: Duration = Duration::from_millis(300);
@@ -215,8 +212,15 @@ impl Builder {
 
         let reporter = Reporter::new(plan.flavour, &directory.join("progress"), progress);
         let root = built.join("root");
-        let mut work =
-            Work { builder: self, plan: &plan, root: &root, recipe: &recipe, staged: &staged, log, reporter };
+        let mut work = Work {
+            cancellation: &self.cancellation,
+            plan: &plan,
+            root: &root,
+            recipe: &recipe,
+            staged: &staged,
+            log,
+            reporter,
+        };
         work.make_tree()?;
         work.run_steps()?;
         work.reporter.begin(&plan.manifest.save);
@@ -246,88 +250,6 @@ impl Builder {
 enum Turn {
     Ours(ImageLock),
     Finished(Box<Image>),
-}
-
-/// All that is known about an image before it is made.
-struct Plan {
-    flavour: Flavour,
-    manifest: Manifest,
-    recipe: ImageDigest,
-    digest: ImageDigest,
-    parent: Option<Image>,
-    with: Vec<String>,
-    refresh: u64,
-}
-
-/// One build under way.
-struct Work<'a> {
-    builder: &'a Builder,
-    plan: &'a Plan,
-    root: &'a Path,
-    recipe: &'a Path,
-    staged: &'a Staged,
-    log: File,
-    reporter: Reporter<'a>,
-}
-
-impl Work<'_> {
-    fn make_tree(&mut self) -> Result<(), BuildError> {
-        let manifest = &self.plan.manifest;
-        self.reporter.begin(&manifest.bootstrap);
-        let command = match &self.plan.parent {
-            Some(parent) => {
-                let mut command = steps::isolated_command(Path::new("cp"));
-                command.args(["--archive", "--reflink=auto"]).arg(&parent.root).arg(self.root);
-                command
-            }
-            None => {
-                let mut command = steps::isolated_command(&self.recipe.join("host/bootstrap.sh"));
-                command
-                    .arg(self.root)
-                    .arg(&manifest.suite)
-                    .arg(&self.staged.sources)
-                    .arg(&self.staged.apt_options);
-                command.envs(self.staged.variables.iter().cloned());
-                command
-            }
-        };
-        self.run(command, "bootstrap", &manifest.bootstrap.phase)
-    }
-
-    fn run_steps(&mut self) -> Result<(), BuildError> {
-        for step in &self.plan.manifest.steps {
-            self.reporter.begin(&step.share);
-            let mut command = steps::isolated_command(&self.recipe.join("host/enter.sh"));
-            command.arg(self.root).arg(self.recipe).arg(&self.staged.inputs);
-            command.args(["/usr/bin/env", "-i"]).args(self.step_variables());
-            command.arg(format!("{RECIPE}/scripts/{}", step.script));
-            self.run(command, &step.script, &step.share.phase)?;
-        }
-        Ok(())
-    }
-
-    fn step_variables(&self) -> Vec<String> {
-        let own = [
-            ("PATH", TOOL_PATH),
-            ("RECIPE", RECIPE),
-            ("INPUTS", INPUTS),
-            ("FLAVOUR", self.plan.flavour.as_str()),
-            ("WITH", &self.plan.with.join(" ")),
-            ("PROGRESS", "apt"),
-        ];
-        let lent = self.staged.variables.iter().map(|(name, value)| format!("{name}={value}"));
-        own.iter().map(|(name, value)| format!("{name}={value}")).chain(lent).collect()
-    }
-
-    fn run(&mut self, command: Command, tool: &str, phase: &str) -> Result<(), BuildError> {
-        let reporter = &mut self.reporter;
-        let mut line = |text: &str| reporter.line(text);
-        match steps::run(command, tool, &mut self.log, &self.builder.cancellation, &mut line) {
-            Ok(()) => Ok(()),
-            Err(StepError::Cancelled) => Err(BuildError::Cancelled),
-            Err(source) => Err(BuildError::Step { phase: phase.to_owned(), source }),
-        }
-    }
 }
 
 fn check_host() -> Result<(), BuildError> {

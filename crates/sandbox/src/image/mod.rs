@@ -1,9 +1,9 @@
 //! Images: the trees that sandboxes run, made once from the recipe in `images/agent/` and kept in a cache.
 //!
-//! `recipe` is the recipe itself, inside this program; `store` finds, lists and removes finished images; `build` makes
-//! one in a temporary directory with what `host` and `sources` take from the host's settings; `verify` refuses a tree
-//! that a sandbox must not get. Only then is it renamed into the store, so a half-made image is never seen. All calls
-//! block: run them on a thread that stays, because the death of that thread ends the build.
+//! `recipe` is the recipe itself, inside this program; `store` finds, lists and removes finished images; `build` and
+//! `work` make one in a temporary directory with what `host` and `sources` take from the host's settings; `verify`
+//! refuses a tree that a sandbox must not get. Only then is it renamed into the store, so a half-made image is never
+//! seen. All calls block: run them on a thread that stays, because the death of that thread ends the build.
 
 mod build;
 mod host;
@@ -15,6 +15,7 @@ mod sources;
 mod steps;
 mod store;
 mod verify;
+mod work;
 
 #[cfg(test)]
 mod store_tests;
@@ -26,7 +27,9 @@ use serde::{Deserialize, Serialize};
 
 pub use build::{BuildError, Builder, Cancellation};
 pub use host::HostSettings;
+pub use manifest::ManifestError;
 pub use progress::Progress;
+pub use steps::StepError;
 pub use store::{ImageStore, StoreError};
 pub use verify::Fault;
 

@@ -1,0 +1,101 @@
+//! One build under way: the tree to start from, then the recipe's steps inside it.
+//!
+//! Knows neither the store nor the last look; what it leaves in `root` is not yet an image.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
+use super::build::{BuildError, Cancellation};
+use super::host::{INPUTS, Staged};
+use super::manifest::Manifest;
+use super::progress::Reporter;
+use super::steps::{self, StepError, TOOL_PATH};
+use super::{Flavour, Image, ImageDigest};
+
+/// Where the recipe is mounted inside the root; `host/enter.sh` does it.
+const RECIPE: &str = "/run/recipe";
+
+/// All that is known about an image before it is made.
+pub(super) struct Plan {
+    pub(super) flavour: Flavour,
+    pub(super) manifest: Manifest,
+    pub(super) recipe: ImageDigest,
+    pub(super) digest: ImageDigest,
+    pub(super) parent: Option<Image>,
+    pub(super) with: Vec<String>,
+    pub(super) refresh: u64,
+}
+
+/// One build under way.
+pub(super) struct Work<'a> {
+    pub(super) cancellation: &'a Cancellation,
+    pub(super) plan: &'a Plan,
+    pub(super) root: &'a Path,
+    pub(super) recipe: &'a Path,
+    pub(super) staged: &'a Staged,
+    pub(super) log: File,
+    pub(super) reporter: Reporter<'a>,
+}
+
+impl Work<'_> {
+    /// Makes the tree that the steps start from.
+    pub(super) fn make_tree(&mut self) -> Result<(), BuildError> {
+        let manifest = &self.plan.manifest;
+        self.reporter.begin(&manifest.bootstrap);
+        let command = match &self.plan.parent {
+            Some(parent) => {
+                let mut command = steps::isolated_command(Path::new("cp"));
+                command.args(["--archive", "--reflink=auto"]).arg(&parent.root).arg(self.root);
+                command
+            }
+            None => {
+                let mut command = steps::isolated_command(&self.recipe.join("host/bootstrap.sh"));
+                command
+                    .arg(self.root)
+                    .arg(&manifest.suite)
+                    .arg(&self.staged.sources)
+                    .arg(&self.staged.apt_options);
+                command.envs(self.staged.variables.iter().cloned());
+                command
+            }
+        };
+        self.run(command, "bootstrap", &manifest.bootstrap.phase)
+    }
+
+    /// Runs the recipe's scripts inside it.
+    pub(super) fn run_steps(&mut self) -> Result<(), BuildError> {
+        for step in &self.plan.manifest.steps {
+            self.reporter.begin(&step.share);
+            let mut command = steps::isolated_command(&self.recipe.join("host/enter.sh"));
+            command.arg(self.root).arg(self.recipe).arg(&self.staged.inputs);
+            command.args(["/usr/bin/env", "-i"]).args(self.step_variables());
+            command.arg(format!("{RECIPE}/scripts/{}", step.script));
+            self.run(command, &step.script, &step.share.phase)?;
+        }
+        Ok(())
+    }
+
+    fn step_variables(&self) -> Vec<String> {
+        let own = [
+            ("PATH", TOOL_PATH),
+            ("RECIPE", RECIPE),
+            ("INPUTS", INPUTS),
+            ("FLAVOUR", self.plan.flavour.as_str()),
+            ("WITH", &self.plan.with.join(" ")),
+            ("PROGRESS", "apt"),
+        ];
+        let lent = self.staged.variables.iter().map(|(name, value)| format!("{name}={value}"));
+        own.iter().map(|(name, value)| format!("{name}={value}")).chain(lent).collect()
+    }
+
+    fn run(&mut self, command: Command, tool: &str, phase: &str) -> Result<(), BuildError> {
+        let reporter = &mut self.reporter;
+        let mut line = |text: &str| reporter.line(text);
+        match steps::run(command, tool, &mut self.log, self.cancellation, &mut line) {
+            Ok(()) => Ok(()),
+            Err(StepError::Cancelled) => Err(BuildError::Cancelled),
+            Err(source) => Err(BuildError::Step { phase: phase.to_owned(), source }),
+        }
+    }
+}
