@@ -7,6 +7,7 @@ pub mod boot;
 mod confine;
 pub mod init;
 pub mod keeper;
+pub mod keeper_role;
 pub mod limits;
 pub mod local_processes;
 mod packets;

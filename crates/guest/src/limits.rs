@@ -20,6 +20,8 @@ pub const LOCAL_MESSAGE_BYTES: usize = 6 * ARGUMENT_BYTES + 64 * 1024;
 pub const PROCESS_ID_BYTES: usize = 128;
 /// Processes the spawner follows: those of the API's callers, and room for keeper's own workers.
 pub const TRACKED_PROCESSES: usize = PROCESSES + 32;
+/// What init holds for them: input and output apart.
+pub const HELD_PARTS: usize = 2 * TRACKED_PROCESSES;
 /// Answers the spawner keeps for a keeper that doesn't read; it reads no request while there are so many.
 pub const UNSENT_REPLIES: usize = 64;
 /// Children reaped before requests are looked at again, so that a flood of exits can't starve keeper.

@@ -41,21 +41,15 @@ struct State {
     untold: VecDeque<ProcessId>,
 }
 
-/// What is kept of a process: duplicates of its descriptors, so that another keeper can be given them.
 #[derive(Debug)]
 struct Process {
     command: Command,
-    kept: Spawned,
+    /// Duplicates of its descriptors, so that another keeper can be given them; none of a file worker, which must see
+    /// that its keeper is gone.
+    kept: Option<Spawned>,
     /// `None` for a role that runs on a thread.
     group: Option<Pid>,
     exit: Option<RawExit>,
-}
-
-impl LocalProcesses {
-    /// Tells all exits that were not forgotten once more, as the spawner does to a restarted keeper.
-    pub fn keeper_restarts(&self) {
-        self.shared.state().untold.clear();
-    }
 }
 
 #[async_trait]
@@ -74,6 +68,14 @@ impl ProcessHost for LocalProcesses {
         {
             // Gone already is as good as signalled.
             let _ = kill_process_group(group, signal);
+        }
+        Ok(())
+    }
+
+    async fn close_stdin(&self, id: &ProcessId) -> Result<(), SpawnError> {
+        let mut state = self.shared.state();
+        if let Some(kept) = state.processes.get_mut(id).and_then(|process| process.kept.as_mut()) {
+            kept.stdin = None;
         }
         Ok(())
     }
@@ -104,7 +106,7 @@ impl ProcessHost for LocalProcesses {
         let mut state = self.shared.state();
         state.untold.clear();
         let survivor = |process: &Process| {
-            let spawned = duplicate(&process.kept).ok()?;
+            let spawned = duplicate(process.kept.as_ref()?).ok()?;
             Some(Survivor { command: process.command.clone(), spawned, exit: process.exit.clone() })
         };
         Ok(state.processes.values().filter_map(survivor).collect())
@@ -141,7 +143,7 @@ impl Shared {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let spawned = Spawned { pid, ..spawned };
         let (shared, id) = (Arc::clone(self), command.id.clone());
-        self.keep(command, &spawned, Pid::from_raw(pid))?;
+        self.keep(command, Some(duplicate(&spawned)?), Pid::from_raw(pid));
         std::thread::spawn(move || {
             let status = child.wait().unwrap_or_default();
             shared.ended(id, status);
@@ -160,7 +162,7 @@ impl Shared {
             rustix::io::ioctl_fionbio(fd, true)?;
         }
         let (shared, id, root) = (Arc::clone(self), command.id.clone(), command.cwd.clone());
-        // No duplicates: the worker ends when keeper closes its input.
+        self.keep(command, None, None);
         std::thread::spawn(move || {
             let (mut input, mut output) = (std::fs::File::from(input), std::fs::File::from(output));
             let code = i32::from(worker::serve(Path::new(&root), &mut input, &mut output).is_err());
@@ -170,10 +172,9 @@ impl Shared {
         Ok(spawned)
     }
 
-    fn keep(&self, command: Command, spawned: &Spawned, group: Option<Pid>) -> io::Result<()> {
-        let process = Process { kept: duplicate(spawned)?, group, exit: None, command };
-        self.state().processes.insert(process.command.id.clone(), process);
-        Ok(())
+    fn keep(&self, command: Command, kept: Option<Spawned>, group: Option<Pid>) {
+        let id = command.id.clone();
+        self.state().processes.insert(id, Process { command, kept, group, exit: None });
     }
 
     fn ended(&self, id: ProcessId, status: ExitStatus) {
@@ -262,3 +263,7 @@ fn describe(program: &str, error: &io::Error) -> String {
         format!("run `{program}`")
     }
 }
+
+#[cfg(test)]
+#[path = "local_processes_tests.rs"]
+mod tests;

@@ -4,14 +4,18 @@ use std::process::ExitCode;
 
 use sandyard_guest::boot::BootFailure;
 use sandyard_guest::keeper::files::worker;
-use sandyard_guest::{init, spawner};
+use sandyard_guest::{init, keeper_role, spawner};
 
 /// A role's whole life.
 type Role = fn() -> Result<(), BootFailure>;
 
 /// Every role by name.
-const ROLES: &[(&str, Role)] =
-    &[("init", init::run), ("spawner", spawner::run), (worker::ROLE, run_file_worker)];
+const ROLES: &[(&str, Role)] = &[
+    ("init", init::run),
+    ("spawner", spawner::run),
+    ("keeper", keeper_role::run),
+    (worker::ROLE, run_file_worker),
+];
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();

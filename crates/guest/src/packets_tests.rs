@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use sandyard_protocol::{ProcessId, TerminalSize};
 
 use super::*;
-use crate::init::messages::{HoldReply, HoldRequest};
+use crate::init::messages::{HoldReply, HoldRequest, Part};
 use crate::process_host::{Command, RawExit};
 use crate::spawner::messages::{Call, Entry, Outcome, Question, Request, Told};
 
@@ -92,7 +92,7 @@ proptest! {
 
 #[test]
 fn a_long_message_travels_in_a_memory_file_beside_its_descriptors() {
-    let long = HoldRequest::Hold { id: ProcessId("x".repeat(PACKET_BYTES * 4)) };
+    let long = HoldRequest::Hold { id: ProcessId("x".repeat(PACKET_BYTES * 4)), part: Part::Input };
     let (read, write) = rustix::pipe::pipe().unwrap();
     let received = round_trip(&long, vec![write]);
     assert_eq!(received.message, long);

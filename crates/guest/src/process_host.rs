@@ -24,6 +24,10 @@ pub trait ProcessHost: Send + Sync + 'static {
     /// Sends a signal to the process's whole group. Nothing happens if it is gone.
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError>;
 
+    /// Drops whatever duplicate of the process's standard input outlives keeper, so that the caller's own is the last one
+    /// and dropping it is the end of input. Nothing happens if there is none.
+    async fn close_stdin(&self, id: &ProcessId) -> Result<(), SpawnError>;
+
     /// Kills every process of the job at once, against fork bombs too; the exits follow by `next_exit`.
     async fn kill_everything(&self) -> Result<(), SpawnError>;
 

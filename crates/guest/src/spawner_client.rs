@@ -18,9 +18,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::init::messages::{HoldReply, HoldRequest};
+use crate::init::messages::{HoldReply, HoldRequest, Part};
 use crate::packets::{self, Packet, Received};
-use crate::process_host::{Command, ProcessHost, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor};
 use crate::spawner::messages::{Call, Entry, Outcome, Question, Request, Told};
 use crate::sys;
 
@@ -62,9 +62,11 @@ struct Answer {
 struct Note {
     command: Command,
     pid: i32,
-    stdin: bool,
     stderr: bool,
 }
+
+/// Descriptors held by init.
+type Parts = HashMap<(ProcessId, Part), Vec<OwnedFd>>;
 
 impl SpawnerClient {
     /// Takes both sockets, finds out what an earlier keeper left, and starts reading. Must run in a tokio runtime.
@@ -113,6 +115,10 @@ impl ProcessHost for SpawnerClient {
         self.shared.order(Call::Signal { id: id.clone(), signal }).await
     }
 
+    async fn close_stdin(&self, id: &ProcessId) -> Result<(), SpawnError> {
+        self.shared.tell_init(&HoldRequest::Release { id: id.clone(), part: Part::Input }, Vec::new()).await
+    }
+
     async fn kill_everything(&self) -> Result<(), SpawnError> {
         self.shared.order(Call::KillEverything).await
     }
@@ -149,14 +155,13 @@ impl Shared {
 
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
         let Answer { outcome, fds } = self.ask(Call::Spawn(command.clone())).await?;
-        match outcome {
-            Outcome::Spawned { pid, stdin, stderr } => {
-                let note = Note { command, pid, stdin, stderr };
-                self.hold(&note, &fds).await?;
-                spawned(&note, fds).ok_or(SpawnError::Gone)
-            }
-            outcome => Err(refused(outcome)),
+        let Outcome::Spawned { pid, stdin, stderr } = outcome else { return Err(refused(outcome)) };
+        let spawned = sort(pid, fds, stdin, stderr).ok_or(SpawnError::Gone)?;
+        // A worker of keeper's own must see that its keeper is gone, and is of no use to the next one.
+        if command.argv.first().is_none_or(|program| program != OWN_PROGRAM) {
+            self.hold(Note { command, pid, stderr }, &spawned).await?;
         }
+        Ok(spawned)
     }
 
     /// Asks for something that is answered by `Done`.
@@ -185,8 +190,15 @@ impl Shared {
 
     async fn forget(&self, id: &ProcessId) -> Result<(), SpawnError> {
         self.order(Call::Forget { id: id.clone() }).await?;
-        let release = Packet::new(&HoldRequest::Release { id: id.clone() }, Vec::new()).map_err(gone)?;
-        send(&*self.init.lock().await, &release).await
+        for part in [Part::Input, Part::Output] {
+            self.tell_init(&HoldRequest::Release { id: id.clone(), part }, Vec::new()).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell_init(&self, request: &HoldRequest, fds: Vec<OwnedFd>) -> Result<(), SpawnError> {
+        let packet = Packet::new(request, fds).map_err(gone)?;
+        send(&*self.init.lock().await, &packet).await
     }
 
     /// Ends a process that nobody was told of.
@@ -195,14 +207,20 @@ impl Shared {
         self.forget(id).await
     }
 
-    async fn hold(&self, note: &Note, fds: &[OwnedFd]) -> Result<(), SpawnError> {
-        let text = serde_json::to_vec(note).map_err(|error| gone(error.into()))?;
-        let mut all = vec![packets::memory_file(&text).map_err(gone)?];
-        for fd in fds {
-            all.push(fd.try_clone().map_err(gone)?);
+    /// Input first: a process without the note in its output's part counts as never announced.
+    async fn hold(&self, note: Note, spawned: &Spawned) -> Result<(), SpawnError> {
+        let id = &note.command.id;
+        let copy = |fd: &OwnedFd| fd.try_clone().map_err(gone);
+        if let Some(stdin) = &spawned.stdin {
+            self.tell_init(&HoldRequest::Hold { id: id.clone(), part: Part::Input }, vec![copy(stdin)?])
+                .await?;
         }
-        let packet = Packet::new(&HoldRequest::Hold { id: note.command.id.clone() }, all).map_err(gone)?;
-        send(&*self.init.lock().await, &packet).await
+        let text = serde_json::to_vec(&note).map_err(|error| gone(error.into()))?;
+        let mut output = vec![packets::memory_file(&text).map_err(gone)?, copy(&spawned.stdout)?];
+        if let Some(stderr) = &spawned.stderr {
+            output.push(copy(stderr)?);
+        }
+        self.tell_init(&HoldRequest::Hold { id: id.clone(), part: Part::Output }, output).await
     }
 
     /// Joins what the spawner follows with what init holds, and drops what only one of them has.
@@ -211,25 +229,25 @@ impl Shared {
         let mut held = self.collect_held().await?;
         let mut survivors = Vec::new();
         for Entry { id, exit, .. } in roll {
-            match held.remove(&id).and_then(|fds| survivor(fds, exit)) {
+            match survivor(&id, &mut held, exit) {
                 Some(survivor) => survivors.push(survivor),
                 None => self.discard(&id).await?,
             }
         }
-        for id in held.keys() {
+        for (id, _) in held.keys() {
             self.forget(id).await?;
         }
         Ok(survivors)
     }
 
-    async fn collect_held(&self) -> Result<HashMap<ProcessId, Vec<OwnedFd>>, SpawnError> {
+    async fn collect_held(&self) -> Result<Parts, SpawnError> {
         let init = self.init.lock().await;
-        let mut held = HashMap::new();
+        let mut held = Parts::new();
         for index in 0.. {
             send(&init, &Packet::new(&HoldRequest::Show { index }, Vec::new()).map_err(gone)?).await?;
             let Received { message, fds } = receive(&init).await?.ok_or(SpawnError::Gone)?;
             match message {
-                HoldReply::Held { id } => held.insert(id, fds),
+                HoldReply::Held { id, part } => held.insert((id, part), fds),
                 HoldReply::End => break,
             };
         }
@@ -287,23 +305,26 @@ async fn receive<T: serde::de::DeserializeOwned>(
     }
 }
 
-/// Puts the descriptors where the note says they belong.
-fn spawned(note: &Note, fds: Vec<OwnedFd>) -> Option<Spawned> {
+/// Puts the descriptors of an answer where they belong.
+fn sort(pid: i32, fds: Vec<OwnedFd>, stdin: bool, stderr: bool) -> Option<Spawned> {
     let mut fds = fds.into_iter();
     let stdout = fds.next()?;
-    let stdin = if note.stdin { Some(fds.next()?) } else { None };
-    let stderr = if note.stderr { Some(fds.next()?) } else { None };
-    Some(Spawned { pid: note.pid, stdin, stdout, stderr })
+    let stdin = if stdin { Some(fds.next()?) } else { None };
+    let stderr = if stderr { Some(fds.next()?) } else { None };
+    Some(Spawned { pid, stdin, stdout, stderr })
 }
 
-/// Reads what an earlier keeper noted; `None` if it can't be used.
-fn survivor(mut fds: Vec<OwnedFd>, exit: Option<RawExit>) -> Option<Survivor> {
-    if fds.is_empty() {
+/// Takes what is held of a process, by its predecessor's note; `None` if it can't be used.
+fn survivor(id: &ProcessId, held: &mut Parts, exit: Option<RawExit>) -> Option<Survivor> {
+    let input = held.remove(&(id.clone(), Part::Input)).unwrap_or_default();
+    let mut output = held.remove(&(id.clone(), Part::Output)).unwrap_or_default().into_iter();
+    let text = packets::read_memory_file(&File::from(output.next()?)).ok()?;
+    let note: Note = serde_json::from_slice(&text).ok()?;
+    let (stdout, stderr) = (output.next()?, output.next());
+    if stderr.is_some() != note.stderr {
         return None;
     }
-    let text = packets::read_memory_file(&File::from(fds.remove(0))).ok()?;
-    let note: Note = serde_json::from_slice(&text).ok()?;
-    let spawned = spawned(&note, fds)?;
+    let spawned = Spawned { pid: note.pid, stdin: input.into_iter().next(), stdout, stderr };
     Some(Survivor { command: note.command, spawned, exit })
 }
 

@@ -1,5 +1,4 @@
-//! The file-system rules of the job, held by Landlock beside the mounts: read and execute everywhere, write only where
-//! the boot document says.
+//! File-system rules, held by Landlock beside the mounts: read and execute everywhere, write only where the boot document says.
 //!
 //! The kernel must know Landlock at all, or the machine does not start; newer rights (rename across directories, truncate,
 //! device ioctls, signals and abstract sockets to the outside) are added where it knows them.

@@ -69,7 +69,8 @@ pub(crate) fn limit_resources(open_files: u64) -> Result<(), BootFailure> {
     let hard = rustix::process::getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let files = open_files.min(hard);
     set_limit(Resource::Nofile, files).step("limits", format_args!("{files} open files"))?;
-    set_limit(Resource::Core, 0).step("limits", "no core dumps")?;
+    // One byte, not none: where the host pipes core dumps to a program, only 1 keeps the kernel from running it.
+    set_limit(Resource::Core, 1).step("limits", "no core dumps")?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     Ok(())
 }

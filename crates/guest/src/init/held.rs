@@ -6,14 +6,14 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use sandyard_protocol::ProcessId;
 
-use super::messages::{HoldReply, HoldRequest};
-use crate::limits::{PROCESS_ID_BYTES, TRACKED_PROCESSES};
+use super::messages::{HoldReply, HoldRequest, Part};
+use crate::limits::{HELD_PARTS, PROCESS_ID_BYTES};
 use crate::packets::{self, Packet};
 
 /// All that is held.
 #[derive(Debug, Default)]
 pub struct Held {
-    descriptors: BTreeMap<ProcessId, Vec<OwnedFd>>,
+    descriptors: BTreeMap<(ProcessId, Part), Vec<OwnedFd>>,
 }
 
 /// What came of serving a keeper.
@@ -47,14 +47,14 @@ impl Held {
 
     fn apply(&mut self, request: HoldRequest, fds: Vec<OwnedFd>) -> io::Result<Option<Packet>> {
         match request {
-            HoldRequest::Hold { id } => {
-                if self.descriptors.len() < TRACKED_PROCESSES && id.0.len() <= PROCESS_ID_BYTES {
-                    self.descriptors.insert(id, fds);
+            HoldRequest::Hold { id, part } => {
+                if self.descriptors.len() < HELD_PARTS && id.0.len() <= PROCESS_ID_BYTES {
+                    self.descriptors.insert((id, part), fds);
                 }
                 Ok(None)
             }
-            HoldRequest::Release { id } => {
-                self.descriptors.remove(&id);
+            HoldRequest::Release { id, part } => {
+                self.descriptors.remove(&(id, part));
                 Ok(None)
             }
             HoldRequest::Show { index } => self.show(index).map(Some),
@@ -62,13 +62,13 @@ impl Held {
     }
 
     fn show(&self, index: usize) -> io::Result<Packet> {
-        let Some((id, descriptors)) = self.descriptors.iter().nth(index) else {
+        let Some(((id, part), descriptors)) = self.descriptors.iter().nth(index) else {
             return Packet::new(&HoldReply::End, Vec::new());
         };
         let copies = descriptors
             .iter()
             .map(|descriptor| descriptor.as_fd().try_clone_to_owned())
             .collect::<Result<_, _>>()?;
-        Packet::new(&HoldReply::Held { id: id.clone() }, copies)
+        Packet::new(&HoldReply::Held { id: id.clone(), part: *part }, copies)
     }
 }

@@ -72,6 +72,8 @@ pub fn run() -> Result<(), BootFailure> {
     let spawner = start_spawner(&config, &program)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
+    // Keeper inherits both and adds a narrower filter of its own.
+    confine::landlock::restrict(&[config.spool.clone(), SCRIPTS.into()])?;
     seccomp::install(seccomp::Profile::Init)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
@@ -129,8 +131,12 @@ impl Init {
     }
 
     fn wait(&self) -> Result<Ready, BootFailure> {
-        let mut fds =
-            vec![PollFd::new(&self.children, PollFlags::IN), PollFd::new(&self.lifetime, PollFlags::IN)];
+        let mut fds = vec![
+            PollFd::new(&self.children, PollFlags::IN),
+            PollFd::new(&self.lifetime, PollFlags::IN),
+            // Only its end is of interest; what the spawner says is for keeper.
+            PollFd::new(&self.spawner.socket, PollFlags::empty()),
+        ];
         let timeout = match &self.keeper {
             KeeperState::Alive(keeper) => {
                 fds.push(PollFd::new(&keeper.socket, PollFlags::IN));

@@ -26,7 +26,14 @@ pub(super) struct Server {
     pub(super) children: ChildSignals,
     pub(super) own_program: OwnedFd,
     pub(super) followed: Followed,
-    pub(super) unsent: VecDeque<Packet>,
+    pub(super) unsent: VecDeque<Unsent>,
+}
+
+/// An answer on its way to keeper.
+pub(super) struct Unsent {
+    packet: Packet,
+    /// Whom to give up, and whom to tell, if the descriptors can't be sent.
+    start: Option<(ProcessId, Question)>,
 }
 
 /// Which descriptors have something to say.
@@ -120,7 +127,7 @@ impl Server {
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
             self.followed.remove(id);
-            return self.answer(question, &Outcome::Refused { what, errno }, Vec::new());
+            return self.answer(question, &Outcome::Refused { what, errno });
         }
         let outcome = Outcome::Spawned {
             pid: pid.as_raw_pid(),
@@ -128,7 +135,22 @@ impl Server {
             stderr: streams.stderr.is_some(),
         };
         let fds = [Some(streams.stdout), streams.stdin, streams.stderr].into_iter().flatten().collect();
-        self.answer(question, &outcome, fds);
+        let told = Told::Answer { question, outcome };
+        match Packet::new(&told, fds) {
+            Ok(packet) => self.unsent.push_back(Unsent { packet, start: Some((id.clone(), question)) }),
+            Err(error) => self.give_up(id, question, &error),
+        }
+    }
+
+    /// Ends a started process whose descriptors can't reach keeper. The job can bring that about by leaving many
+    /// descriptors of its own unread in sockets: the kernel counts them by user.
+    fn give_up(&mut self, id: &ProcessId, question: Question, error: &io::Error) {
+        if let Some(pid) = self.followed.pid(id) {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        self.followed.remove(id);
+        let errno = error.raw_os_error().unwrap_or(libc::EIO);
+        self.answer(question, &Outcome::Refused { what: "hand over the process's streams".into(), errno });
     }
 
     /// Takes one request; `false` once keeper's ends are all closed.
@@ -152,7 +174,7 @@ impl Server {
             }
             Call::Roll => Outcome::Roll(self.followed.roll()),
         };
-        self.answer(question, &outcome, Vec::new());
+        self.answer(question, &outcome);
         Ok(true)
     }
 
@@ -191,11 +213,11 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, question: Question, outcome: &Outcome, fds: Vec<OwnedFd>) {
+    fn answer(&mut self, question: Question, outcome: &Outcome) {
         let told = Told::Answer { question, outcome: outcome.clone() };
-        // It fails only if no memory file can be had; keeper's own deadline then ends its wait.
-        if let Ok(packet) = Packet::new(&told, fds) {
-            self.unsent.push_back(packet);
+        // It fails only if a long answer finds no memory file, and the only long one is a roll: keeper then starts again.
+        if let Ok(packet) = Packet::new(&told, Vec::new()) {
+            self.unsent.push_back(Unsent { packet, start: None });
         }
     }
 
@@ -205,30 +227,28 @@ impl Server {
 
     /// Sends as much as keeper takes: answers first, so that no exit overtakes the answer about its start.
     fn send(&mut self) -> io::Result<()> {
-        while let Some(packet) = self.unsent.front() {
-            if !sent(packet.send(self.socket.as_fd()))? {
-                return Ok(());
+        while let Some(Unsent { packet, start }) = self.unsent.pop_front() {
+            match (packet.send(self.socket.as_fd()), start) {
+                (Ok(()), _) => {}
+                (Err(error), start) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.unsent.push_front(Unsent { packet, start });
+                    return Ok(());
+                }
+                (Err(error), Some((id, question))) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {
+                    self.give_up(&id, question, &error);
+                }
+                (Err(error), _) => return Err(error),
             }
-            self.unsent.pop_front();
         }
         while let Some(process) = self.followed.untold() {
             let Some(exit) = process.exit() else { return Ok(()) };
-            if !sent(Packet::new(&Told::Exit(exit.clone()), Vec::new())?.send(self.socket.as_fd()))? {
-                return Ok(());
+            match Packet::new(&Told::Exit(exit.clone()), Vec::new())?.send(self.socket.as_fd()) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                result => result?,
             }
             process.mark_told();
         }
         Ok(())
-    }
-}
-
-fn sent(result: io::Result<()>) -> io::Result<bool> {
-    match result {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
-        // Too many descriptors in flight to a keeper that doesn't read; it will, or it will be replaced.
-        Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => Ok(false),
-        Err(error) => Err(error),
     }
 }
 

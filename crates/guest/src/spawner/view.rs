@@ -92,7 +92,11 @@ fn hide(path: &Path) -> Result<(), BootFailure> {
             Err(Errno::NOENT) => return Ok(()),
             Err(Errno::INVAL) => break,
             Err(error) => {
-                return Err(BootFailure::new(STAGE, format_args!("unmount {}", path.display()), error.into()));
+                return Err(BootFailure::new(
+                    STAGE,
+                    format_args!("unmount {}", path.display()),
+                    error.into(),
+                ));
             }
         }
     }

@@ -170,9 +170,11 @@ async fn long_arguments_and_standard_input_arrive_whole() {
     ]);
     command.env.insert("LONG".into(), long);
     command.stdin = true;
+    let id = command.id.clone();
     let mut spawned = machine.spawn(command).await.unwrap();
     let stdin = spawned.stdin.take().unwrap();
     rustix::io::write(&stdin, b"hello").unwrap();
+    machine.client.close_stdin(&id).await.unwrap();
     drop(stdin);
     assert_eq!(read_all(spawned.stdout), "80000 5\n");
 }
@@ -196,7 +198,7 @@ async fn a_stopped_start_is_given_up() {
 
 #[tokio::test]
 async fn a_restarted_keeper_finds_what_runs_and_what_has_ended() {
-    let mut machine = machine!();
+    let machine = machine!();
     let mut running = machine.command(&["bash", "-c", "read line; echo got $line; echo bad >&2"]);
     running.stdin = true;
     let ended = machine.command(&["bash", "-c", "echo before; exit 4"]);
@@ -204,7 +206,7 @@ async fn a_restarted_keeper_finds_what_runs_and_what_has_ended() {
     drop(machine.spawn(ended.clone()).await.unwrap());
     // Not forgotten, as if keeper died before it could note the exit.
     let exit = tokio::time::timeout(PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
-    machine.restart_keeper().await;
+    let machine = machine.restart_keeper().await;
     let mut survivors = machine.client.survivors().await.unwrap();
     assert_eq!(survivors.len(), 2);
     let second = survivors.remove(1);
@@ -219,6 +221,6 @@ async fn a_restarted_keeper_finds_what_runs_and_what_has_ended() {
     machine.client.forget(&running.id).await.unwrap();
     assert_eq!(read_all(first.spawned.stdout), "got hello\n");
     assert_eq!(read_all(first.spawned.stderr.unwrap()), "bad\n");
-    machine.restart_keeper().await;
+    let machine = machine.restart_keeper().await;
     assert!(machine.client.survivors().await.unwrap().is_empty());
 }

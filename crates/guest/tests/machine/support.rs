@@ -25,7 +25,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A spawner in a machine, and the client that a keeper would use.
 pub(crate) struct Machine {
-    child: Child,
+    machine: Launched,
     pub(crate) client: SpawnerClient,
     socket: OwnedFd,
     held: Arc<Mutex<Held>>,
@@ -71,20 +71,23 @@ impl Machine {
     /// Starts a spawner and connects to it.
     pub(crate) async fn start(config: &BootConfig) -> Self {
         let (ours, theirs) = pair();
-        let child = launch("spawner", config, Some(&theirs));
+        let machine = launch("spawner", config, Some(&theirs));
         drop(theirs);
         let socket = ours.try_clone().unwrap();
         let held = Arc::default();
         let client = SpawnerClient::connect(ours, holding_init(&held), 1).await.unwrap();
-        Self { child, client, socket, held, ids: 0.into() }
+        Self { machine, client, socket, held, ids: 0.into() }
     }
 
     /// Does what init does after keeper's death: gives the same sockets to another.
-    pub(crate) async fn restart_keeper(&mut self) {
-        let socket = self.socket.try_clone().unwrap();
-        let client = SpawnerClient::connect(socket, holding_init(&self.held), 2).await.unwrap();
-        // The old one is dropped only now, as if its last words were still on the way.
-        self.client = client;
+    pub(crate) async fn restart_keeper(self) -> Self {
+        let Self { machine, client, socket, held, ids } = self;
+        drop(client);
+        // The old reader stops at its next turn.
+        tokio::task::yield_now().await;
+        let keepers = socket.try_clone().unwrap();
+        let client = SpawnerClient::connect(keepers, holding_init(&held), 2).await.unwrap();
+        Self { machine, client, socket, held, ids }
     }
 
     pub(crate) fn command(&self, argv: &[&str]) -> Command {
@@ -138,15 +141,18 @@ impl Machine {
     }
 }
 
-impl Drop for Machine {
+/// The launcher, whose death is the machine's.
+pub(crate) struct Launched(pub(crate) Child);
+
+impl Drop for Launched {
     fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
+        drop(self.0.kill());
+        drop(self.0.wait());
     }
 }
 
 /// Starts a role in fresh namespaces; its console is this process's.
-pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Child {
+pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Launched {
     let document = memory_file(&serde_json::to_vec(config).unwrap());
     let program = memory_file(&std::fs::read(env!("CARGO_BIN_EXE_sandyard-guest")).unwrap());
     let image = Path::new("/var/cache/sandyard/dev-base/root");
@@ -167,7 +173,7 @@ pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) 
         .env("ROLE", role)
         .stdin(Stdio::null())
         .spawn();
-    child.unwrap()
+    Launched(child.unwrap())
 }
 
 /// The part of init that holds descriptors, on a thread; it ends with its keeper's end of the socket.

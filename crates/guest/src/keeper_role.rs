@@ -1,0 +1,66 @@
+//! The keeper role of the binary: confinement first, then the daemon (`keeper`) on the spawner's and init's sockets.
+
+use std::collections::BTreeMap;
+use std::error::Error as _;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use sandyard_protocol::{BootConfig, LinkTarget, SCRIPTS};
+
+use crate::boot::{self, BootFailure, Step as _};
+use crate::confine::{self, seccomp};
+use crate::keeper::{self, KeeperConfig, UnixDial};
+use crate::spawner_client::SpawnerClient;
+use crate::sys;
+
+/// Where the job works.
+const WORKSPACE: &str = "/workspace";
+/// The environment of everything that runs, before the job adds to it: the image's places and nothing else.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("HOME", "/home/agent"),
+    ("LANG", "C.UTF-8"),
+    ("LOGNAME", "agent"),
+    ("PATH", "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+    ("SHELL", "/bin/bash"),
+    ("USER", "agent"),
+    ("XDG_RUNTIME_DIR", "/run/user/1000"),
+];
+
+/// The whole life of a keeper. It never returns well: a machine ends by its driver, its lifetime or its spawner.
+pub fn run() -> Result<(), BootFailure> {
+    let config = boot::take_config()?;
+    let spawner = boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?;
+    let init = boot::take_fd("init's socket", boot::INIT_SOCKET_FD)?;
+    sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
+    // Before anything of the pipe is touched. Threads that come later inherit it.
+    confine::seal()?;
+    confine::verify(config.keeper_id)?;
+    seccomp::install(seccomp::Profile::Keeper)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .step("runtime", "start the event loop")?;
+    runtime.block_on(serve(config, spawner, init))
+}
+
+async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<(), BootFailure> {
+    let session = getrandom::u64().map_err(|error| BootFailure::plain("random", format!("draw a number: {error}")))?;
+    let processes = SpawnerClient::connect(spawner, init, session)
+        .await
+        .map_err(|error| BootFailure::plain("spawner", error.to_string()))?;
+    let LinkTarget::UnixSocket { path } = config.link;
+    let keeper = KeeperConfig {
+        secret: config.secret,
+        spool: config.spool,
+        scripts: SCRIPTS.into(),
+        workspace: WORKSPACE.into(),
+        env: environment(),
+    };
+    let error = keeper::run(keeper, Arc::new(processes), UnixDial::new(path)).await;
+    let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    Err(BootFailure::plain("keeper", format!("{error}{cause}")))
+}
+
+fn environment() -> BTreeMap<String, String> {
+    ENVIRONMENT.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
