@@ -3,6 +3,7 @@
 //! [`Yard`] is the façade `http` builds on. It checks, asks the store, wakes reconcile and answers; what takes time
 //! happens in reconcile. Every answer is read from the store, so it is true after a crash too.
 
+mod archive;
 mod around;
 mod delete;
 mod download;

@@ -66,7 +66,7 @@ pub(super) async fn read(
     match look {
         Look::Facts => Ok(Json(stat_view(&path, machine.stat(&path).await?)).into_response()),
         Look::Search(text) => search(&machine, &path, text).await,
-        Look::Archive => archive::read(&state, &id, &path).await,
+        Look::Archive => archive::read(&state, &id, &path, &method).await,
         Look::Listing(after) => list(&machine, &path, after).await,
         Look::Content if path.is_empty() => list(&machine, &path, None).await,
         Look::Content => match content(&machine, &path, &method, &headers).await {

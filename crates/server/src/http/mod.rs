@@ -39,10 +39,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, post};
 use sandyard_api::{ApiError, ErrorCode};
 use sandyard_sandbox::machine::Machine;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 pub use openapi::document as openapi_document;
-pub use serve::{ServeLimits, serve};
+pub use serve::{Connections, ServeLimits, serve};
 
 use crate::app::{WithOutput, Yard};
 use crate::auth::Access;
@@ -73,11 +74,18 @@ struct Shared {
     config: HttpConfig,
     request_ids: RequestIds,
     counters: Counters,
+    archives: Semaphore,
 }
 
 impl HttpState {
     pub(crate) fn new(config: HttpConfig) -> Self {
-        Self(Arc::new(Shared { config, request_ids: RequestIds::new(), counters: Counters::default() }))
+        let archives = Semaphore::new(archive::AT_ONCE);
+        Self(Arc::new(Shared {
+            config,
+            request_ids: RequestIds::new(),
+            counters: Counters::default(),
+            archives,
+        }))
     }
 
     fn yard(&self) -> &Yard {
@@ -113,6 +121,10 @@ impl HttpState {
 
     fn request_ids(&self) -> &RequestIds {
         &self.0.request_ids
+    }
+
+    fn archives(&self) -> &Semaphore {
+        &self.0.archives
     }
 
     fn counters(&self) -> &Counters {

@@ -1,10 +1,11 @@
 //! The OpenAPI document, made from the handlers and the contract's types.
 
+use axum::http::StatusCode;
 use sandyard_api::{EventBody, JobEvent, ShellEvent};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
-    ContentBuilder, OpenApi as Document, PathItem, Ref, ResponseBuilder, SecurityRequirement,
+    ContentBuilder, OpenApi as Document, PathItem, Ref, RefOr, ResponseBuilder, SecurityRequirement,
 };
 use utoipa::{Modify, OpenApi};
 
@@ -54,7 +55,39 @@ impl Modify for Additions {
         for path in unbuilt::PATHS {
             document.paths.paths.insert(path.replace("{*", "{"), not_built(path));
         }
+        for (path, item) in &mut document.paths.paths {
+            complete(path, item);
+        }
     }
+}
+
+/// Gives each operation a name of its own and each answer a description, both of which generators of clients need.
+fn complete(path: &str, item: &mut PathItem) {
+    let name: String =
+        path.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+    let operations = [
+        ("get", &mut item.get),
+        ("post", &mut item.post),
+        ("put", &mut item.put),
+        ("patch", &mut item.patch),
+        ("delete", &mut item.delete),
+    ];
+    for (method, operation) in operations {
+        let Some(operation) = operation else { continue };
+        operation.operation_id = Some(format!("{method}{name}"));
+        for (status, response) in &mut operation.responses.responses {
+            if let RefOr::T(response) = response
+                && response.description.is_empty()
+            {
+                response.description = reason(status).to_owned();
+            }
+        }
+    }
+}
+
+fn reason(status: &str) -> &'static str {
+    let known = status.parse().ok().and_then(|number| StatusCode::from_u16(number).ok());
+    known.and_then(|status| status.canonical_reason()).unwrap_or("An answer")
 }
 
 fn not_built(path: &str) -> PathItem {

@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -47,11 +48,30 @@ impl Default for ServeLimits {
     }
 }
 
+/// Where connections come from.
+pub trait Connections: Listener {
+    /// Sets up a new connection.
+    fn prepare(io: &Self::Io);
+}
+
+impl Connections for TcpListener {
+    /// Events and terminal output are small and must not wait for an acknowledgement.
+    fn prepare(io: &Self::Io) {
+        if let Err(error) = io.set_nodelay(true) {
+            tracing::debug!(%error, "a connection without TCP_NODELAY");
+        }
+    }
+}
+
+impl Connections for UnixListener {
+    fn prepare(_: &Self::Io) {}
+}
+
 /// A head larger than this is refused: a 5,000-byte name in three encodings and a ticket fit, floods do not.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// Serves until `config.shutdown` is cancelled, then lets go of all connections and returns.
-pub async fn serve<L: Listener>(mut listener: L, config: HttpConfig) {
+pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
     let limits = config.limits.clone();
     let shutdown = config.shutdown.clone();
     let router = router(HttpState::new(config));
@@ -66,6 +86,7 @@ pub async fn serve<L: Listener>(mut listener: L, config: HttpConfig) {
             taken = taken => taken,
             () = shutdown.cancelled() => break,
         };
+        L::prepare(&io);
         let connection = follow(io, router.clone(), limits.clone(), shutdown.clone());
         connections.spawn(async move {
             connection.await;

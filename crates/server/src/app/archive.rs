@@ -1,0 +1,47 @@
+//! Archive: a folder of a live machine as a zip.
+
+use std::fs::File;
+
+use sandyard_sandbox::machine::Export;
+
+use super::{AppError, Download, ErrorKind, Yard};
+use crate::artifacts::{self, ArtifactError};
+use crate::job_id::JobId;
+use crate::layout;
+
+impl Yard {
+    /// Packs an export. The file has lost its name by the time it is returned, so it goes with its reader.
+    pub async fn archive(&self, id: &JobId, export: Export) -> Result<Download, AppError> {
+        if !self.shared.admission.has_disk() {
+            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
+        }
+        let name = JobId::random().map_err(|error| AppError::internal(&error))?;
+        let path = self.shared.layout.job(id).join(format!("archive-{name}.zip"));
+        let bounds = &self.shared.config.export;
+        let stored = artifacts::store_export(export, &path, bounds).await.map_err(|error| refusal(&error))?;
+        let opened = layout::blocking(move || {
+            let file = File::open(&path)?;
+            std::fs::remove_file(&path)?;
+            Ok(file)
+        });
+        let file = opened.await.map_err(|error| AppError::internal(&error))?;
+        let artifact = stored.artifact;
+        Ok(Download { file, length: artifact.bytes, sha256: artifact.sha256, file_name: format!("{id}.zip") })
+    }
+}
+
+fn refusal(error: &ArtifactError) -> AppError {
+    let message = match error {
+        ArtifactError::TooLarge(_) => {
+            return AppError::new(
+                ErrorKind::TooLarge,
+                "too_large",
+                "the folder is larger than an archive may be",
+            );
+        }
+        ArtifactError::Write(_) => return AppError::internal(error),
+        ArtifactError::Guest(_) => "the sandbox can't be reached at the moment",
+        ArtifactError::Deadline(_) => "the sandbox took too long",
+    };
+    AppError::new(ErrorKind::Unavailable, "sandbox_failed", message)
+}
