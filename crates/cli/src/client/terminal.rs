@@ -21,18 +21,20 @@ pub(crate) struct TerminalSize {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 enum Control {
-    Resize { rows: u16, columns: u16 },
+    Resize { columns: u16, rows: u16 },
+}
+
+/// What the server says beside the terminal's bytes; what a newer one may add is passed over.
+#[derive(Deserialize)]
+struct Notice {
+    exit: Option<ExitNotice>,
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Notice {
-    Exit { exit_code: i32 },
-    Error { code: String, message: String },
-    #[serde(other)]
-    Unknown,
+struct ExitNotice {
+    code: i32,
 }
 
 /// What comes from the shell.
@@ -56,11 +58,10 @@ pub(crate) struct Terminal {
 
 impl Client {
     /// Opens a shell in a live sandbox.
-    pub(crate) async fn terminal(&self, job: &str, size: TerminalSize, term: &str) -> Result<Terminal, ClientError> {
+    pub(crate) async fn terminal(&self, job: &str, size: TerminalSize) -> Result<Terminal, ClientError> {
         let base = self.endpoint.base().replacen("http://", "ws://", 1);
         let TerminalSize { rows, columns } = size;
-        let term = super::escape_path(term);
-        let url = format!("{base}/jobs/{job}/shell?rows={rows}&columns={columns}&term={term}");
+        let url = format!("{base}/jobs/{job}/shell?rows={rows}&columns={columns}");
         let mut request = url.into_client_request().map_err(|error| self.refusal(error))?;
         if let Some(value) = self.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok()) {
             request.headers_mut().insert("authorization", value);
@@ -99,6 +100,14 @@ impl Client {
     }
 }
 
+/// A close with a reason is the server's last word.
+fn closed(reason: Option<String>) -> Result<Option<TerminalEvent>, ClientError> {
+    match reason.filter(|reason| !reason.is_empty()) {
+        Some(message) => Err(ClientError::Refused { status: 502, code: "closed".to_owned(), message, hint: None }),
+        None => Ok(None),
+    }
+}
+
 impl Terminal {
     /// Splits into what can be sent and what comes.
     pub(crate) fn split(self) -> (TerminalInput, TerminalOutput) {
@@ -117,7 +126,7 @@ impl TerminalInput {
 
     /// The window has another size now.
     pub(crate) async fn resize(&mut self, size: TerminalSize) -> Result<(), ClientError> {
-        let control = Control::Resize { rows: size.rows, columns: size.columns };
+        let control = Control::Resize { columns: size.columns, rows: size.rows };
         let text = serde_json::to_string(&control).map_err(ClientError::Answer)?;
         self.put(Message::Text(text.into())).await
     }
@@ -136,14 +145,13 @@ impl TerminalOutput {
         while let Some(message) = self.0.next().await {
             match message.map_err(|error| ClientError::TerminalLost(Box::new(error)))? {
                 Message::Binary(bytes) => return Ok(Some(TerminalEvent::Output(bytes.to_vec()))),
-                Message::Text(text) => match serde_json::from_str(&text).map_err(ClientError::Answer)? {
-                    Notice::Exit { exit_code } => return Ok(Some(TerminalEvent::Exit(exit_code))),
-                    Notice::Error { code, message } => {
-                        return Err(ClientError::Refused { status: 502, code, message, hint: None });
+                Message::Text(text) => {
+                    let notice: Notice = serde_json::from_str(&text).map_err(ClientError::Answer)?;
+                    if let Some(ExitNotice { code }) = notice.exit {
+                        return Ok(Some(TerminalEvent::Exit(code)));
                     }
-                    Notice::Unknown => {}
-                },
-                Message::Close(_) => return Ok(None),
+                }
+                Message::Close(frame) => return closed(frame.map(|frame| frame.reason.to_string())),
                 Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
         }

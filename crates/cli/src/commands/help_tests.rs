@@ -12,6 +12,7 @@ fn the_definition_is_consistent() {
 #[test]
 fn the_help_is_as_recorded() {
     let mut command = Cli::command().term_width(100);
+    command.build();
     let mut text = command.render_long_help().to_string();
     let names: Vec<_> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name().to_owned()).collect();
     for name in names {
@@ -27,7 +28,7 @@ fn what_scripts_rely_on_is_understood() {
         "sandyard up --listen 127.0.0.1:8000 --data /d --driver native --pool 0 --model replay:x --config f.toml",
         "sandyard run --kind shell --json echo hi",
         "sandyard run --file - --output out.zip",
-        "sandyard run --kind shell --output dir -e A=1 --limit memory_mib=64 true",
+        "sandyard run --kind shell true --output dir -e A=1 --limit memory_mib=64",
         "sandyard logs -f abcd",
         "sandyard shell abcd -- ls -l /",
         "sandyard image build --flavour base --format tree",

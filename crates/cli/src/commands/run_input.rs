@@ -41,7 +41,7 @@ pub(crate) struct RunInput {
     #[arg(long)]
     keep: bool,
     /// The task or the code
-    #[arg(value_name = "TASK OR CODE", trailing_var_arg = true)]
+    #[arg(value_name = "TASK OR CODE")]
     text: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ mod tests {
     fn words_are_a_task_and_a_kind_makes_them_code() {
         assert_eq!(body(&["build", "me", "an", "app"]).unwrap(), serde_json::json!({"task": "build me an app"}));
         assert_eq!(
-            body(&["--kind", "shell", "echo", "-n", "hi"]).unwrap(),
+            body(&["--kind", "shell", "--", "echo", "-n", "hi"]).unwrap(),
             serde_json::json!({"kind": "shell", "code": "echo -n hi"})
         );
         assert_eq!(body(&["--kind", "session"]).unwrap(), serde_json::json!({"kind": "session"}));

@@ -40,7 +40,7 @@ impl Shell {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         if self.command.is_empty() {
-            return interact(context, &client, &id).await;
+            return interact(&client, &id).await;
         }
         let stdin = if self.stdin { Some(io::read_to_string(io::stdin())?) } else { None };
         let request =
@@ -74,15 +74,14 @@ async fn execute(context: &Context, client: &Client, id: &str, request: &ShellRe
     Err(ClientError::Stream("the stream ended before the command did").into())
 }
 
-async fn interact(context: &Context, client: &Client, id: &str) -> Result<Exit, CommandError> {
+async fn interact(client: &Client, id: &str) -> Result<Exit, CommandError> {
     if !terminal::is_terminal() {
         return Err(CommandError::usage_with_hint(
             "an interactive shell needs a terminal",
             "give a command: `sandyard shell JOB -- COMMAND`",
         ));
     }
-    let term = context.surroundings.get("TERM").unwrap_or("xterm-256color");
-    let (mut input, mut output) = client.terminal(id, terminal::size(), term).await?.split();
+    let (mut input, mut output) = client.terminal(id, terminal::size()).await?.split();
     let mut resized = signal(SignalKind::window_change())?;
     let mut keys = keyboard();
     let raw = RawMode::enter()?;
