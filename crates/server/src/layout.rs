@@ -52,16 +52,24 @@ impl Layout {
 
     /// Large chunks of a stream.
     pub(crate) fn chunks(&self, id: &JobId, stream: OutputStream) -> PathBuf {
-        let name = match stream {
-            OutputStream::Stdout => "stdout",
-            OutputStream::Stderr => "stderr",
-        };
-        self.job(id).join("logs").join(name)
+        self.job(id).join("logs").join(name(stream))
+    }
+
+    /// The whole log of a stream, once the job has ended.
+    pub(crate) fn log(&self, id: &JobId, stream: OutputStream) -> PathBuf {
+        self.job(id).join("logs").join(format!("{}.log", name(stream)))
     }
 
     /// One large chunk.
     pub(crate) fn chunk(&self, id: &JobId, stream: OutputStream, number: u64) -> PathBuf {
         self.chunks(id, stream).join(number.to_string())
+    }
+}
+
+fn name(stream: OutputStream) -> &'static str {
+    match stream {
+        OutputStream::Stdout => "stdout",
+        OutputStream::Stderr => "stderr",
     }
 }
 

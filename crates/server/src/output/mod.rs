@@ -1,10 +1,13 @@
 //! A job's output: immutable chunks, small ones in the store, larger ones in files, the middle dropped at a cap.
 //!
-//! `recorder` turns what the guest sends into chunks to commit; `reader` gives them back as text or bytes.
+//! `recorder` turns what the guest sends into chunks to commit; `reader` gives them back as text or bytes; `consolidate`
+//! makes one file of them when the job is over.
 
+mod consolidate;
 mod reader;
 mod recorder;
 
+pub(crate) use consolidate::consolidate;
 pub(crate) use reader::{chunk_text, log_stream, tail};
 pub(crate) use recorder::{Flush, Recorder, Take};
 

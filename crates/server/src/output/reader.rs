@@ -9,6 +9,7 @@ use futures_util::{Stream, StreamExt, stream};
 use sandyard_protocol::OutputStream;
 
 use super::TAIL_BYTES;
+use super::consolidate::read_from_log;
 use crate::job_id::JobId;
 use crate::layout::{self, Layout};
 use crate::store::{ChunkRow, JobRow, Store, StoreError};
@@ -31,7 +32,7 @@ pub(crate) async fn tail(
     let chunks = store.chunks_after(&row.id, stream, from).await?;
     let mut bytes = Vec::new();
     for chunk in &chunks {
-        let piece = chunk_bytes(layout, &row.id, chunk).await.unwrap_or_default();
+        let piece = chunk_bytes(layout, row, chunk).await.unwrap_or_default();
         let skip = usize::try_from(from.saturating_sub(chunk.offset)).unwrap_or(0).min(piece.len());
         bytes.extend_from_slice(&piece[skip..]);
     }
@@ -50,18 +51,26 @@ pub(crate) async fn chunk_text(
 ) -> Result<Option<String>, StoreError> {
     let found = store.chunks(id, stream, number, 1).await?;
     let Some(chunk) = found.first().filter(|chunk| chunk.number == number) else { return Ok(None) };
-    let bytes = chunk_bytes(layout, id, chunk).await.ok();
+    let bytes = match &chunk.inline {
+        Some(bytes) => Some(bytes.clone()),
+        None => match store.job(id).await? {
+            Some(row) => chunk_bytes(layout, &row, chunk).await.ok(),
+            None => None,
+        },
+    };
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-async fn chunk_bytes(layout: &Layout, id: &JobId, chunk: &ChunkRow) -> io::Result<Bytes> {
-    match &chunk.inline {
-        Some(bytes) => Ok(bytes.clone()),
-        None => {
-            let path = layout.chunk(id, chunk.stream, chunk.number);
-            layout::blocking(move || std::fs::read(path)).await.map(Bytes::from)
-        }
+async fn chunk_bytes(layout: &Layout, row: &JobRow, chunk: &ChunkRow) -> io::Result<Bytes> {
+    if let Some(bytes) = &chunk.inline {
+        return Ok(bytes.clone());
     }
+    let (layout, row, chunk) = (layout.clone(), row.clone(), chunk.clone());
+    layout::blocking(move || match std::fs::read(layout.chunk(&row.id, chunk.stream, chunk.number)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => read_from_log(&layout, &row, &chunk),
+        read => read.map(Bytes::from),
+    })
+    .await
 }
 
 /// The line that stands for the dropped middle.
@@ -82,7 +91,7 @@ pub(crate) type Log = (Option<u64>, Pin<Box<dyn Stream<Item = io::Result<Bytes>>
 struct Position {
     store: Arc<dyn Store>,
     layout: Layout,
-    id: JobId,
+    row: JobRow,
     stream: OutputStream,
     next: u64,
     end: u64,
@@ -92,7 +101,7 @@ struct Position {
 /// The log as far as it is committed now: head, marker, tail.
 pub(crate) fn log_stream(store: Arc<dyn Store>, layout: Layout, row: &JobRow, kind: OutputStream) -> Log {
     let end = row.stream(kind).next_chunk;
-    let start = Position { store, layout, id: row.id.clone(), stream: kind, next: 0, end, offset: 0 };
+    let start = Position { store, layout, row: row.clone(), stream: kind, next: 0, end, offset: 0 };
     let pages = stream::try_unfold(start, |mut position| async move {
         Ok::<_, io::Error>(position.page().await?.map(|page| (page, position)))
     });
@@ -109,13 +118,13 @@ impl Position {
             return Ok(None);
         }
         let found =
-            self.store.chunks(&self.id, self.stream, self.next, PAGE).await.map_err(io::Error::other)?;
+            self.store.chunks(&self.row.id, self.stream, self.next, PAGE).await.map_err(io::Error::other)?;
         let mut parts = Vec::new();
         for chunk in found.iter().filter(|chunk| chunk.number < self.end) {
             if chunk.offset > self.offset {
                 parts.push(Bytes::from(marker(chunk.offset - self.offset)));
             }
-            parts.push(chunk_bytes(&self.layout, &self.id, chunk).await?);
+            parts.push(chunk_bytes(&self.layout, &self.row, chunk).await?);
             self.offset = chunk.offset + chunk.length;
             self.next = chunk.number + 1;
         }

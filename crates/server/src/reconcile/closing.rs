@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::linking;
 use super::task::{Linked, Next, Task, on};
 use crate::layout;
+use crate::output;
 use crate::states::SandboxState;
 use crate::store::{Change, JobRow, StoreError};
 
@@ -16,6 +17,7 @@ impl Task {
     pub(super) async fn close(&mut self, row: JobRow) -> Result<Next, StoreError> {
         self.shared.config.fail_points.reach("closing").await;
         if row.keep && row.sandbox == SandboxState::Live {
+            self.consolidate(&row).await;
             self.hold(&row).await?;
             if let Some(fresh) = self.shared.store.any_job(&row.id).await?.filter(|row| row.delete_requested)
             {
@@ -24,6 +26,7 @@ impl Task {
         }
         self.stop_present_sandbox(&row).await;
         self.shared.config.fail_points.reach("stopped").await;
+        self.consolidate(&row).await;
         if row.artifact.is_some() || !row.begun {
             self.remove_folder(self.shared.layout.workspace(&row.id)).await;
         }
@@ -79,6 +82,13 @@ impl Task {
         self.remove_folder(self.shared.layout.job(&row.id)).await;
         self.shared.store.remove(&row.fence()).await?;
         Ok(Next::Done)
+    }
+
+    /// A log that can't be made stays in chunks, which serve as well.
+    async fn consolidate(&self, row: &JobRow) {
+        if let Err(error) = output::consolidate(&self.shared.store, &self.shared.layout, row).await {
+            tracing::warn!(job = %row.id, %error, "the log could not be put into one file");
+        }
     }
 
     async fn remove_folder(&self, path: std::path::PathBuf) {

@@ -1,0 +1,24 @@
+//! Jobs to schedule.
+
+use std::collections::BTreeMap;
+
+use sandyard_server::app::{Floor, JobKind, NewJob, RequestedLimits};
+
+/// A shell job with small limits.
+pub fn shell(code: &str) -> NewJob {
+    NewJob {
+        kind: JobKind::Shell,
+        code: code.to_owned(),
+        name: None,
+        files: Vec::new(),
+        env: BTreeMap::new(),
+        isolation: Floor::Any,
+        limits: RequestedLimits { memory_mib: Some(64), timeout_s: Some(60), ..RequestedLimits::default() },
+        keep: false,
+    }
+}
+
+/// An open sandbox.
+pub fn session() -> NewJob {
+    NewJob { kind: JobKind::Session, ..shell("") }
+}

@@ -1,0 +1,223 @@
+//! The yard under test.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use sandyard_protocol::OutputStream;
+use sandyard_sandbox::driver::{Driver, SandboxId};
+use sandyard_sandbox::drivers::fake::{FakeDriver, FakeWorld};
+use sandyard_server::app::{
+    AppError, Flavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
+};
+use sandyard_server::config::{AdmissionConfig, ServerConfig};
+use sandyard_server::job_id::JobId;
+use tempfile::TempDir;
+
+/// Every wait of a test ends by then.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Something a test can't go on without failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TestError {
+    /// The yard refused.
+    #[error(transparent)]
+    App(#[from] AppError),
+    /// The yard could not be opened.
+    #[error(transparent)]
+    Start(#[from] StartYardError),
+    /// A folder could not be made or read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// It did not come to it in time.
+    #[error("not within {} s: {what}; last seen: {last}", DEADLINE.as_secs())]
+    Late {
+        /// What was waited for.
+        what: &'static str,
+        /// The last thing that was seen.
+        last: String,
+    },
+}
+
+/// A server on the fake driver.
+pub struct TestYard {
+    /// The façade.
+    pub yard: Yard,
+    /// Its machines.
+    pub world: Arc<FakeWorld>,
+    folders: Arc<Folders>,
+    config: ServerConfig,
+}
+
+/// What is left when the server of a yard has died.
+pub struct Crashed {
+    /// The machines, which live on.
+    pub world: Arc<FakeWorld>,
+    folders: Arc<Folders>,
+    config: ServerConfig,
+}
+
+struct Folders {
+    data: TempDir,
+    _machines: TempDir,
+}
+
+struct ReadyImages;
+
+#[async_trait]
+impl Images for ReadyImages {
+    fn state(&self, _: Flavour) -> ImageState {
+        ImageState::Ready { root: "/".into() }
+    }
+
+    async fn changed(&self) {
+        std::future::pending().await
+    }
+}
+
+impl TestYard {
+    /// A yard with defaults that suit a test.
+    pub async fn new() -> Result<Self, TestError> {
+        Self::with(|_| {}).await
+    }
+
+    /// A yard with other settings.
+    pub async fn with(change: impl FnOnce(&mut ServerConfig)) -> Result<Self, TestError> {
+        let folders = Folders { data: tempfile::tempdir()?, _machines: tempfile::tempdir()? };
+        let mut config = ServerConfig::new(folders.data.path().join("yard"), 16 * 1024);
+        config.admission = AdmissionConfig { disk_headroom_mib: 1, reserve_mib: 0, ..config.admission };
+        config.end_grace = Duration::from_millis(300);
+        config.link_timeout = Duration::from_secs(5);
+        change(&mut config);
+        let world = FakeWorld::new(folders._machines.path());
+        Crashed { world, folders: Arc::new(folders), config }.restart().await
+    }
+
+    /// The server dies without a word: nothing is given back, nothing is finished.
+    pub fn crash(self) -> Crashed {
+        let Self { yard, world, folders, config } = self;
+        drop(yard);
+        Crashed { world, folders, config }
+    }
+
+    /// The server stops as on SIGTERM.
+    pub async fn stop(self) -> Crashed {
+        self.yard.stop().await;
+        self.crash()
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> &Path {
+        &self.config.data
+    }
+
+    /// The folder of a job.
+    pub fn job_folder(&self, id: &JobId) -> std::path::PathBuf {
+        self.config.data.join("jobs").join(id.as_str())
+    }
+
+    /// Schedules a job.
+    pub async fn schedule(&self, job: NewJob) -> Result<JobId, TestError> {
+        Ok(self.yard.schedule(job, None).await?.id)
+    }
+
+    /// Schedules a job and waits for its end.
+    pub async fn run(&self, job: NewJob) -> Result<JobStatus, TestError> {
+        let id = self.schedule(job).await?;
+        self.ended(&id).await
+    }
+
+    /// Waits for a job's end.
+    pub async fn ended(&self, id: &JobId) -> Result<JobStatus, TestError> {
+        self.wait(id, "the end of the job", |status| status.state.is_terminal()).await
+    }
+
+    /// Waits until a job's status is as wanted.
+    pub async fn wait(
+        &self,
+        id: &JobId,
+        what: &'static str,
+        wanted: impl Fn(&JobStatus) -> bool,
+    ) -> Result<JobStatus, TestError> {
+        let deadline = tokio::time::Instant::now() + DEADLINE;
+        loop {
+            let status = self.yard.status(id, WithOutput::Tails).await?;
+            if wanted(&status) {
+                return Ok(status);
+            }
+            if tokio::time::Instant::now() >= deadline {
+                return Err(TestError::Late { what, last: format!("{status:?}") });
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until something of the world is as wanted.
+    pub async fn wait_world(
+        &self,
+        what: &'static str,
+        wanted: impl Fn(&FakeWorld) -> bool,
+    ) -> Result<(), TestError> {
+        let deadline = tokio::time::Instant::now() + DEADLINE;
+        while !wanted(&self.world) {
+            if tokio::time::Instant::now() >= deadline {
+                return Err(TestError::Late { what, last: format!("{:?}", self.world.markers()) });
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Ok(())
+    }
+
+    /// All events of an ended job above an id.
+    pub async fn events(&self, id: &JobId, after: u64) -> Result<Vec<JobEvent>, TestError> {
+        let mut stream = self.yard.events(id, after).await?;
+        let mut events = Vec::new();
+        while let Some(event) = stream.next().await {
+            events.push(event?);
+        }
+        Ok(events)
+    }
+
+    /// The whole of a log.
+    pub async fn log(&self, id: &JobId, stream: OutputStream) -> Result<Vec<u8>, TestError> {
+        let mut log = self.yard.logs(id, stream).await?;
+        let mut bytes = Vec::new();
+        while let Some(part) = log.bytes.next().await {
+            bytes.extend_from_slice(&part?);
+        }
+        Ok(bytes)
+    }
+
+    /// The sandbox of a job by its incarnation.
+    pub fn sandbox(&self, id: &JobId, incarnation: u32) -> Option<SandboxId> {
+        SandboxId::parse(&format!("{id}-{incarnation}"))
+    }
+}
+
+impl Crashed {
+    /// Another server on the same data and machines.
+    pub async fn restart(self) -> Result<TestYard, TestError> {
+        let Self { world, folders, config } = self;
+        let deadline = tokio::time::Instant::now() + DEADLINE;
+        let yard = loop {
+            let driver: Arc<dyn Driver> = Arc::new(FakeDriver::new(Arc::clone(&world)));
+            match Yard::start(config.clone(), vec![driver], Arc::new(ReadyImages)).await {
+                // The tasks of the dead server are still being dropped.
+                Err(StartYardError::Held { .. }) if tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                other => break other?,
+            }
+        };
+        Ok(TestYard { yard, world, folders, config })
+    }
+
+    /// Changes the settings of the next server.
+    #[must_use]
+    pub fn reconfigured(mut self, change: impl FnOnce(&mut ServerConfig)) -> Self {
+        change(&mut self.config);
+        self
+    }
+}

@@ -1,0 +1,172 @@
+//! Jobs: status, waiting, lists, events, logs, downloads.
+
+use serde_json::{Value, json};
+
+use crate::client::Served;
+
+fn events(text: &str) -> Vec<(u64, String, Value)> {
+    let field =
+        |block: &str, name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
+    text.split("\n\n")
+        .filter_map(|block| {
+            let data = serde_json::from_str(&field(block, "data: ")?).unwrap();
+            Some((field(block, "id: ")?.parse().unwrap(), field(block, "event: ")?, data))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_shell_job_tells_all() {
+    let served = Served::start().await;
+    let reply =
+        served.post("/submit", &json!({"kind": "shell", "code": "echo out; echo err >&2; exit 7"})).await;
+    let answer = reply.json();
+    let id = answer["job_id"].as_str().unwrap();
+    assert_eq!((reply.status, &answer["status"]), (202, &json!("pending")));
+    assert_eq!(answer["status_url"], json!(format!("/status/{id}")));
+    assert_eq!(answer["events_url"], json!(format!("/jobs/{id}/events")));
+    let status = served.wait_end(id).await;
+    assert_eq!((&status["state"], &status["status"]), (&json!("failed"), &json!("error")));
+    assert_eq!((&status["stdout"], &status["stderr"]), (&json!("out\n"), &json!("err\n")));
+    assert_eq!(status["exit_code"], 7);
+    assert_eq!(served.get(&format!("/jobs/{id}/logs?stream=stderr")).await.text(), "err\n");
+    assert_eq!(served.get(&format!("/jobs/{id}/logs")).await.text(), "out\n");
+}
+
+#[tokio::test]
+async fn a_poller_is_told_when_nothing_changed() {
+    let served = Served::start().await;
+    let id = served.schedule(&json!({"kind": "shell", "code": "true"})).await;
+    served.wait_end(&id).await;
+    let first = served.get(&format!("/status/{id}")).await;
+    let tag = first.header("etag").unwrap().to_owned();
+    let again = served.request("GET", &format!("/jobs/{id}"), &[("If-None-Match", &tag)], b"").await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+    let other = served.request("GET", &format!("/status/{id}"), &[("If-None-Match", "\"other\"")], b"").await;
+    assert_eq!(other.status, 200);
+    let part = served.get(&format!("/status/{id}?fields=state,exit_code")).await;
+    assert_eq!(part.json(), json!({"state": "succeeded", "exit_code": 0}));
+    let head = served.request("HEAD", &format!("/status/{id}"), &[], b"").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+}
+
+#[tokio::test]
+async fn the_same_key_gives_the_same_job_and_another_body_a_conflict() {
+    let served = Served::start().await;
+    let send = |code: &'static str| {
+        let body = json!({"kind": "shell", "code": code}).to_string();
+        let served = &served;
+        async move {
+            let headers = [("Content-Type", "application/json"), ("Idempotency-Key", "k-1")];
+            served.request("POST", "/schedule", &headers, body.as_bytes()).await
+        }
+    };
+    let (first, again) = tokio::join!(send("echo 1"), send("echo 1"));
+    assert_eq!(first.json()["job_id"], again.json()["job_id"]);
+    let other = send("echo 2").await;
+    assert_eq!((other.status, other.code().as_str()), (409, "idempotency_key_reused"));
+    assert_eq!(served.get("/jobs").await.json()["jobs"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn lists_are_paged_newest_first_and_filtered() {
+    let served = Served::start().await;
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        let id = served.schedule(&json!({"kind": "shell", "code": format!("exit {}", number % 2)})).await;
+        served.wait_end(&id).await;
+        ids.insert(0, id);
+    }
+    let mut seen = Vec::new();
+    let mut target = "/jobs?limit=2".to_owned();
+    loop {
+        let page = served.get(&target).await.json();
+        let jobs = page["jobs"].as_array().unwrap();
+        assert!(jobs.len() <= 2);
+        seen.extend(jobs.iter().map(|job| job["job_id"].as_str().unwrap().to_owned()));
+        let Some(cursor) = page["cursor"].as_str() else { break };
+        target = format!("/jobs?limit=2&cursor={cursor}");
+    }
+    assert_eq!(seen, ids);
+    let failed = served.get("/jobs?status=error").await.json();
+    assert_eq!(failed["jobs"].as_array().unwrap().len(), 2);
+    assert_eq!(served.get("/jobs?kind=session").await.json()["jobs"], json!([]));
+    assert_eq!(served.get("/jobs?kind=python").await.json()["jobs"], json!([]));
+}
+
+#[tokio::test]
+async fn l30_events_have_no_gap_and_resume() {
+    let served = Served::start().await;
+    let id = served.schedule(&json!({"kind": "shell", "code": "echo one; echo two >&2"})).await;
+    let text = served.get(&format!("/jobs/{id}/events")).await.text();
+    let all = events(&text);
+    let ids: Vec<u64> = all.iter().map(|event| event.0).collect();
+    assert_eq!(ids, (1..=all.len() as u64).collect::<Vec<_>>(), "{text}");
+    let last = all.last().unwrap();
+    assert_eq!(
+        (last.1.as_str(), &last.2["state"], &last.2["status"]),
+        ("state", &json!("succeeded"), &json!("complete"))
+    );
+    let out = all.iter().find(|event| event.1 == "stdout").unwrap();
+    assert_eq!((&out.2["text"], &out.2["offset"]), (&json!("one\n"), &json!(0)));
+    let resumed = served.request("GET", &format!("/jobs/{id}/events"), &[("Last-Event-ID", "2")], b"").await;
+    assert_eq!(events(&resumed.text()), all[2..]);
+    let after = served.get(&format!("/jobs/{id}/events?after=3")).await;
+    assert_eq!(events(&after.text()), all[3..]);
+    let done = served.get(&format!("/jobs/{id}/events?after={}", all.len())).await;
+    assert_eq!(done.status, 204);
+}
+
+#[tokio::test]
+async fn a_download_takes_ranges() {
+    let served = Served::start().await;
+    let id = served
+        .schedule(&json!({"kind": "shell", "code": "head -c 200000 /dev/urandom > blob", "name": "my job"}))
+        .await;
+    served.wait_end(&id).await;
+    let target = format!("/jobs/{id}/download");
+    let whole = served.get(&target).await;
+    assert_eq!((whole.status, &whole.body[..2]), (200, &b"PK"[..]));
+    assert_eq!(whole.header("content-type"), Some("application/zip"));
+    assert!(whole.header("content-disposition").unwrap().contains("attachment"));
+    let tag = whole.header("etag").unwrap().to_owned();
+    let length = whole.body.len();
+    for (range, expected) in
+        [("bytes=1000-", 1000..length), ("bytes=5-9", 5..10), ("bytes=-7", length - 7..length)]
+    {
+        let part = served.request("GET", &target, &[("Range", range), ("If-Range", &tag)], b"").await;
+        assert_eq!(part.status, 206, "{range}");
+        assert_eq!(part.body, whole.body[expected.clone()], "{range}");
+        let told = format!("bytes {}-{}/{length}", expected.start, expected.end - 1);
+        assert_eq!(part.header("content-range"), Some(told.as_str()));
+    }
+    let outside = served.request("GET", &target, &[("Range", "bytes=99999999-")], b"").await;
+    assert_eq!((outside.status, outside.code().as_str()), (416, "range_not_satisfiable"));
+    assert_eq!(outside.header("content-range"), Some(format!("bytes */{length}").as_str()));
+    let stale = served.request("GET", &target, &[("Range", "bytes=5-9"), ("If-Range", "\"old\"")], b"").await;
+    assert_eq!((stale.status, stale.body.len()), (200, length));
+    let head = served.request("HEAD", &target, &[], b"").await;
+    assert_eq!((head.header("content-length"), head.body.len()), (Some(length.to_string().as_str()), 0));
+    let known = served.request("GET", &target, &[("If-None-Match", &tag)], b"").await;
+    assert_eq!((known.status, known.body.len()), (304, 0));
+}
+
+#[tokio::test]
+async fn cancel_is_idempotent_and_delete_leaves_nothing() {
+    let served = Served::start().await;
+    let id = served.session().await;
+    let early = served.get(&format!("/jobs/{id}/download")).await;
+    assert_eq!(early.status, 409);
+    for _ in 0..2 {
+        assert_eq!(served.post(&format!("/jobs/{id}/cancel"), &json!({})).await.status, 200);
+        assert_eq!(served.wait_end(&id).await["state"], "cancelled");
+    }
+    let reply = served.post(&format!("/jobs/{id}/reply"), &json!({"text": "hello"})).await;
+    assert_eq!(reply.status, 409);
+    let late = served.post(&format!("/jobs/{id}/shell"), &json!({"command": "true"})).await;
+    assert_eq!((late.status, late.code().as_str()), (409, "sandbox_not_live"));
+    assert_eq!(served.request("DELETE", &format!("/jobs/{id}"), &[], b"").await.status, 204);
+    assert_eq!(served.get(&format!("/status/{id}")).await.status, 404);
+    assert_eq!(served.request("DELETE", &format!("/jobs/{id}"), &[], b"").await.status, 404);
+    served.expect_nothing().await;
+}

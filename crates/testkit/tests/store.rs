@@ -1,0 +1,142 @@
+//! Promises of the store that clients see: idempotency, one owner, retention, lists.
+
+use std::io::Read;
+use std::time::Duration;
+
+use sandyard_server::app::{
+    ErrorKind, IdempotencyKey, JobFilter, JobState, RequestedLimits, StartYardError, WithOutput,
+};
+use sandyard_testkit::{TestYard, shell};
+
+fn key(key: &str, body: u8) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey { key: key.into(), body_sha256: [body; 32] })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l8_the_same_key_gives_the_same_job_at_once_and_after_a_crash() {
+    let yard = TestYard::new().await.unwrap();
+    let mut posts = Vec::new();
+    for _ in 0..100 {
+        let facade = yard.yard.clone();
+        posts.push(tokio::spawn(
+            async move { facade.schedule(shell("echo once"), key("k", 1)).await.unwrap() },
+        ));
+    }
+    let mut ids = Vec::new();
+    for post in posts {
+        ids.push(post.await.unwrap());
+    }
+    assert_eq!(ids.iter().filter(|answer| !answer.repeated).count(), 1);
+    assert!(ids.iter().all(|answer| answer.id == ids[0].id));
+    assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 1, "repeats leave no folder");
+    let other = yard.yard.schedule(shell("echo other"), key("k", 2)).await.unwrap_err();
+    assert_eq!((other.kind, other.code), (ErrorKind::Conflict, "idempotency_key_reused"));
+    let yard = yard.crash().restart().await.unwrap();
+    let again = yard.yard.schedule(shell("echo once"), key("k", 1)).await.unwrap();
+    assert_eq!((&again.id, again.repeated), (&ids[0].id, true));
+    yard.ended(&again.id).await.unwrap();
+    assert_eq!(yard.world.breaches(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l14_a_second_server_on_the_same_data_refuses() {
+    let yard = TestYard::new().await.unwrap();
+    let config = sandyard_server::config::ServerConfig::new(yard.data().to_owned(), 1024);
+    let images: std::sync::Arc<dyn sandyard_server::app::Images> = std::sync::Arc::new(NoImages);
+    let second = sandyard_server::app::Yard::start(config, Vec::new(), images).await;
+    assert!(matches!(second, Err(StartYardError::Held { .. })));
+}
+
+struct NoImages;
+
+impl sandyard_server::app::Images for NoImages {
+    fn state(&self, _: sandyard_server::app::Flavour) -> sandyard_server::app::ImageState {
+        sandyard_server::app::ImageState::Missing { detail: "none".into(), hint: "none".into() }
+    }
+
+    fn changed<'a: 'b, 'b>(&'a self) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'b>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l31_retention_removes_the_oldest_and_an_open_download_finishes() {
+    let yard = TestYard::with(|config| {
+        config.retention.bytes = 1;
+        config.retention.interval = Duration::from_millis(300);
+    })
+    .await
+    .unwrap();
+    let old = yard.run(shell("head -c 100000 /dev/urandom > big")).await.unwrap();
+    let mut download = yard.yard.download(&old.id).await.unwrap();
+    let new = yard.run(shell("echo new > new")).await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while yard.yard.status(&old.id, WithOutput::Without).await.is_ok() || yard.job_folder(&old.id).exists() {
+        assert!(tokio::time::Instant::now() < deadline, "the old job was not removed");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut bytes = Vec::new();
+    download.file.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes.len() as u64, download.length);
+    assert!(yard.yard.download(&new.id).await.is_ok(), "the newest stays");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_are_paged_newest_first_and_filtered() {
+    let yard = TestYard::new().await.unwrap();
+    let mut ids = Vec::new();
+    for number in 0..5 {
+        ids.push(yard.run(shell(&format!("exit {}", number % 2))).await.unwrap().id);
+    }
+    ids.reverse();
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = yard.yard.list(&JobFilter::default(), 2, cursor.as_deref()).await.unwrap();
+        seen.extend(page.jobs.into_iter().map(|job| job.id));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ids);
+    let failed = JobFilter { states: vec![JobState::Failed], kind: None };
+    assert_eq!(yard.yard.list(&failed, 10, None).await.unwrap().jobs.len(), 2);
+    assert_eq!(yard.yard.list(&failed, 10, Some("x")).await.unwrap_err().kind, ErrorKind::Invalid);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_leaves_nothing_behind() {
+    let yard = TestYard::with(|config| config.admission.queue = 0).await.unwrap();
+    let limits = RequestedLimits { memory_mib: Some(1 << 40), ..RequestedLimits::default() };
+    let mut job = shell("echo hi");
+    job.limits = limits;
+    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().kind, ErrorKind::Unacceptable);
+    let mut job = shell("echo hi");
+    job.code = "x".repeat(2 * 1024 * 1024);
+    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().kind, ErrorKind::TooLarge);
+    let mut job = shell("echo hi");
+    job.isolation = sandyard_server::app::Floor::Driver("firecracker".into());
+    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 0);
+    assert!(yard.world.started().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r19_a_full_queue_refuses_with_a_time_to_come_back() {
+    let yard = TestYard::with(|config| {
+        config.admission.queue = 2;
+        config.admission.concurrency = 1;
+    })
+    .await
+    .unwrap();
+    let mut refused = None;
+    for _ in 0..4 {
+        if let Err(error) = yard.yard.schedule(shell("sleep 5"), None).await {
+            refused = Some(error);
+        }
+    }
+    let refused = refused.expect("the fourth is refused");
+    assert_eq!((refused.kind, refused.code), (ErrorKind::Busy, "queue_full"));
+    assert!(refused.retry_after_s.is_some());
+    assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 3);
+}
