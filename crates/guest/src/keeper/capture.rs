@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use sandyard_protocol::limits::REPLAY_BYTES;
 use tokio::sync::{Notify, watch};
 
-use super::limits::{BYTES_PER_TURN, FOLLOWER_PATIENCE, FULL_DISK_RETRY, SPOOL_BYTES};
+use super::limits::{
+    BYTES_PER_TURN, DOCUMENT_RESERVE, FOLLOWER_PATIENCE, FULL_DISK_RETRY, JOB_RESERVE, SPOOL_BYTES,
+};
 use super::segments::{Segments, Taken};
 
 const REPLAY: u64 = REPLAY_BYTES as u64;
@@ -58,7 +60,11 @@ struct State {
 impl Capture {
     /// Opens a stream's directory.
     pub(super) fn open(directory: PathBuf, retention: Retention) -> io::Result<Self> {
-        let segments = Segments::open(directory)?;
+        let reserve = match retention {
+            Retention::UntilAcknowledged => DOCUMENT_RESERVE,
+            Retention::Recent => JOB_RESERVE,
+        };
+        let segments = Segments::open(directory, reserve)?;
         let progress = watch::Sender::new(Progress { end: segments.end(), closed: false });
         let state = State {
             segments,

@@ -6,8 +6,13 @@ use std::time::Duration;
 /// One spool file of output: small enough that acknowledged output frees disk soon, large enough that a flood of output
 /// costs few file operations.
 pub const SEGMENT_BYTES: u64 = 1024 * 1024;
-/// Output of the job that waits for the host, per stream. Beyond it keeper stops reading and the job waits on its pipe.
-pub const SPOOL_BYTES: u64 = 64 * 1024 * 1024;
+/// Output of the job that waits for the host, per stream: a quarter of the spool of 128 MiB that drivers give. Beyond it
+/// keeper stops reading and the job waits on its pipe.
+pub const SPOOL_BYTES: u64 = 32 * 1024 * 1024;
+/// Disk that output leaves free for keeper's documents, without which it can't go on.
+pub const DOCUMENT_RESERVE: u64 = 4 * 1024 * 1024;
+/// Disk that the output of callers' processes leaves free for the job's own, so that it never starves.
+pub const JOB_RESERVE: u64 = 16 * 1024 * 1024;
 /// Output sent to the host and not yet acknowledged: several of the host's commits of 1 MiB chunks.
 pub const OUTPUT_IN_FLIGHT: u64 = 8 * 1024 * 1024;
 /// Bytes moved before other tasks get their turn: under a millisecond of copying.
@@ -18,7 +23,7 @@ pub const PENDING_EVENTS: usize = 1024;
 /// Ended processes whose exit and last output can still be asked for.
 pub const ENDED_PROCESSES: usize = 32;
 /// Output of ended processes that is kept, all together: a part of keeper's small disk.
-pub const ENDED_OUTPUT_BYTES: u64 = 32 * 1024 * 1024;
+pub const ENDED_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
 /// How long one slow follower may hold a process back before it is told of lost output instead.
 pub const FOLLOWER_PATIENCE: Duration = Duration::from_secs(10);
 /// Between SIGTERM and SIGKILL when a limit ends a process; long enough to write a file or two.

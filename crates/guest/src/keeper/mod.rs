@@ -19,7 +19,6 @@ mod processes;
 mod pump;
 mod segments;
 mod spool;
-mod sys;
 mod tasks;
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::capture::Capture;
 use super::limits::TERMINAL_QUIET;
 use super::segments::Taken;
-use super::sys::register;
+use crate::sys;
 
 /// Where output comes from.
 #[derive(Debug, Clone)]
@@ -34,12 +34,12 @@ pub(super) enum Pumped {
 impl Source {
     /// A pipe's read end.
     pub(super) fn pipe(fd: OwnedFd) -> io::Result<Self> {
-        Ok(Self::Pipe(Arc::new(register(fd)?)))
+        Ok(Self::Pipe(Arc::new(watch(fd)?)))
     }
 
     /// A terminal's master.
     pub(super) fn terminal(fd: OwnedFd) -> io::Result<Self> {
-        Ok(Self::Terminal(Arc::new(register(fd)?)))
+        Ok(Self::Terminal(Arc::new(watch(fd)?)))
     }
 
     /// The descriptor, ready to wait on.
@@ -114,4 +114,9 @@ impl Source {
             }
         }
     }
+}
+
+fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    rustix::io::ioctl_fionbio(&fd, true)?;
+    sys::watch(fd)
 }

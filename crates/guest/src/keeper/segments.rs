@@ -23,6 +23,7 @@ pub(super) struct Segments {
     earlier: VecDeque<Segment>,
     last: Segment,
     file: File,
+    reserve: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +52,8 @@ pub(super) enum Taken {
 }
 
 impl Segments {
-    /// Opens what is there, or begins at offset 0.
-    pub(super) fn open(directory: PathBuf) -> io::Result<Self> {
+    /// Opens what is there, or begins at offset 0. A new file is begun only while the disk has more than `reserve` free.
+    pub(super) fn open(directory: PathBuf, reserve: u64) -> io::Result<Self> {
         fs::create_dir_all(&directory)?;
         let mut found = Vec::new();
         for entry in fs::read_dir(&directory)? {
@@ -68,8 +69,8 @@ impl Segments {
         while earlier.iter().zip(earlier.iter().skip(1).chain([&last])).any(|(one, next)| one.end() != next.start) {
             earlier.pop_front();
         }
-        let file = OpenOptions::new().create(true).append(false).write(true).truncate(false).open(path_of(&directory, last.start))?;
-        Ok(Self { directory, earlier, last, file })
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path_of(&directory, last.start))?;
+        Ok(Self { directory, earlier, last, file, reserve })
     }
 
     /// Offset of the first byte that is kept.
@@ -122,6 +123,10 @@ impl Segments {
     fn make_room(&mut self) -> io::Result<()> {
         if self.last.length < SEGMENT_BYTES {
             return Ok(());
+        }
+        let disk = rustix::fs::fstatvfs(&self.file)?;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < self.reserve + SEGMENT_BYTES {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         let next = Segment { start: self.end(), length: 0 };
         self.file = OpenOptions::new().create(true).write(true).truncate(true).open(path_of(&self.directory, next.start))?;
@@ -198,14 +203,14 @@ mod tests {
         rustix::io::ioctl_fionbio(&reader, true).unwrap();
         let mut expected = Vec::new();
         for round in 0..60_u8 {
-            let mut segments = Segments::open(folder.path().join("stdout")).unwrap();
+            let mut segments = Segments::open(folder.path().join("stdout"), 0).unwrap();
             let chunk = vec![round; 50_001];
             writer.write_all(&chunk).unwrap();
             expected.extend_from_slice(&chunk);
             while let Taken::Bytes(_) = segments.take_from_pipe(&reader, 1 << 20).unwrap() {}
             assert_eq!(segments.end(), expected.len() as u64);
         }
-        let mut segments = Segments::open(folder.path().join("stdout")).unwrap();
+        let mut segments = Segments::open(folder.path().join("stdout"), 0).unwrap();
         assert!(segments.bytes() > 2 * SEGMENT_BYTES);
         assert_eq!(all(&segments), expected);
         assert!(segments.drop_before(SEGMENT_BYTES + 1));
@@ -216,15 +221,25 @@ mod tests {
     }
 
     #[test]
+    fn the_reserve_of_the_disk_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut segments = Segments::open(folder.path().to_owned(), u64::MAX / 2).unwrap();
+        let full = vec![1; SEGMENT_BYTES as usize];
+        assert_eq!(segments.append(&full).unwrap(), Taken::Bytes(full.len()));
+        assert_eq!(segments.append(b"more").unwrap(), Taken::Full);
+        assert_eq!(segments.end(), SEGMENT_BYTES);
+    }
+
+    #[test]
     fn the_offset_is_known_even_when_everything_was_dropped() {
         let folder = tempfile::tempdir().unwrap();
-        let mut segments = Segments::open(folder.path().to_owned()).unwrap();
+        let mut segments = Segments::open(folder.path().to_owned(), 0).unwrap();
         for _ in 0..3 {
             segments.append(&vec![1; SEGMENT_BYTES as usize]).unwrap();
         }
         segments.drop_before(u64::MAX);
         let end = segments.end();
-        let segments = Segments::open(folder.path().to_owned()).unwrap();
+        let segments = Segments::open(folder.path().to_owned(), 0).unwrap();
         assert_eq!((segments.end(), segments.bytes()), (end, SEGMENT_BYTES));
     }
 }

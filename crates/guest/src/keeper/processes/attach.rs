@@ -51,11 +51,7 @@ async fn receive(keeper: &Keeper, process: &Process, mut receiver: FrameReceiver
         match receiver.receive().await {
             Ok(Some(Frame::Data(bytes))) => process.input.write(&bytes).await,
             Ok(Some(Frame::Message(message))) => match serde_json::from_slice(&message) {
-                Ok(ProcessInput::Close) => {
-                    process.input.close().await;
-                    // A copy kept for keeper's successor would hold the input open.
-                    drop(keeper.host.close_stdin(&process.id).await);
-                }
+                Ok(ProcessInput::Close) => process.close_input(keeper.host.as_ref()).await,
                 Ok(ProcessInput::Resize(size)) => process.resize(size),
                 // A signal that can't be sent changes nothing; the stream has no place for an answer.
                 Ok(ProcessInput::Signal(signal)) => drop(process.signal(keeper.host.as_ref(), signal).await),

@@ -9,11 +9,17 @@ use sandyard_protocol::{GuestError, GuestErrorCode, ProcessId, StartProcess};
 use crate::keeper::Keeper;
 use crate::process_host::Command;
 
+/// What the terminals of callers can do, unless they say otherwise: consoles and noVNC's kin all speak xterm's language.
+const TERMINAL_KIND: &str = "xterm-256color";
+
 /// The command for a caller's process.
 pub(super) fn command(keeper: &Keeper, id: ProcessId, start: &StartProcess) -> Result<Command, GuestError> {
     check_arguments(&start.argv)?;
     check_environment(&start.env)?;
     let mut env = environment(keeper);
+    if start.terminal.is_some() {
+        env.insert("TERM".into(), TERMINAL_KIND.into());
+    }
     env.extend(start.env.clone());
     check_size(&start.argv, &env)?;
     Ok(Command {

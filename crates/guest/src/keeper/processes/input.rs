@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Mutex;
 
-use crate::keeper::sys::register;
+use crate::sys;
 
 /// What a terminal takes as the end of input at the start of a line.
 const END_OF_TRANSMISSION: &[u8] = &[4];
@@ -32,7 +32,8 @@ impl Input {
 
     /// The write end of a pipe.
     pub(super) fn pipe(fd: OwnedFd) -> io::Result<Self> {
-        Ok(Self(Mutex::new(Target::Pipe(register(fd)?))))
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self(Mutex::new(Target::Pipe(sys::watch(fd)?))))
     }
 
     /// The master of a terminal.

@@ -173,6 +173,15 @@ impl Process {
         }
     }
 
+    /// Says that no more input will come.
+    pub(super) async fn close_input(&self, host: &dyn ProcessHost) {
+        self.input.close().await;
+        if self.terminal.is_none() {
+            // Fails only with the spawner, and then the process is gone too.
+            let _ = host.close_stdin(&self.id).await;
+        }
+    }
+
     /// Signals its group.
     pub(super) async fn signal(&self, host: &dyn ProcessHost, signal: i32) -> Result<(), GuestError> {
         if !(1..=64).contains(&signal) {

@@ -1,0 +1,194 @@
+//! The job: begun once, whatever happens to keeper; ended by itself, by its time, or by the host.
+//!
+//! Its document is on disk before its process exists. A keeper that finds the document but no process knows that the job
+//! was interrupted and says so; it never starts it again. Order at the end: output taken, document, event, forget.
+
+mod run;
+mod script;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sandyard_protocol::limits::CODE_BYTES;
+use sandyard_protocol::{
+    BeginJob, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets, OutputStream,
+    ProcessId, Reply, Request,
+};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::Keeper;
+use super::capture::{Capture, Retention};
+use super::clock::boot_ms;
+use super::limits::LONGEST_GRACE_MS;
+use super::link::{HostStream, reply};
+use super::processes::{Ending, check_environment};
+use super::spool::{Spool, SpoolError};
+use crate::process_host::Survivor;
+
+const DOCUMENT: &str = "job.json";
+
+/// The one job of this machine.
+#[derive(Debug)]
+pub(super) struct Job {
+    document: Mutex<Option<Document>>,
+    changed: watch::Sender<()>,
+    output: [Arc<Capture>; 2],
+}
+
+/// What must be known of the job after keeper's death.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Document {
+    is_shell: bool,
+    env: BTreeMap<String, String>,
+    deadline_ms: u64,
+    idle_timeout_ms: Option<u64>,
+    keep: bool,
+    ending: Option<Ending>,
+    exit: Option<Exit>,
+}
+
+impl Job {
+    /// Opens what the spool knows of it.
+    pub(super) fn open(spool: &Spool) -> Result<Self, SpoolError> {
+        let directory = spool.process(&ProcessId::main());
+        let open = |name| {
+            let path = directory.join(name);
+            let failed = |error| SpoolError::new("open the output", &path, error);
+            Capture::open(path.clone(), Retention::UntilAcknowledged).map(Arc::new).map_err(failed)
+        };
+        let output = [open("stdout")?, open("stderr")?];
+        Ok(Self { document: Mutex::new(spool.load(DOCUMENT)?), changed: watch::Sender::new(()), output })
+    }
+
+    /// One of the outputs of the job's process.
+    pub(super) fn output(&self, stream: OutputStream) -> Arc<Capture> {
+        let [stdout, stderr] = &self.output;
+        match stream {
+            OutputStream::Stdout => stdout.clone(),
+            OutputStream::Stderr => stderr.clone(),
+        }
+    }
+
+    /// Added to the environment of everything that runs.
+    pub(super) fn environment(&self) -> BTreeMap<String, String> {
+        self.document().as_ref().map(|document| document.env.clone()).unwrap_or_default()
+    }
+
+    fn progress(&self) -> JobProgress {
+        match self.document().as_ref().map(|document| document.exit) {
+            None => JobProgress::Idle,
+            Some(None) => JobProgress::Running,
+            Some(Some(exit)) => JobProgress::Ended(exit),
+        }
+    }
+
+    fn offsets(&self) -> OutputOffsets {
+        let [stdout, stderr] = &self.output;
+        OutputOffsets { stdout: stdout.end(), stderr: stderr.end() }
+    }
+
+    /// Changes the document, on disk first.
+    fn change(&self, spool: &Spool, change: impl FnOnce(&mut Document)) -> Result<(), SpoolError> {
+        let mut document = self.document();
+        let Some(mut changed) = document.clone() else { return Ok(()) };
+        change(&mut changed);
+        spool.store(DOCUMENT, &changed)?;
+        *document = Some(changed);
+        drop(document);
+        self.changed.send_replace(());
+        Ok(())
+    }
+
+    fn document(&self) -> MutexGuard<'_, Option<Document>> {
+        self.document.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Serves `BeginJob` and `EndJob`.
+pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
+    let outcome = match request {
+        Request::BeginJob(begin) => begin_once(&keeper, begin),
+        Request::EndJob { reason, grace_ms } => end(&keeper, Ending::after(reason, grace_ms.min(LONGEST_GRACE_MS))),
+        _ => return,
+    };
+    let answer = match outcome {
+        Ok(()) => Reply::Job(keeper.job.progress()),
+        Err(error) => Reply::Failed(error),
+    };
+    reply(&mut stream, &answer).await;
+}
+
+/// Begins the job unless it has begun. The rest happens in a task of keeper's own, whatever becomes of the stream.
+fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
+    check_environment(&begin.env)?;
+    let mut document = keeper.job.document();
+    if document.is_some() {
+        return Ok(());
+    }
+    let code = match &begin.work {
+        JobWork::Shell { code } if code.len() > CODE_BYTES => {
+            return Err(GuestError::new(GuestErrorCode::LimitReached, "the script is too long"));
+        }
+        JobWork::Shell { code } => Some(code),
+        JobWork::Session => None,
+    };
+    if let Some(code) = code {
+        script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
+    }
+    let new = Document {
+        is_shell: code.is_some(),
+        env: begin.env,
+        deadline_ms: boot_ms().saturating_add(begin.timeout_ms),
+        idle_timeout_ms: begin.idle_timeout_ms,
+        keep: begin.keep,
+        ending: None,
+        exit: None,
+    };
+    keeper.spool.store(DOCUMENT, &new).map_err(|error| internal(&error.to_string()))?;
+    *document = Some(new.clone());
+    drop(document);
+    let owner = keeper.clone();
+    keeper.tasks.spawn(async move {
+        let outcome = if new.is_shell { run::start_shell(&owner, new).await } else { run::run_session(&owner, new).await };
+        owner.stop_on(outcome);
+    });
+    Ok(())
+}
+
+/// Asks that the job end; harmless if it has, or never began.
+fn end(keeper: &Keeper, ending: Ending) -> Result<(), GuestError> {
+    let merge = |document: &mut Document| document.ending = Some(ending.merge(document.ending));
+    keeper.job.change(&keeper.spool, merge).map_err(|error| internal(&error.to_string()))
+}
+
+/// Takes up the job of the keeper before.
+pub(super) fn recover(keeper: &Arc<Keeper>, survivors: &mut BTreeMap<ProcessId, Survivor>) -> Result<(), SpoolError> {
+    let Some(document) = keeper.job.document().clone() else { return Ok(()) };
+    let main = survivors.remove(&ProcessId::main());
+    if let Some(exit) = document.exit {
+        // The end was decided; what may be missing is that it was told.
+        keeper.events.ended(exit, keeper.job.offsets())?;
+        return run::release_main(keeper, main, document.keep);
+    }
+    let owner = keeper.clone();
+    keeper.tasks.spawn(async move {
+        let outcome = match main {
+            _ if !document.is_shell => run::run_session(&owner, document).await,
+            Some(Survivor { command, spawned, exit }) => {
+                let raw_exit = owner.exits.expect(&ProcessId::main());
+                if let Some(exit) = exit {
+                    owner.exits.deliver(exit);
+                }
+                run::run_shell(&owner, document, &command, spawned, raw_exit).await
+            }
+            None => run::interrupted(&owner),
+        };
+        owner.stop_on(outcome);
+    });
+    Ok(())
+}
+
+fn internal(message: &str) -> GuestError {
+    GuestError::new(GuestErrorCode::Internal, message)
+}

@@ -1,0 +1,147 @@
+//! The job while it runs: its process or its session, and its end. Each step may be repeated by the next keeper.
+
+use std::sync::Arc;
+
+use sandyard_protocol::{EndReason, Exit, ProcessId};
+use tokio::sync::watch;
+
+use super::{Document, script};
+use crate::keeper::Keeper;
+use crate::keeper::clock::sleep_until;
+use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
+use crate::keeper::pump::Source;
+use crate::keeper::spool::SpoolError;
+use crate::process_host::{Command, RawExit, SpawnError, Spawned, Survivor};
+
+pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
+    let raw_exit = keeper.exits.expect(&ProcessId::main());
+    let command = main_command(keeper, &script::path(keeper));
+    let spawned = match &command {
+        Ok(command) => keeper.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
+        Err(error) => Err(error.to_string()),
+    };
+    match (command, spawned) {
+        (Ok(command), Ok(spawned)) => run_shell(keeper, document, &command, spawned, raw_exit).await,
+        (_, spawned) => {
+            let why = spawned.err().unwrap_or_default();
+            keeper.events.note(format!("the job could not be started: {why}"))?;
+            // As shells say that a command could not be executed.
+            finish(keeper, Exit { code: 126, signal: None, reason: EndReason::Own })
+        }
+    }
+}
+
+/// Follows the main process to its end.
+pub(super) async fn run_shell(
+    keeper: &Arc<Keeper>,
+    document: Document,
+    command: &Command,
+    spawned: Spawned,
+    raw_exit: watch::Receiver<Option<RawExit>>,
+) -> Result<(), SpoolError> {
+    let failed = |error| SpoolError::new("take over the output of", &keeper.spool.process(&ProcessId::main()), error);
+    let descriptors = Descriptors::new(spawned, false).map_err(failed)?;
+    let (process, sources) = Process::running(command, descriptors, keeper.job.output.clone());
+    keeper.processes.insert(process.clone());
+    keeper.events.started()?;
+    let supervision = Supervision {
+        process: process.clone(),
+        sources,
+        raw_exit,
+        limits: Limits { deadline_ms: Some(document.deadline_ms), idle_timeout_ms: document.idle_timeout_ms },
+        scope: Scope::Machine { keep: document.keep },
+    };
+    let (exit, held) = tokio::select! {
+        ended = supervision.run(keeper.host.as_ref()) => ended,
+        () = forward_endings(keeper, &process) => return Ok(()),
+    };
+    finish(keeper, exit)?;
+    process.set_exit(exit);
+    keeper.exits.unexpect(&ProcessId::main());
+    if document.keep && !held.is_empty() {
+        discard_then_forget(keeper, held);
+    } else {
+        let _ = keeper.host.forget(&ProcessId::main()).await;
+    }
+    Ok(())
+}
+
+/// Hands the host's wish that the job end to its process. Never returns.
+async fn forward_endings(keeper: &Keeper, process: &Process) {
+    let mut changes = keeper.job.changed.subscribe();
+    loop {
+        let ending = keeper.job.document().as_ref().and_then(|document| document.ending);
+        if let Some(ending) = ending {
+            process.end(ending);
+        }
+        if changes.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// A session has no process of its own: it lasts until its time is up or the host ends it.
+pub(super) async fn run_session(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
+    keeper.events.started()?;
+    for output in &keeper.job.output {
+        output.close();
+    }
+    let mut changes = keeper.job.changed.subscribe();
+    let reason = loop {
+        let ending = keeper.job.document().as_ref().and_then(|document| document.ending);
+        if let Some(ending) = ending {
+            break ending.reason;
+        }
+        tokio::select! {
+            () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
+            _ = changes.changed() => {}
+        }
+    };
+    if !document.keep {
+        let _ = keeper.host.kill_everything().await;
+    }
+    finish(keeper, Exit { code: 0, signal: None, reason })
+}
+
+/// The end: known, then told. Each step may be repeated by the next keeper.
+fn finish(keeper: &Keeper, exit: Exit) -> Result<(), SpoolError> {
+    keeper.job.change(&keeper.spool, |document| document.exit = Some(exit))?;
+    keeper.events.ended(exit, keeper.job.offsets())?;
+    script::remove(keeper);
+    Ok(())
+}
+
+/// After the end nothing of the main process is needed but, for what it left running, somebody who reads.
+pub(super) fn release_main(keeper: &Arc<Keeper>, main: Option<Survivor>, keep: bool) -> Result<(), SpoolError> {
+    let Some(main) = main else { return Ok(()) };
+    if !keep {
+        keeper.forget_later(ProcessId::main());
+        return Ok(());
+    }
+    if let Ok(descriptors) = Descriptors::new(main.spawned, false) {
+        discard_then_forget(keeper, descriptors.into_sources());
+    }
+    Ok(())
+}
+
+fn discard_then_forget(keeper: &Arc<Keeper>, sources: Vec<Source>) {
+    let owner = keeper.clone();
+    keeper.tasks.spawn(async move {
+        for source in sources {
+            source.discard().await;
+        }
+        let _ = owner.host.forget(&ProcessId::main()).await;
+    });
+}
+
+pub(super) fn interrupted(keeper: &Keeper) -> Result<(), SpoolError> {
+    keeper.events.note("the job was interrupted while it was being started".into())?;
+    finish(keeper, Exit { code: 137, signal: Some(9), reason: EndReason::Own })
+}
+
+fn describe(error: &SpawnError) -> String {
+    match error {
+        SpawnError::Refused { what, source } => format!("{what}: {source}"),
+        SpawnError::Gone => error.to_string(),
+    }
+}
