@@ -11,8 +11,10 @@ const TARGET: &str = "x86_64-unknown-linux-musl";
 
 fn main() {
     println!("cargo::rerun-if-env-changed=SANDYARD_GUEST_BINARY");
-    let binary = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
-    println!("cargo::rustc-env=SANDYARD_GUEST_BINARY={}", binary.display());
+    let guest = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
+    println!("cargo::rustc-env=SANDYARD_GUEST_BINARY={}", guest.display());
+    // The conformance suite's probe is built beside it and only read by tests.
+    println!("cargo::rustc-env=SANDYARD_PROBE_BINARY={}", guest.with_file_name("sandyard-probe").display());
 }
 
 fn build_guest() -> PathBuf {
@@ -24,7 +26,7 @@ fn build_guest() -> PathBuf {
     let target_dir = outer_target_dir().join("guest-build");
     let status = Command::new(variable("CARGO"))
         .current_dir(&workspace)
-        .args(["build", "--package", "sandyard-guest", "--bin", "sandyard-guest"])
+        .args(["build", "--package", "sandyard-guest", "--bins"])
         .args(["--profile", "guest", "--target", TARGET, "--locked", "--quiet"])
         .env("CARGO_TARGET_DIR", &target_dir)
         // Flags and wrappers of the outer build are meant for the outer target.

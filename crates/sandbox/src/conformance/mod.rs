@@ -1,1 +1,75 @@
-//! One suite that every driver must pass.
+//! What every driver must do, and what no sandbox may allow: one suite for all of them.
+//!
+//! `lifecycle` holds a driver to its contract; `probe` runs a program inside that reports what it sees and does, and
+//! judges the report by the attack ids of the threat list; `resources` lets jobs eat what they can. A driver's test makes a
+//! [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
+
+mod lifecycle;
+mod probe;
+mod resources;
+mod session;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::driver::{Driver, Limits, SandboxId, SandboxSpec};
+
+pub use lifecycle::lifecycle;
+pub use probe::{probe, probe_program};
+pub use resources::resources;
+pub use session::{Ran, Session, SessionError};
+
+/// Opens the driver again, as a restarted server would.
+pub type Reopen = Box<dyn Fn() -> Arc<dyn Driver> + Send + Sync>;
+
+/// A driver under test.
+pub struct Subject {
+    /// Opens it; each call stands for a new server on the same yard.
+    pub open: Reopen,
+    /// Root file system for its sandboxes.
+    pub image_root: PathBuf,
+    /// A directory in which workspaces are made.
+    pub workspaces: PathBuf,
+}
+
+/// One judged check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Id and name, such as `K2.CapEff`.
+    pub check: String,
+    /// Whether it is as it must be.
+    pub passed: bool,
+    /// What was found.
+    pub found: String,
+}
+
+impl Outcome {
+    /// Judges a finding.
+    pub fn new(check: impl Into<String>, passed: bool, found: impl Into<String>) -> Self {
+        Self { check: check.into(), passed, found: found.into() }
+    }
+}
+
+/// The checks that did not pass, one line each.
+pub fn failures(outcomes: &[Outcome]) -> Vec<String> {
+    let failed = outcomes.iter().filter(|outcome| !outcome.passed);
+    failed.map(|outcome| format!("{}: {}", outcome.check, outcome.found)).collect()
+}
+
+impl Subject {
+    /// A specification with its own workspace directory; `name` must be new.
+    pub fn spec(&self, name: &str, limits: Limits) -> Result<SandboxSpec, SessionError> {
+        let workspace = self.workspaces.join(name);
+        std::fs::create_dir_all(&workspace).map_err(SessionError::Workspace)?;
+        let id = SandboxId::parse(name).ok_or_else(|| SessionError::Name(name.to_owned()))?;
+        Ok(SandboxSpec {
+            id,
+            image_root: self.image_root.clone(),
+            workspace,
+            limits,
+            lifetime_s: 300,
+            secret: sandyard_protocol::Secret::new([7; 32]),
+            nested_user_namespaces: false,
+        })
+    }
+}

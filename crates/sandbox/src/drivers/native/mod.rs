@@ -138,7 +138,7 @@ impl NativeDriver {
         let yard = Arc::new(Yard {
             program: memory_files::program().map_err(prepare("load the guest"))?,
             links: links::Links::open(&config.run).map_err(prepare("make the run directory"))?,
-            slots: slots::Slots::new(layout.clone(), yard.clone(), config.launcher.clone()),
+            slots: slots::Slots::new(layout.clone(), yard.clone(), config.launcher.clone(), config.fail_at),
             ids: ids::IdPool::with_taken(known.iter().map(|record| record.id_base)),
             consoles: consoles::Consoles::default(),
             wanting: Notify::new(),

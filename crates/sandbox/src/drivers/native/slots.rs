@@ -38,6 +38,8 @@ pub struct LauncherProgram {
 pub(super) struct Slots {
     layout: Layout,
     yard: String,
+    /// Fails helpers on purpose; for tests.
+    fail_at: Option<Step>,
     launcher: Mutex<Launcher>,
     parked: Mutex<Vec<Slot>>,
     /// Groups that belong to slots, made or being made; not to be taken for orphans.
@@ -68,9 +70,9 @@ impl Drop for Claim {
 
 impl Slots {
     /// No slot yet, and no launcher.
-    pub(super) fn new(layout: Layout, yard: String, program: LauncherProgram) -> Self {
+    pub(super) fn new(layout: Layout, yard: String, program: LauncherProgram, fail_at: Option<Step>) -> Self {
         let launcher = Mutex::new(Launcher { program, running: None });
-        Self { layout, yard, launcher, parked: Mutex::default(), names: Arc::default() }
+        Self { layout, yard, fail_at, launcher, parked: Mutex::default(), names: Arc::default() }
     }
 
     /// A waiting slot, if there is one whose helper still lives.
@@ -104,7 +106,7 @@ impl Slots {
         groups.create().map_err(failed(Step::ControlGroups, &name))?;
         let helper = self.new_helper().map_err(failed(Step::Launcher, "helper"))?;
         let slot = Slot { groups: groups.clone(), helper, _claim: claim };
-        match slot.ask(&Order::Park(groups.entrances()), &[]).await? {
+        match slot.ask(&Order::Park(groups.entrances(self.fail_at)), &[]).await? {
             Answer::Parked => Ok(slot),
             Answer::Failed { step, object, errno } => {
                 Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::launcher::messages::Park;
+use super::super::launcher::step::Step;
 use super::layout::{Controller, Hierarchy, Layout, Version};
 use crate::driver::Limits;
 
@@ -109,12 +110,12 @@ impl Groups {
     }
 
     /// The files through which processes enter the groups.
-    pub(in super::super) fn entrances(&self) -> Park {
+    pub(in super::super) fn entrances(&self, fail_at: Option<Step>) -> Park {
         let of = |group: &str| {
             let directories = self.layout.hierarchies.iter().map(|hierarchy| self.directory(hierarchy).join(group));
             directories.map(|directory| directory.join("cgroup.procs")).collect()
         };
-        Park { own: of("own"), job: of("job") }
+        Park { own: of("own"), job: of("job"), fail_at }
     }
 
     /// Kills every process in the groups. With a unified hierarchy that is one atomic step; without, whoever forks faster

@@ -74,7 +74,7 @@ pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, Failure> {
         Side::Parent(_) => Ok(ours),
         Side::Child => {
             drop(ours);
-            let told = super::helper::enter_groups(groups).map_or_else(Told::from, |()| Told::Waiting);
+            let told = super::helper::enter_groups(groups, None).map_or_else(Told::from, |()| Told::Waiting);
             let served = tell(&theirs, &told).and_then(|()| serve(&theirs));
             processes::exit_now(i32::from(served.is_err()))
         }

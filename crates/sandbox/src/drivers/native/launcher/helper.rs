@@ -57,7 +57,7 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
 /// Enters the groups, with a companion in the job's.
 fn park(groups: &Park) -> Result<OwnedFd, Failure> {
     let companion = companion::start(&groups.job)?;
-    enter_groups(&groups.own)?;
+    enter_groups(&groups.own, groups.fail_at)?;
     let lost = |source| Failure { step: Step::EnterControlGroups, object: "companion".into(), source };
     match companion::hear(&companion).map_err(lost)? {
         Told::Waiting => Ok(companion),
@@ -79,8 +79,8 @@ fn reply(socket: &OwnedFd, answer: &Answer) -> io::Result<()> {
 }
 
 /// Moves this process into a group of each hierarchy.
-pub(super) fn enter_groups(procs: &[std::path::PathBuf]) -> Result<(), Failure> {
-    let mut steps = Steps::new(None);
+pub(super) fn enter_groups(procs: &[std::path::PathBuf], fail_at: Option<Step>) -> Result<(), Failure> {
+    let mut steps = Steps::new(fail_at);
     for path in procs {
         steps.run(Step::EnterControlGroups, path.display(), || std::fs::write(path, "0"))?;
     }

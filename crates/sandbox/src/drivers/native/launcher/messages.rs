@@ -22,12 +22,14 @@ pub(in super::super) enum Order {
 }
 
 /// The `cgroup.procs` files of a sandbox's two groups, one for each hierarchy.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct Park {
     /// For init and keeper.
     pub(in super::super) own: Vec<PathBuf>,
     /// For the job.
     pub(in super::super) job: Vec<PathBuf>,
+    /// Fails on purpose; for tests.
+    pub(in super::super) fail_at: Option<Step>,
 }
 
 /// The descriptors that come with `Order::Launch`, in this order.

@@ -1,0 +1,52 @@
+//! Reports from inside a sandbox what the job's code can see and do, one JSON line `{check, result}` for each check.
+//!
+//! It judges nothing: the conformance suite knows what each result must be. Check names begin with the id of the attack they
+//! belong to (K2, N1 …). Run with an argument it is one of the small misbehaving programs the suite needs.
+
+mod calls;
+mod misbehave;
+mod places;
+mod sys;
+mod visible;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+/// One line of the report.
+pub(crate) struct Finding {
+    check: String,
+    result: String,
+}
+
+impl Finding {
+    /// Notes a result.
+    pub(crate) fn new(check: impl Into<String>, result: impl Into<String>) -> Self {
+        Self { check: check.into(), result: result.into() }
+    }
+}
+
+/// A result as text: what it was, or the error's number.
+pub(crate) fn outcome<T: ToString>(result: std::io::Result<T>) -> String {
+    match result {
+        Ok(value) => value.to_string(),
+        Err(error) => format!("errno {}", error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(name) = arguments.first() {
+        return misbehave::run(name, arguments.get(1).map(String::as_str));
+    }
+    let mut findings = visible::all();
+    findings.extend(calls::all());
+    findings.extend(places::all());
+    let mut out = std::io::stdout().lock();
+    for Finding { check, result } in findings {
+        let line = serde_json::json!({ "check": check, "result": result });
+        if writeln!(out, "{line}").is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}

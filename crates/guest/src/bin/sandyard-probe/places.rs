@@ -1,0 +1,92 @@
+//! Where the job can write, and what it must not be able to change.
+
+use std::fs::{self, OpenOptions};
+use std::path::Path;
+
+use crate::{Finding, outcome, sys};
+
+/// Directories, those that should be writable and those that should not.
+const DIRECTORIES: &[&str] = &[
+    "/workspace",
+    "/home/agent",
+    "/tmp",
+    "/var/tmp",
+    "/dev/shm",
+    "/run/user/1000",
+    "/",
+    "/etc",
+    "/usr/bin",
+    "/var",
+    "/run",
+    "/dev",
+    "/proc",
+    "/run/keeper",
+    "/run/sandyard",
+];
+/// Switches of the kernel.
+const SWITCHES: &[&str] = &[
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sys/kernel/hostname",
+    "/proc/sys/kernel/modprobe",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/net/ipv4/ip_forward",
+    "/proc/sysrq-trigger",
+    "/proc/self/oom_score_adj.absent",
+    "/sys/fs/cgroup/memory/release_agent",
+    "/sys/fs/cgroup/cgroup.procs",
+    "/sys/kernel/uevent_helper",
+];
+/// Devices that must not be there.
+const DEVICES: &[&str] = &[
+    "/dev/kvm",
+    "/dev/fuse",
+    "/dev/loop0",
+    "/dev/loop-control",
+    "/dev/net/tun",
+    "/dev/userfaultfd",
+    "/dev/mem",
+    "/dev/kmsg",
+    "/dev/console",
+    "/dev/vda",
+    "/dev/sda",
+];
+
+/// Every attempt.
+pub(crate) fn all() -> Vec<Finding> {
+    let mut findings: Vec<_> =
+        DIRECTORIES.iter().map(|path| Finding::new(format!("W.{path}"), try_write(path))).collect();
+    findings.extend(SWITCHES.iter().map(|path| Finding::new(format!("K13.{path}"), try_open(path))));
+    findings.extend(DEVICES.iter().map(|path| Finding::new(format!("K16.{path}"), try_open(path))));
+    for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/ptmx"] {
+        findings.push(Finding::new(format!("K15.use.{device}"), try_open(device)));
+    }
+    findings.push(Finding::new("K15.mknod", outcome(sys::make_device("/workspace/.probe-device").map(|()| "made"))));
+    findings.push(Finding::new("K3.setuid_root", set_user_id()));
+    findings
+}
+
+fn try_write(directory: &str) -> String {
+    let path = Path::new(directory).join(".probe-file");
+    let written = fs::write(&path, "probe");
+    let _ = fs::remove_file(&path);
+    outcome(written.map(|()| "written"))
+}
+
+fn try_open(path: &str) -> String {
+    outcome(OpenOptions::new().read(true).write(true).open(path).map(|_| "opened"))
+}
+
+/// Whether any program of the image that is set-user-id to root exists where programs are.
+fn set_user_id() -> String {
+    use std::os::unix::fs::MetadataExt;
+    let mut found = Vec::new();
+    for directory in ["/usr/bin", "/usr/sbin", "/usr/lib/openssh", "/usr/libexec"] {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.metadata().is_ok_and(|metadata| metadata.mode() & 0o6000 != 0) {
+                found.push(entry.path().display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found.join(" ")
+}

@@ -1,0 +1,116 @@
+//! What the job can see: namespaces, its own status, mounts, devices, descriptors, processes, interfaces.
+
+use std::fs;
+use std::path::Path;
+
+use crate::{Finding, outcome};
+
+/// Files of proc and sys that tell about the host or its kernel.
+const SECRET: &[&str] = &[
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/timer_list",
+    "/proc/latency_stats",
+    "/proc/kallsyms",
+    "/proc/kpagemap",
+    "/proc/kpageflags",
+    "/proc/kmsg",
+    "/proc/sched_debug",
+    "/proc/1/environ",
+];
+
+/// Everything visible.
+pub(crate) fn all() -> Vec<Finding> {
+    let mut findings = namespaces();
+    findings.extend(status());
+    findings.extend(mounts());
+    findings.push(Finding::new("K9.descriptors", names("/proc/self/fd")));
+    findings.push(Finding::new("K15.dev", names("/dev")));
+    findings.extend(SECRET.iter().map(|path| Finding::new(format!("K20.{path}"), readable(path))));
+    findings.push(Finding::new("K17.processes", processes()));
+    findings.push(Finding::new("K14.sys", names("/sys")));
+    findings.push(Finding::new("N1.interfaces", interfaces()));
+    findings.push(Finding::new("N11.link", names("/run/sandyard")));
+    findings.push(Finding::new("N11.spool", names("/run/keeper")));
+    findings.push(Finding::new("R16.uid_map", squeeze(&outcome(fs::read_to_string("/proc/self/uid_map")))));
+    findings.push(Finding::new("K10.cwd", outcome(std::env::current_dir().map(|path| path.display().to_string()))));
+    findings
+}
+
+fn namespaces() -> Vec<Finding> {
+    ["pid", "mnt", "net", "uts", "ipc", "cgroup", "user"]
+        .iter()
+        .map(|name| {
+            let link = fs::read_link(format!("/proc/self/ns/{name}")).map(|link| link.display().to_string());
+            Finding::new(format!("K1.{name}"), outcome(link))
+        })
+        .collect()
+}
+
+fn status() -> Vec<Finding> {
+    let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let wanted = ["Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(squeeze));
+    wanted.iter().map(|name| Finding::new(format!("K2.{name}"), value(name).unwrap_or_default())).collect()
+}
+
+/// Mounts that lack a flag every mount should have, and the root's own flags.
+fn mounts() -> Vec<Finding> {
+    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
+    let field = |row: &[&str], number: usize| row.get(number).copied().unwrap_or_default().to_owned();
+    let lacking = |flag: &str| -> String {
+        let lacks = |row: &&Vec<&str>| !field(row, 5).split(',').any(|one| one == flag);
+        let mut targets: Vec<_> = rows.iter().filter(lacks).map(|row| field(row, 4)).collect();
+        targets.sort();
+        targets.join(" ")
+    };
+    let root = rows.iter().find(|row| field(row, 4) == "/").map(|row| field(row, 5)).unwrap_or_default();
+    let targets: Vec<_> = rows.iter().map(|row| field(row, 4)).collect();
+    vec![
+        Finding::new("K3.without_nosuid", lacking("nosuid")),
+        Finding::new("K15.without_nodev", lacking("nodev")),
+        Finding::new("D9.root_flags", root),
+        Finding::new("D9.mounts", targets.join(" ")),
+    ]
+}
+
+/// How much of a file can be read, or the error's number.
+fn readable(path: &str) -> String {
+    use std::io::Read;
+    let read = fs::File::open(path).and_then(|mut file| {
+        let mut start = [0; 256];
+        file.read(&mut start)
+    });
+    outcome(read.map(|bytes| format!("{bytes} bytes")))
+}
+
+fn names(path: &str) -> String {
+    let names = fs::read_dir(path).map(|entries| {
+        let mut names: Vec<_> =
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names.join(" ")
+    });
+    outcome(names)
+}
+
+/// Names of all processes that can be seen.
+fn processes() -> String {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok());
+    let name = |path: &Path| fs::read_to_string(path.join("comm")).map(|text| text.trim().to_owned());
+    let mut names: Vec<_> = numbers.map(|entry| outcome(name(&entry.path()))).collect();
+    names.sort();
+    names.join(" ")
+}
+
+fn interfaces() -> String {
+    let text = fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    let names: Vec<_> = text.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+    names.join(" ")
+}
+
+fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

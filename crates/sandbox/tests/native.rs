@@ -1,0 +1,116 @@
+//! The conformance suite against the native driver, and what only a look from the host can prove.
+
+mod native_yard;
+
+use std::time::Duration;
+
+use native_yard::{Need, NativeYard};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::driver::{Driver, Limits, StartError};
+use sandyard_sandbox::drivers::native::Step;
+
+const NONE: Vec<String> = Vec::new();
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_the_drivers_contract() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let outcomes = lifecycle(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_right_from_inside() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let outcomes = probe(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    assert!(outcomes.len() > 100, "only {} checks ran", outcomes.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_hold() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+#[tokio::test(flavor = "multi_thread")]
+async fn never_starts_with_less() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    for step in Step::ALL {
+        let driver = yard.driver_failing_at(step);
+        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.contains(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        assert!(yard.groups().iter().all(|group| yard.processes_in(group).is_empty()), "{step:?} left a process");
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+    }
+}
+
+/// K2, K7 and R16, from the host: no task of a sandbox is root there, every one of the job's is filtered, and two sandboxes
+/// share no user.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_task_is_confined() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let subject = yard.subject();
+    let one = Session::start((subject.open)(), subject.spec("task-1", Limits::default()).unwrap()).await.unwrap();
+    let two = Session::start(one.driver.clone(), subject.spec("task-2", Limits::default()).unwrap()).await.unwrap();
+    let threads = "import threading,time\nfor _ in range(3): threading.Thread(target=time.sleep,args=(1,)).start()";
+    let command = ["python3", "-c", threads];
+    let look = async {
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        yard.tasks_of("task-1")
+    };
+    let (first, ran) = tokio::join!(look, one.run(&command));
+    assert_eq!(ran.unwrap().exit.code, 0);
+    let other = yard.tasks_of("task-2");
+    assert!(first.len() >= 5, "{first:?}");
+    for task in first.iter().chain(&other) {
+        assert!(task.uid >= 65_536 && task.seccomp == "2" && task.no_new_privileges == "1", "{task:?}");
+        assert_eq!(task.effective_capabilities, "0000000000000000", "{task:?}");
+    }
+    assert!(first.iter().all(|task| other.iter().all(|other| task.uid != other.uid)));
+    one.stop().await.unwrap();
+    two.stop().await.unwrap();
+}
+
+/// L20: many short sandboxes leave nothing: no group, mount, loop device, link directory or process.
+#[tokio::test(flavor = "multi_thread")]
+async fn leaves_nothing_behind() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let subject = yard.subject();
+    let driver = (subject.open)();
+    for turn in 0..12 {
+        let spec = subject.spec(&format!("short-{turn}"), Limits::default()).unwrap();
+        driver.start(&spec).await.unwrap();
+        // Sometimes in the middle of its boot, sometimes later.
+        tokio::time::sleep(Duration::from_millis(turn * 3)).await;
+        driver.stop(&spec.id).await.unwrap();
+        assert!(yard.loop_devices().is_empty(), "{:?}", yard.loop_devices());
+        assert!(!yard.run().join(spec.id.as_str()).exists());
+    }
+    assert_eq!(driver.list().await.unwrap(), vec![]);
+    drop(driver);
+    yard.assert_clean();
+}
+
+/// The driver is killed (dropped without stop), groups without a marker are left: the next one's list removes them.
+#[tokio::test(flavor = "multi_thread")]
+async fn orphans_are_removed() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let subject = yard.subject();
+    let spec = subject.spec("orphan-1", Limits::default()).unwrap();
+    let session = Session::start((subject.open)(), spec).await.unwrap();
+    std::fs::remove_dir_all(yard.data().join("sandboxes/orphan-1")).unwrap();
+    drop(session);
+    let driver = (subject.open)();
+    assert_eq!(driver.list().await.unwrap(), vec![]);
+    assert!(yard.loop_devices().is_empty());
+    drop(driver);
+    yard.assert_clean();
+}

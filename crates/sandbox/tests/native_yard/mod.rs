@@ -1,0 +1,174 @@
+//! A yard of native sandboxes in a temporary directory, and a host's eye on it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandyard_sandbox::conformance::Subject;
+use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, Step};
+
+/// What a test can't do without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Root, and a root file system to start.
+    Image,
+}
+
+/// A yard that cleans up after itself.
+pub struct NativeYard {
+    directory: tempfile::TempDir,
+    image_root: PathBuf,
+}
+
+/// A task as the host sees it.
+#[derive(Debug)]
+pub struct Task {
+    pub uid: u32,
+    pub seccomp: String,
+    pub no_new_privileges: String,
+    pub effective_capabilities: String,
+}
+
+impl NativeYard {
+    /// Opens a yard, or says why the test is skipped.
+    pub fn open(need: Need) -> Option<Self> {
+        let Some(image_root) = image_root() else {
+            println!("skipped: needs {need:?}: root and SANDYARD_TEST_IMAGE, or an image built by `sandyard image build`");
+            return None;
+        };
+        Some(Self { directory: tempfile::tempdir().unwrap(), image_root })
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    pub fn run(&self) -> PathBuf {
+        self.directory.path().join("run")
+    }
+
+    pub fn subject(&self) -> Subject {
+        let config = self.config(None);
+        Subject {
+            open: Box::new(move || Arc::new(NativeDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
+            image_root: self.image_root.clone(),
+            workspaces: self.directory.path().join("workspaces"),
+        }
+    }
+
+    pub fn driver_failing_at(&self, step: Step) -> NativeDriver {
+        NativeDriver::open(self.config(Some(step))).unwrap()
+    }
+
+    fn config(&self, fail_at: Option<Step>) -> NativeConfig {
+        let image = self.image_root.clone();
+        NativeConfig {
+            data: self.data(),
+            run: self.run(),
+            launcher: LauncherProgram {
+                program: env!("CARGO_BIN_EXE_sandyard-launcher").into(),
+                arguments: Vec::new(),
+            },
+            parked_slots: 1,
+            blank_disks: 1,
+            blank_disk_mib: 4096,
+            probe_image: Arc::new(move || Some(image.clone())),
+            fail_at,
+        }
+    }
+
+    /// Every control group of this yard, in any hierarchy.
+    pub fn groups(&self) -> BTreeSet<PathBuf> {
+        let mut found = BTreeSet::new();
+        let names: Vec<String> = self.group_names();
+        for hierarchy in list("/sys/fs/cgroup").into_iter().chain([PathBuf::from("/sys/fs/cgroup")]) {
+            for yard in list(&hierarchy).iter().filter(|path| is_named(path, "sandyard-")) {
+                found.extend(list(yard).into_iter().filter(|path| names.iter().any(|name| path.ends_with(name))));
+            }
+        }
+        found
+    }
+
+    /// Groups named by markers.
+    fn group_names(&self) -> Vec<String> {
+        list(self.data().join("sandboxes")).iter().filter_map(|marker| record(marker)).collect()
+    }
+
+    pub fn processes_in(&self, group: &Path) -> Vec<i32> {
+        let own = |name: &str| fs::read_to_string(group.join(name).join("cgroup.procs")).unwrap_or_default();
+        format!("{}{}", own("own"), own("job")).lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Every task of a sandbox.
+    pub fn tasks_of(&self, id: &str) -> Vec<Task> {
+        let name = record(&self.data().join("sandboxes").join(id)).unwrap();
+        let groups: Vec<_> = self.groups().into_iter().filter(|group| group.ends_with(&name)).collect();
+        let pids: BTreeSet<i32> = groups.iter().flat_map(|group| self.processes_in(group)).collect();
+        let tasks = pids.iter().flat_map(|pid| list(format!("/proc/{pid}/task")));
+        tasks.filter_map(|task| read_task(&task)).collect()
+    }
+
+    /// Loop devices that hold a disk of this yard.
+    pub fn loop_devices(&self) -> Vec<String> {
+        let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
+        let ours = self.directory.path().display().to_string();
+        list("/sys/block").iter().filter_map(backing).filter(|file| file.starts_with(&ours)).collect()
+    }
+
+    /// Nothing of this yard is left on the host.
+    pub fn assert_clean(&self) {
+        assert_eq!(self.loop_devices(), Vec::<String>::new());
+        assert_eq!(list(self.run()), Vec::<PathBuf>::new());
+        assert_eq!(list(self.data().join("sandboxes")), Vec::<PathBuf>::new());
+        assert_eq!(self.groups(), BTreeSet::new());
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(&self.directory.path().display().to_string()), "{mounts}");
+    }
+}
+
+/// The image for tests: named by the environment, or the newest in the usual place.
+fn image_root() -> Option<PathBuf> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    if let Some(named) = std::env::var_os("SANDYARD_TEST_IMAGE") {
+        return Some(named.into());
+    }
+    let mut images: Vec<_> = list("/var/cache/sandyard")
+        .into_iter()
+        .flat_map(|directory| [directory.join("root"), directory.join("rootfs")].into_iter().chain(list(directory)))
+        .filter(|root| root.join("usr/bin/bash").exists() && root.join("workspace").is_dir())
+        .collect();
+    images.sort_by_key(|root| fs::metadata(root).and_then(|metadata| metadata.modified()).ok());
+    images.pop()
+}
+
+fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn is_named(path: &Path, prefix: &str) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+}
+
+fn record(marker: &Path) -> Option<String> {
+    let text = fs::read_to_string(marker.join("record.json")).ok()?;
+    let record: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(record.get("groups")?.as_str()?.to_owned())
+}
+
+fn read_task(task: &Path) -> Option<Task> {
+    let status = fs::read_to_string(task.join("status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next().map(str::to_owned)
+    };
+    Some(Task {
+        uid: field("Uid")?.parse().ok()?,
+        seccomp: field("Seccomp")?,
+        no_new_privileges: field("NoNewPrivs")?,
+        effective_capabilities: field("CapEff")?,
+    })
+}
