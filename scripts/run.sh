@@ -20,20 +20,36 @@ fi
 
 scripts/setup.sh run
 
-# The image is built by a small program of its own, so that it need not wait for all the rest.
-cargo build --release --locked --workspace --bin sandyard-image
-"$target/release/sandyard-image" base "${SANDYARD_CACHE:-/var/cache/sandyard}" &
-image=$!
-trap 'kill "$image" 2>/dev/null || true' EXIT
-cargo build --release --locked --workspace
-wait "$image"
+# The image's builder is linked long before the server, so the image is made while cargo goes on.
+# Examples are built too because they take the same features of dependencies as tests do: nothing is
+# compiled a second time for `make test`.
+builder=$target/release/sandyard-image
+fresh=false
+[ -x "$builder" ] || fresh=true
+cargo build --release --locked --workspace --bins --examples &
+compiling=$!
+image=
+trap 'kill $compiling $image 2>/dev/null || true' EXIT
+while $fresh && kill -0 "$compiling" 2>/dev/null; do
+    if [ -x "$builder" ]; then
+        "$builder" base "${SANDYARD_CACHE:-/var/cache/sandyard}" &
+        image=$!
+        break
+    fi
+    sleep 1
+done
+wait "$compiling"
+[ -z "$image" ] || wait "$image" || true
 trap - EXIT
+"$sandyard" image build --flavour base >/dev/null
 echo "Built and prepared after $((SECONDS - begin)) s."
 
 ready=$(mktemp)
 "$sandyard" up --listen "$listen" >"$ready" &
 server=$!
-trap 'kill -TERM "$server" 2>/dev/null || true' INT TERM
+# Ctrl-C reaches the server by itself; a second signal would stop it at once.
+trap : INT
+trap 'kill -TERM "$server" 2>/dev/null || true' TERM
 trap 'rm -f "$ready"' EXIT
 
 until [ -s "$ready" ]; do
