@@ -11,8 +11,12 @@ use crate::config::{Flags, ImageChoice, Settings};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
+use crate::log;
 use crate::job::{self, Destination, Output, Watch, Watched};
 use crate::serve::{self, ServeError, Server};
+
+/// What a server that is only a means to an end logs: the job's own story is told by its events.
+const QUIET: &str = "error";
 
 /// Run a job and watch it: exits 0 only if it succeeded
 ///
@@ -75,6 +79,7 @@ impl Run {
     }
 
     async fn as_server(self, context: &Context, settings: Settings, body: &ScheduleBody) -> Result<Exit, CommandError> {
+        log::to_stderr(QUIET, false);
         let data = settings.data.display().to_string();
         let socket = Endpoint::Socket(settings.socket());
         let server = match Server::open(context, &settings).await {
