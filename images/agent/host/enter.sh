@@ -1,26 +1,27 @@
 #!/bin/bash
 # Runs one step inside a root. Runs on the host as root in a mount and pid namespace of
 # its own; every mount is made there and vanishes with it.
-#   enter.sh ROOT RECIPE INPUTS COMMAND...
+#   enter.sh ROOT SCRATCH RECIPE INPUTS COMMAND...
 set -euo pipefail
-root=$1 recipe=$2 inputs=$3
-shift 3
+. "$(dirname "$0")/mount-tree.sh"
+mount_tree "$1" "$2"
+recipe=$3 inputs=$4
+shift 4
 
-mount --make-rprivate /
-mount -t proc proc "$root/proc"
-mount -t tmpfs -o mode=755 tmpfs "$root/run"
-mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+mount -t proc proc "$tree/proc"
+mount -t tmpfs -o mode=755 tmpfs "$tree/run"
+mount -t tmpfs -o mode=755 tmpfs "$tree/dev"
 for device in null zero full random urandom tty; do
-    touch "$root/dev/$device"
-    mount --bind "/dev/$device" "$root/dev/$device"
+    touch "$tree/dev/$device"
+    mount --bind "/dev/$device" "$tree/dev/$device"
 done
-ln -s /proc/self/fd "$root/dev/fd"
-mkdir -m 1777 "$root/dev/shm"
-mkdir "$root/run/lock" "$root/run/recipe" "$root/run/inputs"
-mount --bind -o ro "$recipe" "$root/run/recipe"
-mount --bind -o ro "$inputs" "$root/run/inputs"
+ln -s /proc/self/fd "$tree/dev/fd"
+mkdir -m 1777 "$tree/dev/shm"
+mkdir "$tree/run/lock" "$tree/run/recipe" "$tree/run/inputs"
+mount --bind -o ro "$recipe" "$tree/run/recipe"
+mount --bind -o ro "$inputs" "$tree/run/inputs"
 for file in /etc/resolv.conf /etc/hosts; do
-    mount --bind -o ro "$file" "$root$file"
+    mount --bind -o ro "$file" "$tree$file"
 done
 
-exec chroot "$root" "$@"
+exec chroot "$tree" "$@"

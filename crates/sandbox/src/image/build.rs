@@ -211,11 +211,12 @@ impl Builder {
         let log = File::create(&log).map_err(at("make", &log))?;
 
         let reporter = Reporter::new(plan.flavour, &directory.join("progress"), progress);
-        let root = built.join("root");
+        let (root, scratch) = (built.join("root"), directory.join("scratch"));
         let mut work = Work {
             cancellation: &self.cancellation,
             plan: &plan,
             root: &root,
+            scratch: &scratch,
             recipe: &recipe,
             staged: &staged,
             log,
@@ -223,6 +224,8 @@ impl Builder {
         };
         work.make_tree()?;
         work.run_steps()?;
+        // Left by the overlay that the steps ran on, if this kernel leaves it.
+        drop(rustix::fs::removexattr(&root, "trusted.overlay.uuid"));
         work.reporter.begin(&plan.manifest.save);
         let census = verify::verify(&root, &staged.marks)
             .map_err(|source| BuildError::Unfit { flavour: plan.flavour, source })?;

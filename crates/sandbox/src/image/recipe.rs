@@ -44,6 +44,7 @@ static FILES: &[File] = &recipe_files![
     "flavours/full/python.lock",
     "host/bootstrap.sh",
     "host/enter.sh",
+    "host/mount-tree.sh",
     "scripts/10-packages.sh",
     "scripts/20-users.sh",
     "scripts/30-node.sh",

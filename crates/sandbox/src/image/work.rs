@@ -32,6 +32,7 @@ pub(super) struct Work<'a> {
     pub(super) cancellation: &'a Cancellation,
     pub(super) plan: &'a Plan,
     pub(super) root: &'a Path,
+    pub(super) scratch: &'a Path,
     pub(super) recipe: &'a Path,
     pub(super) staged: &'a Staged,
     pub(super) log: File,
@@ -53,6 +54,7 @@ impl Work<'_> {
                 let mut command = steps::isolated_command(&self.recipe.join("host/bootstrap.sh"));
                 command
                     .arg(self.root)
+                    .arg(self.scratch)
                     .arg(&manifest.suite)
                     .arg(&self.staged.sources)
                     .arg(&self.staged.apt_options);
@@ -68,7 +70,7 @@ impl Work<'_> {
         for step in &self.plan.manifest.steps {
             self.reporter.begin(&step.share);
             let mut command = steps::isolated_command(&self.recipe.join("host/enter.sh"));
-            command.arg(self.root).arg(self.recipe).arg(&self.staged.inputs);
+            command.arg(self.root).arg(self.scratch).arg(self.recipe).arg(&self.staged.inputs);
             command.args(["/usr/bin/env", "-i"]).args(self.step_variables());
             command.arg(format!("{RECIPE}/scripts/{}", step.script));
             self.run(command, &step.script, &step.share.phase)?;
