@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_sandbox::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError, SandboxId,
-    SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use sandyard_sandbox::drivers::native::{
     LAUNCHER_COMMAND, LauncherProgram, NativeConfig, NativeDriver, OpenError, ProbeImage,
@@ -29,7 +29,11 @@ pub(crate) struct DriverPlan<'a> {
 
 /// All drivers, or the one that is wanted. Must be called within a tokio runtime.
 pub(crate) fn open(plan: &DriverPlan<'_>, wanted: Option<&str>) -> Vec<Arc<dyn Driver>> {
-    NAMES.into_iter().filter(|name| wanted.is_none_or(|wanted| wanted == *name)).map(|_| native(plan)).collect()
+    NAMES
+        .into_iter()
+        .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
+        .map(|_| native(plan))
+        .collect()
 }
 
 fn native(plan: &DriverPlan<'_>) -> Arc<dyn Driver> {
@@ -117,6 +121,9 @@ mod tests {
         let driver = Unusable::new("native", &error);
         let availability = driver.availability().await;
         assert!(!availability.usable);
-        assert_eq!((availability.detail.as_str(), availability.fix.as_deref()), ("no cgroups", Some("mount them")));
+        assert_eq!(
+            (availability.detail.as_str(), availability.fix.as_deref()),
+            ("no cgroups", Some("mount them"))
+        );
     }
 }

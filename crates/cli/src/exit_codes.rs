@@ -113,7 +113,9 @@ mod tests {
 
     #[test]
     fn the_help_lists_every_number() {
-        for exit in [Exit::Success, Exit::Usage, Exit::Unreachable, Exit::Refused, Exit::TimedOut, Exit::Cancelled] {
+        for exit in
+            [Exit::Success, Exit::Usage, Exit::Unreachable, Exit::Refused, Exit::TimedOut, Exit::Cancelled]
+        {
             assert!(HELP.contains(&format!("\n  {} ", exit.code())), "{exit:?}");
         }
     }

@@ -78,13 +78,19 @@ fn landlock() -> Check {
         (false, false) => format!("not among {}", modules.trim()),
     };
     // Where securityfs is not mounted the kernel may have it all the same; the driver finds out.
-    let fix = if modules.is_empty() { "" } else { "start the kernel with lsm=landlock,… on its command line" };
+    let fix =
+        if modules.is_empty() { "" } else { "start the kernel with lsm=landlock,… on its command line" };
     Check::new("landlock", ok, detail, fix)
 }
 
 fn seccomp() -> Check {
     let ok = read("/proc/sys/kernel/seccomp/actions_avail").contains("errno");
-    Check::new("seccomp", ok, if ok { "filters" } else { "no filters" }, "use a kernel with CONFIG_SECCOMP_FILTER")
+    Check::new(
+        "seccomp",
+        ok,
+        if ok { "filters" } else { "no filters" },
+        "use a kernel with CONFIG_SECCOMP_FILTER",
+    )
 }
 
 fn loop_devices() -> Check {
@@ -101,7 +107,9 @@ fn kvm() -> Check {
 fn program(name: &'static str, package: &str, purpose: &str) -> Check {
     let folders = ["/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/bin", "/usr/local/sbin"];
     let found = folders.iter().map(|folder| Path::new(folder).join(name)).find(|path| path.is_file());
-    let detail = found.as_ref().map_or_else(|| format!("not installed; it {purpose}"), |path| path.display().to_string());
+    let detail = found
+        .as_ref()
+        .map_or_else(|| format!("not installed; it {purpose}"), |path| path.display().to_string());
     Check::new(name, found.is_some(), detail, &format!("apt-get install {package}"))
 }
 
@@ -112,7 +120,12 @@ fn room(name: &'static str, path: &Path) -> Check {
     };
     let free_mib = facts.f_bavail.saturating_mul(facts.f_frsize) / (1024 * 1024);
     let detail = format!("{} GiB free at {}", free_mib / 1024, path.display());
-    Check::new(name, free_mib >= ROOM_MIB, detail, "make room, or choose another place with --data or --cache")
+    Check::new(
+        name,
+        free_mib >= ROOM_MIB,
+        detail,
+        "make room, or choose another place with --data or --cache",
+    )
 }
 
 fn nearest_existing(path: &Path) -> PathBuf {
@@ -132,7 +145,10 @@ mod tests {
     fn a_good_finding_needs_no_fix_and_a_bad_one_has_it() {
         assert_eq!(Check::new("x", true, "d", "do it").fix, None);
         assert_eq!(Check::new("x", false, "d", "do it").fix.as_deref(), Some("do it"));
-        assert_eq!(program("no-such-program", "nothing", "does nothing").fix.as_deref(), Some("apt-get install nothing"));
+        assert_eq!(
+            program("no-such-program", "nothing", "does nothing").fix.as_deref(),
+            Some("apt-get install nothing")
+        );
     }
 
     #[test]

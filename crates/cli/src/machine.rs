@@ -39,7 +39,10 @@ pub(crate) struct StopSignals {
 
 /// Listens for them from now on.
 pub(crate) fn stop_signals() -> StopSignals {
-    StopSignals { interrupt: signal(SignalKind::interrupt()).ok(), terminate: signal(SignalKind::terminate()).ok() }
+    StopSignals {
+        interrupt: signal(SignalKind::interrupt()).ok(),
+        terminate: signal(SignalKind::terminate()).ok(),
+    }
 }
 
 impl StopSignals {

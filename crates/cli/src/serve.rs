@@ -77,7 +77,9 @@ impl ServeError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::InUse { .. } => Some("use that server, or give this one another --data".to_owned()),
-            Self::Listen { .. } => Some("another program may be there; choose another address with --listen".to_owned()),
+            Self::Listen { .. } => {
+                Some("another program may be there; choose another address with --listen".to_owned())
+            }
             Self::UnknownDriver(_) => Some(format!("known drivers: auto, {}", drivers::NAMES.join(", "))),
             Self::Key(KeyFileError::Exposed { path, .. }) => Some(format!("chmod 600 {}", path.display())),
             _ => None,
@@ -213,7 +215,10 @@ fn lock(data: &Path) -> Result<File, ServeError> {
         }
         Err(error) => return Err(failed(error.into())),
     }
-    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| writeln!(file, "{}", std::process::id()))
+        .map_err(failed)?;
     Ok(file)
 }
 

@@ -40,7 +40,9 @@ pub(crate) fn is_terminal() -> bool {
 /// The window's size now.
 pub(crate) fn size() -> TerminalSize {
     match termios::tcgetwinsize(io::stdout()) {
-        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => TerminalSize { rows: size.ws_row, columns: size.ws_col },
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
+            TerminalSize { rows: size.ws_row, columns: size.ws_col }
+        }
         _ => USUAL_SIZE,
     }
 }

@@ -167,7 +167,9 @@ fn render_table(head: &[&str], rows: &[Vec<Cell>], colour: bool) -> String {
     let mut lines = vec![head.iter().map(|text| Cell((*text).to_owned(), Tone::Strong)).collect::<Vec<_>>()];
     lines.extend(rows.iter().map(|row| row.iter().map(|cell| Cell(clean(&cell.0), cell.1)).collect()));
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max();
+    let width = |column: usize| {
+        lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max()
+    };
     let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
     for row in &lines {

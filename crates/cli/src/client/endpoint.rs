@@ -42,7 +42,9 @@ impl Endpoint {
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Socket(_) => true,
-            Self::Http(base) => reqwest::Url::parse(base).ok().and_then(|url| url.host_str().map(is_loopback)) == Some(true),
+            Self::Http(base) => {
+                reqwest::Url::parse(base).ok().and_then(|url| url.host_str().map(is_loopback)) == Some(true)
+            }
         }
     }
 }

@@ -27,7 +27,13 @@ impl Client {
     }
 
     /// Writes a whole file with these permission bits.
-    pub(crate) async fn write_file(&self, job: &str, path: &str, mode: u32, body: Body) -> Result<(), ClientError> {
+    pub(crate) async fn write_file(
+        &self,
+        job: &str,
+        path: &str,
+        mode: u32,
+        body: Body,
+    ) -> Result<(), ClientError> {
         let url = format!("{}?mode={mode:o}", file_url(job, path));
         let request = self.request(Method::PUT, &url).header("content-type", "application/octet-stream");
         self.send(request.body(body)).await.map(drop)

@@ -46,7 +46,8 @@ impl Client {
 
     /// The events after one.
     pub(super) async fn events(&self, job: &str, after: u64) -> Result<SseReader, ClientError> {
-        let request = self.request(Method::GET, &format!("/jobs/{job}/events")).header("accept", "text/event-stream");
+        let request =
+            self.request(Method::GET, &format!("/jobs/{job}/events")).header("accept", "text/event-stream");
         let request = if after > 0 { request.header("last-event-id", after.to_string()) } else { request };
         Ok(SseReader::new(self.send(request).await?))
     }

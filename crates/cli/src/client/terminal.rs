@@ -67,7 +67,8 @@ impl Client {
             request.headers_mut().insert("authorization", value);
         }
         let stream = self.connect().await?;
-        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.map_err(|error| self.refusal(error))?;
+        let (socket, _) =
+            tokio_tungstenite::client_async(request, stream).await.map_err(|error| self.refusal(error))?;
         let (sink, stream) = socket.split();
         Ok(Terminal { sink, stream })
     }
@@ -78,7 +79,8 @@ impl Client {
             Endpoint::Http(base) => {
                 let authority = base.trim_start_matches("http://").split('/').next().unwrap_or_default();
                 let bare = authority.rsplit(']').next().unwrap_or_default();
-                let address = if bare.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
+                let address =
+                    if bare.contains(':') { authority.to_owned() } else { format!("{authority}:80") };
                 TcpStream::connect(address).await.map(|stream| Box::new(stream) as _)
             }
         };
@@ -103,7 +105,9 @@ impl Client {
 /// A close with a reason is the server's last word.
 fn closed(reason: Option<String>) -> Result<Option<TerminalEvent>, ClientError> {
     match reason.filter(|reason| !reason.is_empty()) {
-        Some(message) => Err(ClientError::Refused { status: 502, code: "closed".to_owned(), message, hint: None }),
+        Some(message) => {
+            Err(ClientError::Refused { status: 502, code: "closed".to_owned(), message, hint: None })
+        }
         None => Ok(None),
     }
 }

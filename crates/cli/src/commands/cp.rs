@@ -75,7 +75,13 @@ impl Cp {
     }
 }
 
-async fn fetch(context: &Context, client: &Client, id: &str, path: &str, target: &Path) -> Result<(), CommandError> {
+async fn fetch(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    path: &str,
+    target: &Path,
+) -> Result<(), CommandError> {
     let is_folder = path.is_empty() || kind_of(client, id, path).await? == EntryKindView::Directory;
     if is_folder {
         let response = client.read_folder(id, path).await?;
@@ -93,12 +99,21 @@ async fn fetch(context: &Context, client: &Client, id: &str, path: &str, target:
 async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKindView, CommandError> {
     let stat = client.stat(id, path).await?;
     stat.map(|stat| stat.kind).ok_or_else(|| {
-        CommandError::usage_with_hint(format!("there is no `{path}` in the sandbox"), "paths begin in /workspace")
+        CommandError::usage_with_hint(
+            format!("there is no `{path}` in the sandbox"),
+            "paths begin in /workspace",
+        )
     })
 }
 
 /// As `cp` does: into a folder that exists, under the given name otherwise.
-async fn push(context: &Context, client: &Client, id: &str, source: &Path, path: &str) -> Result<(), CommandError> {
+async fn push(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    source: &Path,
+    path: &str,
+) -> Result<(), CommandError> {
     let found = fs::symlink_metadata(source).map_err(CommandError::file("read", source))?;
     let into_folder = path.is_empty()
         || path.ends_with('/')
@@ -139,7 +154,9 @@ async fn push_folder(
                 push_file(client, id, &entry.path(), &target).await?;
                 count += 1;
             } else {
-                context.ui.warn(&format!("left out `{}`: neither a file nor a folder", entry.path().display()));
+                context
+                    .ui
+                    .warn(&format!("left out `{}`: neither a file nor a folder", entry.path().display()));
             }
         }
     }

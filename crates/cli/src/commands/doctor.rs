@@ -157,7 +157,8 @@ fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), C
     }
     context.ui.table(&["", "WHAT", "STATE", "DETAIL"], &rows)?;
     let fixes = report.drivers.iter().map(|driver| (driver.usable, driver.name.as_str(), &driver.fix));
-    let fixes = fixes.chain(report.images.iter().map(|image| (image.ready, image.flavour.as_str(), &image.fix)));
+    let fixes =
+        fixes.chain(report.images.iter().map(|image| (image.ready, image.flavour.as_str(), &image.fix)));
     let fixes = fixes.chain(report.checks.iter().map(|check| (check.ok, check.name, &check.fix)));
     for (_, name, fix) in fixes.filter(|(well, ..)| !well) {
         if let Some(fix) = fix {
@@ -178,5 +179,10 @@ fn row(part: &str, name: &str, well: bool, detail: &str, fix: Option<&str>) -> V
         (false, Some(_)) => ("missing", Tone::Bad),
         (false, None) => ("absent", Tone::Warning),
     };
-    vec![Cell(part.to_owned(), Tone::Faint), Cell::plain(name), Cell(state.to_owned(), tone), Cell::plain(detail)]
+    vec![
+        Cell(part.to_owned(), Tone::Faint),
+        Cell::plain(name),
+        Cell(state.to_owned(), tone),
+        Cell::plain(detail),
+    ]
 }

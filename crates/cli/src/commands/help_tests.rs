@@ -14,7 +14,11 @@ fn the_help_is_as_recorded() {
     let mut command = Cli::command().term_width(100);
     command.build();
     let mut text = command.render_long_help().to_string();
-    let names: Vec<_> = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(|verb| verb.get_name().to_owned()).collect();
+    let names: Vec<_> = command
+        .get_subcommands()
+        .filter(|verb| !verb.is_hide_set())
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
     for name in names {
         let verb = command.find_subcommand_mut(&name).unwrap();
         text += &format!("\n──── {name}\n{}", verb.render_long_help());
@@ -36,7 +40,11 @@ fn what_scripts_rely_on_is_understood() {
         "sandyard cp abcd:src ./src",
     ] {
         let parsed = Cli::try_parse_from(line.split(' '));
-        assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
+        assert!(
+            parsed.is_ok(),
+            "{line}: {}",
+            parsed.err().map(|error| error.to_string()).unwrap_or_default()
+        );
     }
 }
 

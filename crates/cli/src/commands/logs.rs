@@ -59,7 +59,12 @@ impl Logs {
     }
 }
 
-async fn follow(context: &Context, client: Client, id: &str, only: Option<LogStream>) -> Result<Exit, CommandError> {
+async fn follow(
+    context: &Context,
+    client: Client,
+    id: &str,
+    only: Option<LogStream>,
+) -> Result<Exit, CommandError> {
     let sink = OutputSink::output_only(context.ui, only);
     let mut events = Follow::new(client, id);
     loop {

@@ -42,7 +42,10 @@ impl Prune {
         for job in chosen {
             if !self.dry_run {
                 // Retention may have been faster.
-                client.delete(job.job_id.as_str()).await.or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })?;
+                client
+                    .delete(job.job_id.as_str())
+                    .await
+                    .or_else(|error| if error.is_not_found() { Ok(()) } else { Err(error) })?;
             }
             context.ui.line(job.job_id.as_str())?;
         }
@@ -52,7 +55,10 @@ impl Prune {
 
 fn confirm(context: &Context, count: usize) -> Result<(), CommandError> {
     if !context.ui.is_interactive() {
-        return Err(CommandError::usage_with_hint("nobody can be asked here", "use --yes, or --dry-run to look first"));
+        return Err(CommandError::usage_with_hint(
+            "nobody can be asked here",
+            "use --yes, or --dry-run to look first",
+        ));
     }
     match context.ui.ask(&format!("Remove {count} ended jobs with their results? [y/N]")) {
         Some('y') => Ok(()),

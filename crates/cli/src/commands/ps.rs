@@ -38,8 +38,12 @@ pub(crate) struct Ps {
 impl Ps {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let client = context.client().await?;
-        let query =
-            JobQuery { status: self.status.clone(), kind: self.kind.clone(), limit: self.limit, cursor: None };
+        let query = JobQuery {
+            status: self.status.clone(),
+            kind: self.kind.clone(),
+            limit: self.limit,
+            cursor: None,
+        };
         let (jobs, more) = if self.all {
             (job::every_job(&client, query).await?, false)
         } else {

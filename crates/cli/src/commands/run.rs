@@ -11,8 +11,8 @@ use crate::config::{Flags, ImageChoice, Settings};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
-use crate::log;
 use crate::job::{self, Destination, Output, Watch, Watched};
+use crate::log;
 use crate::serve::{self, ServeError, Server};
 
 /// What a server that is only a means to an end logs: the job's own story is told by its events.
@@ -49,7 +49,9 @@ impl Run {
         let settings = self.settings(context)?;
         match context.running_server(&settings).await? {
             Some(client) => self.with_server(context, &client, &body).await,
-            None if context.endpoint()?.is_local() && !self.detach => self.as_server(context, settings, &body).await,
+            None if context.endpoint()?.is_local() && !self.detach => {
+                self.as_server(context, settings, &body).await
+            }
             // The call itself reports who is missing.
             None => self.with_server(context, &context.client_at(context.endpoint()?)?, &body).await,
         }
@@ -68,7 +70,12 @@ impl Run {
         Ok(settings)
     }
 
-    async fn with_server(self, context: &Context, client: &Client, body: &ScheduleBody) -> Result<Exit, CommandError> {
+    async fn with_server(
+        self,
+        context: &Context,
+        client: &Client,
+        body: &ScheduleBody,
+    ) -> Result<Exit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
         if self.detach {
             context.ui.line(&id)?;
@@ -78,7 +85,12 @@ impl Run {
         self.watch(context, client, &id, &leaving).await
     }
 
-    async fn as_server(self, context: &Context, settings: Settings, body: &ScheduleBody) -> Result<Exit, CommandError> {
+    async fn as_server(
+        self,
+        context: &Context,
+        settings: Settings,
+        body: &ScheduleBody,
+    ) -> Result<Exit, CommandError> {
         log::to_stderr(QUIET, false);
         let data = settings.data.display().to_string();
         let socket = Endpoint::Socket(settings.socket());
@@ -119,7 +131,13 @@ impl Run {
     }
 
     /// Watches a job that was scheduled; tells its end and takes its result home.
-    async fn watch(self, context: &Context, client: &Client, id: &str, leaving: &str) -> Result<Exit, CommandError> {
+    async fn watch(
+        self,
+        context: &Context,
+        client: &Client,
+        id: &str,
+        leaving: &str,
+    ) -> Result<Exit, CommandError> {
         let ui = &context.ui;
         ui.faint(&format!("· job {id}"));
         let output = if self.json { Output::Withheld } else { Output::Live };

@@ -78,7 +78,9 @@ impl RunInput {
         };
         match (kind, text.is_empty()) {
             (JobKind::Session, true) => Ok(None),
-            (JobKind::Session, false) => Err(CommandError::usage("a session has no code; use `sandyard shell` on it")),
+            (JobKind::Session, false) => {
+                Err(CommandError::usage("a session has no code; use `sandyard shell` on it"))
+            }
             (_, false) => Ok(Some(text)),
             (_, true) => Err(CommandError::usage_with_hint(
                 "there is nothing to run",
@@ -104,7 +106,10 @@ fn kind_of_file(path: &Path) -> Option<JobKind> {
     }
 }
 
-fn environment(given: &[String], surroundings: &Surroundings) -> Result<BTreeMap<String, String>, CommandError> {
+fn environment(
+    given: &[String],
+    surroundings: &Surroundings,
+) -> Result<BTreeMap<String, String>, CommandError> {
     let pair = |text: &String| match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
         None => match surroundings.variables.get(text) {
@@ -160,7 +165,10 @@ mod tests {
 
     #[test]
     fn words_are_a_task_and_a_kind_makes_them_code() {
-        assert_eq!(body(&["build", "me", "an", "app"]).unwrap(), serde_json::json!({"task": "build me an app"}));
+        assert_eq!(
+            body(&["build", "me", "an", "app"]).unwrap(),
+            serde_json::json!({"task": "build me an app"})
+        );
         assert_eq!(
             body(&["--kind", "shell", "--", "echo", "-n", "hi"]).unwrap(),
             serde_json::json!({"kind": "shell", "code": "echo -n hi"})
@@ -179,10 +187,25 @@ mod tests {
 
     #[test]
     fn limits_and_variables_are_read() {
-        let sent = body(&["-k", "shell", "-e", "HERE", "-e", "A=b=c", "-l", "cpus=0.5", "-l", "memory_mib=64", "true"]);
+        let sent = body(&[
+            "-k",
+            "shell",
+            "-e",
+            "HERE",
+            "-e",
+            "A=b=c",
+            "-l",
+            "cpus=0.5",
+            "-l",
+            "memory_mib=64",
+            "true",
+        ]);
         let sent = sent.unwrap();
         assert_eq!(sent["env"], serde_json::json!({"HERE": "1", "A": "b=c"}));
-        assert_eq!((sent["limits"]["cpus"].as_f64(), sent["limits"]["memory_mib"].as_u64()), (Some(0.5), Some(64)));
+        assert_eq!(
+            (sent["limits"]["cpus"].as_f64(), sent["limits"]["memory_mib"].as_u64()),
+            (Some(0.5), Some(64))
+        );
     }
 
     #[test]

@@ -43,13 +43,22 @@ impl Shell {
             return interact(&client, &id).await;
         }
         let stdin = if self.stdin { Some(io::read_to_string(io::stdin())?) } else { None };
-        let request =
-            ShellRequest { command: shell_line(&self.command), timeout_s: self.timeout, stdin, ..ShellRequest::default() };
+        let request = ShellRequest {
+            command: shell_line(&self.command),
+            timeout_s: self.timeout,
+            stdin,
+            ..ShellRequest::default()
+        };
         execute(context, &client, &id, &request).await
     }
 }
 
-async fn execute(context: &Context, client: &Client, id: &str, request: &ShellRequest) -> Result<Exit, CommandError> {
+async fn execute(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    request: &ShellRequest,
+) -> Result<Exit, CommandError> {
     let mut reader = client.shell(id, request).await?;
     while let Some(frame) = reader.next().await? {
         // A newer server may send events we do not know.
@@ -145,7 +154,8 @@ mod tests {
 
     #[test]
     fn words_arrive_as_they_were_given() {
-        let line = |words: &[&str]| shell_line(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        let line =
+            |words: &[&str]| shell_line(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(line(&["ls | wc -l"]), "ls | wc -l");
         assert_eq!(line(&["echo", "a b", "it's", "$HOME", ""]), r"echo 'a b' 'it'\''s' '$HOME' ''");
         assert_eq!(line(&["ls", "-l", "/tmp/x.y"]), "ls -l /tmp/x.y");

@@ -55,7 +55,10 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     lines.add("error", view.error.as_ref().map(|error| error.message.clone()));
     lines.add("hint", view.error.as_ref().and_then(|error| error.hint.clone()));
     lines.add("isolation", Some(isolation(view)));
-    lines.add("created", Some(format!("{} ({} ago)", view.created_at.to_text(), job::age(now, view.created_at))));
+    lines.add(
+        "created",
+        Some(format!("{} ({} ago)", view.created_at.to_text(), job::age(now, view.created_at))),
+    );
     lines.add("took", view.started_at.map(|start| job::age(view.finished_at.unwrap_or(now), start)));
     let peak_mib = view.usage.peak_memory_bytes / (1024 * 1024);
     lines.add("used", Some(format!("{:.2} s of processor, {peak_mib} MiB at most", view.usage.cpu_s)));

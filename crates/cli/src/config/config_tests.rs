@@ -20,7 +20,8 @@ fn file(text: &str) -> (tempfile::TempDir, Flags) {
 #[test]
 fn the_later_layer_wins_and_is_remembered() {
     let (directory, mut flags) = file("listen = '127.0.0.1:1'\nconcurrency = 3\nqueue = 5\n");
-    let around = surroundings(false, &[("SANDYARD_CONCURRENCY", "4"), ("SANDYARD_QUEUE", "6"), ("HOME", "/home/x")]);
+    let around =
+        surroundings(false, &[("SANDYARD_CONCURRENCY", "4"), ("SANDYARD_QUEUE", "6"), ("HOME", "/home/x")]);
     flags.set("queue", Some(7));
     let layers = Layers::load(&around, &flags).unwrap();
     let settings = Settings::new(&layers).unwrap();
@@ -45,7 +46,10 @@ fn an_unknown_key_names_the_nearest() {
 fn an_unknown_variable_is_a_warning() {
     let around = surroundings(true, &[("SANDYARD_LISTN", "x"), ("SANDYARD_URL", "http://127.0.0.1:1")]);
     let layers = Layers::load(&around, &Flags::default()).unwrap();
-    assert_eq!(layers.warnings(), ["the variable SANDYARD_LISTN means nothing; did you mean SANDYARD_LISTEN?"]);
+    assert_eq!(
+        layers.warnings(),
+        ["the variable SANDYARD_LISTN means nothing; did you mean SANDYARD_LISTEN?"]
+    );
 }
 
 #[test]
@@ -66,7 +70,8 @@ fn a_lease_of_nothing_is_refused() {
 
 #[test]
 fn root_gets_system_places_and_others_their_own() {
-    let load = |around: &Surroundings| Settings::new(&Layers::load(around, &Flags::default()).unwrap()).unwrap();
+    let load =
+        |around: &Surroundings| Settings::new(&Layers::load(around, &Flags::default()).unwrap()).unwrap();
     assert_eq!(load(&surroundings(true, &[("HOME", "/root")])).data, PathBuf::from("/var/lib/sandyard"));
     let own = load(&surroundings(false, &[("HOME", "/home/x")]));
     assert_eq!(own.data, PathBuf::from("/home/x/.local/share/sandyard"));

@@ -25,8 +25,8 @@ pub(crate) struct Surroundings {
 impl Surroundings {
     /// Reads them; variables that are not UTF-8 can't be ours.
     pub(crate) fn read() -> Self {
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let variables = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect(), root: rustix::process::geteuid().is_root() }
     }
 

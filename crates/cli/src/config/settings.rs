@@ -96,7 +96,11 @@ fn parse<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static str)
     layers.get(key).0.parse().map_err(|_| bad(layers, key, expected))
 }
 
-fn optional<T: FromStr>(layers: &Layers, key: &'static str, expected: &'static str) -> Result<Option<T>, ConfigError> {
+fn optional<T: FromStr>(
+    layers: &Layers,
+    key: &'static str,
+    expected: &'static str,
+) -> Result<Option<T>, ConfigError> {
     if layers.get(key).0.is_empty() { Ok(None) } else { parse(layers, key, expected).map(Some) }
 }
 

@@ -44,7 +44,11 @@ fn unpack_file(ui: &Ui, file: impl Read + Seek, folder: &Path) -> Result<usize, 
             make_folder(folder, &path)?;
         } else if entry.is_symlink() {
             let mut text = String::new();
-            entry.by_ref().take(LINK_BYTES).read_to_string(&mut text).map_err(CommandError::file("read", &target))?;
+            entry
+                .by_ref()
+                .take(LINK_BYTES)
+                .read_to_string(&mut text)
+                .map_err(CommandError::file("read", &target))?;
             links.push((path, text));
         } else {
             make_folder(folder, path.parent().unwrap_or(Path::new("")))?;
@@ -96,7 +100,9 @@ fn write_file(entry: &mut zip::read::ZipFile<'_, impl Read>, target: &Path) -> R
 
 fn remove_old(target: &Path) -> Result<(), CommandError> {
     match fs::symlink_metadata(target) {
-        Ok(found) if !found.is_dir() => fs::remove_file(target).map_err(CommandError::file("replace", target)),
+        Ok(found) if !found.is_dir() => {
+            fs::remove_file(target).map_err(CommandError::file("replace", target))
+        }
         _ => Ok(()),
     }
 }

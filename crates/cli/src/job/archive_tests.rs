@@ -35,7 +35,8 @@ fn files_modes_folders_and_links_come_out() {
     });
     assert_eq!(unpack_file(&ui(), zip, home.path()).unwrap(), 3);
     assert!(home.path().join("empty").is_dir());
-    let mode = |name: &str| fs::symlink_metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
+    let mode =
+        |name: &str| fs::symlink_metadata(home.path().join(name)).unwrap().permissions().mode() & 0o7777;
     assert_eq!((mode("bin/run.sh"), mode("süß.txt")), (0o755, 0o600));
     assert_eq!(fs::read_link(home.path().join("run")).unwrap(), Path::new("bin/run.sh"));
 }

@@ -31,7 +31,8 @@ impl OutputSink {
             EventBody::Note { text } => self.ui.faint(&format!("· {}", clean(text))),
             EventBody::Truncated { stream } => {
                 let name = if *stream == LogStream::Stdout { "standard output" } else { "standard error" };
-                self.ui.warn(&format!("the job's {name} is too long to keep: only its head and tail will be"));
+                self.ui
+                    .warn(&format!("the job's {name} is too long to keep: only its head and tail will be"));
             }
             EventBody::Stdout(_) | EventBody::Stderr(_) => {}
         }
@@ -40,8 +41,12 @@ impl OutputSink {
     /// An event of the job.
     pub(crate) fn show(&self, event: &JobEvent) -> io::Result<()> {
         match &event.body {
-            EventBody::Stdout(text) if self.only != Some(LogStream::Stderr) => write_output(io::stdout(), text),
-            EventBody::Stderr(text) if self.only != Some(LogStream::Stdout) => write_output(io::stderr(), text),
+            EventBody::Stdout(text) if self.only != Some(LogStream::Stderr) => {
+                write_output(io::stdout(), text)
+            }
+            EventBody::Stderr(text) if self.only != Some(LogStream::Stdout) => {
+                write_output(io::stderr(), text)
+            }
             _ if self.remarks => {
                 self.show_remarks(event);
                 Ok(())

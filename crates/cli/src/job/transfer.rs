@@ -37,7 +37,12 @@ impl Destination {
 }
 
 /// Takes the result of an ended job home.
-pub(crate) async fn take_home(ui: &Ui, client: &Client, job: &str, to: &Destination) -> Result<(), CommandError> {
+pub(crate) async fn take_home(
+    ui: &Ui,
+    client: &Client,
+    job: &str,
+    to: &Destination,
+) -> Result<(), CommandError> {
     let response = client.download(job).await?;
     match to {
         Destination::Zip(path) => {

@@ -25,11 +25,21 @@ async fn what_the_server_refuses_is_passed_on() {
 async fn a_wrong_configuration_names_key_layer_and_the_nearest() {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("c.toml"), "lisen = '127.0.0.1:1'\n").unwrap();
-    let unknown = said(command("http://127.0.0.1:9", home.path(), &["up", "--config", "c.toml"])).await.expect(2);
+    let unknown =
+        said(command("http://127.0.0.1:9", home.path(), &["up", "--config", "c.toml"])).await.expect(2);
     assert_eq!(unknown.err, "error: unknown key `lisen` in `c.toml`\n  hint: did you mean `listen`?\n");
-    let bad = said(command("http://127.0.0.1:9", home.path(), &["up", "--listen", "nowhere"])).await.expect(2);
-    assert!(bad.err.starts_with("error: `nowhere` is no value for `listen` (from: command line)\n"), "{}", bad.err);
-    let driver = said(command("http://127.0.0.1:9", home.path(), &["up", "--driver", "nativ", "--listen", "127.0.0.1:0"]));
+    let bad =
+        said(command("http://127.0.0.1:9", home.path(), &["up", "--listen", "nowhere"])).await.expect(2);
+    assert!(
+        bad.err.starts_with("error: `nowhere` is no value for `listen` (from: command line)\n"),
+        "{}",
+        bad.err
+    );
+    let driver = said(command(
+        "http://127.0.0.1:9",
+        home.path(),
+        &["up", "--driver", "nativ", "--listen", "127.0.0.1:0"],
+    ));
     let driver = driver.await.expect(1);
     assert!(driver.err.contains("there is no driver `nativ`"), "{}", driver.err);
 }
@@ -40,7 +50,9 @@ async fn every_setting_tells_where_it_came_from() {
     let mut up = command("http://127.0.0.1:9", home.path(), &["up", "--show-config", "--queue", "7"]);
     up.env("SANDYARD_CONCURRENCY", "3");
     let shown = said(up).await.expect(0).out;
-    let row = |key: &str| shown.lines().find(|line| line.starts_with(key)).unwrap().split_whitespace().collect::<Vec<_>>();
+    let row = |key: &str| {
+        shown.lines().find(|line| line.starts_with(key)).unwrap().split_whitespace().collect::<Vec<_>>()
+    };
     assert_eq!(row("queue"), ["queue", "7", "command", "line"]);
     assert_eq!(row("concurrency"), ["concurrency", "3", "SANDYARD_CONCURRENCY"]);
     assert_eq!(row("log "), ["log", "info", "default"]);
@@ -50,7 +62,8 @@ async fn every_setting_tells_where_it_came_from() {
 async fn completions_and_manual_are_made() {
     let home = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {
-        let script = said(command("http://127.0.0.1:9", home.path(), &["completions", shell])).await.expect(0);
+        let script =
+            said(command("http://127.0.0.1:9", home.path(), &["completions", shell])).await.expect(0);
         assert!(script.out.contains("sandyard") && !script.out.contains("native-launcher"), "{shell}");
     }
     said(command("http://127.0.0.1:9", home.path(), &["man", "man1"])).await.expect(0);

@@ -88,7 +88,11 @@ pub(crate) fn command(url: &str, home: &Path, arguments: &[&str]) -> Command {
         .args(arguments)
         .current_dir(home)
         .env_clear()
-        .envs([("HOME", home), ("SANDYARD_DATA", &home.join("data")), ("SANDYARD_CACHE", &home.join("cache"))])
+        .envs([
+            ("HOME", home),
+            ("SANDYARD_DATA", &home.join("data")),
+            ("SANDYARD_CACHE", &home.join("cache")),
+        ])
         .env("SANDYARD_URL", url)
         .env("PATH", "/usr/bin:/bin")
         .stdin(Stdio::null())

@@ -67,7 +67,8 @@ impl Person {
     }
 
     async fn leaves(mut self) -> i32 {
-        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it does not end").unwrap();
+        let status =
+            tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it does not end").unwrap();
         status.code().unwrap()
     }
 }

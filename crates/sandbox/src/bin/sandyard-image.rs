@@ -7,7 +7,9 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
-use sandyard_sandbox::image::{Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore, Progress};
+use sandyard_sandbox::image::{
+    Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore, Progress,
+};
 
 /// Percent between two lines.
 const STEP: u8 = 20;
