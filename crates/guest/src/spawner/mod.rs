@@ -11,6 +11,7 @@ mod serve;
 mod view;
 
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags};
@@ -25,7 +26,9 @@ use serve::Server;
 /// The whole life of the spawner.
 pub fn run() -> Result<(), BootFailure> {
     let config = boot::take_config()?;
-    let socket = boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?;
+    // Closed by this process's end alone: init ends the machine at once when it sees that, and a failure must be on the
+    // console before.
+    let socket = ManuallyDrop::new(boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?);
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let own_program = open_own_program()?;
     view::prepare(&config.hidden)?;

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use crate::sys::{self, ChildSignals};
 
 /// The spawner at work.
 pub(super) struct Server {
-    pub(super) socket: OwnedFd,
+    pub(super) socket: ManuallyDrop<OwnedFd>,
     pub(super) children: ChildSignals,
     pub(super) own_program: OwnedFd,
     pub(super) followed: Followed,
@@ -64,7 +65,7 @@ impl Server {
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, self.unsent.len() < UNSENT_REPLIES);
         interest.set(PollFlags::OUT, self.has_something_to_send());
-        let mut fds = vec![PollFd::new(&self.socket, interest), PollFd::new(&self.children, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(&*self.socket, interest), PollFd::new(&self.children, PollFlags::IN)];
         fds.extend(
             self.followed
                 .starting()

@@ -1,5 +1,5 @@
 # Makes a small machine in the namespaces it runs in and becomes a role of the guest there: what a driver does, in its
-# plainest form. Environment: IMAGE, CONFIG, SOCKET and PROGRAM (descriptor numbers), ROLE.
+# plainest form. Environment: IMAGE, LINK (a directory), CONFIG, SOCKET and PROGRAM (descriptor numbers), ROLE.
 set -eu
 mount --make-rprivate /
 mount -t tmpfs -o mode=0755 tmpfs /mnt
@@ -8,11 +8,12 @@ mount --rbind "$IMAGE" /mnt/root
 cd /mnt/root
 mount -o remount,bind,ro .
 for place in workspace home tmp run; do mount -t tmpfs -o nosuid,nodev,mode=0755,size=64m tmpfs "./$place"; done
-mkdir -p home/agent run/sandyard run/user/1000
+mkdir -p home/agent run/sandyard run/keeper run/user/1000
 chown 1000:1000 workspace home/agent run/user/1000
 chmod 1777 tmp
-mount -t tmpfs -o nosuid,nodev,mode=0700,uid=1001 tmpfs run/sandyard
-echo hidden > run/sandyard/secret
+mount -t tmpfs -o nosuid,nodev,mode=0700,uid=1001 tmpfs run/keeper
+echo hidden > run/keeper/secret
+mount --bind "$LINK" run/sandyard
 mount -t tmpfs -o nosuid,mode=0755 tmpfs dev
 for node in null:3 zero:5 full:7 random:8 urandom:9; do mknod -m 666 "dev/${node%:*}" c 1 "${node#*:}"; done
 mknod -m 666 dev/tty c 5 0

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test's support may fail the test")]
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command as HostCommand, Stdio};
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,7 @@ use sandyard_guest::init::{Held, Served};
 use sandyard_guest::process_host::{Command, ProcessHost as _, RawExit, SpawnError, Spawned};
 use sandyard_guest::spawner_client::SpawnerClient;
 use sandyard_protocol::{BootConfig, LinkTarget, ProcessId, Secret, SpawnerSource, TerminalSize};
+use tempfile::TempDir;
 
 /// Longest wait for anything in these tests.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,8 +60,8 @@ pub(crate) fn config() -> BootConfig {
         agent_id: 1000,
         keeper_id: 1001,
         spawner: SpawnerSource::Fork { cgroup_procs: Vec::new() },
-        spool: "/run/sandyard/spool".into(),
-        hidden: vec!["/run/sandyard".into(), "/mnt".into()],
+        spool: "/run/keeper".into(),
+        hidden: vec!["/run/sandyard".into(), "/run/keeper".into(), "/mnt".into()],
         writable: ["/workspace", "/home/agent", "/tmp", "/dev/shm", "/run/user/1000"].map(Into::into).into(),
         open_files: 512,
         lifetime_s: 120,
@@ -141,17 +143,24 @@ impl Machine {
     }
 }
 
-/// The launcher, whose death is the machine's.
-pub(crate) struct Launched(pub(crate) Child);
+/// The launcher, whose death is the machine's, and the directory of its link.
+pub(crate) struct Launched {
+    pub(crate) child: Child,
+    pub(crate) link: TempDir,
+}
 
 impl Drop for Launched {
     fn drop(&mut self) {
-        drop(self.0.kill());
-        drop(self.0.wait());
+        drop(self.child.kill());
+        drop(self.child.wait());
+        // The machine's processes hold the console: its end is theirs.
+        if let Some(mut console) = self.child.stderr.take() {
+            drop(std::io::copy(&mut console, &mut std::io::sink()));
+        }
     }
 }
 
-/// Starts a role in fresh namespaces; its console is this process's.
+/// Starts a role in fresh namespaces; its console is the child's standard error.
 pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Launched {
     let document = memory_file(&serde_json::to_vec(config).unwrap());
     let program = memory_file(&std::fs::read(env!("CARGO_BIN_EXE_sandyard-guest")).unwrap());
@@ -163,6 +172,8 @@ pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) 
         copy
     };
     let (document, program, socket) = (inherit(&document), inherit(&program), socket.map(inherit));
+    let link = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(link.path(), Permissions::from_mode(0o755)).unwrap();
     let child = HostCommand::new("unshare")
         .args(["-mpniu", "--fork", "--kill-child", "bash"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine/enter.sh"))
@@ -170,10 +181,12 @@ pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) 
         .env("CONFIG", document.as_raw_fd().to_string())
         .env("PROGRAM", program.as_raw_fd().to_string())
         .env("SOCKET", socket.as_ref().map(|fd| fd.as_raw_fd().to_string()).unwrap_or_default())
+        .env("LINK", link.path())
         .env("ROLE", role)
         .stdin(Stdio::null())
+        .stderr(Stdio::piped())
         .spawn();
-    Launched(child.unwrap())
+    Launched { child: child.unwrap(), link }
 }
 
 /// The part of init that holds descriptors, on a thread; it ends with its keeper's end of the socket.
