@@ -204,7 +204,7 @@ async fn a_killed_keeper_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn l30_links_that_break_all_the_time_lose_no_byte_and_repeat_none() {
     let yard = TestYard::new().await.unwrap();
-    yard.world.script(|faults| faults.link_bytes = Some(40_000));
+    yard.world.script(|faults| faults.link_bytes = Some(150_000));
     let status = yard.run(shell("seq 1 60000")).await.unwrap();
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
     let log = yard.log(&status.id, OutputStream::Stdout).await.unwrap();

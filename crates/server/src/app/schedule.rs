@@ -4,7 +4,7 @@ use sandyard_protocol::{BeginJob, JobWork, limits};
 use sandyard_sandbox::driver::Limits;
 use sha2::{Digest, Sha256};
 
-use super::model::{IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
+use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
 use crate::config::JobLimits;
@@ -15,6 +15,8 @@ use crate::reconcile::{Choice, NoDriver, claim_changes, new_secret};
 use crate::states::{JobState, SandboxState};
 use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest, StreamRow};
 
+/// Drivers there are, whether or not this yard has them.
+const DRIVERS: [&str; 7] = ["firecracker", "native", "oci", "docker", "qemu", "kubernetes", "nomad"];
 /// Room in a message beside the script itself.
 const MESSAGE_MARGIN: usize = 4096;
 
@@ -28,6 +30,7 @@ impl Yard {
         }
         let limits = self.limits(&job.limits)?;
         check_size(&job)?;
+        self.check_isolation(&job.isolation)?;
         let choice = self.shared.drivers.choose(&job.isolation).await.map_err(no_driver)?;
         if !self.shared.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full")
@@ -124,6 +127,17 @@ impl Yard {
                 Err(AppError::new(ErrorKind::Busy, "queue_full", "too many jobs are waiting").retry_after(10))
             }
         }
+    }
+
+    /// A driver that exists but can't run here is one thing, a name that nobody knows another.
+    fn check_isolation(&self, floor: &Floor) -> Result<(), AppError> {
+        let Floor::Driver(name) = floor else { return Ok(()) };
+        if DRIVERS.contains(&name.as_str()) || self.shared.drivers.named(name).is_some() {
+            return Ok(());
+        }
+        let message = format!("isolation `{name}` is neither a floor nor a driver");
+        Err(AppError::new(ErrorKind::Unacceptable, "unknown_isolation", message)
+            .hint("use any, container, gvisor or vm, or one of the drivers that GET /drivers names"))
     }
 
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {

@@ -64,13 +64,30 @@ fn offer(row: &JobRow, sandbox: &SandboxId) -> HostOffer {
     }
 }
 
-/// Whether a sandbox is alive, by its marker.
-pub(super) async fn is_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
+/// Whether a sandbox that has a marker lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alive {
+    /// Its machine runs.
+    Yes,
+    /// Its machine is dead or was never whole.
+    No,
+}
+
+/// Looks for a sandbox by its marker; `None` if it has none. If that can't be known it counts as dead.
+pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Alive> {
     match driver.list().await {
-        Ok(found) => found.iter().any(|found| found.id == *sandbox && found.alive),
+        Ok(found) => {
+            let found = found.iter().find(|found| found.id == *sandbox)?;
+            Some(if found.alive { Alive::Yes } else { Alive::No })
+        }
         Err(error) => {
             tracing::warn!(error = %chain(&error), "the sandboxes could not be listed");
-            false
+            Some(Alive::No)
         }
     }
+}
+
+/// Whether a sandbox is alive, by its marker.
+pub(super) async fn is_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
+    find(driver, sandbox).await == Some(Alive::Yes)
 }

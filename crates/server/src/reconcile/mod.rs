@@ -25,7 +25,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use self::task::Task;
+use self::task::{Origin, Task};
 use crate::admission::Permit;
 use crate::app::chain;
 use crate::job_id::JobId;
@@ -74,7 +74,7 @@ impl Reconciler {
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = heartbeat.tick() => self.beat().await,
-                Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit),
+                Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit, Origin::Queue),
                 Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
                 () = wake.wake.notified() => self.claim().await,
                 () = wake.orphaned.notified() => self.take_orphans().await,
@@ -124,7 +124,7 @@ impl Reconciler {
                 for row in rows {
                     let permit = self.shared.admission.adopt(row.limits.machine.memory_mib);
                     tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
-                    self.spawn(row, permit);
+                    self.spawn(row, permit, Origin::Orphan);
                 }
             }
             Err(error) => {
@@ -154,7 +154,7 @@ impl Reconciler {
                 let Some(changes) = self.choose(&row).await? else { return Ok(()) };
                 let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
                 if let Some(row) = self.shared.store.claim_queued(&row.id, claim).await? {
-                    self.spawn(row, permit);
+                    self.spawn(row, permit, Origin::Queue);
                 }
             }
         }
@@ -173,12 +173,12 @@ impl Reconciler {
         }
     }
 
-    fn spawn(&mut self, row: JobRow, permit: Permit) {
+    fn spawn(&mut self, row: JobRow, permit: Permit, origin: Origin) {
         if let Some(old) = self.owned.remove(&row.id) {
             old.task.abort();
         }
         let (job, epoch) = (row.id.clone(), row.epoch);
-        let task = Task::new(Arc::clone(&self.shared), &row, permit);
+        let task = Task::new(Arc::clone(&self.shared), &row, permit, origin);
         let key = (job.clone(), epoch);
         let handle = self.tasks.spawn(async move {
             task.run(row).await;

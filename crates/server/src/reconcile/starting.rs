@@ -10,7 +10,7 @@ use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
 use sandyard_sandbox::machine::{Machine, MachineError};
 
-use super::linking::{self, NoLink};
+use super::linking::{self, Alive, NoLink};
 use super::outcome::Outcome;
 use super::task::{Linked, Next, Task, on};
 use crate::app::{Flavour, ImageState, chain};
@@ -25,6 +25,9 @@ const LIFETIME_MARGIN_S: u64 = 600;
 const KEPT_S: u64 = 24 * 3600;
 /// How long a job waits in the queue after the host turned out to be full.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
+
+/// Owners that may die before a job's machine is there, before the job is taken for the cause.
+const MOST_OWNERS: u64 = 30;
 
 /// Why a machine did not come up.
 enum Failure {
@@ -54,7 +57,7 @@ impl Task {
         if row.begun {
             return self.follow(row).await;
         }
-        if std::mem::take(&mut self.adopted) && !linking::is_alive(driver.as_ref(), &sandbox).await {
+        if std::mem::take(&mut self.adopted) && self.is_spoilt(driver.as_ref(), &row, &sandbox).await {
             self.stop_sandbox(driver.as_ref(), &sandbox).await;
             return self.not_started(row, Failure::Again("its owner died while it was made".into())).await;
         }
@@ -82,6 +85,12 @@ impl Task {
         }
     }
 
+    /// Whether an earlier owner left a machine half made. One that was never begun is simply begun now, and is not held
+    /// against the job, unless the same happened too often to be chance.
+    async fn is_spoilt(&self, driver: &dyn Driver, row: &JobRow, sandbox: &SandboxId) -> bool {
+        row.epoch > MOST_OWNERS || linking::find(driver, sandbox).await == Some(Alive::No)
+    }
+
     async fn not_started(&mut self, row: JobRow, failure: Failure) -> Result<Next, StoreError> {
         match failure {
             Failure::Store(error) => Err(error),
@@ -92,7 +101,9 @@ impl Task {
                 self.shared.wake.notify_one();
                 Ok(Next::Done)
             }
-            Failure::Again(detail) if row.attempts < self.shared.config.start_attempts => {
+            Failure::Again(detail)
+                if row.attempts < self.shared.config.start_attempts && row.epoch <= MOST_OWNERS =>
+            {
                 tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
                 self.next_incarnation(row).await
             }
@@ -114,6 +125,7 @@ impl Task {
     async fn end_unstarted(&mut self, row: JobRow, outcome: Outcome) -> Result<Next, StoreError> {
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
+            Change::Begun(false),
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: outcome.state, reason: outcome.reason },
         ];
@@ -134,7 +146,7 @@ async fn bring_up(
     shared.config.fail_points.reach("started").await;
     // The commit and the boot take about as long; neither needs the other.
     let (begun, machine) = tokio::join!(
-        shared.commit(&row, vec![Change::Begun]),
+        shared.commit(&row, vec![Change::Begun(true)]),
         linking::link(shared, driver, &row, sandbox, shared.config.link_timeout)
     );
     let row = begun?;

@@ -38,6 +38,15 @@ pub(super) struct Linked {
     pub(super) reachable: Option<Reachable>,
 }
 
+/// How a task came by its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From the queue: it has no machine.
+    Queue,
+    /// From an owner that is gone: it may have one.
+    Orphan,
+}
+
 /// What a phase comes to.
 pub(super) enum Next {
     /// On, from this row.
@@ -53,9 +62,9 @@ impl Linked {
 }
 
 impl Task {
-    pub(super) fn new(shared: Arc<Shared>, row: &JobRow, permit: Permit) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, row: &JobRow, permit: Permit, origin: Origin) -> Self {
         let watch = shared.store.watch(&row.id);
-        Self { shared, watch, linked: None, adopted: row.epoch > 1, _permit: permit }
+        Self { shared, watch, linked: None, adopted: origin == Origin::Orphan, _permit: permit }
     }
 
     /// Puts the linked machine within reach of tools.

@@ -48,7 +48,7 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
                 row.guest_sequence = 0;
             }
         }
-        Change::Begun => row.begun = true,
+        Change::Begun(begun) => row.begun = begun,
         Change::Sandbox(state) => row.sandbox = state,
         Change::GuestSequence(sequence) => row.guest_sequence = row.guest_sequence.max(sequence),
         Change::Output(chunk) => return output(row, chunk, now_ms, applied),

@@ -164,8 +164,8 @@ pub(crate) enum Change {
     Isolation { driver: String, runtime: String, reason: Option<String> },
     /// The next sandbox for it. `purpose` says whether the job's process is to run in it.
     Incarnation { secret: Secret, purpose: Purpose },
-    /// Its process may have begun.
-    Begun,
+    /// Whether its process may have begun.
+    Begun(bool),
     /// Whether its machine is there.
     Sandbox(SandboxState),
     /// Events of the guest up to this one are in this batch or an earlier one.
