@@ -24,6 +24,7 @@ mod tasks;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use sandyard_pipe::{Backoff, Link};
 use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
@@ -37,7 +38,7 @@ use events::Events;
 use exits::Exits;
 use files::Workers;
 use job::Job;
-use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT};
+use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
 use spool::Spool;
 use tasks::Tasks;
@@ -160,7 +161,13 @@ impl Owned {
 
 async fn failed(failure: &mut watch::Receiver<Option<KeeperError>>, keeper: &Keeper) -> KeeperError {
     loop {
-        if let Some(error) = keeper.failure.send_replace(None) {
+        // Taking must not count as a change, or this loop would wake itself for ever.
+        let mut taken = None;
+        keeper.failure.send_if_modified(|failure| {
+            taken = failure.take();
+            false
+        });
+        if let Some(error) = taken {
             return error;
         }
         if failure.changed().await.is_err() {
@@ -172,6 +179,7 @@ async fn failed(failure: &mut watch::Receiver<Option<KeeperError>>, keeper: &Kee
 impl Keeper {
     /// One link after another. A link is given up when it is gone, or when a newer server is reached.
     async fn serve_links(self: &Arc<Self>, dial: &mut impl Dial) -> KeeperError {
+        let mut backoff = Backoff::new(FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT);
         let mut next = None;
         loop {
             let link = match next.take() {
@@ -181,10 +189,18 @@ impl Keeper {
                     Err(error) => return error.into(),
                 },
             };
+            let began = Instant::now();
             let serving = link::serve(self.clone(), link);
             tokio::pin!(serving);
             tokio::select! {
-                () = &mut serving => {}
+                () = &mut serving => {
+                    // A host that welcomes and drops us at once must not make us spin.
+                    if began.elapsed() > SHORT_LINK {
+                        backoff.reset();
+                    } else {
+                        tokio::time::sleep(backoff.next_wait()).await;
+                    }
+                }
                 newer = self.newer_link(dial) => match newer {
                     Ok(link) => next = Some(link),
                     Err(error) => return error.into(),
@@ -204,7 +220,9 @@ impl Keeper {
         loop {
             if let Ok(stream) = dial.dial().await {
                 let lowest_epoch = self.spool.load("epoch.json")?.unwrap_or(0);
-                if let Ok((link, welcome)) = sandyard_pipe::join(stream, self.config.secret.expose(), lowest_epoch).await {
+                if let Ok((link, welcome)) =
+                    sandyard_pipe::join(stream, self.config.secret.expose(), lowest_epoch).await
+                {
                     self.spool.store("epoch.json", &welcome.epoch)?;
                     return Ok(link);
                 }
