@@ -5,6 +5,7 @@
 //! one request at a time on its standard input and relays what it answers, trusting none of it.
 
 use std::io::{Read, Write};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use sandyard_pipe::Frame;
@@ -40,7 +41,9 @@ pub fn run() -> std::io::Result<()> {
     // The job has the same uid: without this it could trace the worker and answer in its name.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    serve(Path::new("."), &mut std::io::stdin().lock(), &mut std::io::stdout().lock())
+    // Not `Stdout`, which keeps what comes after the last newline back.
+    let mut output = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    serve(Path::new("."), &mut std::io::stdin().lock(), &mut output)
 }
 
 /// One request from its first frame to both closing frames; false when there is no more.
@@ -89,6 +92,10 @@ pub(super) fn operation(request: &Request) -> Option<Operation> {
 }
 
 /// Answers with the facts about a path as it is now.
-pub(super) fn reply_stat(workspace: &Workspace, wire: &mut Wire<'_>, path: &RelativePath) -> Result<(), FileError> {
+pub(super) fn reply_stat(
+    workspace: &Workspace,
+    wire: &mut Wire<'_>,
+    path: &RelativePath,
+) -> Result<(), FileError> {
     wire.send_message(&Reply::Stat(workspace.stat(path)?))
 }
