@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sandyard_protocol::{Exit, GuestEvent, OutputOffsets, SequencedEvent};
+use sandyard_protocol::{Exit, GuestError, GuestErrorCode, GuestEvent, OutputOffsets, SequencedEvent};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -88,6 +88,8 @@ impl Events {
     pub(super) fn note(&self, text: String) -> Result<(), SpoolError> {
         self.change(|log| {
             if log.pending.len() < PENDING_EVENTS {
+                // Cut as every text of a guest is.
+                let text = GuestError::new(GuestErrorCode::Internal, text).message;
                 log.push(GuestEvent::Note { text }, OutputOffsets::default());
             }
         })

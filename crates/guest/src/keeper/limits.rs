@@ -15,6 +15,8 @@ pub const DOCUMENT_RESERVE: u64 = 4 * 1024 * 1024;
 pub const JOB_RESERVE: u64 = 16 * 1024 * 1024;
 /// Output sent to the host and not yet acknowledged: several of the host's commits of 1 MiB chunks.
 pub const OUTPUT_IN_FLIGHT: u64 = 8 * 1024 * 1024;
+/// Capacity of the pipes of the job's output, the most that the kernel gives without privilege.
+pub const JOB_PIPE_BYTES: usize = 1024 * 1024;
 /// Bytes moved before other tasks get their turn: under a millisecond of copying.
 pub const BYTES_PER_TURN: usize = 512 * 1024;
 /// Events that wait for the host. They are few; a note beyond this is dropped, the start and end of a job never are.
@@ -40,14 +42,16 @@ pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// How often a kill of everything is repeated while a process of the job is still there.
 pub const KILL_AGAIN: Duration = Duration::from_secs(1);
 
-/// File operations at once; more wait their turn.
-pub const FILE_WORKERS: usize = 8;
+/// File operations at once, slow downloads among them; more wait their turn.
+pub const FILE_WORKERS: usize = 16;
 /// File workers kept for the next operation; a workspace opened in an editor needs two.
 pub const IDLE_FILE_WORKERS: usize = 2;
 /// How long a file worker waits for the next operation before its memory is given back.
 pub const FILE_WORKER_REST: Duration = Duration::from_secs(30);
 /// A file worker that neither reads nor writes for this long is stuck, or was stopped by the job.
 pub const FILE_WORKER_STALL: Duration = Duration::from_secs(60);
+/// A host that takes nothing of an answer for this long has lost interest; its turn is given to another operation.
+pub const HOST_STALL: Duration = Duration::from_secs(120);
 /// The largest file that is edited in place, as the protocol says.
 pub const EDIT_BYTES: u64 = 8 * 1024 * 1024;
 /// Directories open at once while a tree is removed; deeper ones are first moved up.
@@ -83,5 +87,7 @@ pub const LINGER: Duration = Duration::from_secs(5);
 pub const FIRST_DIAL_WAIT: Duration = Duration::from_millis(10);
 /// The longest wait between two dials: a server that restarts is found within a second.
 pub const LONGEST_DIAL_WAIT: Duration = Duration::from_secs(1);
+/// A link that lasted shorter than this was no success; the next dial waits.
+pub const SHORT_LINK: Duration = Duration::from_secs(2);
 /// How often keeper looks whether the host's socket was replaced by another server's.
 pub const SOCKET_WATCH: Duration = Duration::from_secs(1);

@@ -30,7 +30,8 @@ pub(super) async fn serve(_keeper: Arc<Keeper>, request: Request, mut stream: Ho
 
 /// By IPv4 first: most development servers listen there, some on `localhost` as IPv6 only.
 async fn connect(port: u16) -> Result<TcpStream, GuestError> {
-    let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
+    let addresses =
+        [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
     let connected = tokio::time::timeout(CONNECT_DEADLINE, TcpStream::connect(addresses.as_slice())).await;
     match connected {
         Ok(Ok(connection)) => {

@@ -64,7 +64,11 @@ impl Source {
         pumped
     }
 
-    async fn pump_until_end(&self, capture: &Capture, ended: &mut watch::Receiver<bool>) -> io::Result<Pumped> {
+    async fn pump_until_end(
+        &self,
+        capture: &Capture,
+        ended: &mut watch::Receiver<bool>,
+    ) -> io::Result<Pumped> {
         while !*ended.borrow_and_update() {
             tokio::select! {
                 ready = self.descriptor().readable() => {

@@ -66,10 +66,18 @@ impl Segments {
         let mut earlier: VecDeque<Segment> = found.into();
         let last = earlier.pop_back().unwrap_or(Segment { start: 0, length: 0 });
         // A gap can't arise by our own doing; if there is one, what is before it can't be vouched for.
-        while earlier.iter().zip(earlier.iter().skip(1).chain([&last])).any(|(one, next)| one.end() != next.start) {
+        while earlier
+            .iter()
+            .zip(earlier.iter().skip(1).chain([&last]))
+            .any(|(one, next)| one.end() != next.start)
+        {
             earlier.pop_front();
         }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path_of(&directory, last.start))?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path_of(&directory, last.start))?;
         Ok(Self { directory, earlier, last, file, reserve })
     }
 
@@ -129,7 +137,11 @@ impl Segments {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let next = Segment { start: self.end(), length: 0 };
-        self.file = OpenOptions::new().create(true).write(true).truncate(true).open(path_of(&self.directory, next.start))?;
+        self.file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .open(path_of(&self.directory, next.start))?;
         self.earlier.push_back(self.last);
         self.last = next;
         Ok(())

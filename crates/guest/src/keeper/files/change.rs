@@ -10,15 +10,25 @@ use super::worker::reply_stat;
 use super::workspace::Workspace;
 
 /// Makes a directory and its parents.
-pub(super) fn make_directory(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
-    let Request::MakeDirectory { path } = request else { return Err(FileError::BadRequest("not a new directory")) };
+pub(super) fn make_directory(
+    workspace: &Workspace,
+    wire: &mut Wire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
+    let Request::MakeDirectory { path } = request else {
+        return Err(FileError::BadRequest("not a new directory"));
+    };
     let path = RelativePath::parse(path)?;
     workspace.make_directories(&path)?;
     reply_stat(workspace, wire, &path)
 }
 
 /// Moves a file, link or directory to a name that is free.
-pub(super) fn move_path(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn move_path(
+    workspace: &Workspace,
+    wire: &mut Wire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Move { path, to } = request else { return Err(FileError::BadRequest("not a move")) };
     let (path, to) = (RelativePath::parse(path)?, RelativePath::parse(to)?);
     let (from_directory, from_name) = workspace.parent(&path)?;

@@ -87,15 +87,20 @@ mod tests {
 
     #[test]
     fn edits_apply_in_order() {
-        let text = apply("one two".into(), &edits(&[("two", "three"), ("three", "four"), ("one ", "")])).unwrap();
+        let text =
+            apply("one two".into(), &edits(&[("two", "three"), ("three", "four"), ("one ", "")])).unwrap();
         assert_eq!(text, "four");
     }
 
     #[test]
     fn a_text_that_is_missing_or_twice_there_is_refused() {
-        for (text, old, count) in [("abc", "x", 0), ("abab", "ab", 2), ("aaa", "aa", 2), ("ééé", "éé", 2)] {
+        for (text, old, count) in [("abc", "x", 0), ("abab", "ab", 2), ("aaa", "aa", 2), ("ééé", "éé", 2)]
+        {
             let error = apply(text.into(), &edits(&[(old, "new")])).unwrap_err();
-            assert!(matches!(error, FileError::EditMismatch { number: 1, found } if found == count), "{error}");
+            assert!(
+                matches!(error, FileError::EditMismatch { number: 1, found } if found == count),
+                "{error}"
+            );
         }
     }
 }

@@ -110,7 +110,8 @@ fn yard() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn assert_outside_untouched(folder: &Path) {
-    let names: Vec<_> = fs::read_dir(folder.join("outside")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        fs::read_dir(folder.join("outside")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["canary"]);
     assert_eq!(fs::read(folder.join("outside/canary")).unwrap(), b"canary bytes");
 }
@@ -120,7 +121,9 @@ fn f1_no_operation_accepts_a_path_that_leads_out() {
     let (folder, root) = yard();
     let absolute = folder.path().join("outside/canary").display().to_string();
     let long = "x".repeat(5000);
-    for path in ["..", "../outside", "../outside/canary", "a/../../outside/canary", "./..", &absolute, "a\0b", &long] {
+    for path in
+        ["..", "../outside", "../outside/canary", "a/../../outside/canary", "./..", &absolute, "a\0b", &long]
+    {
         for request in requests_for(path) {
             let code = failure(ask(&root, &request));
             assert_eq!(code, GuestErrorCode::InvalidPath, "{request:?}");
@@ -133,7 +136,11 @@ fn f1_no_operation_accepts_a_path_that_leads_out() {
 fn f1_encoded_and_foreign_separators_are_plain_names() {
     let (folder, root) = yard();
     for path in ["%2e%2e/outside/canary", "..%2foutside%2fcanary", "..\\outside\\canary", "%252e%252e"] {
-        assert_eq!(failure(ask(&root, &Request::Stat { path: path.into() })), GuestErrorCode::NotFound, "{path}");
+        assert_eq!(
+            failure(ask(&root, &Request::Stat { path: path.into() })),
+            GuestErrorCode::NotFound,
+            "{path}"
+        );
     }
     assert_outside_untouched(folder.path());
 }
@@ -155,7 +162,10 @@ fn f2_links_are_never_followed_out() {
     symlink(folder.path().join("outside/canary"), root.join("file")).unwrap();
     assert_eq!(read(&root, "file", None), Err(GuestErrorCode::InvalidPath));
     assert_eq!(stat(&root, "file").kind, EntryKind::Symlink);
-    assert_eq!(failure(ask(&root, &Request::List { path: "absolute".into(), after: None })), GuestErrorCode::InvalidPath);
+    assert_eq!(
+        failure(ask(&root, &Request::List { path: "absolute".into(), after: None })),
+        GuestErrorCode::InvalidPath
+    );
     assert_outside_untouched(folder.path());
 }
 
@@ -206,7 +216,12 @@ fn f3_a_swapped_link_leaks_nothing() {
         }
         for _ in 0..200 {
             let (_, frames) = ask_with(&root, &Request::Export { path: String::new() }, &[]);
-            assert!(!frames.into_iter().map(payload).any(|bytes| bytes.windows(12).any(|part| part == b"canary bytes")));
+            assert!(
+                !frames
+                    .into_iter()
+                    .map(payload)
+                    .any(|bytes| bytes.windows(12).any(|part| part == b"canary bytes"))
+            );
         }
         stop.store(true, Ordering::Relaxed);
         assert!(seen > 0, "the race never let the harmless file be read");
@@ -217,14 +232,18 @@ fn f3_a_swapped_link_leaks_nothing() {
 #[test]
 fn a_file_is_written_whole_or_not_at_all() {
     let (_folder, root) = yard();
-    assert!(matches!(write(&root, "new/deep/file", b"content"), Reply::Stat(stat) if stat.size == 7 && stat.mode == 0o644));
+    assert!(
+        matches!(write(&root, "new/deep/file", b"content"), Reply::Stat(stat) if stat.size == 7 && stat.mode == 0o644)
+    );
     let short = Request::Write { path: "inside".into(), size: 10, mode: None };
     assert_eq!(failure(ask_with(&root, &short, &[b"short"]).0), GuestErrorCode::BadRequest);
     let long = Request::Write { path: "inside".into(), size: 2, mode: None };
     assert_eq!(failure(ask_with(&root, &long, &[b"too long", b"and more"]).0), GuestErrorCode::BadRequest);
     assert_eq!(fs::read(root.join("inside")).unwrap(), b"inside bytes");
     let executable = Request::Write { path: "inside".into(), size: 4, mode: Some(0o4755) };
-    assert!(matches!(ask_with(&root, &executable, &[b"a", b"bc", b"d"]).0, Reply::Stat(stat) if stat.mode == 0o755));
+    assert!(
+        matches!(ask_with(&root, &executable, &[b"a", b"bc", b"d"]).0, Reply::Stat(stat) if stat.mode == 0o755)
+    );
     assert_eq!(fs::read(root.join("inside")).unwrap(), b"abcd");
     assert_eq!(failure(write(&root, "new/deep", b"x")), GuestErrorCode::IsADirectory);
     assert_eq!(failure(write(&root, "inside/x", b"x")), GuestErrorCode::NotADirectory);
@@ -236,9 +255,13 @@ fn a_file_is_written_whole_or_not_at_all() {
 #[test]
 fn ranges_are_cut_to_the_file() {
     let (_folder, root) = yard();
-    for (start, length, expected) in
-        [(0, None, "inside bytes"), (7, None, "bytes"), (7, Some(2), "by"), (7, Some(99), "bytes"), (99, None, "")]
-    {
+    for (start, length, expected) in [
+        (0, None, "inside bytes"),
+        (7, None, "bytes"),
+        (7, Some(2), "by"),
+        (7, Some(99), "bytes"),
+        (99, None, ""),
+    ] {
         assert_eq!(read(&root, "inside", Some(FileRange { start, length })).unwrap(), expected.as_bytes());
     }
     assert_eq!(read(&root, "", None), Err(GuestErrorCode::IsADirectory));
@@ -401,7 +424,9 @@ fn a_name_that_reads_like_another_is_left_out_of_an_export() {
     fs::write(root.join("%FF"), "text").unwrap();
     fs::write(root.join(std::ffi::OsStr::from_bytes(b"\xff")), "bytes").unwrap();
     let (entries, _, skipped) = exported(&root, "");
-    let paths = entries.iter().filter(|(header, _)| matches!(header, EntryHeader::Entry { path, .. } if path == "%FF"));
+    let paths = entries
+        .iter()
+        .filter(|(header, _)| matches!(header, EntryHeader::Entry { path, .. } if path == "%FF"));
     assert_eq!(paths.count(), 1);
     assert_eq!(skipped.len(), 1);
 }

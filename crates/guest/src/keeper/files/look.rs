@@ -69,7 +69,12 @@ pub(super) fn read(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request
 }
 
 /// Sends `length` bytes whatever becomes of the file meanwhile: what is missing is zeros, what is new stays out.
-pub(super) fn send_exactly(file: &File, start: u64, length: u64, wire: &mut Wire<'_>) -> Result<(), FileError> {
+pub(super) fn send_exactly(
+    file: &File,
+    start: u64,
+    length: u64,
+    wire: &mut Wire<'_>,
+) -> Result<(), FileError> {
     let mut sent = 0;
     let mut shrunk = false;
     while sent < length {

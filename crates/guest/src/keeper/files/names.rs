@@ -43,7 +43,11 @@ pub(super) struct Names {
 }
 
 /// The `count` first names after `after`. A directory of any size is read in one pass with memory for `count` names.
-pub(super) fn names_after(directory: impl AsFd, after: Option<&str>, count: usize) -> Result<Names, FileError> {
+pub(super) fn names_after(
+    directory: impl AsFd,
+    after: Option<&str>,
+    count: usize,
+) -> Result<Names, FileError> {
     let mut first: BinaryHeap<Name> = BinaryHeap::new();
     let mut more = false;
     let entries = Dir::read_from(directory).map_err(FileError::kernel("read the directory"))?;

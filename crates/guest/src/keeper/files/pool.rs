@@ -68,7 +68,8 @@ impl Workers {
     pub(in crate::keeper) fn new(keeper_number: u64) -> (Self, mpsc::UnboundedReceiver<ProcessId>) {
         let (dead, buried) = mpsc::unbounded_channel();
         let turns = Semaphore::new(FILE_WORKERS);
-        let workers = Self { turns, idle: Mutex::default(), dead, keeper_number, next_number: AtomicU64::new(1) };
+        let workers =
+            Self { turns, idle: Mutex::default(), dead, keeper_number, next_number: AtomicU64::new(1) };
         (workers, buried)
     }
 

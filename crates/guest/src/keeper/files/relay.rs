@@ -9,7 +9,7 @@ use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 
 use super::pool::{Worker, WorkerError};
 use crate::keeper::Keeper;
-use crate::keeper::limits::{FILE_WORKER_STALL, LINGER};
+use crate::keeper::limits::{FILE_WORKER_STALL, HOST_STALL, LINGER};
 use crate::keeper::link::HostStream;
 
 /// Whether a request is about files.
@@ -28,6 +28,8 @@ enum RelayError {
     WorkerEnded,
     #[error("the file worker does not answer")]
     Stalled,
+    #[error("the host does not take the answer")]
+    HostStalled,
     #[error("a message came where data belongs")]
     NotData,
     #[error("the host's stream failed")]
@@ -141,7 +143,10 @@ async fn carry_answer<W: tokio::io::AsyncRead + Unpin>(
             return Ok(());
         }
         host.answered = true;
-        host.sender.send_frame(&frame).await.map_err(RelayError::Host)?;
+        match tokio::time::timeout(HOST_STALL, host.sender.send_frame(&frame)).await {
+            Ok(sent) => sent.map_err(RelayError::Host)?,
+            Err(_) => return Err(RelayError::HostStalled),
+        }
     }
 }
 

@@ -17,14 +17,17 @@ use super::workspace::Workspace;
 use super::write::hidden_name;
 use crate::keeper::limits::REMOVE_DEPTH;
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// How often a tree is emptied that the job fills again meanwhile.
 const PASSES: usize = 3;
 
 /// Removes a file, a link, or a directory.
 pub(super) fn remove(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
-    let Request::Remove { path, recursive } = request else { return Err(FileError::BadRequest("not a removal")) };
+    let Request::Remove { path, recursive } = request else {
+        return Err(FileError::BadRequest("not a removal"));
+    };
     let path = RelativePath::parse(path)?;
     let (parent, name) = workspace.parent(&path)?;
     let what = "remove";
@@ -37,7 +40,11 @@ pub(super) fn remove(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reque
         empty_tree(open_directory(&parent, name).map_err(FileError::kernel(what))?)?;
         match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY) => {}
-            result => return result.map_err(FileError::kernel(what)).and_then(|()| wire.send_message(&Reply::Done)),
+            result => {
+                return result
+                    .map_err(FileError::kernel(what))
+                    .and_then(|()| wire.send_message(&Reply::Done));
+            }
         }
     }
     unlinkat(&parent, name, AtFlags::REMOVEDIR).map_err(FileError::kernel(what))?;
@@ -60,7 +67,8 @@ impl Level {
 
 /// Removes all that is in a directory.
 fn empty_tree(top: OwnedFd) -> Result<(), FileError> {
-    let top_again = rustix::io::fcntl_dupfd_cloexec(&top, 0).map_err(FileError::kernel("hold the directory"))?;
+    let top_again =
+        rustix::io::fcntl_dupfd_cloexec(&top, 0).map_err(FileError::kernel("hold the directory"))?;
     let mut levels = vec![Level::new(top, None)?];
     let mut moved_up = false;
     while let Some(level) = levels.last_mut() {

@@ -23,7 +23,9 @@ const BINARY_PROBE: usize = 8192;
 
 /// Finds text below a directory.
 pub(super) fn search(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
-    let Request::Search { path, text, limit } = request else { return Err(FileError::BadRequest("not a search")) };
+    let Request::Search { path, text, limit } = request else {
+        return Err(FileError::BadRequest("not a search"));
+    };
     if text.is_empty() {
         return Err(FileError::BadRequest("there is no text to look for"));
     }
@@ -75,7 +77,8 @@ impl<'a> Results<'a> {
 
     /// Whether a bound was reached; then there may have been more.
     fn is_over(&mut self) -> bool {
-        self.more |= self.files >= SEARCH_FILES || self.bytes >= SEARCH_BYTES || self.started.elapsed() > SEARCH_TIME;
+        self.more |=
+            self.files >= SEARCH_FILES || self.bytes >= SEARCH_BYTES || self.started.elapsed() > SEARCH_TIME;
         self.more
     }
 }

@@ -82,7 +82,8 @@ impl<'a> Wire<'a> {
 }
 
 fn set_header(frame: &mut [u8], kind: u8) -> Result<(), FileError> {
-    let length = u32::try_from(frame.len() - HEADER_BYTES).map_err(|error| FileError::Pipe(io::Error::other(error)))?;
+    let length = u32::try_from(frame.len() - HEADER_BYTES)
+        .map_err(|error| FileError::Pipe(io::Error::other(error)))?;
     frame[0] = kind;
     frame[1..HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
     Ok(())

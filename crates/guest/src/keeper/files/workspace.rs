@@ -6,7 +6,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat2, readlinkat, statat};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat2, readlinkat, statat,
+};
 use rustix::io::Errno;
 use sandyard_protocol::{EntryKind, FileStat};
 
@@ -28,7 +30,8 @@ impl Workspace {
     /// Opens it by a trusted path.
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path, flags, Mode::empty()).map_err(FileError::kernel("open the workspace"))?;
+        let root =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(FileError::kernel("open the workspace"))?;
         Ok(Self { root })
     }
 
@@ -56,7 +59,8 @@ impl Workspace {
 
     /// The directory a path's last name is in, and that name. The workspace itself has neither.
     pub(super) fn parent<'a>(&self, path: &'a RelativePath) -> Result<(OwnedFd, &'a str), FileError> {
-        let (parent, name) = path.split().ok_or(FileError::BadRequest("the workspace itself can't be changed"))?;
+        let (parent, name) =
+            path.split().ok_or(FileError::BadRequest("the workspace itself can't be changed"))?;
         Ok((self.resolve(&parent, OFlags::PATH | OFlags::DIRECTORY)?, name))
     }
 
@@ -101,7 +105,10 @@ pub(super) fn stat_of(file: impl AsFd) -> Result<FileStat, FileError> {
 }
 
 /// Facts about a name in a directory, not following it.
-pub(super) fn stat_at<P: rustix::path::Arg + Copy>(directory: BorrowedFd<'_>, name: P) -> Result<FileStat, Errno> {
+pub(super) fn stat_at<P: rustix::path::Arg + Copy>(
+    directory: BorrowedFd<'_>,
+    name: P,
+) -> Result<FileStat, Errno> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let target = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Symlink => Some(show(readlinkat(directory, name, Vec::new())?.as_bytes())),

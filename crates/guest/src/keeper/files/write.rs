@@ -23,7 +23,9 @@ const DEFAULT_MODE: u32 = 0o644;
 
 /// Writes a file from the host's data frames.
 pub(super) fn write(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
-    let Request::Write { path, size, mode } = request else { return Err(FileError::BadRequest("not a write")) };
+    let Request::Write { path, size, mode } = request else {
+        return Err(FileError::BadRequest("not a write"));
+    };
     let path = RelativePath::parse(path)?;
     let (directory, name) = workspace.make_parent(&path)?;
     let mut file = NewFile::create(directory)?;
@@ -32,7 +34,9 @@ pub(super) fn write(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reques
         match wire.receive()? {
             Some(Frame::Data(data)) if data.is_empty() => break,
             Some(Frame::Data(data)) => {
-                left = left.checked_sub(data.len() as u64).ok_or(FileError::BadRequest("more bytes than announced"))?;
+                left = left
+                    .checked_sub(data.len() as u64)
+                    .ok_or(FileError::BadRequest("more bytes than announced"))?;
                 file.append(&data)?;
             }
             Some(Frame::Message(_)) => return Err(FileError::BadRequest("a message where data belongs")),
@@ -64,8 +68,13 @@ impl NewFile {
             Err(errno) => return Err(FileError::Kernel { what: "create a file", errno }),
         }
         let hidden = hidden_name()?;
-        let file = openat(&directory, hidden.as_str(), flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW, mode)
-            .map_err(FileError::kernel("create a file"))?;
+        let file = openat(
+            &directory,
+            hidden.as_str(),
+            flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW,
+            mode,
+        )
+        .map_err(FileError::kernel("create a file"))?;
         Ok(Self { directory, file: file.into(), hidden_name: Some(hidden) })
     }
 
@@ -116,6 +125,7 @@ impl Drop for NewFile {
 
 /// A name that nobody has.
 pub(super) fn hidden_name() -> Result<String, FileError> {
-    let number = getrandom::u64().map_err(|_| FileError::Kernel { what: "get randomness", errno: Errno::IO })?;
+    let number =
+        getrandom::u64().map_err(|_| FileError::Kernel { what: "get randomness", errno: Errno::IO })?;
     Ok(format!(".sandyard-{number:016x}"))
 }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandyard_protocol::limits::CODE_BYTES;
 use sandyard_protocol::{
-    BeginJob, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets, OutputStream,
-    ProcessId, Reply, Request,
+    BeginJob, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets, OutputStream, ProcessId,
+    Reply, Request,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -22,7 +22,7 @@ use super::capture::{Capture, Retention};
 use super::clock::boot_ms;
 use super::limits::LONGEST_GRACE_MS;
 use super::link::{HostStream, reply};
-use super::processes::{Ending, check_environment};
+use super::processes::{Ending, Process, check_environment};
 use super::spool::{Spool, SpoolError};
 use crate::process_host::Survivor;
 
@@ -109,7 +109,9 @@ impl Job {
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
     let outcome = match request {
         Request::BeginJob(begin) => begin_once(&keeper, begin),
-        Request::EndJob { reason, grace_ms } => end(&keeper, Ending::after(reason, grace_ms.min(LONGEST_GRACE_MS))),
+        Request::EndJob { reason, grace_ms } => {
+            end(&keeper, Ending::after(reason, grace_ms.min(LONGEST_GRACE_MS)))
+        }
         _ => return,
     };
     let answer = match outcome {
@@ -150,7 +152,11 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     drop(document);
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
-        let outcome = if new.is_shell { run::start_shell(&owner, new).await } else { run::run_session(&owner, new).await };
+        let outcome = if new.is_shell {
+            run::start_shell(&owner, new).await
+        } else {
+            run::run_session(&owner, new).await
+        };
         owner.stop_on(outcome);
     });
     Ok(())
@@ -163,12 +169,21 @@ fn end(keeper: &Keeper, ending: Ending) -> Result<(), GuestError> {
 }
 
 /// Takes up the job of the keeper before.
-pub(super) fn recover(keeper: &Arc<Keeper>, survivors: &mut BTreeMap<ProcessId, Survivor>) -> Result<(), SpoolError> {
+pub(super) fn recover(
+    keeper: &Arc<Keeper>,
+    survivors: &mut BTreeMap<ProcessId, Survivor>,
+) -> Result<(), SpoolError> {
     let Some(document) = keeper.job.document().clone() else { return Ok(()) };
     let main = survivors.remove(&ProcessId::main());
     if let Some(exit) = document.exit {
         // The end was decided; what may be missing is that it was told.
         keeper.events.ended(exit, keeper.job.offsets())?;
+        if document.is_shell {
+            let argv = run::argv(keeper);
+            let pid = main.as_ref().map_or(0, |main| main.spawned.pid);
+            let process = Process::over(ProcessId::main(), pid, argv, exit, keeper.job.output.clone());
+            keeper.processes.insert(process);
+        }
         return run::release_main(keeper, main, document.keep);
     }
     let owner = keeper.clone();

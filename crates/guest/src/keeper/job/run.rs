@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use super::{Document, script};
 use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
+use crate::keeper::limits::JOB_PIPE_BYTES;
 use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
@@ -15,7 +16,7 @@ use crate::process_host::{Command, RawExit, SpawnError, Spawned, Survivor};
 
 pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
     let raw_exit = keeper.exits.expect(&ProcessId::main());
-    let command = main_command(keeper, &script::path(keeper));
+    let command = main_command(keeper, argv(keeper));
     let spawned = match &command {
         Ok(command) => keeper.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
         Err(error) => Err(error.to_string()),
@@ -31,6 +32,11 @@ pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Res
     }
 }
 
+/// How the job's process is started.
+pub(super) fn argv(keeper: &Keeper) -> Vec<String> {
+    vec!["bash".to_owned(), script::path(keeper).to_string_lossy().into_owned()]
+}
+
 /// Follows the main process to its end.
 pub(super) async fn run_shell(
     keeper: &Arc<Keeper>,
@@ -39,7 +45,9 @@ pub(super) async fn run_shell(
     spawned: Spawned,
     raw_exit: watch::Receiver<Option<RawExit>>,
 ) -> Result<(), SpoolError> {
-    let failed = |error| SpoolError::new("take over the output of", &keeper.spool.process(&ProcessId::main()), error);
+    let failed =
+        |error| SpoolError::new("take over the output of", &keeper.spool.process(&ProcessId::main()), error);
+    widen(&spawned);
     let descriptors = Descriptors::new(spawned, false).map_err(failed)?;
     let (process, sources) = Process::running(command, descriptors, keeper.job.output.clone());
     keeper.processes.insert(process.clone());
@@ -64,6 +72,14 @@ pub(super) async fn run_shell(
         let _ = keeper.host.forget(&ProcessId::main()).await;
     }
     Ok(())
+}
+
+/// A flood of output costs a switch between the job and keeper each time the pipe is full. The kernel may refuse; then it
+/// merely costs more.
+fn widen(spawned: &Spawned) {
+    for pipe in [Some(&spawned.stdout), spawned.stderr.as_ref()].into_iter().flatten() {
+        let _ = rustix::pipe::fcntl_setpipe_size(pipe, JOB_PIPE_BYTES);
+    }
 }
 
 /// Hands the host's wish that the job end to its process. Never returns.
@@ -112,7 +128,11 @@ fn finish(keeper: &Keeper, exit: Exit) -> Result<(), SpoolError> {
 }
 
 /// After the end nothing of the main process is needed but, for what it left running, somebody who reads.
-pub(super) fn release_main(keeper: &Arc<Keeper>, main: Option<Survivor>, keep: bool) -> Result<(), SpoolError> {
+pub(super) fn release_main(
+    keeper: &Arc<Keeper>,
+    main: Option<Survivor>,
+    keep: bool,
+) -> Result<(), SpoolError> {
     let Some(main) = main else { return Ok(()) };
     if !keep {
         keeper.forget_later(ProcessId::main());

@@ -64,7 +64,12 @@ async fn a_marker_without_a_process_is_an_interrupted_job() {
     let mut record = Record::default();
     assert_eq!(host.follow(&mut record).await.reason, EndReason::Own);
     assert!(record.kinds().ends_with(&["note", "ended"]), "{:?}", record.events);
-    assert!(record.events.iter().any(|event| matches!(&event.event, GuestEvent::Note { text } if text.contains("interrupted"))));
+    assert!(
+        record
+            .events
+            .iter()
+            .any(|event| matches!(&event.event, GuestEvent::Note { text } if text.contains("interrupted")))
+    );
 }
 
 #[tokio::test]
@@ -205,4 +210,8 @@ async fn the_job_s_process_is_listed_and_can_be_attached_to() {
     let (reply, mut stream) = host.ask(&attach).await;
     assert!(matches!(reply, Reply::Process(ProcessInfo { exit: Some(_), .. })), "{reply:?}");
     assert_eq!(data(rest(&mut stream).await)[OutputChunk::HEADER_BYTES..], *b"hi\n");
+    machine.kill_keeper().await;
+    machine.start_keeper();
+    let (reply, _) = machine.host().await.ask(&attach).await;
+    assert!(matches!(reply, Reply::Process(ProcessInfo { exit: Some(_), .. })), "{reply:?}");
 }

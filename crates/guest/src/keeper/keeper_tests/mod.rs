@@ -16,8 +16,8 @@ use bytes::Bytes;
 use sandyard_pipe::{Frame, FrameLimits, Framed, HostOffer, Link, PipeStream, welcome};
 use sandyard_protocol::limits::{DATA_BYTES, REQUEST_BYTES};
 use sandyard_protocol::{
-    Ack, BeginJob, EndReason, Exit, GuestEvent, GuestRequest, JobProgress, JobWork, OutputChunk, OutputOffsets,
-    OutputStream, Reply, Request, Resume, Secret, SequencedEvent,
+    Ack, BeginJob, EndReason, Exit, GuestEvent, GuestRequest, JobProgress, JobWork, OutputChunk,
+    OutputOffsets, OutputStream, Reply, Request, Resume, Secret, SequencedEvent,
 };
 use tokio::io::DuplexStream;
 use tokio::sync::mpsc;
@@ -215,7 +215,10 @@ impl Record {
                 let event: SequencedEvent = serde_json::from_slice(&message).unwrap();
                 assert_eq!(event.sequence, self.events.len() as u64 + 1);
                 let ended = self.events.iter().any(|event| matches!(event.event, GuestEvent::Ended { .. }));
-                assert!(!ended || matches!(event.event, GuestEvent::KeeperRestarted), "{event:?} after the end");
+                assert!(
+                    !ended || matches!(event.event, GuestEvent::KeeperRestarted),
+                    "{event:?} after the end"
+                );
                 self.events.push(event);
             }
         }

@@ -2,7 +2,9 @@
 
 use std::time::Instant;
 
-use sandyard_protocol::{GuestErrorCode, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize};
+use sandyard_protocol::{
+    GuestErrorCode, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize,
+};
 
 use super::*;
 
@@ -63,7 +65,9 @@ impl Output {
     async fn until(&mut self, stream: &mut Framed<PipeStream>, wanted: &str) {
         within(async {
             while !String::from_utf8_lossy(&self.stdout).contains(wanted) {
-                self.take(stream.receive().await.unwrap().unwrap_or_else(|| panic!("ended before {wanted:?}")));
+                self.take(
+                    stream.receive().await.unwrap().unwrap_or_else(|| panic!("ended before {wanted:?}")),
+                );
             }
         })
         .await;
@@ -84,7 +88,8 @@ async fn a_process_gets_its_input_and_returns_both_outputs_and_its_code() {
     stream.send_data(b"o\n").await.unwrap();
     stream.send_message(&ProcessInput::Close).await.unwrap();
     let output = Output::until_exit(&mut stream).await;
-    let expected = format!("got one\ngot two\n{}\n", machine.workspace().join("sub").canonicalize().unwrap().display());
+    let expected =
+        format!("got one\ngot two\n{}\n", machine.workspace().join("sub").canonicalize().unwrap().display());
     assert_eq!((text(&output.stdout), text(&output.stderr)), (expected.as_str(), "over\n"));
     assert_eq!(output.exit, Some(own(4)));
 }
@@ -94,7 +99,8 @@ async fn a_terminal_echoes_resizes_and_is_interrupted() {
     let mut machine = Machine::start();
     let host = machine.host().await;
     let size = TerminalSize { columns: 80, rows: 24 };
-    let asked = StartProcess { terminal: Some(size), ..bash("echo $TERM; stty size; read x; stty size; cat") };
+    let asked =
+        StartProcess { terminal: Some(size), ..bash("echo $TERM; stty size; read x; stty size; cat") };
     let (_, mut stream) = start(&host, asked).await;
     let mut output = Output::default();
     output.until(&mut stream, "xterm-256color\r\n24 80\r\n").await;
@@ -110,7 +116,8 @@ async fn a_terminal_echoes_resizes_and_is_interrupted() {
 async fn many_followers_see_the_same_and_a_lost_one_comes_back_by_offset() {
     let mut machine = Machine::start();
     let host = machine.host().await;
-    let (info, mut first) = start(&host, StartProcess { stdin: true, ..bash("echo early; cat; echo end") }).await;
+    let (info, mut first) =
+        start(&host, StartProcess { stdin: true, ..bash("echo early; cat; echo end") }).await;
     let mut output = Output::default();
     output.until(&mut first, "early\n").await;
     let (_, mut second) = attach(&host, &info.id, OutputOffsets::default()).await;
@@ -161,12 +168,18 @@ async fn a_process_outlives_keeper_with_its_output_and_input() {
 async fn limits_end_a_process_and_keep_what_it_said() {
     let mut machine = Machine::start();
     let host = machine.host().await;
-    let total = StartProcess { timeout_ms: Some(400), ..bash("echo partial; while :; do echo -n; sleep 0.05; done") };
+    let total =
+        StartProcess { timeout_ms: Some(400), ..bash("echo partial; while :; do echo -n; sleep 0.05; done") };
     let idle = StartProcess { idle_timeout_ms: Some(300), ..bash("echo partial; sleep 60") };
-    let stubborn = StartProcess { timeout_ms: Some(200), ..bash("trap '' TERM; echo partial; while :; do sleep 0.05; done") };
-    for (asked, reason, signal) in
-        [(total, EndReason::Timeout, 15), (idle, EndReason::IdleTimeout, 15), (stubborn, EndReason::Timeout, 9)]
-    {
+    let stubborn = StartProcess {
+        timeout_ms: Some(200),
+        ..bash("trap '' TERM; echo partial; while :; do sleep 0.05; done")
+    };
+    for (asked, reason, signal) in [
+        (total, EndReason::Timeout, 15),
+        (idle, EndReason::IdleTimeout, 15),
+        (stubborn, EndReason::Timeout, 9),
+    ] {
         let (_, mut stream) = start(&host, asked).await;
         let output = Output::until_exit(&mut stream).await;
         assert_eq!(text(&output.stdout), "partial\n");
@@ -186,7 +199,10 @@ async fn a_process_ends_with_its_stream_only_if_asked_to() {
     let signal = Request::SignalProcess { process: stays.id.clone(), signal: 10 };
     assert_eq!(host.ask(&signal).await.0, Reply::Done);
     let (_, mut stream) = attach(&host, &stays.id, OutputOffsets::default()).await;
-    assert_eq!(Output::until_exit(&mut stream).await.exit, Some(Exit { code: 138, signal: Some(10), reason: EndReason::Own }));
+    assert_eq!(
+        Output::until_exit(&mut stream).await.exit,
+        Some(Exit { code: 138, signal: Some(10), reason: EndReason::Own })
+    );
     assert_eq!(host.ask(&signal).await.0, Reply::Done, "a signal to an ended process is harmless");
 }
 
@@ -241,7 +257,10 @@ async fn what_can_not_be_started_or_found_is_told_so() {
     let attach = Request::AttachProcess { process: unknown.clone(), from: OutputOffsets::default() };
     for request in [attach, Request::SignalProcess { process: unknown, signal: 9 }] {
         let (reply, _) = host.ask(&request).await;
-        assert!(matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::NotFound), "{reply:?}");
+        assert!(
+            matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::NotFound),
+            "{reply:?}"
+        );
     }
     assert_eq!(host.ask(&Request::ListProcesses).await.0, Reply::Processes(vec![]));
 }

@@ -39,7 +39,10 @@ async fn files_go_in_and_out_through_a_worker() {
     assert_eq!(reply, Reply::Done);
     let frames = rest(&mut stream).await;
     let Some(Frame::Message(end)) = frames.last() else { panic!("no end") };
-    assert_eq!(serde_json::from_slice::<EntryHeader>(end).unwrap(), EntryHeader::End { entries: 2, skipped: vec![] });
+    assert_eq!(
+        serde_json::from_slice::<EntryHeader>(end).unwrap(),
+        EntryHeader::End { entries: 2, skipped: vec![] }
+    );
     assert_eq!(data(frames), content);
 }
 
@@ -54,8 +57,11 @@ async fn a_broken_upload_leaves_the_old_file_and_the_service_working() {
         stream.send_data(&[1; 50_000]).await.unwrap();
         drop(stream);
     }
-    assert!(matches!(host.ask(&Request::Stat { path: "file".into() }).await.0, Reply::Stat(stat) if stat.size == 3));
-    let names: Vec<_> = std::fs::read_dir(machine.workspace()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        matches!(host.ask(&Request::Stat { path: "file".into() }).await.0, Reply::Stat(stat) if stat.size == 3)
+    );
+    let names: Vec<_> =
+        std::fs::read_dir(machine.workspace()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["file"]);
 }
 
@@ -119,7 +125,9 @@ async fn a_malformed_stream_ends_alone() {
     bad.send_message(&"not a request").await.unwrap();
     let reply: Reply = within(bad.receive_message()).await.unwrap();
     assert!(matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::BadRequest));
-    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[1, 255, 255, 255, 255], &[2, 0, 0, 0, 1, 9], &[0; 64], &[1]] {
+    for garbage in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], &[1, 255, 255, 255, 255], &[2, 0, 0, 0, 1, 9], &[0; 64], &[1]]
+    {
         let mut stream = host.link.open().await.unwrap();
         stream.write_all(garbage).await.unwrap();
         stream.shutdown().await.unwrap();

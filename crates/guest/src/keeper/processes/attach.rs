@@ -45,7 +45,8 @@ pub(super) async fn serve(
     }
 }
 
-/// Takes input. A half-closed stream is still followed; only a lost or malformed one returns.
+/// Takes input. Returns when the stream is lost or malformed; yamux shows a lost stream as an ended one, so a host that
+/// follows a process keeps its side open.
 async fn receive(keeper: &Keeper, process: &Process, mut receiver: FrameReceiver<PipeStream>) -> FrameError {
     loop {
         match receiver.receive().await {
@@ -57,7 +58,7 @@ async fn receive(keeper: &Keeper, process: &Process, mut receiver: FrameReceiver
                 Ok(ProcessInput::Signal(signal)) => drop(process.signal(keeper.host.as_ref(), signal).await),
                 Err(error) => return FrameError::Malformed(error.to_string()),
             },
-            Ok(None) => return std::future::pending().await,
+            Ok(None) => return FrameError::Ended,
             Err(error) => return error,
         }
     }

@@ -32,9 +32,8 @@ pub(super) fn command(keeper: &Keeper, id: ProcessId, start: &StartProcess) -> R
     })
 }
 
-/// The command for the job itself: a script that bash reads from a file, as long as it may be.
-pub(in crate::keeper) fn main_command(keeper: &Keeper, script: &Path) -> Result<Command, GuestError> {
-    let argv = vec!["bash".to_owned(), script.to_string_lossy().into_owned()];
+/// The command for the job itself.
+pub(in crate::keeper) fn main_command(keeper: &Keeper, argv: Vec<String>) -> Result<Command, GuestError> {
     let env = environment(keeper);
     check_size(&argv, &env)?;
     let cwd = working_directory(&keeper.config.workspace, None)?;

@@ -26,7 +26,9 @@ use super::link::{HostStream, reply};
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
     match request {
         Request::StartProcess(start) => match table::start(&keeper, start).await {
-            Ok((process, guard)) => attach::serve(&keeper, &process, OutputOffsets::default(), stream, guard).await,
+            Ok((process, guard)) => {
+                attach::serve(&keeper, &process, OutputOffsets::default(), stream, guard).await
+            }
             Err(error) => reply(&mut stream, &Reply::Failed(error)).await,
         },
         Request::AttachProcess { process, from } => match keeper.processes.find(&process) {

@@ -36,7 +36,9 @@ impl Ending {
     /// Both wishes in one.
     pub(in crate::keeper) fn merge(self, earlier: Option<Self>) -> Self {
         match earlier {
-            Some(earlier) => Self { reason: earlier.reason, kill_at_ms: earlier.kill_at_ms.min(self.kill_at_ms) },
+            Some(earlier) => {
+                Self { reason: earlier.reason, kill_at_ms: earlier.kill_at_ms.min(self.kill_at_ms) }
+            }
             None => self,
         }
     }
@@ -73,7 +75,13 @@ impl Descriptors {
         if has_terminal {
             let stdout = Source::terminal(spawned.stdout)?;
             let terminal = stdout.descriptor().clone();
-            return Ok(Self { input: Input::terminal(terminal.clone()), terminal: Some(terminal), stdout, stderr: None, pid });
+            return Ok(Self {
+                input: Input::terminal(terminal.clone()),
+                terminal: Some(terminal),
+                stdout,
+                stderr: None,
+                pid,
+            });
         }
         let input = spawned.stdin.map_or_else(|| Ok(Input::none()), Input::pipe)?;
         let stderr = spawned.stderr.map(Source::pipe).transpose()?;
@@ -116,7 +124,13 @@ impl Process {
     }
 
     /// A process that ended before this keeper began; its last output may be there.
-    pub(super) fn over(id: ProcessId, pid: i32, argv: Vec<String>, exit: Exit, output: [Arc<Capture>; 2]) -> Arc<Self> {
+    pub(in crate::keeper) fn over(
+        id: ProcessId,
+        pid: i32,
+        argv: Vec<String>,
+        exit: Exit,
+        output: [Arc<Capture>; 2],
+    ) -> Arc<Self> {
         let [stdout, stderr] = output;
         stdout.close();
         stderr.close();
@@ -166,8 +180,12 @@ impl Process {
     /// Tells its terminal a new size; nothing happens without one.
     pub(super) fn resize(&self, size: TerminalSize) {
         if let Some(terminal) = &self.terminal {
-            let size =
-                rustix::termios::Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 };
+            let size = rustix::termios::Winsize {
+                ws_row: size.rows,
+                ws_col: size.columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            };
             // A terminal whose last process is gone can't be resized and need not be.
             let _ = rustix::termios::tcsetwinsize(terminal.get_ref(), size);
         }
@@ -190,6 +208,8 @@ impl Process {
         if self.exit().is_some() {
             return Ok(());
         }
-        host.signal(&self.id, signal).await.map_err(|error| GuestError::new(GuestErrorCode::Internal, error.to_string()))
+        host.signal(&self.id, signal)
+            .await
+            .map_err(|error| GuestError::new(GuestErrorCode::Internal, error.to_string()))
     }
 }

@@ -56,7 +56,8 @@ impl Supervision {
     pub(in crate::keeper) async fn run(mut self, host: &dyn ProcessHost) -> (Exit, Vec<Source>) {
         let (over, over_receiver) = watch::channel(false);
         let sources = std::mem::take(&mut self.sources);
-        let pumps = join_all(sources.iter().map(|(source, capture)| source.pump(capture, over_receiver.clone())));
+        let pumps =
+            join_all(sources.iter().map(|(source, capture)| source.pump(capture, over_receiver.clone())));
         tokio::pin!(pumps);
         let mut pumped = None;
         let mut raw_exit = self.raw_exit.clone();
@@ -77,7 +78,11 @@ impl Supervision {
         (exit, held.map(|((source, _), _)| source.clone()).collect())
     }
 
-    async fn wait_for_end(&self, host: &dyn ProcessHost, raw_exit: &mut watch::Receiver<Option<RawExit>>) -> Exit {
+    async fn wait_for_end(
+        &self,
+        host: &dyn ProcessHost,
+        raw_exit: &mut watch::Receiver<Option<RawExit>>,
+    ) -> Exit {
         let mut wishes = self.process.ending.subscribe();
         let mut asked_to_leave = false;
         let mut next_kill_ms = None;
@@ -88,7 +93,8 @@ impl Supervision {
                 asked_to_leave = true;
                 next_kill_ms = Some(wish.kill_at_ms);
             }
-            let kill_ms = wish.map(|wish| next_kill_ms.map_or(wish.kill_at_ms, |next| next.max(wish.kill_at_ms)));
+            let kill_ms =
+                wish.map(|wish| next_kill_ms.map_or(wish.kill_at_ms, |next| next.max(wish.kill_at_ms)));
             tokio::select! {
                 raw = ended(raw_exit) => return self.left(host, raw, wish).await,
                 _ = wishes.changed() => next_kill_ms = None,

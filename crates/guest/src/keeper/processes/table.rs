@@ -79,7 +79,8 @@ impl Processes {
         let mut list = self.processes();
         let may_go = |process: &Arc<Process>| process.exit().is_some() && process.id != ProcessId::main();
         let mut count = list.iter().filter(|process| may_go(process)).count();
-        let mut bytes: u64 = list.iter().filter(|process| may_go(process)).map(|process| process.bytes()).sum();
+        let mut bytes: u64 =
+            list.iter().filter(|process| may_go(process)).map(|process| process.bytes()).sum();
         list.retain(|process| {
             // One that is being read stays until it was.
             let unused = Arc::strong_count(process) == 1;
@@ -155,7 +156,11 @@ async fn start_now(keeper: &Arc<Keeper>, start: &StartProcess) -> Result<Arc<Pro
 }
 
 /// Everything is ready on disk and in memory before the process exists.
-async fn spawn(keeper: &Arc<Keeper>, command: &Command, mut record: Record) -> Result<Arc<Process>, GuestError> {
+async fn spawn(
+    keeper: &Arc<Keeper>,
+    command: &Command,
+    mut record: Record,
+) -> Result<Arc<Process>, GuestError> {
     let directory = keeper.spool.process(&command.id);
     let output = Process::open_output(&directory).map_err(internal)?;
     store(&directory, &record).map_err(internal)?;
@@ -165,7 +170,8 @@ async fn spawn(keeper: &Arc<Keeper>, command: &Command, mut record: Record) -> R
     let descriptors = Descriptors::new(spawned, command.terminal.is_some()).map_err(internal)?;
     let (process, sources) = Process::running(command, descriptors, output);
     let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
-    let supervision = Supervision { process: process.clone(), sources, raw_exit, limits, scope: Scope::Group };
+    let supervision =
+        Supervision { process: process.clone(), sources, raw_exit, limits, scope: Scope::Group };
     follow(keeper, supervision, record);
     Ok(process)
 }
@@ -206,7 +212,8 @@ pub(in crate::keeper) fn recover(
     for (id, record) in records {
         let survivor = survivors.remove(&id);
         let directory = keeper.spool.process(&id);
-        recover_one(keeper, id, record, survivor).map_err(|error| SpoolError::new("recover", &directory, error))?;
+        recover_one(keeper, id, record, survivor)
+            .map_err(|error| SpoolError::new("recover", &directory, error))?;
     }
     keeper.processes.prune(keeper);
     Ok(())
