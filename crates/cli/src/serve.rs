@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use sandyard_server::app::{JobFilter, JobState, StartYardError, Yard};
+use sandyard_server::app::{JobFilter, JobStatus, SandboxState, StartYardError, Yard};
 use sandyard_server::auth::{Access, KeyFileError, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use tokio::net::{TcpListener, UnixListener};
@@ -29,7 +29,11 @@ use crate::ui::Ui;
 
 /// How long another `run` may take until its socket answers.
 const OTHER_STARTS: Duration = Duration::from_secs(30);
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// How long a sandbox may take to go away; what is left then, the next server removes.
+const CLEARING: Duration = Duration::from_secs(20);
+/// Jobs looked at to see whether any is unfinished; a server for one `run` has few.
+const NEWEST: usize = 500;
 
 /// A yard could not be served.
 #[derive(Debug, thiserror::Error)]
@@ -156,14 +160,21 @@ impl Server {
         }
     }
 
-    /// Returns when no job is unfinished: others may have used this server.
+    /// Returns when no job needs this server any more: others may have used it, and a sandbox is cleared away a
+    /// moment after its job has ended.
     pub(crate) async fn until_idle(&self, ui: &Ui) {
-        let unfinished = JobState::ALL.into_iter().filter(|state| !state.is_terminal()).collect();
-        let filter = JobFilter { states: unfinished, kind: None };
         let mut told = false;
         let mut stop = machine::stop_signals();
-        while self.yard.list(&filter, 1, None).await.is_ok_and(|page| !page.jobs.is_empty()) {
-            if !std::mem::replace(&mut told, true) {
+        let begin = Instant::now();
+        loop {
+            let page = self.yard.list(&JobFilter::default(), NEWEST, None).await;
+            let jobs = page.map(|page| page.jobs).unwrap_or_default();
+            let unfinished = jobs.iter().any(|job| !job.state.is_terminal());
+            let clearing = jobs.iter().any(|job| !job.keep && has_sandbox(job)) && begin.elapsed() < CLEARING;
+            if !unfinished && !clearing {
+                return;
+            }
+            if unfinished && !std::mem::replace(&mut told, true) {
                 ui.note("serving until the other jobs have ended; Ctrl-C leaves them to the next server");
             }
             tokio::select! {
@@ -184,6 +195,10 @@ impl Server {
         drop(tokio::task::spawn_blocking(|| self.preparation.end()).await);
         drop(std::fs::remove_file(&self.socket));
     }
+}
+
+fn has_sandbox(job: &JobStatus) -> bool {
+    matches!(job.sandbox, SandboxState::Starting | SandboxState::Live)
 }
 
 /// The yard belongs to this user alone.
