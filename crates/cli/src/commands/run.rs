@@ -167,7 +167,7 @@ fn tell_end(context: &Context, view: &JobView) {
     };
     let code = view.exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
     let why = view.error.as_ref().map(|error| format!(": {}", crate::ui::clean(&error.message)));
-    let words = [why.unwrap_or_default(), code.unwrap_or_default()].concat();
+    let words = why.or(code).unwrap_or_default();
     let text = format!("· {}{took}{words}", view.state.as_str().replace('_', " "));
     context.ui.toned(&text, job::state_tone(view.state));
     if let Some(hint) = view.error.as_ref().and_then(|error| error.hint.as_ref()) {
