@@ -155,6 +155,11 @@ pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
+/// A number with its noun.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
 fn paint(text: &str, tone: Tone, colour: bool) -> String {
     if colour && tone != Tone::Plain {
         format!("\u{1b}[{}m{text}\u{1b}[0m", tone.code())

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
+use crate::ui::counted;
 
 /// Copy files between this machine and a live sandbox
 ///
@@ -86,7 +87,7 @@ async fn fetch(
     if is_folder {
         let response = client.read_folder(id, path).await?;
         let count = job::unpack(&context.ui, response, target).await?;
-        context.ui.note(&format!("{}: {count} files", target.display()));
+        context.ui.note(&format!("{}: {}", target.display(), counted(count, "file")));
         return Ok(());
     }
     let name = path.rsplit('/').next().unwrap_or(path);
@@ -121,7 +122,7 @@ async fn push(
     let base = path.trim_end_matches('/').to_owned();
     if found.is_dir() {
         let count = push_folder(context, client, id, source, &base).await?;
-        context.ui.note(&format!("{count} files copied"));
+        context.ui.note(&format!("{} copied", counted(count, "file")));
         return Ok(());
     }
     let name = source.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
+use crate::ui::counted;
 
 /// Remove ended jobs with their workspaces, logs and results
 #[derive(Debug, Args)]
@@ -60,7 +61,7 @@ fn confirm(context: &Context, count: usize) -> Result<(), CommandError> {
             "use --yes, or --dry-run to look first",
         ));
     }
-    match context.ui.ask(&format!("Remove {count} ended jobs with their results? [y/N]")) {
+    match context.ui.ask(&format!("Remove {} with their results? [y/N]", counted(count, "ended job"))) {
         Some('y') => Ok(()),
         _ => Err(CommandError::usage("nothing was removed")),
     }

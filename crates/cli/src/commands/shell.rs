@@ -25,7 +25,7 @@ pub(crate) struct Shell {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// Send our standard input to the command
-    #[arg(long, short, requires = "command")]
+    #[arg(long, short = 'i', requires = "command")]
     stdin: bool,
     /// End the command after this many seconds
     #[arg(long, value_name = "SECONDS", requires = "command")]

@@ -12,7 +12,7 @@ use super::archive::unpack;
 use crate::client::{Client, ClientError};
 use crate::errors::CommandError;
 use crate::progress::Progress;
-use crate::ui::Ui;
+use crate::ui::{Ui, counted};
 
 /// Where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) async fn take_home(
         }
         Destination::Folder(folder) => {
             let count = unpack(ui, response, folder).await?;
-            ui.note(&format!("{}: {count} files", folder.display()));
+            ui.note(&format!("{}: {}", folder.display(), counted(count, "file")));
             Ok(())
         }
         Destination::Stdout => copy_to_stdout(response).await,
