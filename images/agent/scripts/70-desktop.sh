@@ -12,5 +12,5 @@ FLAGS
 rm -f /etc/chromium.d/dev-shm
 
 fc-cache --force --system-only
-Xvnc -version 2>&1 | head -n 2
+command -v Xvnc openbox xdotool xdot
 chromium --version
