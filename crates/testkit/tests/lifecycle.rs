@@ -1,5 +1,7 @@
 //! The life of jobs on the fake driver: what they print, how they end, what is left of them.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use std::io::Read;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Crashes, faults and races: every job reaches one last state, runs at most once, and leaves nothing behind.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -140,3 +140,40 @@ async fn r19_a_full_queue_refuses_with_a_time_to_come_back() {
     assert!(refused.retry_after_s.is_some());
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 3);
 }
+
+/// Another program that holds the database until its input is closed.
+fn hold(database: &std::path::Path) -> std::io::Result<std::process::Child> {
+    let script = "import sqlite3,sys\nc=sqlite3.connect(sys.argv[1])\nc.execute('BEGIN IMMEDIATE')\nprint('held',flush=True)\n\
+                  sys.stdin.read()";
+    let mut holder = std::process::Command::new("python3")
+        .arg("-c")
+        .arg(script)
+        .arg(database)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()?;
+    let mut held = [0; 5];
+    if let Some(output) = holder.stdout.as_mut() {
+        output.read_exact(&mut held)?;
+    }
+    Ok(holder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn l11_a_locked_database_refuses_for_a_while_and_running_jobs_go_on() {
+    let yard = TestYard::new().await.unwrap();
+    let running =
+        yard.schedule(shell("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done")).await.unwrap();
+    yard.wait(&running, "some output", |status| !status.stdout_tail.is_empty()).await.unwrap();
+    let mut holder = hold(&yard.data().join("yard.db")).unwrap();
+    assert!(yard.yard.status(&running, WithOutput::Tails).await.is_ok(), "reads go on");
+    let refused = yard.yard.schedule(shell("echo late"), None).await.unwrap_err();
+    assert_eq!((refused.kind, refused.code), (ErrorKind::Unavailable, "store_unavailable"));
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert_eq!(yard.run(shell("echo again")).await.unwrap().state, JobState::Succeeded);
+    let status = yard.ended(&running).await.unwrap();
+    assert_eq!(status.state, JobState::Succeeded, "{status:?}");
+    assert_eq!(status.stdout_tail, "1\n2\n3\n4\n5\n6\n7\n8\n");
+    assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 2, "a refusal leaves no folder");
+}

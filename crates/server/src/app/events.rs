@@ -86,7 +86,11 @@ impl Position {
         if let (Some(stream), Some(object)) = (stream, data.as_object_mut()) {
             let number = object.remove("chunk").and_then(|number| number.as_u64()).unwrap_or(0);
             let (store, layout) = (self.shared.store.as_ref(), &self.shared.layout);
-            match output::chunk_text(store, layout, &self.id, stream, number).await? {
+            let text = match store.job(&self.id).await? {
+                Some(row) => output::chunk_text(store, layout, &row, stream, number).await?,
+                None => None,
+            };
+            match text {
                 Some(text) => object.insert("text".into(), text.into()),
                 None => object.insert("dropped".into(), true.into()),
             };

@@ -10,7 +10,6 @@ use sandyard_protocol::OutputStream;
 
 use super::TAIL_BYTES;
 use super::consolidate::read_from_log;
-use crate::job_id::JobId;
 use crate::layout::{self, Layout};
 use crate::store::{ChunkRow, JobRow, Store, StoreError};
 
@@ -29,7 +28,7 @@ pub(crate) async fn tail(
         return Ok(String::new());
     }
     let from = total.saturating_sub(TAIL_BYTES);
-    let chunks = store.chunks_after(&row.id, stream, from).await?;
+    let chunks = store.chunks_after(row.number, stream, from).await?;
     let mut bytes = Vec::new();
     for chunk in &chunks {
         let piece = chunk_bytes(layout, row, chunk).await.unwrap_or_default();
@@ -45,19 +44,13 @@ pub(crate) async fn tail(
 pub(crate) async fn chunk_text(
     store: &dyn Store,
     layout: &Layout,
-    id: &JobId,
+    row: &JobRow,
     stream: OutputStream,
     number: u64,
 ) -> Result<Option<String>, StoreError> {
-    let found = store.chunks(id, stream, number, 1).await?;
+    let found = store.chunks(row.number, stream, number, 1).await?;
     let Some(chunk) = found.first().filter(|chunk| chunk.number == number) else { return Ok(None) };
-    let bytes = match &chunk.inline {
-        Some(bytes) => Some(bytes.clone()),
-        None => match store.job(id).await? {
-            Some(row) => chunk_bytes(layout, &row, chunk).await.ok(),
-            None => None,
-        },
-    };
+    let bytes = chunk_bytes(layout, row, chunk).await.ok();
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
@@ -117,8 +110,11 @@ impl Position {
         if self.next >= self.end {
             return Ok(None);
         }
-        let found =
-            self.store.chunks(&self.row.id, self.stream, self.next, PAGE).await.map_err(io::Error::other)?;
+        let found = self
+            .store
+            .chunks(self.row.number, self.stream, self.next, PAGE)
+            .await
+            .map_err(io::Error::other)?;
         let mut parts = Vec::new();
         for chunk in found.iter().filter(|chunk| chunk.number < self.end) {
             if chunk.offset > self.offset {

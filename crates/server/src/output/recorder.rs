@@ -198,7 +198,7 @@ impl Stream {
         let head = self.head();
         let mut from = 0;
         loop {
-            let chunks = store.chunks(&row.id, self.kind, from, 256).await?;
+            let chunks = store.chunks(row.number, self.kind, from, 256).await?;
             let Some(last) = chunks.last() else { return Ok(()) };
             from = last.number + 1;
             for chunk in chunks.iter().filter(|chunk| chunk.offset >= head) {

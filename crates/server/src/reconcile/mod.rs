@@ -144,9 +144,7 @@ impl Reconciler {
     async fn claim_some(&mut self) -> Result<(), StoreError> {
         loop {
             let queued = self.shared.store.queued(CLAIM_PAGE).await?;
-            if queued.is_empty() {
-                return Ok(());
-            }
+            let mut claimed = 0;
             for row in queued {
                 let Some(permit) = self.shared.admission.admit(row.limits.machine.memory_mib) else {
                     return Ok(());
@@ -155,7 +153,11 @@ impl Reconciler {
                 let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
                 if let Some(row) = self.shared.store.claim_queued(&row.id, claim).await? {
                     self.spawn(row, permit, Origin::Queue);
+                    claimed += 1;
                 }
+            }
+            if claimed == 0 {
+                return Ok(());
             }
         }
     }

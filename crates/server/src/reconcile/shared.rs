@@ -89,6 +89,5 @@ impl Drop for Reachable {
         if live.get(&self.job).is_some_and(|machine| Arc::ptr_eq(machine, &self.machine)) {
             live.remove(&self.job);
         }
-        self.machine.link().close();
     }
 }

@@ -181,8 +181,10 @@ async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> 
                 return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
             }
             ImageState::Preparing { percent, step } => {
-                let reason = format!("base image {percent} %: {step}");
-                *row = shared.commit(row, vec![Change::Reason(Some(reason))]).await?;
+                let reason = Some(format!("base image {percent} %: {step}"));
+                if row.reason != reason {
+                    *row = shared.commit(row, vec![Change::Reason(reason)]).await?;
+                }
                 shared.images.changed().await;
             }
         }

@@ -55,6 +55,13 @@ pub(super) enum Next {
     Done,
 }
 
+impl Drop for Linked {
+    /// Whoever still holds the machine loses it too: the next owner must not share it with us.
+    fn drop(&mut self) {
+        self.machine.link().close();
+    }
+}
+
 impl Linked {
     pub(super) fn new(machine: Arc<Machine>) -> Self {
         Self { machine, events: None, reachable: None }

@@ -46,19 +46,19 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Events above `after`, in order.
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError>;
 
-    /// Chunks of a stream from a number on, in order; those that were dropped are missing.
+    /// Chunks of a stream of the job with that number, from a chunk on, in order; those that were dropped are missing.
     async fn chunks(
         &self,
-        id: &JobId,
+        job: i64,
         stream: OutputStream,
         from: u64,
         limit: usize,
     ) -> Result<Vec<ChunkRow>, StoreError>;
 
-    /// Chunks that hold bytes of a stream at or after an offset, in order.
+    /// Chunks of the job with that number that hold bytes of a stream at or after an offset, in order.
     async fn chunks_after(
         &self,
-        id: &JobId,
+        job: i64,
         stream: OutputStream,
         offset: u64,
     ) -> Result<Vec<ChunkRow>, StoreError>;

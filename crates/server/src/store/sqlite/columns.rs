@@ -9,12 +9,21 @@ use crate::job_id::JobId;
 use crate::states::{JobState, SandboxState};
 use crate::store::{ArtifactRow, JobRow, StoreError, StreamRow};
 
-/// The columns in the order in which `read` takes them.
-pub(super) const COLUMNS: &str = "number, id, name, kind, limits, keep, created_ms, state, sandbox, reason, \
-    requested_isolation, driver, runtime, isolation_reason, started_ms, finished_ms, exit_code, failure, usage, \
-    outcome, artifact_sha256, artifact_bytes, incarnation, attempts, begun, secret, epoch, cancel_requested, \
-    delete_requested, open, guest_sequence, stdout_bytes, stdout_dropped, stdout_next_chunk, stdout_tail_chunk, \
-    stderr_bytes, stderr_dropped, stderr_next_chunk, stderr_tail_chunk, last_event, revision";
+/// A query for whole rows; the columns stand in the order in which `read` takes them.
+macro_rules! select_jobs {
+    ($condition:literal) => {
+        concat!(
+            "SELECT number, id, name, kind, limits, keep, created_ms, state, sandbox, reason, requested_isolation, \
+             driver, runtime, isolation_reason, started_ms, finished_ms, exit_code, failure, usage, outcome, \
+             artifact_sha256, artifact_bytes, incarnation, attempts, begun, secret, epoch, cancel_requested, \
+             delete_requested, open, guest_sequence, stdout_bytes, stdout_dropped, stdout_next_chunk, \
+             stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, stderr_tail_chunk, last_event, \
+             revision FROM jobs WHERE ",
+            $condition
+        )
+    };
+}
+pub(super) use select_jobs;
 
 /// One row.
 pub(super) fn read(row: &Row<'_>) -> Result<JobRow, StoreError> {

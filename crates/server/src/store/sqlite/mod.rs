@@ -173,21 +173,21 @@ impl Store for SqliteStore {
 
     async fn chunks(
         &self,
-        id: &JobId,
+        job: i64,
         stream: OutputStream,
         from: u64,
         limit: usize,
     ) -> Result<Vec<ChunkRow>, StoreError> {
-        self.read(|connection| read::chunks(connection, id, stream, from, limit))
+        self.read(|connection| read::chunks(connection, job, stream, from, limit))
     }
 
     async fn chunks_after(
         &self,
-        id: &JobId,
+        job: i64,
         stream: OutputStream,
         offset: u64,
     ) -> Result<Vec<ChunkRow>, StoreError> {
-        self.read(|connection| read::chunks_after(connection, id, stream, offset))
+        self.read(|connection| read::chunks_after(connection, job, stream, offset))
     }
 
     async fn insert(&self, job: InsertJob, claim: Option<Claim>) -> Result<Inserted, StoreError> {

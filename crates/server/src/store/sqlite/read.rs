@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
 use sandyard_protocol::OutputStream;
 
-use super::columns::{self, COLUMNS};
+use super::columns::{self, select_jobs};
 use super::counts::damaged;
 use crate::app::{InputFile, JobFilter};
 use crate::job_id::JobId;
@@ -11,15 +11,14 @@ use crate::store::{ChunkRow, EndedJob, EventRow, JobRow, StoreError, StoredReque
 
 /// One job by id.
 pub(super) fn job(connection: &Connection, id: &JobId) -> Result<Option<JobRow>, StoreError> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE id = ?1"))?;
+    let mut statement = connection.prepare_cached(select_jobs!("id = ?1"))?;
     let mut rows = statement.query([id.as_str()])?;
     rows.next()?.map(columns::read).transpose()
 }
 
 /// One job by number.
 pub(super) fn job_by_number(connection: &Connection, number: i64) -> Result<Option<JobRow>, StoreError> {
-    let mut statement =
-        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE number = ?1"))?;
+    let mut statement = connection.prepare_cached(select_jobs!("number = ?1"))?;
     let mut rows = statement.query([number])?;
     rows.next()?.map(columns::read).transpose()
 }
@@ -30,8 +29,7 @@ pub(super) fn jobs(
     condition: &str,
     values: Vec<Value>,
 ) -> Result<Vec<JobRow>, StoreError> {
-    let mut statement =
-        connection.prepare_cached(&format!("SELECT {COLUMNS} FROM jobs WHERE {condition}"))?;
+    let mut statement = connection.prepare_cached(&format!("{}{condition}", select_jobs!("")))?;
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
@@ -108,16 +106,15 @@ pub(super) fn events(
 /// Chunks of a stream from a number on.
 pub(super) fn chunks(
     connection: &Connection,
-    id: &JobId,
+    job: i64,
     stream: OutputStream,
     from: u64,
     limit: usize,
 ) -> Result<Vec<ChunkRow>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT number, offset, length, bytes FROM chunks WHERE job = (SELECT number FROM jobs WHERE id = ?1) \
-         AND stream = ?2 AND number >= ?3 ORDER BY number LIMIT ?4",
+        "SELECT number, offset, length, bytes FROM chunks WHERE job = ?1 AND stream = ?2 AND number >= ?3 ORDER BY number LIMIT ?4",
     )?;
-    let mut rows = statement.query(params![id.as_str(), place(stream), from, limit])?;
+    let mut rows = statement.query(params![job, place(stream), from, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(chunk(stream, row)?);
@@ -128,15 +125,14 @@ pub(super) fn chunks(
 /// Chunks of the end of a stream, down to an offset, in order.
 pub(super) fn chunks_after(
     connection: &Connection,
-    id: &JobId,
+    job: i64,
     stream: OutputStream,
     offset: u64,
 ) -> Result<Vec<ChunkRow>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT number, offset, length, bytes FROM chunks WHERE job = (SELECT number FROM jobs WHERE id = ?1) \
-         AND stream = ?2 ORDER BY number DESC",
+        "SELECT number, offset, length, bytes FROM chunks WHERE job = ?1 AND stream = ?2 ORDER BY number DESC",
     )?;
-    let mut rows = statement.query(params![id.as_str(), place(stream)])?;
+    let mut rows = statement.query(params![job, place(stream)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let chunk = chunk(stream, row)?;
