@@ -47,8 +47,10 @@ async fn r2_a_memory_hog_is_stopped_alone() {
 #[tokio::test]
 async fn r5_a_disk_filler_meets_its_own_wall() {
     let yard = Yard::start().await;
-    let code = "echo before > kept; head -c 2G /dev/zero > big; code=$?; rm big; echo after >> kept; exit $code";
-    let status = beside_a_neighbour(&yard, json!({"kind": "shell", "code": code, "limits": {"disk_mib": 128}})).await;
+    let code =
+        "echo before > kept; head -c 2G /dev/zero > big; code=$?; rm big; echo after >> kept; exit $code";
+    let status =
+        beside_a_neighbour(&yard, json!({"kind": "shell", "code": code, "limits": {"disk_mib": 128}})).await;
     assert_eq!(status["state"], "failed", "{status}");
     assert!(status["stderr"].as_str().unwrap().contains("No space left"), "{status}");
     let zip = yard.download(status["job_id"].as_str().unwrap()).await;
@@ -59,7 +61,8 @@ async fn r5_a_disk_filler_meets_its_own_wall() {
 async fn r6_an_inode_filler_meets_its_own_wall() {
     let yard = Yard::start().await;
     let code = "python3 -c \"\nfor i in range(2000000): open(str(i),'w').close()\"";
-    let status = beside_a_neighbour(&yard, json!({"kind": "shell", "code": code, "limits": {"disk_mib": 64}})).await;
+    let status =
+        beside_a_neighbour(&yard, json!({"kind": "shell", "code": code, "limits": {"disk_mib": 64}})).await;
     assert_eq!(status["state"], "failed", "{status}");
     assert!(status["stderr"].as_str().unwrap().contains("No space left"), "{status}");
     assert!(status["download_url"].is_string());

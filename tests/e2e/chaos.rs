@@ -20,7 +20,8 @@ impl Seeded {
 }
 
 /// Marks each run in a file of its own, so that a second run would show; outlives a few kills of the server.
-const STEADY: &str = "echo ran >> /workspace/runs; for i in $(seq 10); do echo line $i; sleep 0.0$((RANDOM % 9 + 1)); done";
+const STEADY: &str =
+    "echo ran >> /workspace/runs; for i in $(seq 10); do echo line $i; sleep 0.0$((RANDOM % 9 + 1)); done";
 
 async fn survive(seed: u64, kills: u32, jobs: u32) {
     let mut yard = Yard::start().await;
@@ -43,7 +44,10 @@ async fn survive(seed: u64, kills: u32, jobs: u32) {
 
 /// A client retries with the same key, as it would in life.
 async fn schedule_surely(yard: &Yard, body: &Value, number: usize) -> String {
-    let request = yard.client.post(format!("{}/schedule", yard.url)).header("Idempotency-Key", format!("chaos-{number}"));
+    let request = yard
+        .client
+        .post(format!("{}/schedule", yard.url))
+        .header("Idempotency-Key", format!("chaos-{number}"));
     let answer: Value = request.json(body).send().await.unwrap().json().await.unwrap();
     answer["job_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
@@ -145,7 +149,10 @@ async fn l22_a_machine_that_dies_fails_its_job_and_keeps_its_work() {
     let id = yard.shell_job("echo kept > kept; sync; echo ready; sleep 1000").await;
     yard.wait_for(&id, |status| status["stdout"] == "ready\n").await;
     for pid in yard.sandbox_pids() {
-        let _ = rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid).unwrap(),
+            rustix::process::Signal::KILL,
+        );
     }
     let status = yard.wait_end(&id).await;
     assert_eq!(status["state"], "failed", "{status}");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::yard::Yard;
 
-pub fn read_entry(zip: &[u8], name: &str) -> Vec<u8> {
+pub(crate) fn read_entry(zip: &[u8], name: &str) -> Vec<u8> {
     let mut archive = zip::ZipArchive::new(std::io::Cursor::new(zip)).unwrap();
     let mut bytes = Vec::new();
     archive.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();

@@ -19,7 +19,8 @@ async fn a_shell_job_runs_and_tells_all() {
     let events = yard.events(id).await;
     let ids: Vec<u64> = events.iter().map(|event| event.0).collect();
     assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>(), "ids have no gap");
-    let states: Vec<_> = events.iter().filter(|event| event.1 == "state").map(|event| event.2["state"].clone()).collect();
+    let states: Vec<_> =
+        events.iter().filter(|event| event.1 == "state").map(|event| event.2["state"].clone()).collect();
     assert_eq!(states, ["queued", "starting", "running", "finishing", "succeeded"]);
     yard.expect_no_leftovers().await;
 }
@@ -86,8 +87,9 @@ async fn cancel_ends_a_job_and_keeps_its_work() {
 #[tokio::test]
 async fn a_time_limit_ends_the_job_with_its_partial_output() {
     let yard = Yard::start().await;
-    let status =
-        yard.run(&json!({"kind": "shell", "code": "echo before; sleep 1000", "limits": {"timeout_s": 2}})).await;
+    let status = yard
+        .run(&json!({"kind": "shell", "code": "echo before; sleep 1000", "limits": {"timeout_s": 2}}))
+        .await;
     assert_eq!(status["state"], "timed_out", "{status}");
     assert_eq!(status["stdout"], "before\n");
     let idle = json!({"kind": "shell", "code": "echo x; sleep 1000", "limits": {"idle_timeout_s": 1}});

@@ -26,8 +26,16 @@ async fn shell_answers_with_both_outputs_and_the_code() {
 async fn shell_streams() {
     let yard = Yard::start().await;
     let id = yard.session().await;
-    let request = yard.client.post(format!("{}/jobs/{id}/shell", yard.url)).header("Accept", "text/event-stream");
-    let text = request.json(&json!({"command": "echo one; echo two >&2"})).send().await.unwrap().text().await.unwrap();
+    let request =
+        yard.client.post(format!("{}/jobs/{id}/shell", yard.url)).header("Accept", "text/event-stream");
+    let text = request
+        .json(&json!({"command": "echo one; echo two >&2"}))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
     assert!(text.contains("event: stdout") && text.contains("one"), "{text}");
     assert!(text.contains("event: stderr") && text.contains("two"), "{text}");
 }
@@ -59,14 +67,20 @@ async fn files_are_written_read_edited_moved_and_removed() {
     let at = |path: &str| format!("{}/jobs/{id}/files/{path}", yard.url);
     let put = yard.client.put(at("deep/er/note.txt")).body("one two three").send().await.unwrap();
     assert!(put.status().is_success(), "{}", put.text().await.unwrap());
-    assert_eq!(yard.shell(&id, "cat deep/er/note.txt; stat -c %U deep/er/note.txt").await["stdout"], "one two threeagent\n");
+    assert_eq!(
+        yard.shell(&id, "cat deep/er/note.txt; stat -c %U deep/er/note.txt").await["stdout"],
+        "one two threeagent\n"
+    );
     let part = yard.client.get(at("deep/er/note.txt")).header("Range", "bytes=4-6").send().await.unwrap();
     assert_eq!((part.status().as_u16(), part.text().await.unwrap().as_str()), (206, "two"));
     let edit = json!({"edits": [{"old": "two", "new": "2"}]});
-    assert!(yard.client.patch(at("deep/er/note.txt")).json(&edit).send().await.unwrap().status().is_success());
+    assert!(
+        yard.client.patch(at("deep/er/note.txt")).json(&edit).send().await.unwrap().status().is_success()
+    );
     let missing = yard.client.patch(at("deep/er/note.txt")).json(&edit).send().await.unwrap();
     assert_eq!(missing.status(), 409);
-    let moved = yard.client.patch(at("deep/er/note.txt")).json(&json!({"move": "moved.txt"})).send().await.unwrap();
+    let moved =
+        yard.client.patch(at("deep/er/note.txt")).json(&json!({"move": "moved.txt"})).send().await.unwrap();
     assert!(moved.status().is_success());
     assert_eq!(yard.get(&format!("/jobs/{id}/files/moved.txt")).await.text().await.unwrap(), "one 2 three");
     let listing: Value = yard.get_json(&format!("/jobs/{id}/files/")).await;
@@ -80,8 +94,14 @@ async fn files_are_written_read_edited_moved_and_removed() {
 async fn links_never_lead_out_of_the_workspace() {
     let yard = Yard::start().await;
     let id = yard.session().await;
-    yard.shell(&id, "ln -s /etc/passwd out; ln -s loop loop; ln -s / root; echo in > in.txt; ln -s in.txt inside").await;
-    for path in ["out", "loop", "root/etc/passwd", "../etc/passwd", "%2e%2e/etc/passwd", "..%2fetc%2fpasswd", "a%00b"] {
+    yard.shell(
+        &id,
+        "ln -s /etc/passwd out; ln -s loop loop; ln -s / root; echo in > in.txt; ln -s in.txt inside",
+    )
+    .await;
+    for path in
+        ["out", "loop", "root/etc/passwd", "../etc/passwd", "%2e%2e/etc/passwd", "..%2fetc%2fpasswd", "a%00b"]
+    {
         let url = format!("{}/jobs/{id}/files/{path}", yard.url);
         let response = raw_get(&url).await;
         assert!(response.starts_with("HTTP/1.1 4"), "{path}: {response}");

@@ -1,5 +1,7 @@
 //! A yard for one test: the server as a child process, and what a client asks of it.
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,22 +16,22 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// Longest wait for anything that should happen; a level is waited for, never an interval.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-pub struct Yard {
-    pub url: String,
-    pub client: Client,
+pub(crate) struct Yard {
+    pub(crate) url: String,
+    pub(crate) client: Client,
     data: TempDir,
     server: Option<Child>,
     flags: Vec<String>,
 }
 
 impl Yard {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    pub async fn start_with(flags: &[&str]) -> Self {
+    pub(crate) async fn start_with(flags: &[&str]) -> Self {
         let data = tempfile::Builder::new().prefix("yard-").tempdir().unwrap();
         let mut yard = Self {
             url: String::new(),
@@ -43,9 +45,10 @@ impl Yard {
     }
 
     /// Starts the server on the yard's data and waits for the line with its address.
-    pub async fn serve(&mut self) {
+    pub(crate) async fn serve(&mut self) {
         assert!(self.server.is_none(), "the server runs already");
-        let log = File::options().create(true).append(true).open(self.data.path().join("server.log")).unwrap();
+        let log =
+            File::options().create(true).append(true).open(self.data.path().join("server.log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sandyard"))
             .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--images", "base", "--data"])
             .arg(self.data.path())
@@ -70,47 +73,48 @@ impl Yard {
         self.server = Some(child);
     }
 
-    pub fn server_pid(&self) -> u32 {
+    pub(crate) fn server_pid(&self) -> u32 {
         self.server.as_ref().unwrap().id().unwrap()
     }
 
-    pub fn signal_server(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal_server(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.server_pid().cast_signed()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
     /// Kill -9, as a crash would.
-    pub async fn crash(&mut self) {
+    pub(crate) async fn crash(&mut self) {
         let mut server = self.server.take().unwrap();
         server.kill().await.unwrap();
     }
 
-    pub async fn crash_and_serve(&mut self) {
+    pub(crate) async fn crash_and_serve(&mut self) {
         self.crash().await;
         self.serve().await;
     }
 
     /// A polite stop, which must leave jobs running.
-    pub async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         self.signal_server(rustix::process::Signal::TERM);
         let mut server = self.server.take().unwrap();
-        let status = tokio::time::timeout(PATIENCE, server.wait()).await.expect("SIGTERM was ignored").unwrap();
+        let status =
+            tokio::time::timeout(PATIENCE, server.wait()).await.expect("SIGTERM was ignored").unwrap();
         assert!(status.success(), "{status}: {}", self.log());
     }
 
-    pub fn data(&self) -> &Path {
+    pub(crate) fn data(&self) -> &Path {
         self.data.path()
     }
 
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.data.path().join("server.log")).unwrap_or_default()
     }
 
-    pub async fn get(&self, path: &str) -> Response {
+    pub(crate) async fn get(&self, path: &str) -> Response {
         self.client.get(format!("{}{path}", self.url)).send().await.unwrap()
     }
 
-    pub async fn get_json(&self, path: &str) -> Value {
+    pub(crate) async fn get_json(&self, path: &str) -> Value {
         let response = self.get(path).await;
         let status = response.status();
         let body = response.text().await.unwrap();
@@ -118,11 +122,11 @@ impl Yard {
         serde_json::from_str(&body).unwrap()
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Response {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Response {
         self.client.post(format!("{}{path}", self.url)).json(body).send().await.unwrap()
     }
 
-    pub async fn post_json(&self, path: &str, body: &Value) -> Value {
+    pub(crate) async fn post_json(&self, path: &str, body: &Value) -> Value {
         let response = self.post(path, body).await;
         let status = response.status();
         let text = response.text().await.unwrap();
@@ -131,41 +135,41 @@ impl Yard {
     }
 
     /// Schedules and returns the job's id.
-    pub async fn schedule(&self, body: &Value) -> String {
+    pub(crate) async fn schedule(&self, body: &Value) -> String {
         let answer = self.post_json("/schedule", body).await;
         assert_eq!(answer["status"], "pending", "{answer}");
         answer["job_id"].as_str().unwrap().to_owned()
     }
 
-    pub async fn shell_job(&self, code: &str) -> String {
+    pub(crate) async fn shell_job(&self, code: &str) -> String {
         self.schedule(&json!({"kind": "shell", "code": code})).await
     }
 
-    pub async fn run(&self, body: &Value) -> Value {
+    pub(crate) async fn run(&self, body: &Value) -> Value {
         let id = self.schedule(body).await;
         self.wait_end(&id).await
     }
 
-    pub async fn run_shell(&self, code: &str) -> Value {
+    pub(crate) async fn run_shell(&self, code: &str) -> Value {
         self.run(&json!({"kind": "shell", "code": code})).await
     }
 
-    pub async fn session(&self) -> String {
+    pub(crate) async fn session(&self) -> String {
         let id = self.schedule(&json!({"kind": "session"})).await;
         self.wait_for(&id, |status| status["state"] == "running" && status["sandbox"] == "live").await;
         id
     }
 
-    pub async fn status(&self, id: &str) -> Value {
+    pub(crate) async fn status(&self, id: &str) -> Value {
         self.get_json(&format!("/status/{id}")).await
     }
 
-    pub async fn wait_end(&self, id: &str) -> Value {
+    pub(crate) async fn wait_end(&self, id: &str) -> Value {
         self.wait_for(id, |status| is_terminal(&status["state"])).await
     }
 
     /// Waits until the job's status is as wanted.
-    pub async fn wait_for(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn wait_for(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let status = self.get_json(&format!("/status/{id}?wait=5")).await;
@@ -177,27 +181,27 @@ impl Yard {
         }
     }
 
-    pub async fn logs(&self, id: &str, stream: &str) -> String {
+    pub(crate) async fn logs(&self, id: &str, stream: &str) -> String {
         self.get(&format!("/jobs/{id}/logs?stream={stream}")).await.text().await.unwrap()
     }
 
-    pub async fn shell(&self, id: &str, command: &str) -> Value {
+    pub(crate) async fn shell(&self, id: &str, command: &str) -> Value {
         self.post_json(&format!("/jobs/{id}/shell"), &json!({"command": command})).await
     }
 
     /// All events of an ended job: (id, name, data).
-    pub async fn events(&self, id: &str) -> Vec<(u64, String, Value)> {
+    pub(crate) async fn events(&self, id: &str) -> Vec<(u64, String, Value)> {
         let text = self.get(&format!("/jobs/{id}/events")).await.text().await.unwrap();
         parse_events(&text)
     }
 
-    pub async fn download(&self, id: &str) -> Vec<u8> {
+    pub(crate) async fn download(&self, id: &str) -> Vec<u8> {
         let response = self.get(&format!("/jobs/{id}/download")).await;
         assert_eq!(response.status(), StatusCode::OK);
         response.bytes().await.unwrap().to_vec()
     }
 
-    pub async fn delete(&self, id: &str) {
+    pub(crate) async fn delete(&self, id: &str) {
         let response = self.client.delete(format!("{}/jobs/{id}", self.url)).send().await.unwrap();
         assert!(response.status().is_success(), "{}", response.text().await.unwrap());
     }
@@ -214,7 +218,7 @@ impl Yard {
     }
 
     /// Processes of sandboxes, loop devices, mounts and control groups of this yard, by name.
-    pub fn leftovers(&self) -> Vec<String> {
+    pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut found = Vec::new();
         if let Some(mark) = self.mark() {
             found.extend(sandbox_groups(&mark).iter().map(|group| format!("cgroup {}", group.display())));
@@ -233,13 +237,13 @@ impl Yard {
     }
 
     /// Host pids of everything in this yard's sandboxes.
-    pub fn sandbox_pids(&self) -> Vec<i32> {
+    pub(crate) fn sandbox_pids(&self) -> Vec<i32> {
         let mark = self.mark().unwrap();
         sandbox_processes(&mark).iter().map(|pid| pid.parse().unwrap()).collect()
     }
 
     /// Waits until nothing of any sandbox is left.
-    pub async fn expect_no_leftovers(&self) {
+    pub(crate) async fn expect_no_leftovers(&self) {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let left = self.leftovers();
@@ -277,11 +281,11 @@ impl Drop for Yard {
     }
 }
 
-pub fn is_terminal(state: &Value) -> bool {
+pub(crate) fn is_terminal(state: &Value) -> bool {
     ["succeeded", "failed", "cancelled", "timed_out"].iter().any(|terminal| state == terminal)
 }
 
-pub fn parse_events(text: &str) -> Vec<(u64, String, Value)> {
+pub(crate) fn parse_events(text: &str) -> Vec<(u64, String, Value)> {
     text.split("\n\n").filter_map(parse_event).collect()
 }
 
@@ -294,17 +298,47 @@ fn parse_event(block: &str) -> Option<(u64, String, Value)> {
 
 fn group_roots(mark: &str) -> Vec<PathBuf> {
     let hierarchies = std::fs::read_dir("/sys/fs/cgroup").unwrap().flatten().map(|entry| entry.path());
-    std::iter::once(PathBuf::from("/sys/fs/cgroup")).chain(hierarchies).map(|root| root.join(mark)).filter(|root| root.is_dir()).collect()
+    std::iter::once(PathBuf::from("/sys/fs/cgroup"))
+        .chain(hierarchies)
+        .map(|root| root.join(mark))
+        .filter(|root| root.is_dir())
+        .collect()
 }
 
-/// Groups below the yard's own, parents before children. Groups that only wait for a sandbox (`parked-`) don't count.
+/// Groups of sandboxes below the yard's own, parents before children. A slot in which a helper of the launcher waits for
+/// the next sandbox is no sandbox's.
 fn sandbox_groups(mark: &str) -> Vec<PathBuf> {
     let mut groups = Vec::new();
-    for root in group_roots(mark) {
-        collect_groups(&root, &mut groups);
+    for slot in slots(mark) {
+        for root in group_roots(mark).iter().map(|root| root.join(&slot)).filter(|root| root.is_dir()) {
+            groups.push(root.clone());
+            collect_groups(&root, &mut groups);
+        }
     }
-    groups.retain(|group| !group.components().any(|part| part.as_os_str().to_string_lossy().starts_with("parked")));
     groups
+}
+
+/// Names of the slots that are in use or abandoned.
+fn slots(mark: &str) -> BTreeSet<OsString> {
+    let roots = group_roots(mark);
+    let entries = roots.iter().flat_map(|root| std::fs::read_dir(root).into_iter().flatten().flatten());
+    let names: BTreeSet<_> =
+        entries.filter(|entry| entry.path().is_dir()).map(|entry| entry.file_name()).collect();
+    let parked = |name: &OsString| {
+        let mut pids = roots.iter().flat_map(|root| pids_of(&root.join(name).join("job"))).peekable();
+        pids.peek().is_some() && pids.all(|pid| is_launcher(&pid))
+    };
+    names.into_iter().filter(|name| !parked(name)).collect()
+}
+
+fn pids_of(group: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn is_launcher(pid: &str) -> bool {
+    let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    arguments.split(|byte| *byte == 0).any(|argument| argument == b"native-launcher")
 }
 
 fn collect_groups(directory: &Path, groups: &mut Vec<PathBuf>) {
@@ -317,14 +351,9 @@ fn collect_groups(directory: &Path, groups: &mut Vec<PathBuf>) {
 }
 
 fn sandbox_processes(mark: &str) -> Vec<String> {
-    let mut pids = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let groups = std::fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
-        let in_sandbox = groups.lines().any(|line| line.contains(mark) && !line.ends_with(mark) && !line.contains("parked"));
-        if name.bytes().all(|byte| byte.is_ascii_digit()) && in_sandbox {
-            pids.push(name);
-        }
-    }
+    let mut pids: Vec<String> = sandbox_groups(mark).iter().flat_map(|group| pids_of(group)).collect();
+    pids.retain(|pid| !is_launcher(pid));
+    pids.sort();
+    pids.dedup();
     pids
 }

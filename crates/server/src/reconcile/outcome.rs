@@ -98,8 +98,22 @@ fn time_limit(around: Circumstances<'_>) -> Outcome {
     if around.kind == JobKind::Session {
         return Outcome::succeeded(Some(format!("reached its time limit of {seconds} s")));
     }
-    let message = format!("timed out after {seconds} s");
+    let message = format!("timed out after {seconds} s{}", strain(around));
     Outcome::new(JobState::TimedOut, message, "timed_out", Some("ask for more with limits.timeout_s"))
+}
+
+/// A limit that was met before the time was up is the likelier cause.
+fn strain(around: Circumstances<'_>) -> String {
+    let usage = around.usage.copied().unwrap_or_default();
+    match usage {
+        Usage { memory_kills: 1.., .. } => {
+            format!(", after meeting its memory limit of {} MiB", around.limits.machine.memory_mib)
+        }
+        Usage { pids_refused: 1.., .. } => {
+            format!(", after meeting its process limit of {}", around.limits.machine.pids)
+        }
+        _ => String::new(),
+    }
 }
 
 fn idle_limit(around: Circumstances<'_>) -> Outcome {
