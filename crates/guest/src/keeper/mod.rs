@@ -28,7 +28,7 @@ use std::time::Instant;
 
 use sandyard_pipe::{Backoff, Link};
 use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
-use tokio::sync::watch;
+use tokio::sync::mpsc;
 
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
@@ -80,14 +80,14 @@ struct Keeper {
     processes: Processes,
     job: Job,
     files: Workers,
-    failure: watch::Sender<Option<KeeperError>>,
+    failure: mpsc::Sender<KeeperError>,
 }
 
 /// Serves until the machine has to be given up. Dropping the future stops keeper as a kill would: a later `run` on the same
 /// spool goes on from there.
 pub async fn run(config: KeeperConfig, processes: Arc<dyn ProcessHost>, dial: impl Dial) -> KeeperError {
     match start(config, processes).await {
-        Ok(keeper) => keeper.serve(dial).await,
+        Ok((keeper, failures)) => keeper.serve(dial, failures).await,
         Err(error) => error,
     }
 }
@@ -101,11 +101,15 @@ impl Drop for Owned {
     }
 }
 
-async fn start(config: KeeperConfig, host: Arc<dyn ProcessHost>) -> Result<Owned, KeeperError> {
+async fn start(
+    config: KeeperConfig,
+    host: Arc<dyn ProcessHost>,
+) -> Result<(Owned, mpsc::Receiver<KeeperError>), KeeperError> {
     let spool = Arc::new(Spool::open(config.spool.clone())?);
     let number = spool.load::<u64>("starts.json")?.unwrap_or(0) + 1;
     spool.store("starts.json", &number)?;
     let (files, dead_workers) = Workers::new(number);
+    let (failure, failures) = mpsc::channel(1);
     let keeper = Owned(Arc::new(Keeper {
         host: host.clone(),
         tasks: Tasks::default(),
@@ -114,7 +118,7 @@ async fn start(config: KeeperConfig, host: Arc<dyn ProcessHost>) -> Result<Owned
         processes: Processes::new(number),
         job: Job::open(&spool)?,
         files,
-        failure: watch::Sender::new(None),
+        failure,
         spool,
         config,
     }));
@@ -128,7 +132,7 @@ async fn start(config: KeeperConfig, host: Arc<dyn ProcessHost>) -> Result<Owned
     keeper.0.end_strangers(survivors);
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
-    Ok(keeper)
+    Ok((keeper, failures))
 }
 
 /// Tells each end to whoever waits for it; what nobody waits for is a file worker's.
@@ -142,7 +146,7 @@ async fn deliver_exits(keeper: Arc<Keeper>) {
                 }
             }
             Err(error) => {
-                keeper.failure.send_replace(Some(error.into()));
+                keeper.fail(error.into());
                 return;
             }
         }
@@ -150,28 +154,10 @@ async fn deliver_exits(keeper: Arc<Keeper>) {
 }
 
 impl Owned {
-    async fn serve(self, mut dial: impl Dial) -> KeeperError {
-        let mut failure = self.0.failure.subscribe();
+    async fn serve(self, mut dial: impl Dial, mut failures: mpsc::Receiver<KeeperError>) -> KeeperError {
         tokio::select! {
-            error = failed(&mut failure, &self.0) => error,
+            Some(error) = failures.recv() => error,
             error = self.0.serve_links(&mut dial) => error,
-        }
-    }
-}
-
-async fn failed(failure: &mut watch::Receiver<Option<KeeperError>>, keeper: &Keeper) -> KeeperError {
-    loop {
-        // Taking must not count as a change, or this loop would wake itself for ever.
-        let mut taken = None;
-        keeper.failure.send_if_modified(|failure| {
-            taken = failure.take();
-            false
-        });
-        if let Some(error) = taken {
-            return error;
-        }
-        if failure.changed().await.is_err() {
-            return std::future::pending().await;
         }
     }
 }
@@ -238,10 +224,15 @@ impl Keeper {
         self.job.output(OutputStream::Stderr).acknowledge(ack.output.stderr);
     }
 
+    /// Makes keeper stop; the first reason is the one that counts.
+    fn fail(&self, error: KeeperError) {
+        let _ = self.failure.try_send(error);
+    }
+
     /// Keeper can't go on without its spool: init starts another, which may find the disk better.
     fn stop_on(&self, outcome: Result<(), SpoolError>) {
         if let Err(error) = outcome {
-            self.failure.send_replace(Some(error.into()));
+            self.fail(error.into());
         }
     }
 

@@ -161,3 +161,23 @@ async fn a_host_that_drops_the_event_stream_is_dialled_again() {
     let host = machine.host().await;
     assert_eq!(host.ask(&Request::Ping).await.0, Reply::Done);
 }
+
+/// A task that wakes itself would keep a core busy in each of two hundred sandboxes.
+#[tokio::test]
+async fn an_idle_keeper_sleeps() {
+    use rustix::time::{ClockId, clock_gettime};
+    let used = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let mut machine = Machine::start();
+    let mut host = machine.host().await;
+    host.begin(shell("sleep 60")).await;
+    host.resume(&Record::default()).await;
+    host.follow_one(&mut Record::default()).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let before = used();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let spent = used() - before;
+    assert!(spent < Duration::from_millis(50), "{spent:?} of processor time in two idle seconds");
+}
