@@ -4,11 +4,16 @@
 import argparse
 import json
 import os
+import random
 import re
+import sqlite3
 import subprocess
 import tempfile
 
 from yard import TARGET, Yard
+
+# The letters of a job's id.
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 def wrk(url, seconds, script=None):
@@ -35,6 +40,32 @@ def empty_handler(seconds):
         server.wait()
 
 
+def seed(database, job, count):
+    """Copies the rows of one ended job until so many are stored."""
+    connection = sqlite3.connect(database)
+    columns = lambda table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    source, = connection.execute("SELECT number FROM jobs WHERE id = ?", (job,)).fetchone()
+    present, = connection.execute("SELECT count(*) FROM jobs").fetchone()
+    rest = [column for column in columns("jobs") if column not in ("number", "id")]
+    with connection:
+        for _ in range(count - present):
+            fresh = "".join(random.choices(ALPHABET, k=len(job)))
+            cursor = connection.execute(f"INSERT INTO jobs (id, {', '.join(rest)}) SELECT ?, {', '.join(rest)} "
+                                        "FROM jobs WHERE number = ?", (fresh, source))
+            for table in ("requests", "events", "chunks"):
+                others = ", ".join(column for column in columns_of(columns, table) if column != "job")
+                connection.execute(f"INSERT INTO {table} (job, {others}) SELECT ?, {others} FROM {table} WHERE job = ?",
+                                   (cursor.lastrowid, source))
+    connection.close()
+
+
+def columns_of(columns, table, known={}):
+    """Column names of a table, asked once."""
+    if table not in known:
+        known[table] = columns(table)
+    return known[table]
+
+
 def lua(lines):
     """A script for wrk."""
     file = tempfile.NamedTemporaryFile("w", suffix=".lua", delete=False)
@@ -56,10 +87,9 @@ def main():
     while yard.request("GET", f"/status/{first}?wait=5")["status"] not in ("complete", "error"):
         pass
     for count in (1_000, arguments.jobs):
-        # Ended jobs are copied row by row from a real one by the server's own seeding command.
         yard.process.terminate()
         yard.process.wait(30)
-        subprocess.run([os.path.join(TARGET, "release", "examples", "seed_jobs"), yard.data, first, str(count)], check=True)
+        seed(os.path.join(yard.data, "yard.db"), first, count)
         yard = reopen(yard)
         ids = [job["job_id"] for job in yard.request("GET", "/jobs?limit=200")["jobs"]]
         for job in ids:
