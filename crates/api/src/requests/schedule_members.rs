@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::bounds;
+use super::nearest::nearest;
 use super::object::{Object, invalid, text_at, wrong_type};
 use super::paths::workspace_path;
 use super::schedule::{Budget, GitSource, InputFile, IsolationFloor, LimitsRequest};
@@ -128,20 +129,19 @@ pub(super) fn isolation(body: &Object<'_>) -> Result<IsolationFloor, ApiError> {
         "container" => IsolationFloor::Container,
         "gvisor" => IsolationFloor::Gvisor,
         "vm" => IsolationFloor::Vm,
-        name if is_driver_name(name) => IsolationFloor::Driver(name.to_owned()),
-        _ => {
-            return Err(invalid(
-                "isolation",
-                "must be `any`, `container`, `gvisor`, `vm` or a driver's name",
-            ));
+        name if DRIVERS.contains(&name) => IsolationFloor::Driver(name.to_owned()),
+        other => {
+            let error = invalid("isolation", "must be `any`, `container`, `gvisor`, `vm` or a driver's name");
+            return Err(match nearest(other, &DRIVERS) {
+                Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
+                None => error.with_hint(format!("drivers: {}", DRIVERS.join(", "))),
+            });
         }
     })
 }
 
-fn is_driver_name(name: &str) -> bool {
-    let clean = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-    clean && (1..=32).contains(&name.len())
-}
+/// Every driver of the contract; whether one works here is the server's to say.
+const DRIVERS: [&str; 8] = ["firecracker", "native", "oci", "docker", "qemu", "kubernetes", "nomad", "fake"];
 
 pub(super) fn limits(body: &Object<'_>) -> Result<LimitsRequest, ApiError> {
     let Some(limits) = body.object("limits")? else { return Ok(LimitsRequest::default()) };

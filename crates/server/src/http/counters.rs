@@ -5,13 +5,30 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::http::StatusCode;
 
-/// Answers by the first digit of their status.
+/// Answers by the first digit of their status, and requests that have none yet.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     classes: [AtomicU64; 5],
+    in_flight: AtomicU64,
+}
+
+/// A request without an answer; counted until it is dropped, so a client that leaves is counted out too.
+#[derive(Debug)]
+pub(super) struct InFlight<'a>(&'a AtomicU64);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Counters {
+    /// Counts a request in.
+    pub(super) fn begin(&self) -> InFlight<'_> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(&self.in_flight)
+    }
+
     /// Counts one answer.
     pub(super) fn count(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(4);
@@ -27,6 +44,10 @@ impl Counters {
             // Writing to a String does not fail.
             let _ = writeln!(text, "sandyard_http_responses_total{{class=\"{}xx\"}} {count}", index + 1);
         }
+        text.push_str("# HELP sandyard_http_requests_in_flight Requests that have no answer yet.\n");
+        text.push_str("# TYPE sandyard_http_requests_in_flight gauge\n");
+        let in_flight = self.in_flight.load(Ordering::Relaxed);
+        let _ = writeln!(text, "sandyard_http_requests_in_flight {in_flight}");
     }
 }
 
@@ -39,8 +60,11 @@ mod tests {
         let counters = Counters::default();
         counters.count(StatusCode::NOT_FOUND);
         counters.count(StatusCode::OK);
+        drop(counters.begin());
+        let _unanswered = counters.begin();
         let mut text = String::new();
         counters.render(&mut text);
         assert!(text.contains("{class=\"2xx\"} 1") && text.contains("{class=\"4xx\"} 1"), "{text}");
+        assert!(text.contains("in_flight 1"), "{text}");
     }
 }

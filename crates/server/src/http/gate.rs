@@ -53,6 +53,7 @@ impl RequestIds {
 /// The outermost layer.
 pub(super) async fn pass(State(state): State<HttpState>, request: Request, next: Next) -> Response {
     let id = state.request_ids().next();
+    let _in_flight = state.counters().begin();
     let started = Instant::now();
     let method = request.method().clone();
     // The query is left out: it may hold a ticket.
@@ -98,13 +99,14 @@ fn need(state: &HttpState, request: &Request) -> Result<Need, Failure> {
 fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, TicketPurpose, String)> {
     let query = uri.query().filter(|query| query.contains("ticket="))?;
     let (_, ticket) = query_pairs(query).into_iter().find(|(name, _)| name == "ticket")?;
-    let job = JobId::parse(job_segment(uri.path())?)?;
-    let rest = uri.path().rsplit('/').next()?;
-    let purpose = match rest {
-        "download" if method == Method::GET => TicketPurpose::Download,
-        "shell" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Pty,
+    let segment = job_segment(uri.path())?;
+    let route = uri.path().strip_prefix("/jobs/")?.strip_prefix(segment)?;
+    let purpose = match route {
+        "/download" if method == Method::GET => TicketPurpose::Download,
+        "/shell" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Pty,
         _ => return None,
     };
+    let job = JobId::parse(segment)?;
     Some((job, purpose, ticket))
 }
 
@@ -124,4 +126,27 @@ fn finish(mut response: Response<Body>, id: &str) -> Response {
         .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w16_a_ticket_is_looked_at_on_its_own_routes_only() {
+        let id = "a".repeat(26);
+        let purpose = |path: &str, headers: &HeaderMap| {
+            let uri = format!("{path}?ticket=t").replace("ID", &id).parse().unwrap();
+            ticket_of(&Method::GET, &uri, headers).map(|(_, purpose, _)| purpose)
+        };
+        let plain = HeaderMap::new();
+        let upgrade = HeaderMap::from_iter([(UPGRADE, HeaderValue::from_static("websocket"))]);
+        assert_eq!(purpose("/jobs/ID/download", &plain), Some(TicketPurpose::Download));
+        assert_eq!(purpose("/jobs/ID/shell", &upgrade), Some(TicketPurpose::Pty));
+        for path in
+            ["/jobs/ID/shell", "/jobs/ID/files/download", "/jobs/ID/logs", "/status/ID", "/jobs/x/download"]
+        {
+            assert_eq!(purpose(path, &plain), None, "{path}");
+        }
+    }
 }

@@ -12,21 +12,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 /// Every exchange of a test ends by then.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-pub struct Served {
-    pub yard: TestYard,
-    pub address: SocketAddr,
-    pub shutdown: CancellationToken,
+pub(crate) struct Served {
+    pub(crate) yard: TestYard,
+    pub(crate) address: SocketAddr,
+    pub(crate) shutdown: CancellationToken,
     server: tokio::task::JoinHandle<()>,
 }
 
 impl Served {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::serve(TestYard::new().await.unwrap(), open(), ServeLimits::default()).await
     }
 
-    pub async fn serve(yard: TestYard, access: Access, limits: ServeLimits) -> Self {
+    pub(crate) async fn serve(yard: TestYard, access: Access, limits: ServeLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -42,14 +42,14 @@ impl Served {
     }
 
     /// Stops serving and waits until all connections are let go.
-    pub async fn stop(self) -> TestYard {
+    pub(crate) async fn stop(self) -> TestYard {
         self.shutdown.cancel();
         tokio::time::timeout(PATIENCE, self.server).await.expect("the server does not stop").unwrap();
         self.yard
     }
 
     /// Sends bytes and reads until the server closes.
-    pub async fn send(&self, request: &[u8]) -> Reply {
+    pub(crate) async fn send(&self, request: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         // The server may answer and close before it has taken everything.
         let _ = stream.write_all(request).await;
@@ -59,7 +59,7 @@ impl Served {
         Reply::parse(&bytes)
     }
 
-    pub async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    pub(crate) async fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             head.push_str(&format!("Host: {}\r\n", self.address));
@@ -75,28 +75,28 @@ impl Served {
         self.send(&bytes).await
     }
 
-    pub async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         self.request("GET", path, &[], b"").await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         self.request("POST", path, &[("Content-Type", "application/json")], body.to_string().as_bytes()).await
     }
 
-    pub async fn schedule(&self, body: &Value) -> String {
+    pub(crate) async fn schedule(&self, body: &Value) -> String {
         let reply = self.post("/schedule", body).await;
         assert_eq!(reply.status, 202, "{reply:?}");
         reply.json()["job_id"].as_str().unwrap().to_owned()
     }
 
     /// A session whose sandbox is live.
-    pub async fn session(&self) -> String {
+    pub(crate) async fn session(&self) -> String {
         let id = self.schedule(&serde_json::json!({"kind": "session"})).await;
         self.wait(&id, |status| status["sandbox"] == "live" && status["state"] == "running").await;
         id
     }
 
-    pub async fn wait(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn wait(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             let status = self.get(&format!("/status/{id}?wait=1")).await.json();
@@ -107,18 +107,18 @@ impl Served {
         }
     }
 
-    pub async fn wait_end(&self, id: &str) -> Value {
+    pub(crate) async fn wait_end(&self, id: &str) -> Value {
         self.wait(id, |status| status["finished_at"].is_string()).await
     }
 
-    pub async fn shell(&self, id: &str, command: &str) -> Value {
+    pub(crate) async fn shell(&self, id: &str, command: &str) -> Value {
         let reply = self.post(&format!("/jobs/{id}/shell"), &serde_json::json!({ "command": command })).await;
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()
     }
 
     /// Nothing was made: no job, no folder, no sandbox.
-    pub async fn expect_nothing(&self) {
+    pub(crate) async fn expect_nothing(&self) {
         assert_eq!(self.get("/jobs").await.json()["jobs"], serde_json::json!([]));
         let folders = std::fs::read_dir(self.yard.data().join("jobs")).unwrap().count();
         assert_eq!(folders, 0, "folders are left");
@@ -127,15 +127,15 @@ impl Served {
 }
 
 /// The rules of a loopback address without keys.
-pub fn open() -> Access {
+pub(crate) fn open() -> Access {
     Access::new("127.0.0.1", KeyStore::default())
 }
 
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Reply {
@@ -155,21 +155,21 @@ impl Reply {
         Self { status, headers, body }
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|_| panic!("not JSON: {} {}", self.status, self.text()))
     }
 
     /// The code of an error, which must have the contract's shape.
-    pub fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         let error = &self.json()["error"];
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         assert!(error["message"].as_str().is_some_and(|text| !text.is_empty()), "{error}");

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use sandyard_server::app::WithOutput;
 use sandyard_server::http::ServeLimits;
+use sandyard_server::job_id::JobId;
 use sandyard_testkit::TestYard;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -78,7 +80,7 @@ async fn malformed_requests_close_the_connection() {
         "GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         "GET /healthz HTTP/1.1\r\nHost: localhost\r\nBad Header: x\r\n\r\n",
         "GET /healthz HTTP/1.1\r\nHost : localhost\r\n\r\n",
-        "POST /schedule HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc",
+        "POST /schedule HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nxyz",
         "NONSENSE\r\n\r\n",
     ] {
         let reply = served.send(request.as_bytes()).await;
@@ -108,12 +110,12 @@ async fn a_server_that_stops_lets_go_of_streams_and_waits() {
     let waiting = open_request(format!("/status/{id}?wait=300")).await;
     let mut first = [0; 16];
     events.read_exact(&mut first).await.unwrap();
+    // The waiting request and the one that asks.
+    while !served.get("/metrics").await.text().contains("sandyard_http_requests_in_flight 2") {}
     let yard = served.stop().await;
     assert!(last_words(waiting).await.contains("\"state\":\"running\""));
     last_words(events).await;
-    let status = yard.yard.status(
-        &sandyard_server::job_id::JobId::parse(&id).unwrap(),
-        sandyard_server::app::WithOutput::Without,
-    );
-    assert!(!status.await.unwrap().state.is_terminal(), "the job goes on");
+    let id = JobId::parse(&id).unwrap();
+    let status = yard.yard.status(&id, WithOutput::Without).await.unwrap();
+    assert!(!status.state.is_terminal(), "the job goes on");
 }

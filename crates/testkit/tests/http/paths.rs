@@ -67,7 +67,7 @@ async fn a_backslash_is_a_letter_like_any_other() {
     let id = served.session().await;
     let target = format!("/jobs/{id}/files/..%5C..%5Cetc%5Cpasswd");
     assert_eq!(served.request("PUT", &target, &[], b"mine").await.status, 200);
-    assert_eq!(served.shell(&id, "ls").await["stdout"], "..\\..\\etc\\passwd\n");
+    assert_eq!(served.shell(&id, "ls -A").await["stdout"], "..\\..\\etc\\passwd\n");
     assert_eq!(served.get(&target).await.text(), "mine");
 }
 
