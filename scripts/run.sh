@@ -63,7 +63,7 @@ echo
 echo '$ sandyard run --kind shell "…"'
 "$sandyard" --url "$url" run --kind shell '
 echo "Hello from a sandbox of my own: $(uname -sr), user $(id -un), $(nproc) processors"
-echo "No network card: $(ls /sys/class/net | tr "\n" " ")"
+echo "Network interfaces: $(tail -n +3 /proc/net/dev | cut -d: -f1 | xargs)"
 python3 -c "print(\"Python says\", sum(range(101)))" | tee answer.txt
 node -e "console.log(\"Node says\", process.version)"
 ' || echo "error: the first job did not succeed; \`$sandyard doctor\` may say why" >&2
