@@ -3,7 +3,6 @@
 //! The child tells a failure through a close-on-exec pipe as five bytes, stage and errno; the pipe's end without them means
 //! that the program runs. Nobody waits here: a hostile process of the same user may stop the child at any point.
 
-use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,18 +13,16 @@ use rustix::process::{DumpableBehavior, Pid};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use sandyard_protocol::TerminalSize;
-use sandyard_protocol::limits::ARGUMENT_BYTES;
 
+use super::plan::Plan;
 use crate::limits::{OOM_SCORE_ADJUSTMENT, PIPE_BYTES};
-use crate::process_host::{Command, OWN_PROGRAM};
+use crate::process_host::Command;
 use crate::sys::{self, Forked};
 
 /// The child's descriptors besides its standard streams, both gone after the exec: for telling a failure …
 const STATUS_FD: i32 = 3;
 /// … and our own program.
 const PROGRAM_FD: i32 = 4;
-/// Where programs are looked for if the environment says nothing.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A forked child and keeper's ends of its streams.
 #[derive(Debug)]
@@ -72,14 +69,6 @@ enum Stage {
     Exec = 4,
 }
 
-/// Everything the child needs, made before the fork.
-struct Plan {
-    argv: Vec<CString>,
-    env: Vec<CString>,
-    cwd: CString,
-    candidates: Vec<CString>,
-}
-
 /// The child's ends.
 enum ChildStreams {
     Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
@@ -103,54 +92,6 @@ pub(super) fn start(command: &Command, own_program: BorrowedFd<'_>) -> Result<Ch
                 .map_err(|error| refusal("watch its start", &error.into()))?;
             Ok(Child { pid, streams, status: Status(File::from(status)) })
         }
-    }
-}
-
-impl Plan {
-    fn new(command: &Command) -> Result<Self, Refusal> {
-        let invalid = |what: &str| Refusal { what: what.into(), errno: libc::EINVAL };
-        let program = command
-            .argv
-            .first()
-            .filter(|program| !program.is_empty())
-            .ok_or_else(|| invalid("no program"))?;
-        let strings = command.argv.iter().map(String::len).sum::<usize>()
-            + command.env.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
-        if strings > ARGUMENT_BYTES {
-            return Err(Refusal {
-                what: "arguments and environment are too long".into(),
-                errno: libc::E2BIG,
-            });
-        }
-        if !command.cwd.starts_with('/') {
-            return Err(invalid(&format!("working directory `{}` is not absolute", command.cwd)));
-        }
-        let path = command.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
-        let text = |string: String| CString::new(string).map_err(|_| invalid("a string holds a NUL byte"));
-        Ok(Self {
-            argv: command.argv.iter().cloned().map(text).collect::<Result<_, _>>()?,
-            env: command
-                .env
-                .iter()
-                .map(|(name, value)| text(format!("{name}={value}")))
-                .collect::<Result<_, _>>()?,
-            cwd: text(command.cwd.clone())?,
-            candidates: candidates(program, path).into_iter().map(text).collect::<Result<_, _>>()?,
-        })
-    }
-}
-
-/// Where a program may be: itself if it is a path, else in each absolute directory of PATH. None for our own.
-fn candidates(program: &str, path: &str) -> Vec<String> {
-    if program == OWN_PROGRAM {
-        Vec::new()
-    } else if program.contains('/') {
-        vec![program.to_owned()]
-    } else {
-        path.split(':')
-            .filter(|directory| directory.starts_with('/'))
-            .map(|directory| format!("{directory}/{program}"))
-            .collect()
     }
 }
 

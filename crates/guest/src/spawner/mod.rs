@@ -7,6 +7,7 @@
 mod child;
 mod followed;
 pub(crate) mod messages;
+mod plan;
 mod serve;
 mod view;
 

@@ -11,7 +11,7 @@ use sandyard_protocol::{
 };
 use tokio::net::UnixListener;
 
-use crate::support::{Launched, PATIENCE, config, launch, obstacle};
+use crate::support::{Launched, PATIENCE, children, config, kill, launch, obstacle};
 
 /// A machine and the host's end of its link.
 struct Whole {
@@ -59,14 +59,7 @@ impl Whole {
 }
 
 fn descendants(pid: i32) -> Vec<i32> {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    let children = children.split_whitespace().filter_map(|child| child.parse::<i32>().ok());
-    children.flat_map(|child| [vec![child], descendants(child)].concat()).collect()
-}
-
-fn kill(pid: i32) {
-    let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
 async fn ask(link: &Link, request: &Request) -> (Reply, Framed<PipeStream>) {

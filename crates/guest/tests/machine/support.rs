@@ -16,6 +16,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fs::MemfdFlags;
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::{Pid, Signal};
 use sandyard_guest::init::{Held, Served};
 use sandyard_guest::process_host::{Command, ProcessHost as _, RawExit, SpawnError, Spawned};
 use sandyard_guest::spawner_client::SpawnerClient;
@@ -151,12 +152,29 @@ pub(crate) struct Launched {
 
 impl Drop for Launched {
     fn drop(&mut self) {
+        // The machine's first process outlives its launcher: its change of user undid the kernel's promise.
+        for pid in children(self.child.id().cast_signed()) {
+            kill(pid);
+        }
         drop(self.child.kill());
         drop(self.child.wait());
         // The machine's processes hold the console: its end is theirs.
         if let Some(mut console) = self.child.stderr.take() {
             drop(std::io::copy(&mut console, &mut std::io::sink()));
         }
+    }
+}
+
+/// The children of a process.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+/// Kills a process; one that is gone is as good.
+pub(crate) fn kill(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = rustix::process::kill_process(pid, Signal::KILL);
     }
 }
 

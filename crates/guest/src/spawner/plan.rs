@@ -1,0 +1,122 @@
+//! A command made ready for exec: checked, bounded, and in the kernel's own form, all before the fork.
+
+use std::ffi::CString;
+
+use sandyard_protocol::limits::ARGUMENT_BYTES;
+
+use super::child::Refusal;
+use crate::process_host::{Command, OWN_PROGRAM};
+
+/// Where programs are looked for if the environment says nothing.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Everything the child needs, made before the fork.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) argv: Vec<CString>,
+    pub(super) env: Vec<CString>,
+    pub(super) cwd: CString,
+    /// Where the program may be; empty for our own.
+    pub(super) candidates: Vec<CString>,
+}
+
+impl Plan {
+    pub(super) fn new(command: &Command) -> Result<Self, Refusal> {
+        let invalid = |what: &str| Refusal { what: what.into(), errno: libc::EINVAL };
+        let program = command
+            .argv
+            .first()
+            .filter(|program| !program.is_empty())
+            .ok_or_else(|| invalid("no program"))?;
+        let strings = command.argv.iter().map(String::len).sum::<usize>()
+            + command.env.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        if strings > ARGUMENT_BYTES {
+            return Err(Refusal {
+                what: "arguments and environment are too long".into(),
+                errno: libc::E2BIG,
+            });
+        }
+        if !command.cwd.starts_with('/') {
+            return Err(invalid(&format!("working directory `{}` is not absolute", command.cwd)));
+        }
+        let path = command.env.get("PATH").map_or(DEFAULT_PATH, String::as_str);
+        let text = |string: String| CString::new(string).map_err(|_| invalid("a string holds a NUL byte"));
+        Ok(Self {
+            argv: command.argv.iter().cloned().map(text).collect::<Result<_, _>>()?,
+            env: command
+                .env
+                .iter()
+                .map(|(name, value)| text(format!("{name}={value}")))
+                .collect::<Result<_, _>>()?,
+            cwd: text(command.cwd.clone())?,
+            candidates: candidates(program, path).into_iter().map(text).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// Where a program may be: itself if it is a path, else in each absolute directory of PATH. None for our own.
+fn candidates(program: &str, path: &str) -> Vec<String> {
+    if program == OWN_PROGRAM {
+        Vec::new()
+    } else if program.contains('/') {
+        vec![program.to_owned()]
+    } else {
+        path.split(':')
+            .filter(|directory| directory.starts_with('/'))
+            .map(|directory| format!("{directory}/{program}"))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sandyard_protocol::ProcessId;
+
+    use super::*;
+
+    fn command(argv: &[&str]) -> Command {
+        Command {
+            id: ProcessId::main(),
+            argv: argv.iter().map(ToString::to_string).collect(),
+            cwd: "/workspace".into(),
+            env: [("PATH".to_owned(), "/a:relative::/b".to_owned())].into(),
+            terminal: None,
+            stdin: false,
+        }
+    }
+
+    fn refused(command: &Command) -> (String, i32) {
+        let refusal = Plan::new(command).unwrap_err();
+        (refusal.what, refusal.errno)
+    }
+
+    #[test]
+    fn programs_are_looked_for_in_absolute_directories_only() {
+        let found = |program: &str| Plan::new(&command(&[program])).unwrap().candidates;
+        assert_eq!(found("tool"), [c"/a/tool".to_owned(), c"/b/tool".to_owned()]);
+        assert_eq!(found("./tool"), [c"./tool".to_owned()]);
+        assert!(found(OWN_PROGRAM).is_empty());
+    }
+
+    #[test]
+    fn what_exec_could_not_carry_is_refused() {
+        assert_eq!(refused(&command(&[])), ("no program".into(), libc::EINVAL));
+        assert_eq!(refused(&command(&["a\0b"])), ("a string holds a NUL byte".into(), libc::EINVAL));
+        let long = "x".repeat(ARGUMENT_BYTES);
+        assert_eq!(refused(&command(&["tool", &long])).1, libc::E2BIG);
+        let relative = Command { cwd: "../..".into(), ..command(&["tool"]) };
+        assert_eq!(refused(&relative).1, libc::EINVAL);
+    }
+
+    proptest! {
+        #[test]
+        fn any_strings_are_planned_or_refused(argv in prop::collection::vec(any::<String>(), 0..5), path: String) {
+            let mut command = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
+            command.env.insert("PATH".into(), path);
+            if let Ok(plan) = Plan::new(&command) {
+                prop_assert_eq!(plan.argv.len(), argv.len());
+            }
+        }
+    }
+}
