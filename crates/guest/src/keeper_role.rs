@@ -44,7 +44,8 @@ pub fn run() -> Result<(), BootFailure> {
 }
 
 async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<(), BootFailure> {
-    let session = getrandom::u64().map_err(|error| BootFailure::plain("random", format!("draw a number: {error}")))?;
+    let session =
+        getrandom::u64().map_err(|error| BootFailure::plain("random", format!("draw a number: {error}")))?;
     let processes = SpawnerClient::connect(spawner, init, session)
         .await
         .map_err(|error| BootFailure::plain("spawner", error.to_string()))?;
@@ -57,8 +58,12 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         env: environment(),
     };
     let error = keeper::run(keeper, Arc::new(processes), UnixDial::new(path)).await;
-    let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
-    Err(BootFailure::plain("keeper", format!("{error}{cause}")))
+    let (mut message, mut cause) = (error.to_string(), error.source());
+    while let Some(error) = cause {
+        message.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    Err(BootFailure::plain("keeper", message))
 }
 
 fn environment() -> BTreeMap<String, String> {
