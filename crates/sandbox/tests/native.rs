@@ -18,9 +18,12 @@ async fn keeps_the_drivers_contract() {
     assert_eq!(failures(&outcomes), NONE);
 }
 
+/// The K table, with K9's leaks: descriptors that the server forgot to mark must not get in.
 #[tokio::test(flavor = "multi_thread")]
 async fn looks_right_from_inside() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let directory = std::fs::File::open("/").unwrap();
+    let _leaked: Vec<_> = (0..50).map(|_| rustix::io::dup(&directory).unwrap()).collect();
     let outcomes = probe(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     assert!(outcomes.len() > 100, "only {} checks ran", outcomes.len());
@@ -50,6 +53,35 @@ async fn never_starts_with_less() {
         driver.stop(&spec.id).await.unwrap();
         assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
     }
+}
+
+/// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.
+#[tokio::test(flavor = "multi_thread")]
+async fn refuses_hostile_images() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let subject = yard.subject();
+    let driver = (subject.open)();
+    for (number, place) in ["proc", "dev", "run", "workspace", "home/agent", "tmp", "var/tmp"].iter().enumerate() {
+        let image = yard.bare_image();
+        let canary = tempfile::tempdir().unwrap();
+        std::fs::remove_dir_all(image.path().join(place)).unwrap();
+        std::os::unix::fs::symlink(canary.path(), image.path().join(place)).unwrap();
+        let mut spec = subject.spec(&format!("hostile-{number}"), Limits::default()).unwrap();
+        image.path().clone_into(&mut spec.image_root);
+        let outcome = driver.start(&spec).await;
+        assert!(matches!(outcome, Err(StartError::Step { .. })), "{place}: {outcome:?}");
+        assert_eq!(std::fs::read_dir(canary.path()).unwrap().count(), 0, "{place}");
+        driver.stop(&spec.id).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn says_that_it_works_here() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let driver = (yard.subject().open)();
+    let availability = driver.availability().await;
+    assert!(availability.usable, "{availability:?}");
+    assert_eq!(driver.list().await.unwrap(), vec![]);
 }
 
 /// K2, K7 and R16, from the host: no task of a sandbox is root there, every one of the job's is filtered, and two sandboxes

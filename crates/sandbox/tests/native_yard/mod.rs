@@ -11,29 +11,29 @@ use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDri
 
 /// What a test can't do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub(crate) enum Need {
     /// Root, and a root file system to start.
     Image,
 }
 
 /// A yard that cleans up after itself.
-pub struct NativeYard {
+pub(crate) struct NativeYard {
     directory: tempfile::TempDir,
     image_root: PathBuf,
 }
 
 /// A task as the host sees it.
 #[derive(Debug)]
-pub struct Task {
-    pub uid: u32,
-    pub seccomp: String,
-    pub no_new_privileges: String,
-    pub effective_capabilities: String,
+pub(crate) struct Task {
+    pub(crate) uid: u32,
+    pub(crate) seccomp: String,
+    pub(crate) no_new_privileges: String,
+    pub(crate) effective_capabilities: String,
 }
 
 impl NativeYard {
     /// Opens a yard, or says why the test is skipped.
-    pub fn open(need: Need) -> Option<Self> {
+    pub(crate) fn open(need: Need) -> Option<Self> {
         let Some(image_root) = image_root() else {
             println!("skipped: needs {need:?}: root and SANDYARD_TEST_IMAGE, or an image built by `sandyard image build`");
             return None;
@@ -41,15 +41,15 @@ impl NativeYard {
         Some(Self { directory: tempfile::tempdir().unwrap(), image_root })
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.directory.path().join("data")
     }
 
-    pub fn run(&self) -> PathBuf {
+    pub(crate) fn run(&self) -> PathBuf {
         self.directory.path().join("run")
     }
 
-    pub fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> Subject {
         let config = self.config(None);
         Subject {
             open: Box::new(move || Arc::new(NativeDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
@@ -58,8 +58,17 @@ impl NativeYard {
         }
     }
 
-    pub fn driver_failing_at(&self, step: Step) -> NativeDriver {
+    pub(crate) fn driver_failing_at(&self, step: Step) -> NativeDriver {
         NativeDriver::open(self.config(Some(step))).unwrap()
+    }
+
+    /// The directories a sandbox needs, and no program: enough to come up to the guest.
+    pub(crate) fn bare_image(&self) -> tempfile::TempDir {
+        let image = tempfile::tempdir_in(self.directory.path()).unwrap();
+        for place in ["proc", "dev", "sys", "run", "workspace", "home/agent", "tmp", "var/tmp"] {
+            fs::create_dir_all(image.path().join(place)).unwrap();
+        }
+        image
     }
 
     fn config(&self, fail_at: Option<Step>) -> NativeConfig {
@@ -80,7 +89,7 @@ impl NativeYard {
     }
 
     /// Every control group of this yard, in any hierarchy.
-    pub fn groups(&self) -> BTreeSet<PathBuf> {
+    pub(crate) fn groups(&self) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         let names: Vec<String> = self.group_names();
         for hierarchy in list("/sys/fs/cgroup").into_iter().chain([PathBuf::from("/sys/fs/cgroup")]) {
@@ -96,13 +105,13 @@ impl NativeYard {
         list(self.data().join("sandboxes")).iter().filter_map(|marker| record(marker)).collect()
     }
 
-    pub fn processes_in(&self, group: &Path) -> Vec<i32> {
+    pub(crate) fn processes_in(&self, group: &Path) -> Vec<i32> {
         let own = |name: &str| fs::read_to_string(group.join(name).join("cgroup.procs")).unwrap_or_default();
         format!("{}{}", own("own"), own("job")).lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// Every task of a sandbox.
-    pub fn tasks_of(&self, id: &str) -> Vec<Task> {
+    pub(crate) fn tasks_of(&self, id: &str) -> Vec<Task> {
         let name = record(&self.data().join("sandboxes").join(id)).unwrap();
         let groups: Vec<_> = self.groups().into_iter().filter(|group| group.ends_with(&name)).collect();
         let pids: BTreeSet<i32> = groups.iter().flat_map(|group| self.processes_in(group)).collect();
@@ -111,20 +120,29 @@ impl NativeYard {
     }
 
     /// Loop devices that hold a disk of this yard.
-    pub fn loop_devices(&self) -> Vec<String> {
+    pub(crate) fn loop_devices(&self) -> Vec<String> {
         let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
         let ours = self.directory.path().display().to_string();
         list("/sys/block").iter().filter_map(backing).filter(|file| file.starts_with(&ours)).collect()
     }
 
     /// Nothing of this yard is left on the host.
-    pub fn assert_clean(&self) {
+    pub(crate) fn assert_clean(&self) {
         assert_eq!(self.loop_devices(), Vec::<String>::new());
         assert_eq!(list(self.run()), Vec::<PathBuf>::new());
         assert_eq!(list(self.data().join("sandboxes")), Vec::<PathBuf>::new());
         assert_eq!(self.groups(), BTreeSet::new());
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(&self.directory.path().display().to_string()), "{mounts}");
+    }
+}
+
+impl Drop for NativeYard {
+    /// A failed test leaves its sandboxes running; killing their groups ends them.
+    fn drop(&mut self) {
+        for group in self.groups() {
+            let _ = fs::write(group.join("cgroup.kill"), "1");
+        }
     }
 }
 

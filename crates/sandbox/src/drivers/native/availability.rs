@@ -174,7 +174,7 @@ impl Yard {
         };
         let outcome = timeout(PROBE_PATIENCE, dialled).await.unwrap_or_else(|_| Err("it never dialled".into()));
         outcome.map_err(|error| {
-            format!("probe: {error}: {}", self.consoles.read(&spec.id).unwrap_or_default().trim())
+            format!("probe: {error}: {}", self.started.console(&spec.id).unwrap_or_default().trim())
         })
     }
 }

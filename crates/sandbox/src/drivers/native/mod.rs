@@ -7,7 +7,6 @@
 
 mod availability;
 mod cgroup;
-mod consoles;
 mod disk;
 mod ids;
 mod launcher;
@@ -18,6 +17,7 @@ mod memory_files;
 mod record;
 mod slots;
 mod start;
+mod started;
 mod stop;
 mod sys;
 mod yard_id;
@@ -95,7 +95,7 @@ struct Yard {
     links: links::Links,
     slots: slots::Slots,
     ids: ids::IdPool,
-    consoles: consoles::Consoles,
+    started: started::Started,
     wanting: Notify,
     checked: tokio::sync::Mutex<Option<Availability>>,
 }
@@ -140,7 +140,7 @@ impl NativeDriver {
             links: links::Links::open(&config.run).map_err(prepare("make the run directory"))?,
             slots: slots::Slots::new(layout.clone(), yard.clone(), config.launcher.clone(), config.fail_at),
             ids: ids::IdPool::with_taken(known.iter().map(|record| record.id_base)),
-            consoles: consoles::Consoles::default(),
+            started: started::Started::default(),
             wanting: Notify::new(),
             checked: tokio::sync::Mutex::default(),
             config,
@@ -156,7 +156,12 @@ impl NativeDriver {
 
     /// What a live sandbox's guest said on its console; empty unless something went wrong inside.
     pub fn console(&self, id: &SandboxId) -> Option<String> {
-        self.yard.consoles.read(id)
+        self.yard.started.console(id)
+    }
+
+    /// What each step of a sandbox's start took, in microseconds; empty unless this process started it.
+    pub fn phases(&self, id: &SandboxId) -> Vec<(Step, u64)> {
+        self.yard.started.phases(id)
     }
 }
 

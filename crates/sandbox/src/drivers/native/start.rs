@@ -101,7 +101,7 @@ impl Yard {
         };
         let (pid, phases) = slot.launch(plan, &fds).await?;
         tracing::debug!(sandbox = %spec.id, pid, ?phases, "sandbox runs");
-        self.consoles.insert(&spec.id, fds.console);
+        self.started.insert(&spec.id, fds.console, phases);
         Ok(pid)
     }
 

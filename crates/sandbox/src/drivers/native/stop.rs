@@ -38,7 +38,7 @@ impl Yard {
         } else {
             self.links.remove(id).map_err(failed("remove the link directory"))?;
         }
-        self.consoles.remove(id);
+        self.started.remove(id);
         self.records.delete(id).map_err(failed("delete the marker"))
     }
 

@@ -242,3 +242,7 @@ fn enable_controllers(directory: &Path) -> io::Result<()> {
     }
     fs::write(file, missing.iter().map(|name| format!("+{name}")).collect::<Vec<_>>().join(" "))
 }
+
+#[cfg(test)]
+#[path = "groups_tests.rs"]
+mod tests;

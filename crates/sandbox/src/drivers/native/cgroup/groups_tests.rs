@@ -1,0 +1,118 @@
+//! Both versions of the interface, on plain directories that stand for mounted hierarchies.
+
+use std::fs;
+use std::path::Path;
+
+use super::super::layout::{Controller, Hierarchy, Layout, Version};
+use super::{GroupLimits, Groups};
+use crate::driver::{Limits, Usage};
+
+const LIMITS: Limits = Limits { cpus: 1.5, memory_mib: 64, disk_mib: 1, pids: 10 };
+
+/// A directory of a hierarchy: where version 2 would show its interface file at once, it is written here.
+fn directory(path: &Path) {
+    fs::create_dir_all(path).unwrap();
+    fs::write(path.join("cgroup.subtree_control"), "").unwrap();
+}
+
+fn unified(root: &Path) -> Layout {
+    for path in ["", "sandyard-y", "sandyard-y/s"] {
+        directory(&root.join(path));
+    }
+    let controllers = vec![Controller::Memory, Controller::Cpu, Controller::CpuAccounting, Controller::Pids];
+    Layout { hierarchies: vec![Hierarchy { root: root.to_owned(), version: Version::Two, controllers }] }
+}
+
+fn version_1(root: &Path) -> Layout {
+    let hierarchy = |name: &str, controllers| {
+        fs::create_dir_all(root.join(name)).unwrap();
+        Hierarchy { root: root.join(name), version: Version::One, controllers }
+    };
+    let cpu = hierarchy("cpu,cpuacct", vec![Controller::Cpu, Controller::CpuAccounting]);
+    let memory = hierarchy("memory", vec![Controller::Memory]);
+    Layout { hierarchies: vec![cpu, memory, hierarchy("pids", vec![Controller::Pids])] }
+}
+
+fn read(root: &Path, path: &str) -> String {
+    fs::read_to_string(root.join(path)).unwrap()
+}
+
+#[test]
+fn version_2_limits_both_groups_and_kills_the_parent() {
+    let root = tempfile::tempdir().unwrap();
+    let groups = Groups::new(&unified(root.path()), "y", "s");
+    groups.create().unwrap();
+    groups.limit(GroupLimits { job: LIMITS }).unwrap();
+    assert_eq!(read(root.path(), "cgroup.subtree_control"), "+cpu +memory +pids");
+    assert_eq!(read(root.path(), "sandyard-y/s/cgroup.subtree_control"), "+cpu +memory +pids");
+    assert_eq!(read(root.path(), "sandyard-y/s/job/memory.max"), "67108864");
+    assert_eq!(read(root.path(), "sandyard-y/s/job/cpu.max"), "150000 100000");
+    assert_eq!(read(root.path(), "sandyard-y/s/job/pids.max"), "12");
+    assert!(root.path().join("sandyard-y/s/own/memory.max").exists());
+    assert!(!root.path().join("sandyard-y/s/own/cpu.max").exists());
+    groups.kill().unwrap();
+    assert_eq!(read(root.path(), "sandyard-y/s/cgroup.kill"), "1");
+}
+
+#[test]
+fn version_2_leaves_enabled_controllers_alone() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = unified(root.path());
+    fs::write(root.path().join("cgroup.subtree_control"), "cpuset cpu io memory pids\n").unwrap();
+    Groups::new(&layout, "y", "s").create().unwrap();
+    assert_eq!(read(root.path(), "cgroup.subtree_control"), "cpuset cpu io memory pids\n");
+}
+
+#[test]
+fn version_2_counts() {
+    let root = tempfile::tempdir().unwrap();
+    let groups = Groups::new(&unified(root.path()), "y", "s");
+    groups.create().unwrap();
+    let job = root.path().join("sandyard-y/s/job");
+    fs::write(job.join("cpu.stat"), "usage_usec 2500000\nuser_usec 1\n").unwrap();
+    fs::write(job.join("memory.peak"), "4096\n").unwrap();
+    fs::write(job.join("memory.events"), "low 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 7\n").unwrap();
+    fs::write(job.join("pids.events"), "max 5\n").unwrap();
+    let expected = Usage { cpu_s: 2.5, peak_memory_bytes: 4096, memory_kills: 2, pids_refused: 5 };
+    assert_eq!(groups.usage().unwrap(), expected);
+}
+
+#[test]
+fn version_1_limits_and_counts_in_each_hierarchy() {
+    let root = tempfile::tempdir().unwrap();
+    let groups = Groups::new(&version_1(root.path()), "y", "s");
+    groups.create().unwrap();
+    let memory = root.path().join("memory/sandyard-y/s/job");
+    fs::write(memory.join("memory.memsw.limit_in_bytes"), "").unwrap();
+    groups.limit(GroupLimits { job: LIMITS }).unwrap();
+    assert_eq!(read(&memory, "memory.limit_in_bytes"), "67108864");
+    assert_eq!(read(&memory, "memory.memsw.limit_in_bytes"), "67108864");
+    assert_eq!(read(root.path(), "cpu,cpuacct/sandyard-y/s/job/cpu.cfs_quota_us"), "150000");
+    fs::write(root.path().join("cpu,cpuacct/sandyard-y/s/job/cpuacct.usage"), "1500000000\n").unwrap();
+    fs::write(memory.join("memory.max_usage_in_bytes"), "8192\n").unwrap();
+    fs::write(memory.join("memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n").unwrap();
+    fs::write(root.path().join("pids/sandyard-y/s/job/pids.events"), "max 4\n").unwrap();
+    let expected = Usage { cpu_s: 1.5, peak_memory_bytes: 8192, memory_kills: 3, pids_refused: 4 };
+    assert_eq!(groups.usage().unwrap(), expected);
+}
+
+#[test]
+fn entrances_name_every_hierarchy_once_for_each_group() {
+    let root = tempfile::tempdir().unwrap();
+    let park = Groups::new(&version_1(root.path()), "y", "s").entrances(None);
+    assert_eq!((park.own.len(), park.job.len()), (3, 3));
+    assert!(park.job.iter().all(|path| path.ends_with("sandyard-y/s/job/cgroup.procs")));
+}
+
+#[test]
+fn removing_is_idempotent_and_names_are_found() {
+    let root = tempfile::tempdir().unwrap();
+    let layout = version_1(root.path());
+    let groups = Groups::new(&layout, "y", "s");
+    groups.create().unwrap();
+    assert_eq!(Groups::all_names(&layout, "y").unwrap().into_iter().collect::<Vec<_>>(), ["s"]);
+    groups.remove().unwrap();
+    groups.remove().unwrap();
+    assert!(Groups::all_names(&layout, "y").unwrap().is_empty());
+    assert!(groups.processes().unwrap().is_empty());
+}
