@@ -225,7 +225,7 @@ impl Builder {
         work.make_tree()?;
         work.run_steps()?;
         // Left by the overlay that the steps ran on, if this kernel leaves it.
-        drop(rustix::fs::removexattr(&root, "trusted.overlay.uuid"));
+        _ = rustix::fs::removexattr(&root, "trusted.overlay.uuid");
         work.reporter.begin(&plan.manifest.save);
         let census = verify::verify(&root, &staged.marks)
             .map_err(|source| BuildError::Unfit { flavour: plan.flavour, source })?;
