@@ -99,7 +99,16 @@ fn loop_devices() -> Check {
 /// Not needed by anything that is built, so its absence has no fix.
 fn kvm() -> Check {
     let ok = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
-    Check::new("kvm", ok, if ok { "there (whether a guest boots, its driver will say)" } else { "no usable /dev/kvm; virtual machines need it" }, "")
+    Check::new(
+        "kvm",
+        ok,
+        if ok {
+            "there (whether a guest boots, its driver will say)"
+        } else {
+            "no usable /dev/kvm; virtual machines need it"
+        },
+        "",
+    )
 }
 
 fn program(name: &'static str, package: &str, purpose: &str) -> Check {

@@ -116,13 +116,13 @@ impl Ui {
     /// Something that may surprise.
     pub(crate) fn warn(&self, text: &str) {
         let label = paint("warning:", Tone::Warning, self.colour_err);
-        self.to_stderr(&format!("{label} {text}\n"));
+        put(&format!("{label} {text}\n"));
     }
 
     /// What stopped the command.
     pub(crate) fn error(&self, error: &CommandError) {
         if error.exit() != Exit::BrokenPipe {
-            self.to_stderr(&render_error(error, error.hint().as_deref(), self.colour_err));
+            put(&render_error(error, error.hint().as_deref(), self.colour_err));
         }
     }
 
@@ -133,21 +133,20 @@ impl Ui {
 
     /// Asks and returns the answer's first letter in lower case; nothing at the end of input.
     pub(crate) fn ask(&self, question: &str) -> Option<char> {
-        self.to_stderr(&format!("{question} "));
+        put(&format!("{question} "));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         answer.trim().chars().next().map(|letter| letter.to_ascii_lowercase())
     }
 
     fn tell(&self, text: &str, tone: Tone) {
-        self.to_stderr(&format!("{}\n", paint(text, tone, self.colour_err)));
+        put(&format!("{}\n", paint(text, tone, self.colour_err)));
     }
+}
 
-    #[expect(clippy::unused_self, reason = "the one door to standard error belongs to the interface")]
-    fn to_stderr(&self, text: &str) {
-        // Nobody is left to tell that standard error is gone.
-        drop(io::stderr().lock().write_all(text.as_bytes()));
-    }
+fn put(text: &str) {
+    // Nobody is left to tell that standard error is gone.
+    drop(io::stderr().lock().write_all(text.as_bytes()));
 }
 
 /// Text that came from elsewhere, fit for one line of a terminal: without control characters.

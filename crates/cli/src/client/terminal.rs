@@ -62,13 +62,12 @@ impl Client {
         let base = self.endpoint.base().replacen("http://", "ws://", 1);
         let TerminalSize { rows, columns } = size;
         let url = format!("{base}/jobs/{job}/shell?rows={rows}&columns={columns}");
-        let mut request = url.into_client_request().map_err(|error| self.refusal(error))?;
+        let mut request = url.into_client_request().map_err(refusal)?;
         if let Some(value) = self.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok()) {
             request.headers_mut().insert("authorization", value);
         }
         let stream = self.connect().await?;
-        let (socket, _) =
-            tokio_tungstenite::client_async(request, stream).await.map_err(|error| self.refusal(error))?;
+        let (socket, _) = tokio_tungstenite::client_async(request, stream).await.map_err(refusal)?;
         let (sink, stream) = socket.split();
         Ok(Terminal { sink, stream })
     }
@@ -89,16 +88,15 @@ impl Client {
             source: Box::new(source),
         })
     }
+}
 
-    #[expect(clippy::unused_self, reason = "reads as the client's refusal")]
-    fn refusal(&self, error: SocketError) -> ClientError {
-        match error {
-            SocketError::Http(response) => {
-                let body = response.body().as_deref().unwrap_or_default();
-                ClientError::refused(response.status().as_u16(), body)
-            }
-            other => ClientError::TerminalLost(Box::new(other)),
+fn refusal(error: SocketError) -> ClientError {
+    match error {
+        SocketError::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            ClientError::refused(response.status().as_u16(), body)
         }
+        other => ClientError::TerminalLost(Box::new(other)),
     }
 }
 

@@ -50,7 +50,7 @@ impl Run {
         match context.running_server(&settings).await? {
             Some(client) => self.with_server(context, &client, &body).await,
             None if context.endpoint()?.is_local() && !self.detach => {
-                self.as_server(context, settings, &body).await
+                self.serving_itself(context, settings, &body).await
             }
             // The call itself reports who is missing.
             None => self.with_server(context, &context.client_at(context.endpoint()?)?, &body).await,
@@ -85,7 +85,7 @@ impl Run {
         self.watch(context, client, &id, &leaving).await
     }
 
-    async fn as_server(
+    async fn serving_itself(
         self,
         context: &Context,
         settings: Settings,
