@@ -190,9 +190,7 @@ async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> 
         }
     };
     let workspace = shared.layout.workspace(&row.id);
-    let folder = workspace.clone();
-    layout::blocking(move || layout::make_folder(&folder))
-        .await
+    layout::make_folder(&workspace)
         .map_err(|error| Failure::Again(format!("make the workspace's folder: {error}")))?;
     Ok(SandboxSpec {
         id: sandbox.clone(),
