@@ -50,24 +50,22 @@ fn decode_form(text: &str) -> String {
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
-        let escaped = bytes.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        let escaped = escaped.and_then(|digits| std::str::from_utf8(digits).ok());
-        match (byte, escaped.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
-            (_, Some(value)) => {
-                decoded.push(value);
-                at += 3;
-            }
-            (b'+', None) => {
-                decoded.push(b' ');
-                at += 1;
-            }
-            (other, None) => {
-                decoded.push(*other);
-                at += 1;
-            }
-        }
+        let escaped = bytes.get(at + 1..at + 3).filter(|_| *byte == b'%').and_then(hexadecimal);
+        decoded.push(match (byte, escaped) {
+            (_, Some(value)) => value,
+            (b'+', None) => b' ',
+            (other, None) => *other,
+        });
+        at += if escaped.is_some() { 3 } else { 1 };
     }
     String::from_utf8_lossy(&decoded).into_owned()
+}
+
+/// Two digits as a byte; not by the standard parser, which takes a sign.
+fn hexadecimal(digits: &[u8]) -> Option<u8> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let (high, low) = (digit(digits.first()?)?, digit(digits.get(1)?)?);
+    u8::try_from(high * 16 + low).ok()
 }
 
 /// Whether `If-None-Match` holds this entity tag, weakly compared.
