@@ -159,6 +159,7 @@ impl Server {
         let Request { question, call } = match packets::receive(self.socket.as_fd()) {
             Ok(Some(received)) => received.message,
             Ok(None) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
         };
