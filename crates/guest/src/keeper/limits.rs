@@ -19,6 +19,10 @@ pub const OUTPUT_IN_FLIGHT: u64 = 8 * 1024 * 1024;
 pub const JOB_PIPE_BYTES: usize = 1024 * 1024;
 /// Bytes moved before other tasks get their turn: under a millisecond of copying.
 pub const BYTES_PER_TURN: usize = 512 * 1024;
+/// Less than this at once is a line or two, of which more may follow.
+pub const FEW_BYTES: usize = 4096;
+/// How long such lines are gathered: nobody sees it, and a flood of lines costs 500 frames a second instead of one each.
+pub const GATHER_TIME: Duration = Duration::from_millis(2);
 /// Events that wait for the host. They are few; a note beyond this is dropped, the start and end of a job never are.
 pub const PENDING_EVENTS: usize = 1024;
 

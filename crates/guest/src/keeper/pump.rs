@@ -9,7 +9,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use super::capture::Capture;
-use super::limits::TERMINAL_QUIET;
+use super::limits::{FEW_BYTES, GATHER_TIME, TERMINAL_QUIET};
 use super::segments::Taken;
 use crate::sys;
 
@@ -74,6 +74,7 @@ impl Source {
                 ready = self.descriptor().readable() => {
                     let mut ready = ready?;
                     match self.take(capture)? {
+                        Taken::Bytes(count) if count < FEW_BYTES => gather(ended).await,
                         Taken::Bytes(_) => tokio::task::yield_now().await,
                         Taken::Nothing => ready.clear_ready(),
                         Taken::End => return Ok(Pumped::ToTheEnd),
@@ -123,4 +124,11 @@ impl Source {
 fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     rustix::io::ioctl_fionbio(&fd, true)?;
     sys::watch(fd)
+}
+
+/// A job that prints line by line would cost a frame and an acknowledgement for each: what comes shortly after the first
+/// goes with the next. The first itself, and the last before the end, never wait.
+async fn gather(ended: &mut watch::Receiver<bool>) {
+    // Leaves the end to be noticed by the caller.
+    let _ = tokio::time::timeout(GATHER_TIME, ended.wait_for(|ended| *ended)).await;
 }

@@ -197,7 +197,7 @@ pub(super) fn recover(
                 }
                 run::run_shell(&owner, document, &command, spawned, raw_exit).await
             }
-            None => run::interrupted(&owner),
+            None => run::interrupted(&owner, &document),
         };
         owner.stop_on(outcome);
     });

@@ -154,9 +154,10 @@ fn discard_then_forget(keeper: &Arc<Keeper>, sources: Vec<Source>) {
     });
 }
 
-pub(super) fn interrupted(keeper: &Keeper) -> Result<(), SpoolError> {
+pub(super) fn interrupted(keeper: &Keeper, document: &Document) -> Result<(), SpoolError> {
     keeper.events.note("the job was interrupted while it was being started".into())?;
-    finish(keeper, Exit { code: 137, signal: Some(9), reason: EndReason::Own })
+    let reason = document.ending.map_or(EndReason::Own, |ending| ending.reason);
+    finish(keeper, Exit { code: 137, signal: Some(9), reason })
 }
 
 fn describe(error: &SpawnError) -> String {

@@ -160,9 +160,10 @@ impl Host {
         within(async {
             self.resume(record).await;
             loop {
-                if let Some(exit) = self.follow_one(record).await {
+                if let Some(exit) = record.exit() {
                     return exit;
                 }
+                self.follow_one(record).await;
             }
         })
         .await
@@ -180,10 +181,7 @@ impl Host {
         record.take(frame);
         let ack = Ack { sequence: record.events.len() as u64, output: record.offsets() };
         self.events.send_message(&ack).await.unwrap();
-        match record.events.last().map(|event| &event.event) {
-            Some(GuestEvent::Ended { exit }) => Some(*exit),
-            _ => None,
-        }
+        record.exit()
     }
 }
 
@@ -222,6 +220,13 @@ impl Record {
                 self.events.push(event);
             }
         }
+    }
+
+    fn exit(&self) -> Option<Exit> {
+        self.events.iter().find_map(|event| match event.event {
+            GuestEvent::Ended { exit } => Some(exit),
+            _ => None,
+        })
     }
 
     fn kinds(&self) -> Vec<&'static str> {

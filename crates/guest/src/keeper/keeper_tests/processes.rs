@@ -99,14 +99,16 @@ async fn a_terminal_echoes_resizes_and_is_interrupted() {
     let mut machine = Machine::start();
     let host = machine.host().await;
     let size = TerminalSize { columns: 80, rows: 24 };
-    let asked =
-        StartProcess { terminal: Some(size), ..bash("echo $TERM; stty size; read x; stty size; cat") };
+    let asked = StartProcess {
+        terminal: Some(size),
+        ..bash("echo $TERM; stty size; read x; stty size; echo ready; cat")
+    };
     let (_, mut stream) = start(&host, asked).await;
     let mut output = Output::default();
     output.until(&mut stream, "xterm-256color\r\n24 80\r\n").await;
     stream.send_message(&ProcessInput::Resize(TerminalSize { columns: 132, rows: 50 })).await.unwrap();
     stream.send_data(b"go\n").await.unwrap();
-    output.until(&mut stream, "go\r\n50 132\r\n").await;
+    output.until(&mut stream, "go\r\n50 132\r\nready\r\n").await;
     stream.send_data(&[3]).await.unwrap();
     let end = Output::until_exit(&mut stream).await;
     assert_eq!(end.exit.unwrap().signal, Some(2), "{end:?}");
