@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
-use sandyard_server::app::{JobState, JobStatus, NewJob, SandboxState};
+use sandyard_server::app::{InputFile, JobState, JobStatus, NewJob, SandboxState};
 use sandyard_server::fail_points::FailPoints;
 use sandyard_server::job_id::JobId;
 use sandyard_testkit::{TestYard, session, shell};
@@ -64,13 +64,24 @@ async fn until(hit: &AtomicBool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn l1_a_server_that_dies_at_any_edge_loses_nothing() {
     let notes = tempfile::tempdir().unwrap();
-    for place in
-        ["start", "started", "linked", "begun", "committed", "finishing", "exported", "closing", "stopped"]
-    {
+    for place in [
+        "start",
+        "started",
+        "written",
+        "linked",
+        "begun",
+        "committed",
+        "finishing",
+        "exported",
+        "closing",
+        "stopped",
+    ] {
         let notes = notes.path().join(place);
         let (points, hit) = dies_at(place);
         let yard = TestYard::with(|config| config.fail_points = points).await.unwrap();
-        let id = yard.schedule(counted(&notes, "echo out; sleep 0.1; echo kept > file")).await.unwrap();
+        let job = counted(&notes, "cat given; sleep 0.1; echo kept > file");
+        let files = vec![InputFile { path: "given".into(), bytes: b"out\n".to_vec() }];
+        let id = yard.schedule(NewJob { files, ..job }).await.unwrap();
         until(&hit).await;
         let yard = yard.crash().reconfigured(|config| config.fail_points = FailPoints::default());
         let yard = yard.restart().await.unwrap();

@@ -39,12 +39,12 @@ impl Task {
         let (Some(driver), Some(sandbox)) = (self.shared.driver(row), row.sandbox_id()) else {
             return Ok(());
         };
+        let shared = std::sync::Arc::clone(&self.shared);
         loop {
             if self.linked.is_none() {
-                let shared = std::sync::Arc::clone(&self.shared);
                 let linked = tokio::select! {
                     linked = linking::link(&shared, driver.as_ref(), row, &sandbox, RELINK) => linked,
-                    deleted = self.deleted(row) => return deleted,
+                    deleted = shared.deleted(row) => return deleted.map(|_| ()),
                 };
                 match linked {
                     Ok(machine) => {
@@ -58,19 +58,7 @@ impl Task {
             tokio::select! {
                 () = machine.link().closed() => self.linked = None,
                 () = driver.wait_dead(&sandbox) => return Ok(()),
-                deleted = self.deleted(row) => return deleted,
-            }
-        }
-    }
-
-    async fn deleted(&mut self, row: &JobRow) -> Result<(), StoreError> {
-        loop {
-            match self.shared.store.any_job(&row.id).await? {
-                Some(fresh) if fresh.epoch == row.epoch && !fresh.delete_requested => {
-                    self.watch.changed().await
-                }
-                Some(fresh) if fresh.epoch == row.epoch => return Ok(()),
-                _ => return Err(StoreError::Stale(row.id.clone())),
+                deleted = shared.deleted(row) => return deleted.map(|_| ()),
             }
         }
     }

@@ -26,7 +26,11 @@ const LINK: Duration = Duration::from_secs(10);
 impl Task {
     pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<Next, StoreError> {
         self.shared.config.fail_points.reach("finishing").await;
-        let exported = self.export(&mut row).await?;
+        let (shared, before) = (Arc::clone(&self.shared), row.clone());
+        let exported = tokio::select! {
+            exported = self.export(&mut row) => exported?,
+            deleted = shared.deleted(&before) => return on(deleted?),
+        };
         self.shared.config.fail_points.reach("exported").await;
         if row.delete_requested {
             return on(row);

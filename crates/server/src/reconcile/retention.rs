@@ -9,16 +9,16 @@ use crate::app::chain;
 use crate::config::RetentionConfig;
 use crate::job_id::JobId;
 use crate::metrics;
-use crate::store::EndedJob;
+use crate::store::{EndedJob, StoreError};
 
 /// Marks what has to go; reconcile removes it.
 pub(super) async fn sweep(shared: &Shared) {
-    let ended = match shared.store.ended().await {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let ended = match due(shared, now_ms).await {
         Ok(ended) => ended,
         Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
     for id in to_remove(&ended, &shared.config.retention, now_ms) {
         match shared.store.request_delete(&id).await {
             Ok(Some(_)) => metrics::count(&shared.metrics.jobs_retired),
@@ -28,13 +28,25 @@ pub(super) async fn sweep(shared: &Shared) {
     }
 }
 
+/// The ended jobs, if some of them may have to go: a yard that has room and nothing old is not looked through.
+async fn due(shared: &Shared, now_ms: i64) -> Result<Vec<EndedJob>, StoreError> {
+    let config = &shared.config.retention;
+    let retained = shared.store.retained().await?;
+    let old = retained.oldest_ms.is_some_and(|oldest| is_old(oldest, config, now_ms));
+    if old || retained.bytes > config.bytes { shared.store.ended().await } else { Ok(Vec::new()) }
+}
+
+fn is_old(finished_ms: i64, config: &RetentionConfig, now_ms: i64) -> bool {
+    let age_ms = i64::try_from(config.age.as_millis()).unwrap_or(i64::MAX);
+    now_ms.saturating_sub(finished_ms) >= age_ms
+}
+
 /// Which jobs have to go; `ended` is sorted by end, oldest first.
 fn to_remove(ended: &[EndedJob], config: &RetentionConfig, now_ms: i64) -> Vec<JobId> {
-    let age_ms = i64::try_from(config.age.as_millis()).unwrap_or(i64::MAX);
     let mut total: u64 = ended.iter().map(|job| job.bytes).sum();
     let mut gone = Vec::new();
     for job in ended.iter().take(ended.len().saturating_sub(1)) {
-        let old = now_ms.saturating_sub(job.finished_ms) >= age_ms;
+        let old = is_old(job.finished_ms, config, now_ms);
         if !old && total <= config.bytes {
             continue;
         }

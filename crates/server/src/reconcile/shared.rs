@@ -44,6 +44,19 @@ impl Shared {
         result
     }
 
+    /// Returns with the row once the job is to be deleted.
+    pub(crate) async fn deleted(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+        let mut watch = self.store.watch(&row.id);
+        loop {
+            match self.store.any_job(&row.id).await? {
+                Some(fresh) if fresh.epoch != row.epoch => return Err(StoreError::Stale(row.id.clone())),
+                Some(fresh) if fresh.delete_requested => return Ok(fresh),
+                Some(_) => watch.changed().await,
+                None => return Err(StoreError::Stale(row.id.clone())),
+            }
+        }
+    }
+
     /// How long a lease lasts.
     pub(crate) fn ttl_ms(&self) -> u64 {
         u64::try_from(self.config.lease.ttl.as_millis()).unwrap_or(u64::MAX)

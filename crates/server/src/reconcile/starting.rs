@@ -13,7 +13,7 @@ use sandyard_sandbox::machine::{Machine, MachineError};
 use super::linking::{self, Alive, NoLink};
 use super::outcome::Outcome;
 use super::task::{Linked, Next, Task, on};
-use crate::app::{Flavour, ImageState, chain};
+use crate::app::{Flavour, ImageState, InputFile, chain};
 use crate::layout;
 use crate::metrics;
 use crate::states::{JobState, SandboxState};
@@ -44,6 +44,15 @@ enum Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<NoLink> for Failure {
+    fn from(no_link: NoLink) -> Self {
+        Self::Again(match no_link {
+            NoLink::Dead => "the machine died while it started".to_owned(),
+            NoLink::Late => "the machine did not answer".to_owned(),
+        })
     }
 }
 
@@ -144,19 +153,23 @@ async fn bring_up(
     start_machine(driver, &spec).await?;
     metrics::count(&shared.metrics.sandboxes_started);
     shared.config.fail_points.reach("started").await;
-    // The commit and the boot take about as long; neither needs the other.
-    let (begun, machine) = tokio::join!(
-        shared.commit(&row, vec![Change::Begun(true)]),
-        linking::link(shared, driver, &row, sandbox, shared.config.link_timeout)
-    );
-    let row = begun?;
-    let machine = machine.map_err(|no_link| {
-        Failure::Again(match no_link {
-            NoLink::Dead => "the machine died while it started".to_owned(),
-            NoLink::Late => "the machine did not answer".to_owned(),
-        })
-    })?;
-    write_files(shared, &row, &machine).await?;
+    let request = shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
+    let link = async {
+        let linked = linking::link(shared, driver, &row, sandbox, shared.config.link_timeout).await;
+        linked.map_err(Failure::from)
+    };
+    let begun = shared.commit(&row, vec![Change::Begun(true)]);
+    let (row, machine) = if request.files.is_empty() {
+        // The commit and the boot take about as long, and neither needs the other.
+        let (begun, machine) = tokio::join!(begun, link);
+        (begun?, machine?)
+    } else {
+        // A job that may have begun has its files: whoever takes over must not write them again.
+        let machine = link.await?;
+        write_files(&request.files, &machine).await?;
+        shared.config.fail_points.reach("written").await;
+        (begun.await?, machine)
+    };
     shared.config.fail_points.reach("linked").await;
     Ok((row, machine))
 }
@@ -203,9 +216,8 @@ async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> 
     })
 }
 
-async fn write_files(shared: &super::Shared, row: &JobRow, machine: &Machine) -> Result<(), Failure> {
-    let request = shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
-    for file in &request.files {
+async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Failure> {
+    for file in files {
         write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
             MachineError::Guest(refusal) => Failure::Never(Outcome::failed(
                 "file_refused",

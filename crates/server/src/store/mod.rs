@@ -15,7 +15,7 @@ use sandyard_protocol::OutputStream;
 
 pub(crate) use errors::{OpenError, StoreError};
 pub(crate) use rows::{
-    ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose,
+    ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose, Retained,
     StateCounts, StoredKey, StoredRequest, StreamRow,
 };
 pub(crate) use watch::JobWatch;
@@ -96,6 +96,9 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Removes every trace of a job that is marked as deleted.
     async fn remove(&self, fence: &Fence) -> Result<(), StoreError>;
+
+    /// How much is kept and since when, without looking at every job.
+    async fn retained(&self) -> Result<Retained, StoreError>;
 
     /// Ended jobs with nothing left to do, oldest end first.
     async fn ended(&self) -> Result<Vec<EndedJob>, StoreError>;

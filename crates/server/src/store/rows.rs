@@ -81,6 +81,12 @@ impl JobRow {
         }
     }
 
+    /// What is kept of it on disk: artifact and output.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        let artifact = self.artifact.as_ref().map_or(0, |artifact| artifact.bytes);
+        artifact + self.stdout.bytes - self.stdout.dropped + self.stderr.bytes - self.stderr.dropped
+    }
+
     /// How much output is committed.
     pub(crate) fn output_offsets(&self) -> OutputOffsets {
         OutputOffsets { stdout: self.stdout.bytes, stderr: self.stderr.bytes }
@@ -222,6 +228,15 @@ pub(crate) struct EndedJob {
     pub(crate) id: JobId,
     pub(crate) finished_ms: i64,
     pub(crate) bytes: u64,
+}
+
+/// What retention needs to know before it looks at single jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Retained {
+    /// Artifacts and output of all jobs.
+    pub(crate) bytes: u64,
+    /// When the job that ended first of those that are left ended.
+    pub(crate) oldest_ms: Option<i64>,
 }
 
 /// How many jobs are in each state, in the order of `JobState::ALL`.

@@ -5,9 +5,12 @@ use rusqlite::Connection;
 use crate::states::JobState;
 use crate::store::{StateCounts, StoreError};
 
-/// Jobs by state.
+/// Jobs by state, and the bytes of their artifacts and output.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Counts(pub(super) StateCounts);
+pub(super) struct Counts {
+    pub(super) states: StateCounts,
+    pub(super) bytes: u64,
+}
 
 impl Counts {
     /// Counts once, when the store is opened.
@@ -19,24 +22,32 @@ impl Counts {
             let state: String = row.get(0)?;
             let count: i64 = row.get(1)?;
             if let Some(state) = JobState::parse(&state) {
-                counts.0[place(state)] = u64::try_from(count).unwrap_or(0);
+                counts.states[place(state)] = u64::try_from(count).unwrap_or(0);
             }
         }
+        let bytes = "SELECT COALESCE(SUM(COALESCE(artifact_bytes, 0) + stdout_bytes - stdout_dropped + stderr_bytes \
+                     - stderr_dropped), 0) FROM jobs";
+        counts.bytes = connection.query_row(bytes, [], |row| row.get(0))?;
         Ok(counts)
     }
 
     /// A job moved; `None` is outside the store.
     pub(super) fn moved(&mut self, from: Option<JobState>, to: Option<JobState>) {
         if let Some(from) = from {
-            self.0[place(from)] = self.0[place(from)].saturating_sub(1);
+            self.states[place(from)] = self.states[place(from)].saturating_sub(1);
         }
         if let Some(to) = to {
-            self.0[place(to)] += 1;
+            self.states[place(to)] += 1;
         }
     }
 
     pub(super) fn get(&self, state: JobState) -> u64 {
-        self.0[place(state)]
+        self.states[place(state)]
+    }
+
+    /// A job's bytes changed.
+    pub(super) fn resized(&mut self, before: u64, after: u64) {
+        self.bytes = (self.bytes + after).saturating_sub(before);
     }
 }
 

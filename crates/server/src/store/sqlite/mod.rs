@@ -26,7 +26,7 @@ use self::writer::{BUSY_TIMEOUT, Writer};
 use super::watch::Watchers;
 use super::{
     Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch, OpenError,
-    StateCounts, Store, StoreError, StoredRequest,
+    Retained, StateCounts, Store, StoreError, StoredRequest,
 };
 use crate::app::JobFilter;
 use crate::job_id::JobId;
@@ -250,6 +250,11 @@ impl Store for SqliteStore {
         self.writer()?.write(move |writing| write::remove(writing, &fence)).await
     }
 
+    async fn retained(&self) -> Result<Retained, StoreError> {
+        let oldest_ms = self.read(read::oldest_end)?;
+        Ok(Retained { bytes: self.counts.borrow().bytes, oldest_ms })
+    }
+
     async fn ended(&self) -> Result<Vec<EndedJob>, StoreError> {
         self.read(read::ended)
     }
@@ -263,7 +268,7 @@ impl Store for SqliteStore {
     }
 
     fn counts(&self) -> StateCounts {
-        self.counts.borrow().0
+        self.counts.borrow().states
     }
 
     fn watch(&self, id: &JobId) -> JobWatch {
@@ -277,3 +282,7 @@ impl Store for SqliteStore {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "sqlite_tests.rs"]
+mod tests;

@@ -156,6 +156,13 @@ fn chunk(stream: OutputStream, row: &rusqlite::Row<'_>) -> Result<ChunkRow, rusq
     })
 }
 
+/// When the job that ended first of those that are left ended.
+pub(super) fn oldest_end(connection: &Connection) -> Result<Option<i64>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("SELECT MIN(finished_ms) FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL")?;
+    Ok(statement.query_row([], |row| row.get(0))?)
+}
+
 /// Ended jobs with nothing left to do, oldest end first.
 pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError> {
     let mut statement = connection.prepare_cached(

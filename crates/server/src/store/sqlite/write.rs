@@ -234,6 +234,7 @@ pub(super) fn remove(writing: &mut Writing<'_>, fence: &Fence) -> Result<(), Sto
     }
     writing.connection.execute("DELETE FROM jobs WHERE number = ?1", [row.number])?;
     writing.counts.moved(Some(row.state), None);
+    writing.counts.resized(row.kept_bytes(), 0);
     writing.touched.push(row.id);
     Ok(())
 }
@@ -244,9 +245,17 @@ fn change(
     mut row: JobRow,
     changes: Vec<Change>,
 ) -> Result<JobRow, StoreError> {
-    let before = row.state;
+    let (before, bytes, was_open) = (row.state, row.kept_bytes(), row.open);
     let applied = apply::apply(&mut row, changes, now.wall_ms)?;
     save(writing, &row, before, &applied)?;
+    writing.counts.resized(bytes, row.kept_bytes());
+    if was_open && !row.open {
+        // The files of the request are in the workspace's archive, if the job left them there.
+        writing
+            .connection
+            .prepare_cached("DELETE FROM request_files WHERE job = ?1")?
+            .execute([row.number])?;
+    }
     Ok(row)
 }
 
