@@ -32,6 +32,7 @@ mod views;
 mod yard;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -45,12 +46,17 @@ use tokio_util::sync::CancellationToken;
 pub use openapi::document as openapi_document;
 pub use serve::{Connections, ServeLimits, serve};
 
-use crate::app::{WithOutput, Yard};
+use crate::app::{SandboxState, WithOutput, Yard};
 use crate::auth::Access;
 use crate::job_id::JobId;
 use counters::Counters;
 use failure::Failure;
 use gate::RequestIds;
+
+/// Keeper dials again within a second of losing its link; a busy machine may take a few.
+const RELINK_PATIENCE: Duration = Duration::from_secs(5);
+/// How often a machine between two links is looked for.
+const RELINK_CHECK: Duration = Duration::from_millis(20);
 
 /// What the HTTP layer of a server consists of.
 pub struct HttpConfig {
@@ -92,14 +98,20 @@ impl HttpState {
         &self.0.config.yard
     }
 
-    /// The live machine of a job; an unknown job is told from one without a machine.
+    /// The live machine of a job; an unknown job is told from one without a machine. A live one that is between two links,
+    /// after a restart of either side, is waited for.
     async fn machine(&self, id: &JobId) -> Result<Arc<Machine>, Failure> {
-        match self.yard().machine(id) {
-            Ok(machine) => Ok(machine),
-            Err(error) => {
-                self.yard().status(id, WithOutput::Without).await?;
-                Err(error.into())
+        let deadline = Instant::now() + RELINK_PATIENCE;
+        loop {
+            let refusal = match self.yard().machine(id) {
+                Ok(machine) => return Ok(machine),
+                Err(refusal) => refusal,
+            };
+            let status = self.yard().status(id, WithOutput::Without).await?;
+            if status.sandbox != SandboxState::Live || Instant::now() >= deadline {
+                return Err(refusal.into());
             }
+            tokio::time::sleep(RELINK_CHECK).await;
         }
     }
 
