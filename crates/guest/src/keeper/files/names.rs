@@ -23,11 +23,6 @@ impl Name {
         Self { shown: show(raw.as_bytes()), raw }
     }
 
-    /// Whether other bytes than the name's own are shown.
-    pub(super) fn is_encoded(&self) -> bool {
-        self.shown.as_bytes() != self.raw.as_bytes()
-    }
-
     /// Memory it takes, roughly.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.shown.len() + self.raw.count_bytes()

@@ -108,9 +108,9 @@ impl Level {
         let shown = format!("{}{}", self.shown, name.shown);
         let obstacle = if raw.len() >= PATH_BYTES || shown.len() >= PATH_BYTES {
             Some("the path is too long")
-        } else if name.is_encoded() && self.names.last().is_some_and(|next| next.shown == name.shown) {
-            Some("another name reads the same")
         } else if self.last.as_deref() == Some(&name.shown) {
+            // Sorted by how they are shown, then by their bytes: `%` is lower than what it stands for, so the plain name
+            // came first.
             Some("another name reads the same")
         } else {
             None

@@ -124,13 +124,12 @@ fn describe(stat: &Stat, target: Option<String>) -> FileStat {
         FileType::Symlink => EntryKind::Symlink,
         _ => EntryKind::Other,
     };
-    let seconds = i64::try_from(stat.st_mtime).unwrap_or(0);
     let milliseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(0) / 1_000_000;
     FileStat {
         kind,
         size: u64::try_from(stat.st_size).unwrap_or(0),
         mode: stat.st_mode & 0o777,
-        modified_ms: seconds.saturating_mul(1000).saturating_add(milliseconds),
+        modified_ms: stat.st_mtime.saturating_mul(1000).saturating_add(milliseconds),
         target,
     }
 }
