@@ -25,6 +25,9 @@ count() {
     grep -oE "[0-9]+ $1" <<<"$summary" | grep -oE '^[0-9]+' || echo 0
 }
 failed=$(($(count failed) + $(count 'timed out')))
-skipped=$(grep -c '^ *skipped: ' "$output" || true)
+# A tier that can't run here says why, in its own output.
+reasons=$(grep -ohE 'skipped: [^&<]*' "$target/nextest/$profile/junit.xml" 2>/dev/null || true)
+[ -z "$reasons" ] || sort <<<"$reasons" | uniq -c
+skipped=$(grep -c . <<<"$reasons" || true)
 echo "$(count passed) passed, $failed failed, $skipped skipped"
 exit "$code"
