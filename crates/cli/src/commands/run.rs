@@ -13,6 +13,7 @@ use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job::{self, Destination, Output, Watch, Watched};
 use crate::log;
+use crate::machine;
 use crate::serve::{self, ServeError, Server};
 
 /// What a server that is only a means to an end logs: the job's own story is told by its events.
@@ -94,7 +95,12 @@ impl Run {
         log::to_stderr(QUIET, false);
         let data = settings.data.display().to_string();
         let socket = Endpoint::Socket(settings.socket());
-        let server = match Server::open(context, &settings).await {
+        let mut stop = machine::stop_signals();
+        let opened = tokio::select! {
+            opened = Server::open(context, &settings) => opened,
+            () = stop.next() => return Ok(Exit::Interrupted),
+        };
+        let server = match opened {
             Ok(server) => server,
             Err(ServeError::InUse { .. }) => {
                 // Another `run` was quicker: it serves, or will in a moment.
