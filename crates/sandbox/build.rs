@@ -36,7 +36,9 @@ fn build_guest() -> PathBuf {
         .env_remove("CARGO_BUILD_TARGET")
         .status();
     if !status.is_ok_and(|status| status.success()) {
-        println!("cargo::error=the guest could not be built for {TARGET}; is the target there? rustup target add {TARGET}");
+        println!(
+            "cargo::error=the guest could not be built for {TARGET}; is the target there? rustup target add {TARGET}"
+        );
         process::exit(1);
     }
     target_dir.join(TARGET).join("guest").join("sandyard-guest")

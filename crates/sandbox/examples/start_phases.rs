@@ -99,7 +99,10 @@ fn config(directory: &Path) -> NativeConfig {
     NativeConfig {
         data: directory.join("data"),
         run: directory.join("run"),
-        launcher: LauncherProgram { program: "/proc/self/exe".into(), arguments: vec![LAUNCHER_COMMAND.into()] },
+        launcher: LauncherProgram {
+            program: "/proc/self/exe".into(),
+            arguments: vec![LAUNCHER_COMMAND.into()],
+        },
         parked_slots: 2,
         blank_disks: 2,
         blank_disk_mib: Limits::default().disk_mib,

@@ -1,5 +1,7 @@
 //! The fake driver keeps the same contract as the real ones; it has no wall, so only the life cycle is held to it.
 
+#![expect(clippy::unwrap_used, reason = "support of tests, which fail by panicking")]
+
 use std::sync::Arc;
 
 use sandyard_sandbox::conformance::{Session, Subject, failures, lifecycle};

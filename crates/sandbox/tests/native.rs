@@ -2,9 +2,10 @@
 
 mod native_yard;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use native_yard::{Need, NativeYard};
+use native_yard::{NativeYard, Need};
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
 use sandyard_sandbox::driver::{Driver, Limits, StartError};
 use sandyard_sandbox::drivers::native::Step;
@@ -49,7 +50,10 @@ async fn never_starts_with_less() {
             }
             other => panic!("{step:?}: {other:?}"),
         }
-        assert!(yard.groups().iter().all(|group| yard.processes_in(group).is_empty()), "{step:?} left a process");
+        assert!(
+            yard.groups().iter().all(|group| yard.processes_in(group).is_empty()),
+            "{step:?} left a process"
+        );
         driver.stop(&spec.id).await.unwrap();
         assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
     }
@@ -61,7 +65,9 @@ async fn refuses_hostile_images() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };
     let subject = yard.subject();
     let driver = (subject.open)();
-    for (number, place) in ["proc", "dev", "run", "workspace", "home/agent", "tmp", "var/tmp"].iter().enumerate() {
+    for (number, place) in
+        ["proc", "dev", "run", "workspace", "home/agent", "tmp", "var/tmp"].iter().enumerate()
+    {
         let image = yard.bare_image();
         let canary = tempfile::tempdir().unwrap();
         std::fs::remove_dir_all(image.path().join(place)).unwrap();
@@ -90,9 +96,12 @@ async fn says_that_it_works_here() {
 async fn every_task_is_confined() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };
     let subject = yard.subject();
-    let one = Session::start((subject.open)(), subject.spec("task-1", Limits::default()).unwrap()).await.unwrap();
-    let two = Session::start(one.driver.clone(), subject.spec("task-2", Limits::default()).unwrap()).await.unwrap();
-    let threads = "import threading,time\nfor _ in range(3): threading.Thread(target=time.sleep,args=(1,)).start()";
+    let one =
+        Session::start((subject.open)(), subject.spec("task-1", Limits::default()).unwrap()).await.unwrap();
+    let two =
+        Session::start(one.driver.clone(), subject.spec("task-2", Limits::default()).unwrap()).await.unwrap();
+    let threads =
+        "import threading,time\nfor _ in range(3): threading.Thread(target=time.sleep,args=(1,)).start()";
     let command = ["python3", "-c", threads];
     let look = async {
         tokio::time::sleep(Duration::from_millis(600)).await;
@@ -117,18 +126,21 @@ async fn leaves_nothing_behind() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };
     let subject = yard.subject();
     let driver = (subject.open)();
+    let mut homes = BTreeSet::new();
     for turn in 0..12 {
         let spec = subject.spec(&format!("short-{turn}"), Limits::default()).unwrap();
         driver.start(&spec).await.unwrap();
+        homes.extend(yard.group_homes());
         // Sometimes in the middle of its boot, sometimes later.
         tokio::time::sleep(Duration::from_millis(turn * 3)).await;
         driver.stop(&spec.id).await.unwrap();
-        assert!(yard.loop_devices().is_empty(), "{:?}", yard.loop_devices());
+        assert!(yard.sandbox_disks().is_empty(), "{:?}", yard.sandbox_disks());
         assert!(!yard.run().join(spec.id.as_str()).exists());
     }
     assert_eq!(driver.list().await.unwrap(), vec![]);
     drop(driver);
-    yard.assert_clean();
+    yard.assert_clean().await;
+    assert!(!homes.is_empty() && homes.iter().all(|home| !home.exists()), "{homes:?}");
 }
 
 /// The driver is killed (dropped without stop), groups without a marker are left: the next one's list removes them.
@@ -142,7 +154,7 @@ async fn orphans_are_removed() {
     drop(session);
     let driver = (subject.open)();
     assert_eq!(driver.list().await.unwrap(), vec![]);
-    assert!(yard.loop_devices().is_empty());
+    assert!(yard.sandbox_disks().is_empty());
     drop(driver);
-    yard.assert_clean();
+    yard.assert_clean().await;
 }

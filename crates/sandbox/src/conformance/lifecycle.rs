@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::session::dial;
 use super::{Outcome, Session, SessionError, Subject};
-use crate::driver::{Driver, FoundSandbox, LinkError, Limits, SandboxId};
+use crate::driver::{Driver, FoundSandbox, Limits, LinkError, SandboxId};
 
 /// A level that should come at once gets this long.
 const SOON: Duration = Duration::from_secs(20);

@@ -56,7 +56,9 @@ async fn cpu(session: &Session) -> Result<Outcome, SessionError> {
 }
 
 async fn disk_bytes(session: &Session, workspace: &std::path::Path) -> Result<Vec<Outcome>, SessionError> {
-    let ran = session.shell("dd if=/dev/zero of=/workspace/fill bs=1M count=500 2>&1; sync; stat -c %s fill").await?;
+    let ran = session
+        .shell("dd if=/dev/zero of=/workspace/fill bs=1M count=500 2>&1; sync; stat -c %s fill")
+        .await?;
     let full = ran.stdout.contains("No space left on device");
     let home = session.shell("dd if=/dev/zero of=$HOME/fill bs=1M count=50 2>&1").await?;
     let also_full = home.stdout.contains("No space left on device");
@@ -71,7 +73,8 @@ async fn disk_bytes(session: &Session, workspace: &std::path::Path) -> Result<Ve
 }
 
 async fn inodes(session: &Session) -> Result<Outcome, SessionError> {
-    let script = "mkdir many && cd many && seq 1 40000 | xargs touch 2>&1 | tail -1; ls | wc -l; cd .. && rm -rf many";
+    let script =
+        "mkdir many && cd many && seq 1 40000 | xargs touch 2>&1 | tail -1; ls | wc -l; cd .. && rm -rf many";
     let ran = session.shell(script).await?;
     let made = ran.stdout.lines().last().and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(u64::MAX);
     let refused = ran.stdout.contains("No space left on device") && made < 40_000;
@@ -79,7 +82,8 @@ async fn inodes(session: &Session) -> Result<Outcome, SessionError> {
 }
 
 async fn shared_memory(session: &Session) -> Result<Outcome, SessionError> {
-    let ran = session.shell("dd if=/dev/zero of=/dev/shm/fill bs=1M count=200 2>&1; rm -f /dev/shm/fill").await?;
+    let ran =
+        session.shell("dd if=/dev/zero of=/dev/shm/fill bs=1M count=200 2>&1; rm -f /dev/shm/fill").await?;
     let stopped = ran.stdout.contains("No space left on device") || ran.exit.signal == Some(9);
     Ok(Outcome::new("R3.shared_memory", stopped, format!("{:?} {}", ran.exit, ran.stdout)))
 }
@@ -94,6 +98,7 @@ async fn open_files(session: &Session) -> Result<Outcome, SessionError> {
 fn allocated_mib(workspace: &std::path::Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
-    let blocks: u64 = entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks()).sum();
+    let blocks: u64 =
+        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks()).sum();
     blocks * 512 / (1024 * 1024)
 }

@@ -80,8 +80,10 @@ impl Session {
 
     /// Runs a command to its end.
     pub async fn run(&self, argv: &[&str]) -> Result<Ran, SessionError> {
-        let start =
-            StartProcess { argv: argv.iter().map(|&word| word.to_owned()).collect(), ..StartProcess::default() };
+        let start = StartProcess {
+            argv: argv.iter().map(|&word| word.to_owned()).collect(),
+            ..StartProcess::default()
+        };
         timeout(RUN_PATIENCE, self.follow(start)).await.map_err(|_| SessionError::TooLong("a command"))?
     }
 
@@ -126,10 +128,18 @@ impl Session {
 }
 
 /// Waits for a sandbox to dial and greets it under a lease's epoch.
-pub(super) async fn dial(driver: &dyn Driver, spec: &SandboxSpec, epoch: u64) -> Result<Machine, SessionError> {
+pub(super) async fn dial(
+    driver: &dyn Driver,
+    spec: &SandboxSpec,
+    epoch: u64,
+) -> Result<Machine, SessionError> {
     let dialled = timeout(DIAL_PATIENCE, driver.next_link(&spec.id)).await;
     let stream = dialled.map_err(|_| SessionError::TooLong("dialling"))??;
-    let offer =
-        HostOffer { sandbox: spec.id.to_string(), secret: *spec.secret.expose(), epoch, unix_ms: 1_700_000_000_000 };
+    let offer = HostOffer {
+        sandbox: spec.id.to_string(),
+        secret: *spec.secret.expose(),
+        epoch,
+        unix_ms: 1_700_000_000_000,
+    };
     Ok(Machine::over(welcome(stream, offer).await?))
 }

@@ -1,5 +1,11 @@
 //! A yard of native sandboxes in a temporary directory, and a host's eye on it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support of tests, which fail by panicking and say what they skip"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +41,9 @@ impl NativeYard {
     /// Opens a yard, or says why the test is skipped.
     pub(crate) fn open(need: Need) -> Option<Self> {
         let Some(image_root) = image_root() else {
-            println!("skipped: needs {need:?}: root and SANDYARD_TEST_IMAGE, or an image built by `sandyard image build`");
+            println!(
+                "skipped: needs {need:?}: root and SANDYARD_TEST_IMAGE, or an image built by `sandyard image build`"
+            );
             return None;
         };
         Some(Self { directory: tempfile::tempdir().unwrap(), image_root })
@@ -94,10 +102,17 @@ impl NativeYard {
         let names: Vec<String> = self.group_names();
         for hierarchy in list("/sys/fs/cgroup").into_iter().chain([PathBuf::from("/sys/fs/cgroup")]) {
             for yard in list(&hierarchy).iter().filter(|path| is_named(path, "sandyard-")) {
-                found.extend(list(yard).into_iter().filter(|path| names.iter().any(|name| path.ends_with(name))));
+                found.extend(
+                    list(yard).into_iter().filter(|path| names.iter().any(|name| path.ends_with(name))),
+                );
             }
         }
         found
+    }
+
+    /// The directories that hold this yard's groups, one for each hierarchy. Known only while a sandbox has a marker.
+    pub(crate) fn group_homes(&self) -> BTreeSet<PathBuf> {
+        self.groups().iter().filter_map(|group| group.parent().map(Path::to_owned)).collect()
     }
 
     /// Groups named by markers.
@@ -119,16 +134,27 @@ impl NativeYard {
         tasks.filter_map(|task| read_task(&task)).collect()
     }
 
-    /// Loop devices that hold a disk of this yard.
-    pub(crate) fn loop_devices(&self) -> Vec<String> {
+    /// Loop devices that hold a sandbox's disk.
+    pub(crate) fn sandbox_disks(&self) -> Vec<String> {
+        self.loop_devices_below(&self.directory.path().join("workspaces"))
+    }
+
+    fn loop_devices_below(&self, directory: &Path) -> Vec<String> {
         let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
-        let ours = self.directory.path().display().to_string();
+        let ours = directory.display().to_string();
         list("/sys/block").iter().filter_map(backing).filter(|file| file.starts_with(&ours)).collect()
     }
 
     /// Nothing of this yard is left on the host.
-    pub(crate) fn assert_clean(&self) {
-        assert_eq!(self.loop_devices(), Vec::<String>::new());
+    pub(crate) async fn assert_clean(&self) {
+        // The kernel frees the disks of parked slots a moment after the last process that held them.
+        for _ in 0..200 {
+            if self.loop_devices_below(self.directory.path()).is_empty() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!(self.loop_devices_below(self.directory.path()), Vec::<String>::new());
         assert_eq!(list(self.run()), Vec::<PathBuf>::new());
         assert_eq!(list(self.data().join("sandboxes")), Vec::<PathBuf>::new());
         assert_eq!(self.groups(), BTreeSet::new());
@@ -138,7 +164,7 @@ impl NativeYard {
 }
 
 impl Drop for NativeYard {
-    /// A failed test leaves its sandboxes running; killing their groups ends them.
+    /// A failed test leaves its sandboxes running; killing their groups ends them, and the directories go once they are empty.
     fn drop(&mut self) {
         for group in self.groups() {
             let _ = fs::write(group.join("cgroup.kill"), "1");
@@ -156,7 +182,9 @@ fn image_root() -> Option<PathBuf> {
     }
     let mut images: Vec<_> = list("/var/cache/sandyard")
         .into_iter()
-        .flat_map(|directory| [directory.join("root"), directory.join("rootfs")].into_iter().chain(list(directory)))
+        .flat_map(|directory| {
+            [directory.join("root"), directory.join("rootfs")].into_iter().chain(list(directory))
+        })
         .filter(|root| root.join("usr/bin/bash").exists() && root.join("workspace").is_dir())
         .collect();
     images.sort_by_key(|root| fs::metadata(root).and_then(|metadata| metadata.modified()).ok());

@@ -75,7 +75,9 @@ const X32: libc::c_long = 0x4000_0000;
 pub(crate) fn all() -> Vec<Finding> {
     let mut findings: Vec<_> = CALLS
         .iter()
-        .map(|&(name, number)| Finding::new(format!("K5.{name}"), sys::in_child(|| sys::call(number, [-1; 5]))))
+        .map(|&(name, number)| {
+            Finding::new(format!("K5.{name}"), sys::in_child(|| sys::call(number, [-1; 5])))
+        })
         .collect();
     for &(name, family, kind, protocol) in SOCKETS {
         let arguments = [family.into(), kind.into(), protocol.into(), 0, 0];

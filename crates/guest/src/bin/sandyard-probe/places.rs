@@ -60,7 +60,10 @@ pub(crate) fn all() -> Vec<Finding> {
     for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/ptmx"] {
         findings.push(Finding::new(format!("K15.use.{device}"), try_open(device)));
     }
-    findings.push(Finding::new("K15.mknod", outcome(sys::make_device("/workspace/.probe-device").map(|()| "made"))));
+    findings.push(Finding::new(
+        "K15.mknod",
+        outcome(sys::make_device("/workspace/.probe-device").map(|()| "made")),
+    ));
     findings.push(Finding::new("K3.setuid_root", set_user_id()));
     findings
 }

@@ -33,7 +33,10 @@ pub(crate) fn all() -> Vec<Finding> {
     findings.push(Finding::new("N11.link", names("/run/sandyard")));
     findings.push(Finding::new("N11.spool", names("/run/keeper")));
     findings.push(Finding::new("R16.uid_map", squeeze(&outcome(fs::read_to_string("/proc/self/uid_map")))));
-    findings.push(Finding::new("K10.cwd", outcome(std::env::current_dir().map(|path| path.display().to_string()))));
+    findings.push(Finding::new(
+        "K10.cwd",
+        outcome(std::env::current_dir().map(|path| path.display().to_string())),
+    ));
     findings
 }
 
@@ -49,8 +52,10 @@ fn namespaces() -> Vec<Finding> {
 
 fn status() -> Vec<Finding> {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let wanted = ["Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
-    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(squeeze));
+    let wanted =
+        ["Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
+    let value =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(squeeze));
     wanted.iter().map(|name| Finding::new(format!("K2.{name}"), value(name).unwrap_or_default())).collect()
 }
 
@@ -107,7 +112,8 @@ fn processes() -> String {
 
 fn interfaces() -> String {
     let text = fs::read_to_string("/proc/net/dev").unwrap_or_default();
-    let names: Vec<_> = text.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
+    let names: Vec<_> =
+        text.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     names.join(" ")
 }
 

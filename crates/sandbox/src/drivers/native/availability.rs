@@ -55,7 +55,10 @@ fn rootless_obstacle() -> (String, String) {
     let user = rustix::process::getuid().as_raw();
     if !has_subordinate_ids(user) {
         let detail = format!("not root, and user {user} has no range in /etc/subuid");
-        return (detail, "run as root, or usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER".into());
+        return (
+            detail,
+            "run as root, or usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER".into(),
+        );
     }
     if !is_delegated() {
         return told(
@@ -75,7 +78,10 @@ fn has_subordinate_ids(user: u32) -> bool {
     });
     let subuid = std::fs::read_to_string("/etc/subuid").unwrap_or_default();
     let user = user.to_string();
-    subuid.lines().filter_map(|line| line.split(':').next()).any(|owner| owner == user || Some(owner) == name.as_deref())
+    subuid
+        .lines()
+        .filter_map(|line| line.split(':').next())
+        .any(|owner| owner == user || Some(owner) == name.as_deref())
 }
 
 /// Whether this process's version 2 group can be written by this user.
@@ -124,13 +130,19 @@ impl Yard {
         }
         let groups = format!("control groups {}", self.layout.describe());
         let Some(image) = (self.config.probe_image)() else {
-            return Availability { usable: true, detail: format!("{groups}; not tried: no image yet"), fix: None };
+            return Availability {
+                usable: true,
+                detail: format!("{groups}; not tried: no image yet"),
+                fix: None,
+            };
         };
         let answer = match self.probe(image).await {
             Ok(()) => Availability { usable: true, detail: groups, fix: None },
-            Err(error) => {
-                Availability { usable: false, detail: error, fix: Some("run `sandyard doctor native`".into()) }
-            }
+            Err(error) => Availability {
+                usable: false,
+                detail: error,
+                fix: Some("run `sandyard doctor native`".into()),
+            },
         };
         // A failure may be of the moment, so it is tried again.
         if answer.usable {
@@ -172,7 +184,8 @@ impl Yard {
                 () = process.wait_dead() => Err("its first process died".to_owned()),
             }
         };
-        let outcome = timeout(PROBE_PATIENCE, dialled).await.unwrap_or_else(|_| Err("it never dialled".into()));
+        let outcome =
+            timeout(PROBE_PATIENCE, dialled).await.unwrap_or_else(|_| Err("it never dialled".into()));
         outcome.map_err(|error| {
             format!("probe: {error}: {}", self.started.console(&spec.id).unwrap_or_default().trim())
         })

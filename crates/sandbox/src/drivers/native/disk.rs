@@ -52,6 +52,30 @@ impl Disks {
         Ok(path)
     }
 
+    /// The disk of a workspace, and whether it is the one set aside, which then is the workspace's.
+    pub(super) fn ensure_with(
+        &self,
+        set_aside: Option<SetAside>,
+        workspace: &Path,
+        size_mib: u64,
+    ) -> io::Result<(PathBuf, bool)> {
+        let path = workspace.join(FILE_NAME);
+        let fits = size_mib == self.blank_mib && !path.try_exists()?;
+        if fits && set_aside.is_some_and(|disk| disk.become_disk(&path)) {
+            return Ok((path, true));
+        }
+        Ok((self.ensure(workspace, size_mib)?, false))
+    }
+
+    /// Takes a blank disk out of the stock for a slot, formatting one if there is none.
+    pub(super) fn set_aside(&self) -> io::Result<SetAside> {
+        let path = self.stock.join(format!("aside-{:016x}", random()?));
+        if !self.claim(&path)? {
+            self.format(&path, self.blank_mib)?;
+        }
+        Ok(SetAside { path: Some(path) })
+    }
+
     /// Moves a blank disk to `path`; false if none is left or the stock is on another file system.
     fn claim(&self, path: &Path) -> io::Result<bool> {
         for blank in self.blanks()? {
@@ -69,9 +93,7 @@ impl Disks {
     /// Formats blank disks until `wanted` are in stock.
     pub(super) fn restock(&self, wanted: usize) -> io::Result<()> {
         for _ in self.blanks()?.len()..wanted {
-            let mut random = [0; 8];
-            getrandom::fill(&mut random).map_err(io::Error::other)?;
-            let name = u64::from_ne_bytes(random);
+            let name = random()?;
             let temporary = self.stock.join(format!("new-{name:016x}"));
             let formatted = self.format(&temporary, self.blank_mib);
             if formatted.is_err() {
@@ -84,15 +106,16 @@ impl Disks {
         Ok(())
     }
 
-    /// Removes what a killed process left half formatted, and blanks of another size.
+    /// Removes what a killed process left half formatted or set aside, and blanks of another size.
     pub(super) fn tidy(&self) -> io::Result<()> {
         let blank = self.blank_prefix();
         for entry in fs::read_dir(&self.stock)? {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            if name.starts_with("new-") || (name.starts_with("blank-") && !name.starts_with(&blank)) {
-                fs::remove_file(entry.path())?;
+            let unfinished = name.starts_with("new-") || name.starts_with("aside-");
+            if unfinished || (name.starts_with("blank-") && !name.starts_with(&blank)) {
+                remove(&entry.path())?;
             }
         }
         Ok(())
@@ -127,6 +150,8 @@ impl Disks {
             .args(["-q", "-F", "-m", "0", "-b", "4096"])
             .args(["-N", &inodes.to_string()])
             .args(["-J", &format!("size={JOURNAL_MIB}")])
+            // It never grows, so it needs no room for that.
+            .args(["-O", "^resize_inode"])
             // A new sparse file reads as zeros, so nothing has to be zeroed or discarded.
             .args(["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"])
             .arg("-d")
@@ -140,6 +165,46 @@ impl Disks {
         let text = String::from_utf8_lossy(&output.stderr);
         Err(io::Error::other(format!("mkfs.ext4 {}: {}", output.status, text.trim())))
     }
+}
+
+/// A blank disk that belongs to a slot. Removed when the slot is given up.
+#[derive(Debug)]
+pub(super) struct SetAside {
+    path: Option<PathBuf>,
+}
+
+impl SetAside {
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new(""))
+    }
+
+    /// Moves it to a workspace, mounted as it is; false if that can't be done, on another file system for one.
+    fn become_disk(mut self, path: &Path) -> bool {
+        let moved = self.path.as_deref().is_some_and(|from| fs::rename(from, path).is_ok());
+        if moved {
+            self.path = None;
+        }
+        moved
+    }
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            // `tidy` removes it later if this fails.
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes a file, or what a killed probe left: a directory with a disk in it.
+fn remove(path: &Path) -> io::Result<()> {
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}
+
+fn random() -> io::Result<u64> {
+    getrandom::u64().map_err(io::Error::other)
 }
 
 /// Whether no sandbox has the disk: its loop device holds a lock for as long as it exists.

@@ -30,7 +30,8 @@ impl ProcessIdentity {
     /// Whether that very process still runs; a zombie does not.
     pub(super) fn is_alive(&self) -> bool {
         let same_boot = boot_id().is_ok_and(|boot_id| boot_id == self.boot_id);
-        let same_process = |stat: Stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X');
+        let same_process =
+            |stat: Stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X');
         same_boot && read_stat(self.pid).is_ok_and(same_process)
     }
 

@@ -32,15 +32,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
 
 pub use launcher::step::Step;
 pub use launcher::{LAUNCHER_COMMAND, launcher_main};
 pub use slots::LauncherProgram;
 
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError, SandboxId,
-    SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
 /// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
@@ -132,8 +131,8 @@ impl NativeDriver {
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
         let records = record::Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
-        let disks =
-            disk::Disks::open(&config.data, config.blank_disk_mib).map_err(prepare("open the stock of disks"))?;
+        let disks = disk::Disks::open(&config.data, config.blank_disk_mib)
+            .map_err(prepare("open the stock of disks"))?;
         disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let yard = Arc::new(Yard {
             program: memory_files::program().map_err(prepare("load the guest"))?,
@@ -168,7 +167,17 @@ impl NativeDriver {
 impl Drop for NativeDriver {
     fn drop(&mut self) {
         self.restocking.abort();
-        self.yard.slots.close();
+        // It may be in the middle of making a slot on another thread; on this one it can't be.
+        for _ in 0..slots::CLOSE_LOOKS {
+            if self.restocking.is_finished() {
+                break;
+            }
+            slots::pause();
+        }
+        // Without its markers nobody knows which groups are sandboxes', so then none are removed.
+        if let Ok(records) = self.yard.records.all() {
+            self.yard.slots.close(&records.into_iter().map(|record| record.groups).collect());
+        }
     }
 }
 
@@ -177,16 +186,21 @@ async fn restock(yard: Arc<Yard>) {
     loop {
         yard.wanting.notified().await;
         while tokio::time::timeout(RESTOCK_AFTER, yard.wanting.notified()).await.is_ok() {}
-        if let Err(error) = yard.slots.park(yard.config.parked_slots).await {
-            tracing::warn!(%error, "can't park a slot; starts will make their own");
-            sleep(RESTOCK_AFTER).await;
-        }
-        let (disks, wanted) = (yard.disks.clone(), yard.config.blank_disks);
-        match tokio::task::spawn_blocking(move || disks.restock(wanted)).await {
-            Ok(Err(error)) => tracing::warn!(%error, "can't stock a blank disk; starts will format their own"),
-            Ok(Ok(())) | Err(_) => {}
+        if let Err(error) = restock_once(&yard).await {
+            tracing::warn!(%error, "can't prepare for the next starts; they will take longer");
         }
     }
+}
+
+async fn restock_once(yard: &Yard) -> io::Result<()> {
+    while yard.slots.parked() < yard.config.parked_slots {
+        let disks = yard.disks.clone();
+        let disk =
+            tokio::task::spawn_blocking(move || disks.set_aside()).await.map_err(io::Error::other)??;
+        yard.slots.park(disk).await.map_err(io::Error::other)?;
+    }
+    let (disks, wanted) = (yard.disks.clone(), yard.config.blank_disks);
+    tokio::task::spawn_blocking(move || disks.restock(wanted)).await.map_err(io::Error::other)?
 }
 
 #[async_trait]

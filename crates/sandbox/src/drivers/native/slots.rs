@@ -1,4 +1,4 @@
-//! Slots: control groups that are already made, with a launcher's helper already waiting in them.
+//! Slots: control groups that are already made, with a launcher's helper already waiting in them and a blank disk mounted.
 //!
 //! Entering version 1 groups costs several times the rest of a start (each attach waits for all processors), so
 //! it is done ahead for a few sandboxes. A start that finds no slot makes one; there is no other way to start.
@@ -15,13 +15,15 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::cgroup::{Groups, Layout};
+use super::disk::SetAside;
 use super::launcher::channel;
-use super::launcher::messages::{Answer, LaunchFds, LaunchPlan, Order, decode, encode};
+use super::launcher::messages::{Answer, LaunchFds, LaunchPlan, Order, Park, decode, encode};
 use super::launcher::step::{Failure, Step};
 use super::sys::readiness;
 
-/// How often `close` looks whether a killed helper is gone, and how long it waits in between: it takes about a millisecond.
-const CLOSE_LOOKS: usize = 50;
+/// How often `close` looks whether a killed helper is gone, and how long it waits in between: it takes about a
+/// millisecond, and many times that on a busy host.
+pub(super) const CLOSE_LOOKS: usize = 500;
 const CLOSE_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// How to run the launcher: a program that calls `launcher_main` when given these arguments.
@@ -52,6 +54,8 @@ pub(super) struct Slot {
     /// The groups.
     pub(super) groups: Groups,
     helper: AsyncFd<OwnedFd>,
+    /// A blank disk that its helper has mounted.
+    pub(super) disk: Option<SetAside>,
     _claim: Claim,
 }
 
@@ -85,17 +89,20 @@ impl Slots {
         }
     }
 
-    /// Makes slots until `wanted` wait.
-    pub(super) async fn park(&self, wanted: usize) -> Result<(), Failure> {
-        while self.parked.lock().unwrap_or_else(PoisonError::into_inner).len() < wanted {
-            let slot = self.make().await?;
-            self.parked.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
-        }
+    /// How many wait.
+    pub(super) fn parked(&self) -> usize {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Makes a slot that waits, with a blank disk.
+    pub(super) async fn park(&self, disk: SetAside) -> Result<(), Failure> {
+        let slot = self.make(Some(disk)).await?;
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
         Ok(())
     }
 
     /// Makes a slot now.
-    pub(super) async fn make(&self) -> Result<Slot, Failure> {
+    pub(super) async fn make(&self, disk: Option<SetAside>) -> Result<Slot, Failure> {
         let failed = |step: Step, object: &str| {
             let object = object.to_owned();
             move |source: io::Error| Failure { step, object, source }
@@ -105,8 +112,11 @@ impl Slots {
         let groups = Groups::new(&self.layout, &self.yard, &name);
         groups.create().map_err(failed(Step::ControlGroups, &name))?;
         let helper = self.new_helper().map_err(failed(Step::Launcher, "helper"))?;
-        let slot = Slot { groups: groups.clone(), helper, _claim: claim };
-        match slot.ask(&Order::Park(groups.entrances(self.fail_at)), &[]).await? {
+        let (own, job) = groups.entrances();
+        let path = disk.as_ref().map(|disk| disk.path().to_owned());
+        let park = Park { own, job, disk: path, fail_at: self.fail_at };
+        let slot = Slot { groups, helper, disk, _claim: claim };
+        match slot.ask(&Order::Park(park), &[]).await? {
             Answer::Parked => Ok(slot),
             Answer::Failed { step, object, errno } => {
                 Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
@@ -125,17 +135,17 @@ impl Slots {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
-    /// Gives up every parked slot and removes what it can of their groups within a moment; a later sweep removes the rest.
-    pub(super) fn close(&self) {
-        let parked = std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner));
-        for Slot { groups, helper, _claim } in parked {
-            drop(helper);
+    /// Gives up every slot and removes, within a moment, all groups of the yard but the `kept` ones, which are sandboxes'.
+    /// What does not go in that time is removed by a later sweep.
+    pub(super) fn close(&self, kept: &BTreeSet<String>) {
+        drop(std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)));
+        for name in Groups::all_names(&self.layout, &self.yard).unwrap_or_default().difference(kept) {
+            let groups = Groups::new(&self.layout, &self.yard, name);
             for _ in 0..CLOSE_LOOKS {
                 if groups.kill().and_then(|()| groups.remove()).is_ok() {
                     break;
                 }
-                // Only a pause; nothing is polled, so nothing can fail.
-                let _ = rustix::event::poll(&mut [], Some(&CLOSE_PAUSE));
+                pause();
             }
         }
         Groups::remove_yard(&self.layout, &self.yard);
@@ -182,6 +192,12 @@ impl Slot {
         }
         decode(&packet.bytes).map_err(lost)
     }
+}
+
+/// Waits for a moment, in code that can't await.
+pub(super) fn pause() {
+    // Nothing is polled, so nothing can fail.
+    let _ = rustix::event::poll(&mut [], Some(&CLOSE_PAUSE));
 }
 
 fn lost(source: io::Error) -> Failure {

@@ -4,10 +4,12 @@
 //! finds what a process killed in the middle left.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Yard;
 use super::cgroup::GroupLimits;
+use super::disk::SetAside;
 use super::launcher::messages::{LaunchFds, LaunchPlan};
 use super::launcher::step::{Failure, Step};
 use super::liveness::ProcessIdentity;
@@ -34,7 +36,7 @@ impl Yard {
         }
         let slot = match self.slots.take_parked() {
             Some(slot) => slot,
-            None => self.slots.make().await?,
+            None => self.slots.make(None).await?,
         };
         let groups = slot.groups.clone();
         let outcome = self.start_in(slot, spec).await;
@@ -48,7 +50,7 @@ impl Yard {
         Ok(outcome?)
     }
 
-    async fn start_in(&self, slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {
+    async fn start_in(&self, mut slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {
         let fail = |step: Step, object: String| move |source: io::Error| Failure { step, object, source };
         self.fail_point(Step::Marker)?;
         let id_base = self.ids.take().map_err(fail(Step::Marker, "user ids".into()))?;
@@ -61,7 +63,8 @@ impl Yard {
         };
         self.records.write(&record).map_err(fail(Step::Marker, spec.id.to_string()))?;
         self.fail_point(Step::Disk)?;
-        let disk = self.disk_of(spec).await.map_err(fail(Step::Disk, spec.workspace.display().to_string()))?;
+        let workspace = spec.workspace.display().to_string();
+        let disk = self.disk_of(spec, slot.disk.take()).await.map_err(fail(Step::Disk, workspace))?;
         self.fail_point(Step::ControlGroups)?;
         let limits = GroupLimits { job: spec.limits };
         slot.groups.limit(limits).map_err(fail(Step::ControlGroups, "limits".into()))?;
@@ -69,21 +72,23 @@ impl Yard {
         self.links.create(&spec.id, id_base).map_err(fail(Step::Link, spec.id.to_string()))?;
         self.fail_point(Step::Launcher)?;
         let pid = self.launch(&slot, spec, disk, id_base).await?;
-        record.process = Some(ProcessIdentity::of(pid).map_err(fail(Step::Execute, format!("process {pid}")))?);
+        record.process =
+            Some(ProcessIdentity::of(pid).map_err(fail(Step::Execute, format!("process {pid}")))?);
         self.records.write(&record).map_err(fail(Step::Marker, spec.id.to_string()))
     }
 
-    /// Formatting takes long and blocks; an existing disk is found at once.
-    async fn disk_of(&self, spec: &SandboxSpec) -> io::Result<std::path::PathBuf> {
+    /// The sandbox's disk, and whether the slot has it mounted. Formatting takes long and blocks.
+    async fn disk_of(&self, spec: &SandboxSpec, parked: Option<SetAside>) -> io::Result<(PathBuf, bool)> {
         let (disks, workspace, size_mib) = (self.disks.clone(), spec.workspace.clone(), spec.limits.disk_mib);
-        tokio::task::spawn_blocking(move || disks.ensure(&workspace, size_mib)).await.map_err(io::Error::other)?
+        let ensure = move || disks.ensure_with(parked, &workspace, size_mib);
+        tokio::task::spawn_blocking(ensure).await.map_err(io::Error::other)?
     }
 
     async fn launch(
         &self,
         slot: &Slot,
         spec: &SandboxSpec,
-        disk: std::path::PathBuf,
+        (disk, disk_is_parked): (PathBuf, bool),
         id_base: u32,
     ) -> Result<i32, Failure> {
         let prepare = |source| Failure { step: Step::Descriptors, object: "files in memory".into(), source };
@@ -92,6 +97,7 @@ impl Yard {
             host_name: spec.id.to_string(),
             image_root: spec.image_root.clone(),
             disk,
+            disk_is_parked,
             link_directory: self.links.directory(&spec.id),
             id_base,
             memory_mounts: layout::memory_mounts(spec.limits.memory_mib),

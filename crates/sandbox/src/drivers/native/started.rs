@@ -30,7 +30,8 @@ impl Started {
     /// Writes what was said on the console to the log and forgets the sandbox.
     pub(super) fn remove(&self, id: &SandboxId) {
         let birth = self.sandboxes().remove(id);
-        let said = birth.and_then(|birth| memory_files::read_console(&birth.console).ok()).unwrap_or_default();
+        let said =
+            birth.and_then(|birth| memory_files::read_console(&birth.console).ok()).unwrap_or_default();
         if !said.is_empty() {
             tracing::warn!(sandbox = %id, said, "the guest spoke on its console");
         }

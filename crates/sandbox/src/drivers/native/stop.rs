@@ -33,7 +33,9 @@ impl Yard {
         let record = self.records.read(id).map_err(failed("read the marker"))?;
         if let Some(record) = &record {
             self.clear(id, &Groups::new(&self.layout, &self.yard, &record.groups)).await?;
-            poll(RELEASED_WITHIN, || disk::is_released(&record.workspace)).await.map_err(failed("release the disk"))?;
+            poll(RELEASED_WITHIN, || disk::is_released(&record.workspace))
+                .await
+                .map_err(failed("release the disk"))?;
             self.ids.release(record.id_base);
         } else {
             self.links.remove(id).map_err(failed("remove the link directory"))?;

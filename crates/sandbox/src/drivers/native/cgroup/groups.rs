@@ -7,8 +7,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::launcher::messages::Park;
-use super::super::launcher::step::Step;
 use super::layout::{Controller, Hierarchy, Layout, Version};
 use crate::driver::Limits;
 
@@ -59,7 +57,9 @@ impl Groups {
                     enable_controllers(parent)?;
                 }
             }
-            make(&sandbox.join("own"))?;
+            if hierarchy.has_own() {
+                make(&sandbox.join("own"))?;
+            }
             make(&sandbox.join("job"))?;
         }
         Ok(())
@@ -109,13 +109,13 @@ impl Groups {
         }
     }
 
-    /// The files through which processes enter the groups.
-    pub(in super::super) fn entrances(&self, fail_at: Option<Step>) -> Park {
-        let of = |group: &str| {
-            let directories = self.layout.hierarchies.iter().map(|hierarchy| self.directory(hierarchy).join(group));
-            directories.map(|directory| directory.join("cgroup.procs")).collect()
-        };
-        Park { own: of("own"), job: of("job"), fail_at }
+    /// The files through which processes enter the groups, our own and the job's.
+    pub(in super::super) fn entrances(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let entrance =
+            |hierarchy: &Hierarchy, group: &str| self.directory(hierarchy).join(group).join("cgroup.procs");
+        let all = &self.layout.hierarchies;
+        let own = all.iter().filter(|one| one.has_own()).map(|one| entrance(one, "own")).collect();
+        (own, all.iter().map(|one| entrance(one, "job")).collect())
     }
 
     /// Kills every process in the groups. With a unified hierarchy that is one atomic step; without, whoever forks faster

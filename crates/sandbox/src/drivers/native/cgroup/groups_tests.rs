@@ -97,11 +97,12 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
 }
 
 #[test]
-fn entrances_name_every_hierarchy_once_for_each_group() {
+fn our_own_processes_stay_out_of_the_jobs_share_of_processors() {
     let root = tempfile::tempdir().unwrap();
-    let park = Groups::new(&version_1(root.path()), "y", "s").entrances(None);
-    assert_eq!((park.own.len(), park.job.len()), (3, 3));
-    assert!(park.job.iter().all(|path| path.ends_with("sandyard-y/s/job/cgroup.procs")));
+    let (own, job) = Groups::new(&version_1(root.path()), "y", "s").entrances();
+    assert_eq!((own.len(), job.len()), (2, 3));
+    assert!(own.iter().all(|path| !path.starts_with(root.path().join("cpu,cpuacct"))));
+    assert!(job.iter().all(|path| path.ends_with("sandyard-y/s/job/cgroup.procs")));
 }
 
 #[test]

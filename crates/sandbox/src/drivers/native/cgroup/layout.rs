@@ -59,6 +59,15 @@ pub(in super::super) struct Hierarchy {
     pub(in super::super) controllers: Vec<Controller>,
 }
 
+impl Hierarchy {
+    /// Whether our own processes have a group here too. They have no quota, so where processors alone are shared out
+    /// they stay with the host's programs: a busy job or a busy host can't hold keeper up.
+    pub(in super::super) fn has_own(&self) -> bool {
+        let limits = |controller| matches!(controller, &Controller::Memory | &Controller::Pids);
+        self.version == Version::Two || self.controllers.iter().any(limits)
+    }
+}
+
 /// All hierarchies we use; each of our controllers is in exactly one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Layout {
@@ -87,8 +96,8 @@ impl Layout {
     /// Looks at this host.
     pub(in super::super) fn detect() -> Result<Self, LayoutError> {
         let path = PathBuf::from("/proc/self/mountinfo");
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| LayoutError::Read { path: path.clone(), source })?;
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| LayoutError::Read { path: path.clone(), source })?;
         Self::from_mountinfo(&text, |root| {
             let path = root.join("cgroup.controllers");
             std::fs::read_to_string(&path).map_err(|source| LayoutError::Read { path, source })
@@ -106,9 +115,11 @@ impl Layout {
                 Version::One => version_1_controllers(options),
                 Version::Two => version_2_controllers(&controllers(&root)?),
             };
-            let known = |controller: &Controller| hierarchies.iter().any(|one| one.controllers.contains(controller));
+            let known =
+                |controller: &Controller| hierarchies.iter().any(|one| one.controllers.contains(controller));
             let fresh: Vec<_> = held.into_iter().filter(|controller| !known(controller)).collect();
-            let unified_again = version == Version::Two && hierarchies.iter().any(|one| one.version == version);
+            let unified_again =
+                version == Version::Two && hierarchies.iter().any(|one| one.version == version);
             if !unified_again && (version == Version::Two || !fresh.is_empty()) {
                 hierarchies.push(Hierarchy { root, version, controllers: fresh });
             }
@@ -155,7 +166,8 @@ fn parse_line(line: &str) -> Option<(PathBuf, Version, &str)> {
 }
 
 fn version_1_controllers(options: &str) -> Vec<Controller> {
-    let named = |controller: &Controller| options.split(',').any(|option| option == controller.version_1_name());
+    let named =
+        |controller: &Controller| options.split(',').any(|option| option == controller.version_1_name());
     Controller::ALL.into_iter().filter(named).collect()
 }
 
@@ -189,7 +201,10 @@ mod tests {
         let layout = Layout::from_mountinfo(HYBRID, none).unwrap();
         assert_eq!(layout.describe(), "hybrid");
         let memory = layout.of(Controller::Memory).unwrap();
-        assert_eq!((memory.root.as_path(), memory.version), (Path::new("/sys/fs/cgroup/memory"), Version::One));
+        assert_eq!(
+            (memory.root.as_path(), memory.version),
+            (Path::new("/sys/fs/cgroup/memory"), Version::One)
+        );
         let unified = layout.unified().unwrap();
         assert_eq!(unified.root, Path::new("/sys/fs/cgroup/unified"));
         assert!(unified.controllers.is_empty());
@@ -206,7 +221,8 @@ mod tests {
 
     #[test]
     fn controllers_mounted_together_are_one_hierarchy() {
-        let text = HYBRID.replace("cpu rw,relatime - cgroup cgroup rw,cpu\n", "cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
+        let text = HYBRID
+            .replace("cpu rw,relatime - cgroup cgroup rw,cpu\n", "cpu rw - cgroup cgroup rw,cpu,cpuacct\n");
         let layout = Layout::from_mountinfo(&text, none).unwrap();
         assert_eq!(layout.of(Controller::Cpu), layout.of(Controller::CpuAccounting));
     }

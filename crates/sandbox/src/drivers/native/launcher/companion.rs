@@ -131,15 +131,22 @@ fn join(machine: i32) -> io::Result<()> {
 
 /// Clones the spawner and ends; in the clone, becomes the spawner.
 fn enter(making: &Making, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> ! {
-    let cloned = processes::clone_into(OWN, Parent::Caller)
-        .map_err(|source| Failure { step: Step::Spawner, object: "namespaces".into(), source });
+    let cloned = processes::clone_into(OWN, Parent::Caller).map_err(|source| Failure {
+        step: Step::Spawner,
+        object: "namespaces".into(),
+        source,
+    });
     match cloned {
         Ok(Side::Parent(_)) => processes::exit_now(i32::from(tell(helper, &Told::Made).is_err())),
         Ok(Side::Child) => {
             let report = guest::Report::new(report);
             let execute = report.and_then(|report| {
                 let failure = rustix::process::setsid()
-                    .map_err(|error| Failure { step: Step::Spawner, object: "session".into(), source: error.into() })
+                    .map_err(|error| Failure {
+                        step: Step::Spawner,
+                        object: "session".into(),
+                        source: error.into(),
+                    })
                     .err()
                     .unwrap_or_else(|| guest::execute(fds, c"spawner", making.fail_at));
                 report.fail(failure)

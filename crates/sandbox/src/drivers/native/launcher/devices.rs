@@ -28,18 +28,23 @@ pub(super) fn collect() -> io::Result<Vec<Device>> {
 }
 
 fn clone_node(name: &'static str, major: u32, minor: u32) -> io::Result<Device> {
-    let flags =
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
     let mount = open_tree(CWD, format!("/dev/{name}"), flags)?;
     let stat = rustix::fs::fstat(&mount)?;
     let genuine = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
         && rustix::fs::major(stat.st_rdev) == major
         && rustix::fs::minor(stat.st_rdev) == minor;
     if !genuine {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("/dev/{name} is not device {major}:{minor}")));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("/dev/{name} is not device {major}:{minor}"),
+        ));
     }
-    let flags =
-        MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     mounts::restrict(mount.as_fd(), flags, None)?;
     Ok(Device { name, mount })
 }

@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
@@ -41,8 +41,8 @@ pub(super) fn serve(socket: &OwnedFd) -> i32 {
 fn attend(socket: &OwnedFd) -> io::Result<()> {
     let packet = channel::receive(socket.as_fd())?;
     let Order::Park(groups) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
-    let companion = match park(&groups) {
-        Ok(companion) => companion,
+    let parked = match park(&groups) {
+        Ok(parked) => parked,
         Err(failure) => return reply(socket, &failure.into()),
     };
     reply(socket, &Answer::Parked)?;
@@ -51,18 +51,30 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
         return Ok(());
     }
     let Order::Launch(plan) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
-    finish(socket, launch(&plan, &companion, packet.fds))
+    finish(socket, launch(&plan, parked, packet.fds))
 }
 
-/// Enters the groups, with a companion in the job's.
-fn park(groups: &Park) -> Result<OwnedFd, Failure> {
+/// What a waiting helper has ready.
+struct Parked {
+    /// The companion, waiting in the job's groups.
+    companion: OwnedFd,
+    /// A blank disk, mounted.
+    disk: Option<OwnedFd>,
+}
+
+/// Enters the groups, with a companion in the job's, and mounts the blank disk.
+fn park(groups: &Park) -> Result<Parked, Failure> {
     let companion = companion::start(&groups.job)?;
     enter_groups(&groups.own, groups.fail_at)?;
     let lost = |source| Failure { step: Step::EnterControlGroups, object: "companion".into(), source };
     match companion::hear(&companion).map_err(lost)? {
-        Told::Waiting => Ok(companion),
-        told => Err(unexpected(told)),
+        Told::Waiting => {}
+        told => return Err(unexpected(told)),
     }
+    let mut steps = Steps::new(groups.fail_at);
+    let mount = |path: &PathBuf| steps.run(Step::DiskMount, path.display(), || mount_disk(path));
+    let disk = groups.disk.as_ref().map(mount).transpose()?;
+    Ok(Parked { companion, disk })
 }
 
 /// Tells the driver; a sandbox that nobody was told of would be nobody's, so it dies.
@@ -79,7 +91,7 @@ fn reply(socket: &OwnedFd, answer: &Answer) -> io::Result<()> {
 }
 
 /// Moves this process into a group of each hierarchy.
-pub(super) fn enter_groups(procs: &[std::path::PathBuf], fail_at: Option<Step>) -> Result<(), Failure> {
+pub(super) fn enter_groups(procs: &[PathBuf], fail_at: Option<Step>) -> Result<(), Failure> {
     let mut steps = Steps::new(fail_at);
     for path in procs {
         steps.run(Step::EnterControlGroups, path.display(), || std::fs::write(path, "0"))?;
@@ -87,13 +99,10 @@ pub(super) fn enter_groups(procs: &[std::path::PathBuf], fail_at: Option<Step>) 
     Ok(())
 }
 
-fn launch(
-    plan: &LaunchPlan,
-    companion: &OwnedFd,
-    fds: Vec<OwnedFd>,
-) -> Result<(i32, Vec<(Step, u64)>), Failure> {
+fn launch(plan: &LaunchPlan, parked: Parked, fds: Vec<OwnedFd>) -> Result<(i32, Vec<(Step, u64)>), Failure> {
     let mut steps = Steps::new(plan.fail_at);
-    let materials = collect(plan, fds, &mut steps)?;
+    let Parked { companion, disk } = parked;
+    let materials = collect(plan, disk, fds, &mut steps)?;
     let (ours, theirs) = steps.run(Step::Namespaces, "report socket", channel::pair)?;
     let side = steps.run(Step::Namespaces, &plan.host_name, || {
         processes::clone_into(machine::NAMESPACES, Parent::Grandparent)
@@ -103,7 +112,7 @@ fn launch(
         machine::run(plan, materials, theirs)
     };
     drop(theirs);
-    match attend_machine(plan, pid, &materials, &ours, companion, &mut steps) {
+    match attend_machine(plan, pid, &materials, &ours, &companion, &mut steps) {
         Ok(mut inside) => {
             let mut phases = steps.into_phases();
             phases.append(&mut inside);
@@ -117,12 +126,21 @@ fn launch(
 }
 
 /// Opens everything the new processes will need, while this one still has the host's rights and paths.
-fn collect(plan: &LaunchPlan, fds: Vec<OwnedFd>, steps: &mut Steps) -> Result<Materials, Failure> {
+fn collect(
+    plan: &LaunchPlan,
+    parked_disk: Option<OwnedFd>,
+    fds: Vec<OwnedFd>,
+    steps: &mut Steps,
+) -> Result<Materials, Failure> {
     let (guest, spawner) = steps.run(Step::Descriptors, "from the driver", || guest_fds(fds))?;
     let tree = steps.run(Step::ImageTree, plan.image_root.display(), || clone_tree(&plan.image_root))?;
     let devices = steps.run(Step::Devices, "/dev", devices::collect)?;
-    let disk = steps.run(Step::DiskMount, plan.disk.display(), || mount_disk(&plan.disk))?;
-    let link = steps.run(Step::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
+    let disk = steps.run(Step::DiskMount, plan.disk.display(), || match parked_disk {
+        Some(disk) if plan.disk_is_parked => Ok(disk),
+        _ => mount_disk(&plan.disk),
+    })?;
+    let link =
+        steps.run(Step::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
     Ok(Materials { tree, devices, disk, link, guest, spawner })
 }
 
@@ -208,8 +226,9 @@ fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
 }
 
 fn clone_link(path: &Path) -> io::Result<OwnedFd> {
-    let flags =
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
     let mount = open_tree(CWD, path, flags)?;
     let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID

@@ -21,13 +21,15 @@ pub(in super::super) enum Order {
     Launch(Box<LaunchPlan>),
 }
 
-/// The `cgroup.procs` files of a sandbox's two groups, one for each hierarchy.
+/// What can be done before the sandbox is known. The groups are `cgroup.procs` files, one for each hierarchy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct Park {
     /// For init and keeper.
     pub(in super::super) own: Vec<PathBuf>,
     /// For the job.
     pub(in super::super) job: Vec<PathBuf>,
+    /// A blank disk image to mount ahead.
+    pub(in super::super) disk: Option<PathBuf>,
     /// Fails on purpose; for tests.
     pub(in super::super) fail_at: Option<Step>,
 }
@@ -68,6 +70,8 @@ pub(in super::super) struct LaunchPlan {
     pub(in super::super) image_root: PathBuf,
     /// Disk image on the host with the sandbox's writable places.
     pub(in super::super) disk: PathBuf,
+    /// Whether that is the one which was mounted ahead.
+    pub(in super::super) disk_is_parked: bool,
     /// Directory on the host that holds the link's socket.
     pub(in super::super) link_directory: PathBuf,
     /// First of the 65,536 host ids that are the sandbox's 0 to 65,535.

@@ -8,8 +8,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-    fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree, unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
+    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
+    unmount,
 };
 
 use super::super::sys::mounts;
@@ -73,9 +74,17 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
         rustix::fs::symlinkat(to, &dev, name)?;
     }
     // Group 5 is `tty` in Debian and in every distribution that follows it.
-    let options = [("newinstance", String::new()), ("ptmxmode", "0666".into()), ("mode", "0620".into()), ("gid", "5".into())];
-    let terminals =
-        new_file_system("devpts", &options, MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    let options = [
+        ("newinstance", String::new()),
+        ("ptmxmode", "0666".into()),
+        ("mode", "0620".into()),
+        ("gid", "5".into()),
+    ];
+    let terminals = new_file_system(
+        "devpts",
+        &options,
+        MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
+    )?;
     attach_at(tree, terminals.as_fd(), "/dev/pts")?;
     mounts::restrict(dev.as_fd(), flags | MountAttrFlags::MOUNT_ATTR_RDONLY, None)
 }
@@ -93,19 +102,31 @@ pub(super) fn mount_memory(tree: BorrowedFd<'_>, mount: &MemoryMount) -> io::Res
     attach_at(tree, new_file_system("tmpfs", &options, NEVER)?.as_fd(), &mount.target)
 }
 
-/// Puts directories of the disk where the sandbox expects them, and hides the rest of the disk.
+/// Puts directories of the disk where the sandbox expects them. The rest of the disk is mounted nowhere.
 pub(super) fn place_disk(tree: BorrowedFd<'_>, disk: BorrowedFd<'_>, places: &[DiskMount]) -> io::Result<()> {
-    make_directory(tree, DISK_STAGE)?;
-    // Older kernels clone subtrees of attached mounts only, so the disk is attached for the duration.
-    attach_at(tree, disk, DISK_STAGE)?;
-    for place in places {
-        let source = directory(disk, &place.source)?;
-        let flags =
-            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-        attach_at(tree, open_tree(&source, "", flags)?.as_fd(), &place.target)?;
+    match place_parts(tree, disk, places) {
+        // Kernels before 6.15 clone parts of attached mounts only.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => place_staged(tree, disk, places),
+        placed => placed,
     }
+}
+
+/// Attaches the whole disk for the time it takes to clone its parts.
+fn place_staged(tree: BorrowedFd<'_>, disk: BorrowedFd<'_>, places: &[DiskMount]) -> io::Result<()> {
+    make_directory(tree, DISK_STAGE)?;
+    attach_at(tree, disk, DISK_STAGE)?;
+    place_parts(tree, disk, places)?;
     unmount(DISK_STAGE, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
     Ok(rustix::fs::rmdir(DISK_STAGE)?)
+}
+
+/// Clones all parts before it puts any in place, so that a failure leaves nothing behind.
+fn place_parts(tree: BorrowedFd<'_>, disk: BorrowedFd<'_>, places: &[DiskMount]) -> io::Result<()> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    let clone = |place: &DiskMount| Ok(open_tree(directory(disk, &place.source)?, "", flags)?);
+    let parts = places.iter().map(clone).collect::<io::Result<Vec<OwnedFd>>>()?;
+    places.iter().zip(&parts).try_for_each(|(place, part)| attach_at(tree, part.as_fd(), &place.target))
 }
 
 /// Puts the link directory in place.
@@ -141,8 +162,7 @@ fn attach(mount: BorrowedFd<'_>, onto: BorrowedFd<'_>) -> io::Result<()> {
 fn directory(tree: BorrowedFd<'_>, path: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(tree, path, flags, Mode::empty(), resolve)
-        .map_err(io::Error::from)
+    rustix::fs::openat2(tree, path, flags, Mode::empty(), resolve).map_err(io::Error::from)
 }
 
 /// Makes a directory and its parents where they are missing. On the read-only image that fails.
