@@ -14,6 +14,7 @@ use std::sync::Arc;
 use sandyard_sandbox::conformance::Subject;
 use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, Step};
+use sandyard_sandbox::image::{Flavour, ImageStore};
 
 /// What a test can't do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +42,7 @@ impl NativeYard {
     /// Opens a yard, or says why the test is skipped.
     pub(crate) fn open(need: Need) -> Option<Self> {
         let Some(image_root) = image_root() else {
-            println!(
-                "skipped: needs {need:?}: root and SANDYARD_TEST_IMAGE, or an image built by `sandyard image build`"
-            );
+            println!("skipped: needs {need:?}: root, and an image built by `sandyard image build base`");
             return None;
         };
         Some(Self { directory: tempfile::tempdir().unwrap(), image_root })
@@ -172,23 +171,14 @@ impl Drop for NativeYard {
     }
 }
 
-/// The image for tests: named by the environment, or the newest in the usual place.
+/// The newest base image in the cache that the command uses too.
 fn image_root() -> Option<PathBuf> {
     if !rustix::process::geteuid().is_root() {
         return None;
     }
-    if let Some(named) = std::env::var_os("SANDYARD_TEST_IMAGE") {
-        return Some(named.into());
-    }
-    let mut images: Vec<_> = list("/var/cache/sandyard")
-        .into_iter()
-        .flat_map(|directory| {
-            [directory.join("root"), directory.join("rootfs")].into_iter().chain(list(directory))
-        })
-        .filter(|root| root.join("usr/bin/bash").exists() && root.join("workspace").is_dir())
-        .collect();
-    images.sort_by_key(|root| fs::metadata(root).and_then(|metadata| metadata.modified()).ok());
-    images.pop()
+    let cache = std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into());
+    let images = ImageStore::new(cache).list().ok()?;
+    images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)
 }
 
 fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
