@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
-use sandyard_server::app::{JobFilter, JobStatus, SandboxState, StartYardError, Yard};
+use sandyard_sandbox::driver::Driver;
+use sandyard_server::app::{JobFilter, JobStatus, StartYardError, Yard};
 use sandyard_server::auth::{Access, KeyFileError, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use tokio::net::{TcpListener, UnixListener};
@@ -72,6 +73,9 @@ pub(crate) enum ServeError {
     /// The yard can't be opened.
     #[error("open the yard")]
     Yard(#[from] StartYardError),
+    /// The yard can't go on; the next server finds everything as it is on disk.
+    #[error("the yard can't go on: {0}")]
+    Broken(String),
     /// A driver nobody knows.
     #[error("there is no driver `{0}`")]
     UnknownDriver(String),
@@ -85,6 +89,9 @@ impl ServeError {
                 Some("another program may be there; choose another address with --listen".to_owned())
             }
             Self::UnknownDriver(_) => Some(format!("known drivers: auto, {}", drivers::NAMES.join(", "))),
+            Self::Broken(_) => {
+                Some("look at the disk of the data folder, then start again; no job is lost".to_owned())
+            }
             Self::Key(KeyFileError::Exposed { path, .. }) => Some(format!("chmod 600 {}", path.display())),
             _ => None,
         }
@@ -94,6 +101,7 @@ impl ServeError {
 /// A yard being served.
 pub(crate) struct Server {
     yard: Yard,
+    drivers: Vec<Arc<dyn Driver>>,
     shutdown: CancellationToken,
     listeners: Vec<JoinHandle<()>>,
     preparation: Preparation,
@@ -135,9 +143,10 @@ impl Server {
         };
         let drivers = drivers::open(&plan, settings.driver.as_deref());
         let preparation = images.prepare(settings, &context.surroundings, context.ui);
-        let yard = Yard::start(config, drivers, Arc::new(images)).await?;
+        let yard = Yard::start(config, drivers.clone(), Arc::new(images)).await?;
         let shutdown = CancellationToken::new();
-        let mut server = Self { yard, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
+        let mut server =
+            Self { yard, drivers, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
         // Who can open the socket can read the key too, so none is asked for.
         let config = server.http(Access::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve(listener, config)));
@@ -165,14 +174,16 @@ impl Server {
     pub(crate) async fn until_idle(&self, ui: &Ui) {
         let mut told = false;
         let mut stop = machine::stop_signals();
-        let begin = Instant::now();
+        let mut idle_since = None;
         loop {
             let page = self.yard.list(&JobFilter::default(), NEWEST, None).await;
             let jobs = page.map(|page| page.jobs).unwrap_or_default();
             let unfinished = jobs.iter().any(|job| !job.state.is_terminal());
-            let clearing = jobs.iter().any(|job| !job.keep && has_sandbox(job)) && begin.elapsed() < CLEARING;
-            if !unfinished && !clearing {
-                return;
+            if !unfinished {
+                let patient = idle_since.get_or_insert_with(Instant::now).elapsed() < CLEARING;
+                if !patient || !self.is_clearing(&jobs).await {
+                    return;
+                }
             }
             if unfinished && !std::mem::replace(&mut told, true) {
                 ui.note("serving until the other jobs have ended; Ctrl-C leaves them to the next server");
@@ -182,6 +193,23 @@ impl Server {
                 () = stop.next() => return,
             }
         }
+    }
+
+    /// Whether there is a sandbox that no job keeps: its row says `gone` before it is.
+    async fn is_clearing(&self, jobs: &[JobStatus]) -> bool {
+        for driver in &self.drivers {
+            let found = driver.list().await.unwrap_or_default();
+            let kept = |id: &str| jobs.iter().any(|job| job.keep && id.starts_with(job.id.as_str()));
+            if found.iter().any(|sandbox| !kept(sandbox.id.as_str())) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns the reason when the yard can't go on.
+    pub(crate) async fn broken(&self) -> ServeError {
+        ServeError::Broken(self.yard.broken().await)
     }
 
     /// Lets go of everything; jobs go on.
@@ -195,10 +223,6 @@ impl Server {
         drop(tokio::task::spawn_blocking(|| self.preparation.end()).await);
         drop(std::fs::remove_file(&self.socket));
     }
-}
-
-fn has_sandbox(job: &JobStatus) -> bool {
-    matches!(job.sandbox, SandboxState::Starting | SandboxState::Live)
 }
 
 /// The yard belongs to this user alone.

@@ -136,12 +136,16 @@ async fn serve(context: &Context, settings: &Settings) -> Result<(), CommandErro
     if let Some(key) = created {
         tell_key(context, address, &key);
     }
-    stop.next().await;
+    let ended = tokio::select! {
+        () = stop.next() => Ok(()),
+        error = server.broken() => Err(error),
+    };
     context.ui.note("stopping; jobs go on");
     tokio::select! {
         () = server.stop() => {}
         () = stop.next() => context.ui.warn("stopped at once"),
     }
+    ended?;
     Ok(())
 }
 
