@@ -14,6 +14,7 @@ cargo nextest run --release --locked --workspace --no-run
 
 profile=default
 [ -z "${SANDYARD_SOAK:-}" ] || profile=soak
+rm -f "target/nextest/$profile/junit.xml"
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 code=0
@@ -25,8 +26,8 @@ count() {
     grep -oE "[0-9]+ $1" <<<"$summary" | grep -oE '^[0-9]+' || echo 0
 }
 failed=$(($(count failed) + $(count 'timed out')))
-# A tier that can't run here says why, in its own output.
-reasons=$(grep -ohE 'skipped: [^&<]*' "$target/nextest/$profile/junit.xml" 2>/dev/null || true)
+# A tier that can't run here says why, in its own output. nextest keeps its report in the checkout.
+reasons=$(grep -ohE 'skipped: [^&<]*' "target/nextest/$profile/junit.xml" 2>/dev/null || true)
 [ -z "$reasons" ] || sort <<<"$reasons" | uniq -c
 skipped=$(grep -c . <<<"$reasons" || true)
 echo "$(count passed) passed, $failed failed, $skipped skipped"
