@@ -56,7 +56,7 @@ async fn refusals_name_what_is_wrong() {
 async fn a_job_has_only_its_own_descriptors_and_sees_only_its_own_processes() {
     let machine = machine!();
     let listed = machine
-        .sh("ls /proc/$$/fd | tr '\\n' ' '; echo; ls -d /proc/[0-9]* | wc -l; ls /run/sandyard /run/keeper /mnt | wc -w")
+        .sh("ls /proc/$$/fd > /tmp/fds; tr '\\n' ' ' < /tmp/fds; echo; ls -d /proc/[0-9]* | wc -l; ls /run/sandyard /run/keeper /mnt | wc -w")
         .await;
     let lines: Vec<_> = listed.stdout.lines().collect();
     assert_eq!(lines[0].trim(), "0 1 2", "{}", listed.stderr);
