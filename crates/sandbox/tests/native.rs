@@ -120,6 +120,23 @@ async fn every_task_is_confined() {
     two.stop().await.unwrap();
 }
 
+/// A killed launcher takes no sandbox with it, and the next start has another.
+#[tokio::test(flavor = "multi_thread")]
+async fn survives_its_launchers_death() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let subject = yard.subject();
+    let one =
+        Session::start((subject.open)(), subject.spec("widow-1", Limits::default()).unwrap()).await.unwrap();
+    let killed = native_yard::kill_launchers();
+    assert!(killed >= 1, "no launcher was found");
+    one.machine.ping().await.unwrap();
+    for turn in 2..5 {
+        let spec = subject.spec(&format!("widow-{turn}"), Limits::default()).unwrap();
+        Session::start(one.driver.clone(), spec).await.unwrap().stop().await.unwrap();
+    }
+    one.stop().await.unwrap();
+}
+
 /// L20: many short sandboxes leave nothing: no group, mount, loop device, link directory or process.
 #[tokio::test(flavor = "multi_thread")]
 async fn leaves_nothing_behind() {

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::{Pid, Signal, kill_process};
 use sandyard_sandbox::conformance::Subject;
 use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, Step};
@@ -169,6 +170,20 @@ impl Drop for NativeYard {
             let _ = fs::write(group.join("cgroup.kill"), "1");
         }
     }
+}
+
+/// Kills the launchers that this process started; tells how many.
+pub(crate) fn kill_launchers() -> usize {
+    let own = std::process::id().to_string();
+    let is_ours = |process: &PathBuf| {
+        let status = fs::read_to_string(process.join("status")).unwrap_or_default();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim);
+        let program = fs::read_link(process.join("exe")).unwrap_or_default();
+        parent == Some(&own) && program == Path::new(env!("CARGO_BIN_EXE_sandyard-launcher"))
+    };
+    let pid = |process: &PathBuf| process.file_name()?.to_str()?.parse().ok().and_then(Pid::from_raw);
+    let launchers = list("/proc").into_iter().filter(is_ours).filter_map(|process| pid(&process));
+    launchers.filter(|&pid| kill_process(pid, Signal::KILL).is_ok()).count()
 }
 
 /// The newest base image in the cache that the command uses too.
