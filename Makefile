@@ -34,6 +34,7 @@ check:
 	@if command -v cargo-deny >/dev/null; then cargo deny --log-level error check bans licenses sources; \
 	else echo "skipped: cargo-deny is not installed"; fi
 
+bench: export SANDYARD_IMAGES = base
 bench:
 	scripts/setup.sh bench
 	cargo build --release --locked --workspace --bins --examples

@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 # Tests say themselves where their server and data are.
 unset SANDYARD_URL SANDYARD_TOKEN SANDYARD_DATA SANDYARD_LISTEN SANDYARD_CONFIG SANDYARD_DRIVER SANDYARD_MODEL
+# No server of a test needs the full image, and building it would starve all of them.
+export SANDYARD_IMAGES=base
 
 scripts/setup.sh test
 # Tests and their binaries are built as they will be run, so that nothing is compiled twice.
