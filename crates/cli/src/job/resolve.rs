@@ -5,8 +5,8 @@ use sandyard_api::{JobId, JobView};
 use crate::client::{Client, JobQuery};
 use crate::errors::CommandError;
 
-/// Jobs asked for at once when walking the list.
-const PAGE: u64 = 200;
+/// Jobs asked for at once when walking the list: the most a server gives.
+const PAGE: u64 = 1000;
 /// A shorter beginning of an id is more likely a slip.
 const SHORTEST_PREFIX: usize = 4;
 
