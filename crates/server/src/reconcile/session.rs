@@ -216,6 +216,8 @@ impl<'a> Session<'a> {
     fn started(&mut self) {
         let moving = self.changes.iter().any(|change| matches!(change, Change::Move { .. }));
         if self.row.state == JobState::Starting && !moving {
+            // Within reach before the status says so.
+            self.task.publish(self.row);
             self.changes.push(Change::Sandbox(SandboxState::Live));
             self.changes.push(Change::Move { to: JobState::Running, reason: None });
         }
