@@ -20,7 +20,7 @@ use sandyard_protocol::{
     OutputOffsets, OutputStream, Reply, Request, Resume, Secret, SequencedEvent,
 };
 use tokio::io::DuplexStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
 use super::{Dial, KeeperConfig, KeeperError, run};
@@ -30,8 +30,11 @@ use crate::process_host::ProcessHost;
 const SECRET: [u8; 32] = [7; 32];
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Hands the other half of each in-memory stream to the test.
-struct TestDial(mpsc::UnboundedSender<DuplexStream>);
+/// Hands the other half of each in-memory stream to the test, which says when another server took over.
+struct TestDial {
+    dialled: mpsc::UnboundedSender<DuplexStream>,
+    replaced: Arc<Notify>,
+}
 
 #[async_trait]
 impl Dial for TestDial {
@@ -39,8 +42,12 @@ impl Dial for TestDial {
 
     async fn dial(&mut self) -> io::Result<DuplexStream> {
         let (guest, host) = tokio::io::duplex(256 * 1024);
-        self.0.send(host).map_err(|_| io::Error::from(io::ErrorKind::ConnectionRefused))?;
+        self.dialled.send(host).map_err(|_| io::Error::from(io::ErrorKind::ConnectionRefused))?;
         Ok(guest)
+    }
+
+    async fn replaced(&mut self) {
+        self.replaced.notified().await;
     }
 }
 
@@ -51,6 +58,7 @@ struct Machine {
     dialled: mpsc::UnboundedReceiver<DuplexStream>,
     keeper: Option<JoinHandle<KeeperError>>,
     epoch: u64,
+    replaced: Arc<Notify>,
 }
 
 impl Machine {
@@ -60,7 +68,14 @@ impl Machine {
             std::fs::create_dir(folder.path().join(name)).unwrap();
         }
         let (_, dialled) = mpsc::unbounded_channel();
-        let mut machine = Self { folder, processes: Arc::default(), dialled, keeper: None, epoch: 1 };
+        let mut machine = Self {
+            folder,
+            processes: Arc::default(),
+            dialled,
+            keeper: None,
+            epoch: 1,
+            replaced: Arc::default(),
+        };
         machine.start_keeper();
         machine
     }
@@ -80,7 +95,11 @@ impl Machine {
             workspace: self.workspace(),
             env: BTreeMap::from([("PATH".to_owned(), path)]),
         };
-        self.keeper = Some(tokio::spawn(run(config, self.processes.clone(), TestDial(sender))));
+        self.keeper = Some(tokio::spawn(run(
+            config,
+            self.processes.clone(),
+            TestDial { dialled: sender, replaced: self.replaced.clone() },
+        )));
     }
 
     /// As kill -9 would: nothing gets a chance to say goodbye.

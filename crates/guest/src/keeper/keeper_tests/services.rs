@@ -7,6 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::keeper::UnixDial;
 
 fn write(path: &str, size: usize) -> Request {
     Request::Write { path: path.into(), size: size as u64, mode: None }
@@ -150,6 +151,33 @@ async fn a_lower_epoch_is_refused_even_by_the_next_keeper() {
     assert!(welcome(stream, offer).await.is_err());
     let host = machine.host().await;
     assert_eq!(host.ask(&Request::Ping).await.0, Reply::Done);
+}
+
+#[tokio::test]
+async fn a_server_that_took_over_is_served_while_the_one_before_holds_its_end_open() {
+    let mut machine = Machine::start();
+    let stopped = machine.host().await;
+    machine.epoch = 2;
+    machine.replaced.notify_one();
+    let host = machine.host().await;
+    assert_eq!(host.ask(&Request::Ping).await.0, Reply::Done);
+    within(stopped.link.closed()).await;
+}
+
+#[tokio::test]
+async fn a_replaced_socket_is_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("link");
+    let first = tokio::net::UnixListener::bind(&path).unwrap();
+    let mut dial = UnixDial::new(path.clone());
+    dial.dial().await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(1500), dial.replaced()).await.is_err());
+    let second = tokio::net::UnixListener::bind(folder.path().join("new")).unwrap();
+    std::fs::rename(folder.path().join("new"), &path).unwrap();
+    within(dial.replaced()).await;
+    dial.dial().await.unwrap();
+    within(second.accept()).await.unwrap();
+    drop(first);
 }
 
 #[tokio::test]
