@@ -3,7 +3,12 @@
 //! Each test has its own yard: data folder, port and control groups. What a test starts it ends, also when it fails.
 //! Needs root and a built base image (`make test` sees to both).
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "a failed step is a failed test"
+)]
 
 mod abuse;
 mod chaos;
