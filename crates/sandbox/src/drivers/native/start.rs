@@ -4,6 +4,7 @@
 //! finds what a process killed in the middle left.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::Yard;
 use super::cgroup::GroupLimits;
 use super::disk::SetAside;
 use super::launcher::messages::{LaunchFds, LaunchPlan};
-use super::launcher::step::{Failure, Step};
+use super::launcher::step::{Failure, Step, Steps};
 use super::liveness::ProcessIdentity;
 use super::record::Record;
 use super::slots::Slot;
@@ -51,9 +52,8 @@ impl Yard {
     }
 
     async fn start_in(&self, mut slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {
-        let fail = |step: Step, object: String| move |source: io::Error| Failure { step, object, source };
-        self.fail_point(Step::Marker)?;
-        let id_base = self.ids.take().map_err(fail(Step::Marker, "user ids".into()))?;
+        let mut steps = Steps::new(self.config.fail_at);
+        let id_base = steps.run(Step::Marker, "user ids", || self.ids.take())?;
         let mut record = Record {
             id: spec.id.clone(),
             id_base,
@@ -61,20 +61,18 @@ impl Yard {
             workspace: spec.workspace.clone(),
             process: None,
         };
-        self.records.write(&record).map_err(fail(Step::Marker, spec.id.to_string()))?;
-        self.fail_point(Step::Disk)?;
-        let workspace = spec.workspace.display().to_string();
-        let disk = self.disk_of(spec, slot.disk.take()).await.map_err(fail(Step::Disk, workspace))?;
-        self.fail_point(Step::ControlGroups)?;
+        steps.run(Step::Marker, &spec.id, || self.records.write(&record))?;
+        let disk = self.disk_of(spec, slot.disk.take());
+        let disk = steps.wait(Step::Disk, spec.workspace.display(), disk).await?;
         let limits = GroupLimits { job: spec.limits };
-        slot.groups.limit(limits).map_err(fail(Step::ControlGroups, "limits".into()))?;
-        self.fail_point(Step::Link)?;
-        self.links.create(&spec.id, id_base).map_err(fail(Step::Link, spec.id.to_string()))?;
-        self.fail_point(Step::Launcher)?;
-        let pid = self.launch(&slot, spec, disk, id_base).await?;
-        record.process =
-            Some(ProcessIdentity::of(pid).map_err(fail(Step::Execute, format!("process {pid}")))?);
-        self.records.write(&record).map_err(fail(Step::Marker, spec.id.to_string()))
+        steps.run(Step::ControlGroups, "limits", || slot.groups.limit(limits))?;
+        steps.run(Step::Link, &spec.id, || self.links.create(&spec.id, id_base))?;
+        let (pid, console) = self.launch(&slot, spec, disk, id_base, &mut steps).await?;
+        let identity = steps.run(Step::Execute, pid, || ProcessIdentity::of(pid))?;
+        record.process = Some(identity);
+        steps.run(Step::Marker, &spec.id, || self.records.write(&record))?;
+        self.started.insert(&spec.id, console, steps.into_phases());
+        Ok(())
     }
 
     /// The sandbox's disk, and whether the slot has it mounted. Formatting takes long and blocks.
@@ -84,15 +82,16 @@ impl Yard {
         tokio::task::spawn_blocking(ensure).await.map_err(io::Error::other)?
     }
 
+    /// Has the slot's helper make the machine; its own phases come between ours.
     async fn launch(
         &self,
         slot: &Slot,
         spec: &SandboxSpec,
         (disk, disk_is_parked): (PathBuf, bool),
         id_base: u32,
-    ) -> Result<i32, Failure> {
-        let prepare = |source| Failure { step: Step::Descriptors, object: "files in memory".into(), source };
-        let fds = self.launch_fds(spec).map_err(prepare)?;
+        steps: &mut Steps,
+    ) -> Result<(i32, OwnedFd), Failure> {
+        let fds = steps.run(Step::Launcher, "files in memory", || self.launch_fds(spec))?;
         let plan = LaunchPlan {
             host_name: spec.id.to_string(),
             image_root: spec.image_root.clone(),
@@ -107,8 +106,8 @@ impl Yard {
         };
         let (pid, phases) = slot.launch(plan, &fds).await?;
         tracing::debug!(sandbox = %spec.id, pid, ?phases, "sandbox runs");
-        self.started.insert(&spec.id, fds.console, phases);
-        Ok(pid)
+        steps.add(phases);
+        Ok((pid, fds.console))
     }
 
     fn launch_fds(&self, spec: &SandboxSpec) -> io::Result<LaunchFds> {
@@ -118,16 +117,5 @@ impl Yard {
             boot: memory_files::boot(&layout::boot_config(spec))?,
             spawner_boot: memory_files::boot(&layout::spawner_boot_config(spec))?,
         })
-    }
-
-    /// Fails here if a test asked for it.
-    fn fail_point(&self, step: Step) -> Result<(), Failure> {
-        match self.config.fail_at {
-            Some(at) if at == step => {
-                let source = io::Error::from_raw_os_error(libc::EIO);
-                Err(Failure { step, object: "fail-point".into(), source })
-            }
-            _ => Ok(()),
-        }
     }
 }

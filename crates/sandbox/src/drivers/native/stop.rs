@@ -21,7 +21,7 @@ const EMPTY_WITHIN: Duration = Duration::from_secs(20);
 const RELEASED_WITHIN: Duration = Duration::from_secs(120);
 /// The first pause between two looks, doubled up to `LONGEST_PAUSE`: most sandboxes are gone in about a millisecond.
 const FIRST_PAUSE: Duration = Duration::from_micros(500);
-const LONGEST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 impl Yard {
     /// Removes a sandbox and its marker.

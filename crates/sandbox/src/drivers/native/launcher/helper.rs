@@ -176,8 +176,9 @@ fn attend_machine(
     })?;
     let Told::Made = made else { return Err(unexpected(made)) };
     steps.run(Step::Spawner, "go on", || guest::go_on(report))?;
-    let Heard::End = guest::hear(report)? else { return Err(killed(Step::Execute)) };
-    match steps.run(Step::Spawner, "execute", || companion::hear(companion))? {
+    let heard = steps.run(Step::Execute, "init", || io::Result::Ok(guest::hear(report)))?;
+    let Heard::End = heard? else { return Err(killed(Step::Execute)) };
+    match steps.run(Step::Execute, "spawner", || companion::hear(companion))? {
         Told::Runs => Ok(inside),
         told => Err(unexpected(told)),
     }

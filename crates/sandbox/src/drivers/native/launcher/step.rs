@@ -169,9 +169,34 @@ impl Steps {
             Some(at) if at == step => Err(io::Error::from_raw_os_error(libc::EIO)),
             _ => work().map_err(Into::into),
         };
+        self.note(step, began);
+        outcome.map_err(|source| Failure { step, object: object.to_string(), source })
+    }
+
+    /// Does one step that has to be waited for.
+    pub(in super::super) async fn wait<T>(
+        &mut self,
+        step: Step,
+        object: impl fmt::Display,
+        work: impl Future<Output = io::Result<T>>,
+    ) -> Result<T, Failure> {
+        let began = Instant::now();
+        let outcome = match self.fail_at {
+            Some(at) if at == step => Err(io::Error::from_raw_os_error(libc::EIO)),
+            _ => work.await,
+        };
+        self.note(step, began);
+        outcome.map_err(|source| Failure { step, object: object.to_string(), source })
+    }
+
+    /// Adds steps that another process did.
+    pub(in super::super) fn add(&mut self, phases: Vec<(Step, u64)>) {
+        self.phases.extend(phases);
+    }
+
+    fn note(&mut self, step: Step, began: Instant) {
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.phases.push((step, micros));
-        outcome.map_err(|source| Failure { step, object: object.to_string(), source })
     }
 
     /// How long each step took.
