@@ -26,6 +26,8 @@ use super::{channel, devices, root};
 const ID_RANGE: u32 = 65_536;
 /// How long the disk's previous user may take to let go of it: the kernel writes its dirty pages first.
 const DISK_PATIENCE: Duration = Duration::from_secs(30);
+/// How often a companion's groups are tried before they are left to a later sweep.
+const ABANDON_LOOKS: usize = 250;
 /// How often it is asked.
 const DISK_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
@@ -48,6 +50,8 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
     reply(socket, &Answer::Parked)?;
     let packet = channel::receive(socket.as_fd())?;
     if packet.is_end() {
+        drop(parked);
+        abandon(&groups);
         return Ok(());
     }
     let Order::Launch(plan) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
@@ -75,6 +79,31 @@ fn park(groups: &Park) -> Result<Parked, Failure> {
     let mount = |path: &PathBuf| steps.run(Step::DiskMount, path.display(), || mount_disk(path));
     let disk = groups.disk.as_ref().map(mount).transpose()?;
     Ok(Parked { companion, disk })
+}
+
+/// Removes what was prepared for a driver that is gone, killed perhaps: it will not. Whatever fails here is left to the
+/// sweep of the next one.
+fn abandon(groups: &Park) {
+    if let Some(disk) = &groups.disk {
+        let _ = std::fs::remove_file(disk);
+    }
+    for job in groups.job.iter().filter_map(|entrance| entrance.parent()) {
+        let parents: Vec<&Path> = job.ancestors().skip(1).take(3).collect();
+        let [slot, yard, root] = parents.as_slice() else { continue };
+        let _ = std::fs::write(root.join("cgroup.procs"), "0");
+        for _ in 0..ABANDON_LOOKS {
+            // The companion is on its way out.
+            match std::fs::remove_dir(job) {
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                    let _ = rustix::event::poll(&mut [], Some(&DISK_POLL));
+                }
+                _ => break,
+            }
+        }
+        for directory in [&slot.join("own"), *slot, *yard] {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
 }
 
 /// Tells the driver; a sandbox that nobody was told of would be nobody's, so it dies.
