@@ -217,7 +217,8 @@ impl Yard {
         Some(format!("sandyard-{id}"))
     }
 
-    /// Processes of sandboxes, loop devices, mounts and control groups of this yard, by name.
+    /// Processes of sandboxes, loop devices, mounts and control groups of this yard, by name. Blank disks in stock wait for
+    /// the next sandbox and are nobody's.
     pub(crate) fn leftovers(&self) -> Vec<String> {
         let mut found = Vec::new();
         if let Some(mark) = self.mark() {
@@ -229,7 +230,9 @@ impl Yard {
         found.extend(mounts.lines().filter(|line| line.contains(data)).map(|line| format!("mount {line}")));
         for entry in std::fs::read_dir("/sys/block").unwrap().flatten() {
             let backing = entry.path().join("loop/backing_file");
-            if std::fs::read_to_string(backing).is_ok_and(|file| file.contains(data)) {
+            if std::fs::read_to_string(backing)
+                .is_ok_and(|file| file.contains(data) && !file.contains("/stock/"))
+            {
                 found.push(format!("loop device {}", entry.file_name().display()));
             }
         }
