@@ -127,19 +127,26 @@ impl Session {
     }
 }
 
-/// Waits for a sandbox to dial and greets it under a lease's epoch.
+/// Waits for a sandbox to dial and greets it under a lease's epoch. A connection that its keeper has given up since is
+/// followed by another, as it is for a server.
 pub(super) async fn dial(
     driver: &dyn Driver,
     spec: &SandboxSpec,
     epoch: u64,
 ) -> Result<Machine, SessionError> {
-    let dialled = timeout(DIAL_PATIENCE, driver.next_link(&spec.id)).await;
-    let stream = dialled.map_err(|_| SessionError::TooLong("dialling"))??;
     let offer = HostOffer {
         sandbox: spec.id.to_string(),
         secret: *spec.secret.expose(),
         epoch,
         unix_ms: 1_700_000_000_000,
     };
-    Ok(Machine::over(welcome(stream, offer).await?))
+    let greeted = async {
+        loop {
+            match welcome(driver.next_link(&spec.id).await?, offer.clone()).await {
+                Err(HelloError::Io(_)) => {}
+                greeted => return Ok(Machine::over(greeted?)),
+            }
+        }
+    };
+    timeout(DIAL_PATIENCE, greeted).await.map_err(|_| SessionError::TooLong("dialling"))?
 }
