@@ -11,7 +11,7 @@ begin=$SECONDS
 if [ -x "$sandyard" ]; then
     echo "Built before: this takes a few seconds, or a minute or two if the source has changed."
 else
-    echo "First start: about 8 minutes on two cores. Later ones take a few seconds."
+    echo "First start: some minutes (aim: 8 on two cores). Later ones are far quicker."
 fi
 if [ "$(id -u)" != 0 ]; then
     echo "error: the native driver needs root; run \`sudo make run\`" >&2
