@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use super::HttpState;
 use super::failure::Failure;
-use super::parts::{job_segment, query_pairs};
+use super::parts::{job_segment, port, query_pairs};
 use crate::app::TicketPurpose;
 use crate::auth::{Need, unauthorized};
 use crate::job_id::JobId;
@@ -104,10 +104,12 @@ fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, 
     let purpose = match route {
         "/download" if method == Method::GET => TicketPurpose::Download,
         "/shell" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Pty,
+        "/lab" if method == Method::GET => TicketPurpose::Lab,
+        _ if method == Method::GET && route.starts_with("/desktop/") => TicketPurpose::Desktop,
+        _ if method == Method::GET => TicketPurpose::Port(route.strip_prefix("/ports/").and_then(port)?),
         _ => return None,
     };
-    let job = JobId::parse(segment)?;
-    Some((job, purpose, ticket))
+    Some((JobId::parse(segment)?, purpose, ticket))
 }
 
 fn finish(mut response: Response<Body>, id: &str) -> Response {
@@ -143,9 +145,19 @@ mod tests {
         let upgrade = HeaderMap::from_iter([(UPGRADE, HeaderValue::from_static("websocket"))]);
         assert_eq!(purpose("/jobs/ID/download", &plain), Some(TicketPurpose::Download));
         assert_eq!(purpose("/jobs/ID/shell", &upgrade), Some(TicketPurpose::Pty));
-        for path in
-            ["/jobs/ID/shell", "/jobs/ID/files/download", "/jobs/ID/logs", "/status/ID", "/jobs/x/download"]
-        {
+        assert_eq!(purpose("/jobs/ID/lab", &plain), Some(TicketPurpose::Lab));
+        assert_eq!(purpose("/jobs/ID/desktop/", &plain), Some(TicketPurpose::Desktop));
+        assert_eq!(purpose("/jobs/ID/ports/5173", &plain), Some(TicketPurpose::Port(5173)));
+        for path in [
+            "/jobs/ID/shell",
+            "/jobs/ID/files/download",
+            "/jobs/ID/logs",
+            "/status/ID",
+            "/jobs/x/download",
+            "/jobs/ID/ports/0",
+            "/jobs/ID/ports/5173/",
+            "/jobs/ID/proxy/5173/",
+        ] {
             assert_eq!(purpose(path, &plain), None, "{path}");
         }
     }
