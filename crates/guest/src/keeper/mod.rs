@@ -18,6 +18,7 @@ mod ports;
 mod processes;
 mod pump;
 mod segments;
+mod services;
 mod spool;
 mod tasks;
 
@@ -40,6 +41,7 @@ use files::Workers;
 use job::Job;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
+use services::Services;
 use spool::Spool;
 use tasks::Tasks;
 
@@ -80,6 +82,7 @@ struct Keeper {
     processes: Processes,
     job: Job,
     files: Workers,
+    services: Services,
     failure: mpsc::Sender<KeeperError>,
 }
 
@@ -118,6 +121,7 @@ async fn start(
         processes: Processes::new(number),
         job: Job::open(&spool)?,
         files,
+        services: Services::open(&spool)?,
         failure,
         spool,
         config,

@@ -13,11 +13,16 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
-use super::HttpState;
+use sandyard_api::{ApiError, ErrorCode};
+
 use super::failure::Failure;
+use super::proxy::notice::wants_page;
+use super::proxy::origin;
+use super::{HttpState, pages};
 use super::parts::{job_segment, port, query_pairs};
 use crate::app::TicketPurpose;
-use crate::auth::{Need, unauthorized};
+use crate::auth::visits::is_foreign;
+use crate::auth::{Need, Site, unauthorized};
 use crate::job_id::JobId;
 
 /// Routes that say the same to everybody.
@@ -60,22 +65,39 @@ pub(super) async fn pass(State(state): State<HttpState>, request: Request, next:
     let path = request.uri().path().to_owned();
     let job = job_segment(&path).unwrap_or_default();
     let span = tracing::info_span!("request", id, job);
-    let response = async {
-        match admit(&state, &request) {
-            Ok(()) => next.run(super::body::with_idle_limit(request, state.limits().body_idle)).await,
-            Err(failure) => failure.into_response(),
-        }
-    }
-    .instrument(span.clone())
-    .await;
-    let response = finish(response, &id);
+    let response = match state.access().site(request.headers()) {
+        Site::Job(origin) => origin::serve(&state, origin, request).instrument(span.clone()).await,
+        Site::Api => finish(api(&state, request, next).instrument(span.clone()).await, &id),
+    };
     state.counters().count(response.status());
     let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros());
     span.in_scope(|| tracing::debug!(%method, path, status, micros, "answered"));
     response
 }
 
+/// A request to the server itself.
+async fn api(state: &HttpState, request: Request, next: Next) -> Response {
+    match admit(state, &request) {
+        Ok(()) => next.run(super::body::with_idle_limit(request, state.limits().body_idle)).await,
+        Err(failure) if failure.code() == "unauthorized" && opens_a_sandbox(&request) => pages::open(),
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Whether a person followed a link to a sandbox, to whom a bare refusal would be of no use. What another site causes gets no
+/// page that goes on by itself.
+fn opens_a_sandbox(request: &Request) -> bool {
+    let path = request.uri().path();
+    let way = job_segment(path).and_then(|job| path.split_once(job)).map_or(path, |(_, rest)| rest);
+    let known = matches!(way, "/lab" | "/desktop/") || way.strip_prefix("/ports/").is_some_and(|rest| port(rest).is_some());
+    known && request.method() == Method::GET && wants_page(request.headers()) && !is_foreign(request.headers())
+}
+
 fn admit(state: &HttpState, request: &Request) -> Result<(), Failure> {
+    // An absolute address names a host of its own, beside the one in `Host`.
+    if request.uri().authority().is_some() {
+        return Err(ApiError::new(ErrorCode::BadRequest, "this server is no proxy for other addresses").into());
+    }
     let need = need(state, request)?;
     Ok(state.access().check(request.method(), request.headers(), need)?)
 }

@@ -91,7 +91,8 @@ fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-fn new_job(request: ScheduleRequest) -> Result<NewJob, Failure> {
+/// The job that a request asks for.
+pub(super) fn new_job(request: ScheduleRequest) -> Result<NewJob, Failure> {
     let kind = match request.kind {
         JobKind::Shell => app::JobKind::Shell,
         JobKind::Session => app::JobKind::Session,
