@@ -128,7 +128,7 @@ mod tests {
     fn files_and_folders_are_for_this_user_alone() {
         let data = tempfile::tempdir().unwrap();
         let layout = Layout::open(data.path()).unwrap();
-        let id = JobId::random().unwrap();
+        let id = crate::job_id::random().unwrap();
         make_folder(&layout.job(&id)).unwrap();
         write_durably(&layout.input(&id), &[b"echo", b" hi"]).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

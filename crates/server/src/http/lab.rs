@@ -83,7 +83,7 @@ pub(super) async fn any(State(state): State<HttpState>, headers: HeaderMap) -> A
         Some(job) => job.id,
         None => {
             let session = serde_json::json!({"kind": "session", "name": "lab"});
-            let job = new_job(ScheduleRequest::from_json(&session)?)?;
+            let job = new_job(ScheduleRequest::from_json(&session)?);
             state.yard().schedule(job, None).await?.id
         }
     };

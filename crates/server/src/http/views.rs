@@ -1,24 +1,21 @@
 //! From the nouns of `app` to the views of the contract.
 
-use sandyard_api::{
-    DriverView, ImageView, IsolationView, JobErrorView, JobId, JobKind, JobState, JobView, SandboxState,
-    Timestamp, UsageView,
-};
+use sandyard_api::{DriverView, ImageView, IsolationView, JobErrorView, JobView, Timestamp, UsageView};
 use sandyard_sandbox::driver::IsolationLevel;
 
 use crate::app;
 
 /// A job's whole status.
 pub(super) fn job(status: app::JobStatus) -> JobView {
-    let state = job_state(status.state);
+    let state = status.state;
     let id = status.id.as_str();
     let usage = status.usage.unwrap_or_default();
     JobView {
         name: status.name,
-        kind: job_kind(status.kind),
+        kind: status.kind,
         status: state.status(),
         state,
-        sandbox: sandbox_state(status.sandbox),
+        sandbox: status.sandbox,
         reason: status.reason,
         question: None,
         isolation: IsolationView {
@@ -49,43 +46,7 @@ pub(super) fn job(status: app::JobStatus) -> JobView {
             peak_memory_bytes: usage.peak_memory_bytes,
             ..UsageView::default()
         },
-        job_id: job_id(&status.id),
-    }
-}
-
-/// The id on the wire.
-pub(super) fn job_id(id: &crate::job_id::JobId) -> JobId {
-    JobId::from_checked(id.as_str())
-}
-
-/// The state on the wire.
-pub(super) fn job_state(state: app::JobState) -> JobState {
-    match state {
-        app::JobState::Queued => JobState::Queued,
-        app::JobState::Starting => JobState::Starting,
-        app::JobState::Running => JobState::Running,
-        app::JobState::Waiting => JobState::Waiting,
-        app::JobState::Finishing => JobState::Finishing,
-        app::JobState::Succeeded => JobState::Succeeded,
-        app::JobState::Failed => JobState::Failed,
-        app::JobState::Cancelled => JobState::Cancelled,
-        app::JobState::TimedOut => JobState::TimedOut,
-    }
-}
-
-fn job_kind(kind: app::JobKind) -> JobKind {
-    match kind {
-        app::JobKind::Shell => JobKind::Shell,
-        app::JobKind::Session => JobKind::Session,
-    }
-}
-
-fn sandbox_state(state: app::SandboxState) -> SandboxState {
-    match state {
-        app::SandboxState::None => SandboxState::None,
-        app::SandboxState::Starting => SandboxState::Starting,
-        app::SandboxState::Live => SandboxState::Live,
-        app::SandboxState::Gone => SandboxState::Gone,
+        job_id: status.id,
     }
 }
 

@@ -69,7 +69,7 @@ mod tests {
     fn ended(jobs: &[(i64, u64)]) -> Vec<EndedJob> {
         jobs.iter()
             .map(|(finished_ms, bytes)| EndedJob {
-                id: JobId::random().unwrap(),
+                id: crate::job_id::random().unwrap(),
                 finished_ms: *finished_ms,
                 bytes: *bytes,
             })

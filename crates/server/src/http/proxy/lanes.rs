@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn w20_a_job_has_so_many_lanes_and_gets_them_back() {
         let lanes = Lanes::default();
-        let (job, other) = (JobId::random().unwrap(), JobId::random().unwrap());
+        let (job, other) = (crate::job_id::random().unwrap(), crate::job_id::random().unwrap());
         let taken: Vec<_> = (0..EACH_JOB).map(|_| lanes.enter(&job).unwrap()).collect();
         assert!(lanes.enter(&job).is_none());
         assert!(lanes.enter(&other).is_some(), "another job has its own");

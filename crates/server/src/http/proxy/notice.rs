@@ -8,7 +8,6 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 
-use crate::http::views;
 use crate::app::JobStatus;
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -52,7 +51,7 @@ impl Notice {
 
     /// A job that has no machine now: waiting for one, or ended.
     pub(in crate::http) fn of_job(job: &JobStatus) -> Self {
-        let state = views::job_state(job.state).as_str();
+        let state = job.state.as_str();
         let mut notice = if job.state.is_terminal() {
             let line = format!("The job has ended: {state}. Its sandbox is gone, its files are kept.");
             Self::new(StatusCode::GONE, "This sandbox has ended", line)
