@@ -17,6 +17,7 @@ mod link;
 mod ports;
 mod processes;
 mod pump;
+mod scripts;
 mod segments;
 mod services;
 mod spool;

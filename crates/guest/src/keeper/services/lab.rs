@@ -9,6 +9,7 @@ use crate::keeper::limits::LAB_IDLE;
 pub(super) const LAB: Service = Service {
     name: "JupyterLab",
     port: 8888,
+    script: ("lab.py", include_str!("lab.py")),
     start,
     authorization: |token| format!("token {token}"),
 };
@@ -18,7 +19,7 @@ const KERNELS: &str = "/run/user/1000/kernels";
 
 /// It sees every request as one for `localhost:8888`, so no other origin or host is to be allowed. It ends by itself when
 /// nobody uses it and none of its kernels and terminals is left: ending it from outside would take those with it.
-fn start(token: &str) -> StartProcess {
+fn start(script: &str, token: &str) -> StartProcess {
     let options = [
         "--no-browser".to_owned(),
         "--ServerApp.ip=127.0.0.1".to_owned(),
@@ -32,9 +33,9 @@ fn start(token: &str) -> StartProcess {
         "--LabApp.extension_manager=readonly".to_owned(),
     ];
     StartProcess {
-        argv: ["jupyter".to_owned(), "lab".to_owned()].into_iter().chain(options).collect(),
-        // Arguments are listed, the environment is not.
-        env: [("JUPYTER_TOKEN".to_owned(), token.to_owned())].into(),
+        argv: ["python3".to_owned(), script.to_owned()].into_iter().chain(options).collect(),
+        // Arguments are listed; the script takes the variable out of its environment.
+        env: [("SANDYARD_LAB_TOKEN".to_owned(), token.to_owned())].into(),
         ..StartProcess::default()
     }
 }
@@ -45,7 +46,7 @@ mod tests {
 
     #[test]
     fn w17_lab_listens_on_loopback_and_its_token_is_in_no_argument() {
-        let start = start("secret");
+        let start = start("/run/job/lab.py", "secret");
         assert!(start.argv.iter().any(|argument| argument == "--ServerApp.ip=127.0.0.1"));
         assert!(!start.argv.iter().any(|argument| argument.contains("secret")));
         assert_eq!((LAB.authorization)("secret"), "token secret");

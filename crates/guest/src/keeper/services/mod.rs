@@ -17,7 +17,7 @@ use tokio::sync::{Mutex, oneshot};
 use super::limits::{SERVICE_POLL, SERVICE_START};
 use super::processes::{self, Process};
 use super::spool::{Spool, SpoolError};
-use super::{Keeper, ports};
+use super::{Keeper, ports, scripts};
 
 const DOCUMENT: &str = "services.json";
 
@@ -26,8 +26,10 @@ struct Service {
     /// For people.
     name: &'static str,
     port: u16,
-    /// How to start it, with the token it is to ask for.
-    start: fn(token: &str) -> StartProcess,
+    /// What starts it, by file name: written where the job can read it and not change it.
+    script: (&'static str, &'static str),
+    /// How to run the script, with the token it is to ask for.
+    start: fn(script: &str, token: &str) -> StartProcess,
     /// What a request carries as `Authorization`.
     authorization: fn(token: &str) -> String,
 }
@@ -75,7 +77,10 @@ async fn run(keeper: &Arc<Keeper>, service: &Service) -> Result<Option<String>, 
         None if is_listening(service.port).await => return Ok(None),
         None => {
             let token = random_token()?;
-            let process = processes::start(keeper, (service.start)(&token)).await?;
+            let script = scripts::write(keeper, service.script.0, service.script.1)
+                .map_err(|error| failed(format!("write the script of {}: {error}", service.name)))?;
+            let start = (service.start)(&script.to_string_lossy(), &token);
+            let process = processes::start(keeper, start).await?;
             running.insert(service.port, Running { process: process.id().clone(), token: token.clone() });
             keeper.stop_on(keeper.spool.store(DOCUMENT, &*running));
             (process, token)
