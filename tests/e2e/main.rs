@@ -14,6 +14,7 @@ mod abuse;
 mod chaos;
 mod downloads;
 mod forms;
+mod origins;
 mod refusals;
 mod tools;
 mod yard;

@@ -30,6 +30,8 @@ const PUBLIC: [&str; 7] =
     ["/", "/docs", "/openapi.json", "/healthz", "/readyz", "/assets/page.css", "/favicon.ico"];
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A page that opens ours keeps no handle of it.
+static OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
 /// Gives each request its id: a random part for the process, then a number.
@@ -145,6 +147,7 @@ fn finish(mut response: Response<Body>, id: &str) -> Response {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     headers.insert(RESOURCE_POLICY.clone(), HeaderValue::from_static("same-origin"));
+    headers.insert(OPENER_POLICY.clone(), HeaderValue::from_static("same-origin"));
     headers
         .entry(CONTENT_SECURITY_POLICY)
         .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"));

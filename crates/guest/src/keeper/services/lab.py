@@ -6,6 +6,7 @@ import os
 import sys
 
 from jupyter_server.auth.identity import IdentityProvider, User
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 from jupyterlab.labapp import LabApp
 
 EXPECTED = "token " + os.environ.pop("SANDYARD_LAB_TOKEN")
@@ -27,5 +28,15 @@ class HostIdentityProvider(IdentityProvider):
         return None
 
 
+class HostKernelManager(AsyncMappingKernelManager):
+    def __len__(self):
+        """Kernels that it started itself; those of others must not keep it from ending when nobody uses it."""
+        return sum(kernel.owns_kernel for kernel in self._kernels.values())
+
+
 sys.argv[0] = "jupyter-lab"
-LabApp.launch_instance(argv=sys.argv[1:] + ["--ServerApp.identity_provider_class=__main__.HostIdentityProvider"])
+classes = [
+    "--ServerApp.identity_provider_class=__main__.HostIdentityProvider",
+    "--ServerApp.kernel_manager_class=__main__.HostKernelManager",
+]
+LabApp.launch_instance(argv=sys.argv[1:] + classes)

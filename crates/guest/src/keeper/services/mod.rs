@@ -96,7 +96,8 @@ async fn listens(service: &Service, process: &Process) -> Result<(), GuestError>
     let waiting = async {
         while !is_listening(service.port).await {
             if let Some(exit) = process.exit() {
-                return Err(failed(format!("{} ended with code {} while it started", service.name, exit.code)));
+                let (name, code) = (service.name, exit.code);
+                return Err(failed(format!("{name} ended with code {code} while it started; the base image has none")));
             }
             tokio::time::sleep(SERVICE_POLL).await;
         }
