@@ -39,9 +39,15 @@ pub(crate) struct Shared {
 impl Shared {
     /// Commits for the owner of a row and counts a refusal.
     pub(crate) async fn commit(&self, row: &JobRow, changes: Vec<Change>) -> Result<JobRow, StoreError> {
+        let moves = changes.iter().any(|change| matches!(change, Change::Move { .. }));
         let result = self.store.commit(&row.fence(), changes).await;
-        if result.as_ref().is_err_and(StoreError::is_stale) {
-            metrics::count(&self.metrics.stale_writes);
+        match &result {
+            Ok(after) if moves => {
+                let (state, reason) = (after.state.as_str(), after.reason.as_deref());
+                tracing::info!(job = %row.id, epoch = row.epoch, state, reason, "moved");
+            }
+            Err(error) if error.is_stale() => metrics::count(&self.metrics.stale_writes),
+            Ok(_) | Err(_) => {}
         }
         result
     }
