@@ -75,7 +75,9 @@ impl Access {
     /// Whom a request is for, by its one `Host`.
     pub fn site(&self, headers: &HeaderMap) -> Site {
         let mut values = headers.get_all(HOST).iter();
-        let name = values.next().and_then(|value| value.to_str().ok()).and_then(name_of_authority);
+        // Most requests are for the API by a name without a hyphen; they pay for one look.
+        let name = values.next().filter(|value| value.as_bytes().contains(&b'-'));
+        let name = name.and_then(|value| value.to_str().ok()).and_then(name_of_authority);
         let (Some(name), None) = (name, values.next()) else { return Site::Api };
         let own = self.domain.as_ref().map_or(LOCAL_DOMAIN, |domain| domain.name.as_str());
         JobOrigin::read(&name, &[LOCAL_DOMAIN, own]).map_or(Site::Api, Site::Job)
