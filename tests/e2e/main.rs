@@ -13,6 +13,7 @@
 mod abuse;
 mod chaos;
 mod downloads;
+mod egress;
 mod faults;
 mod forms;
 mod refusals;

@@ -14,7 +14,7 @@ mod output;
 mod processes;
 mod requests;
 
-pub use boot::{BOOT_FD, BootConfig, BootFd, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
 pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};

@@ -169,6 +169,9 @@ pub struct BeginJob {
     pub idle_timeout_ms: Option<u64>,
     /// Whether what the job started in the background goes on after its end.
     pub keep: bool,
+    /// Certificates that programs trust instead of the image's own, in PEM: those of the host, which may stand between the
+    /// job and the internet.
+    pub trust: Option<String>,
 }
 
 /// The kinds of work.

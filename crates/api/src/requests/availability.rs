@@ -14,12 +14,8 @@ pub fn refuse_what_is_not_built(request: &ScheduleRequest) -> Result<(), ApiErro
                 .with_hint("use kind `shell`; the sandbox has python3 and node on its PATH"));
         }
     }
-    if !request.egress.is_empty() {
-        return Err(not_available("`egress` can't be granted: this build has no egress gateway")
-            .with_hint("leave it out; sandboxes have no network, so bring what the job needs in `files`"));
-    }
     if request.git.is_some() {
-        return Err(not_available("`git` can't be fetched: this build has no egress gateway")
+        return Err(not_available("`git` can't be fetched: this build does not start from repositories yet")
             .with_hint("bring the sources in `files`, or PUT them into a session"));
     }
     Ok(())

@@ -57,8 +57,19 @@ const SERVICES: [Service; 5] = [
     },
 ];
 
+/// Lends the link to whoever in the guest has something for the host, as long as it is served.
+struct Lent<'a>(&'a Keeper);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.link.send_replace(None);
+    }
+}
+
 /// Serves a link until it is gone. Dropping this ends every stream of it.
 pub(super) async fn serve(keeper: Arc<Keeper>, link: Link) {
+    keeper.link.send_replace(Some(link.clone()));
+    let _lent = Lent(&keeper);
     let mut streams = JoinSet::new();
     let events = event_stream::serve(keeper.clone(), link.clone());
     tokio::pin!(events);

@@ -7,6 +7,7 @@
 mod capture;
 mod clock;
 mod dial;
+mod egress;
 mod event_stream;
 mod events;
 mod exits;
@@ -22,13 +23,14 @@ mod spool;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sandyard_pipe::{Backoff, Link};
 use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
@@ -56,6 +58,8 @@ pub struct KeeperConfig {
     pub workspace: PathBuf,
     /// The environment of everything that runs, before the job adds to it.
     pub env: BTreeMap<String, String>,
+    /// Where to serve the machine's proxy; nowhere if the machine shares its network.
+    pub egress: Option<SocketAddr>,
 }
 
 /// Why keeper had to stop.
@@ -80,6 +84,8 @@ struct Keeper {
     processes: Processes,
     job: Job,
     files: Workers,
+    /// The link that is up.
+    link: watch::Sender<Option<Link>>,
     failure: mpsc::Sender<KeeperError>,
 }
 
@@ -118,6 +124,7 @@ async fn start(
         processes: Processes::new(number),
         job: Job::open(&spool)?,
         files,
+        link: watch::Sender::new(None),
         failure,
         spool,
         config,
@@ -130,6 +137,9 @@ async fn start(
     job::recover(&keeper.0, &mut survivors)?;
     processes::recover(&keeper.0, &mut survivors)?;
     keeper.0.end_strangers(survivors);
+    if let Some(address) = keeper.0.config.egress {
+        keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
+    }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
     Ok((keeper, failures))

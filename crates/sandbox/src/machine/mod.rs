@@ -15,7 +15,7 @@ use std::time::Duration;
 use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
-pub use events::{EventStream, FromGuest};
+pub use events::{Asked, EventStream, FromGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{Content, FileWriter};
 pub use ports::PortStream;

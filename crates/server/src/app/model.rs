@@ -35,6 +35,9 @@ pub struct NewJob {
     pub limits: RequestedLimits,
     /// Whether the sandbox stays up after the end.
     pub keep: bool,
+    /// Hosts it may reach.
+    #[serde(default)]
+    pub egress: Vec<String>,
 }
 
 impl NewJob {
@@ -151,6 +154,8 @@ pub struct JobStatus {
     pub error: Option<JobFailure>,
     /// What the machine used.
     pub usage: Option<Usage>,
+    /// What went through the egress gateway, both ways.
+    pub egress_bytes: u64,
     /// Whether `download` has something to give.
     pub download: bool,
     /// Whether the sandbox outlives the job.

@@ -5,6 +5,7 @@
 
 mod run;
 mod script;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -138,9 +139,14 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     if let Some(code) = code {
         script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
     }
+    let mut env = begin.env;
+    if let Some(pem) = &begin.trust {
+        trust::write(&keeper.config.scripts, pem, &mut env)
+            .map_err(|error| internal(&format!("write the certificates: {error}")))?;
+    }
     let new = Document {
         is_shell: code.is_some(),
-        env: begin.env,
+        env,
         deadline_ms: boot_ms().saturating_add(begin.timeout_ms),
         idle_timeout_ms: begin.idle_timeout_ms,
         keep: begin.keep,

@@ -70,7 +70,9 @@ fn permitted(
     }
     let excepted = |address: &SocketAddr| {
         exceptions.iter().any(|exception| {
-            exception.host == target.host && exception.port == target.port && exception.address == address.ip()
+            exception.host == target.host
+                && exception.port == target.port
+                && exception.address == address.ip()
         })
     };
     let fine = |address: &SocketAddr| is_public(address.ip()) || excepted(address);
@@ -133,10 +135,32 @@ mod tests {
     #[test]
     fn n5_n6_addresses_of_this_machine_and_its_networks_are_not_public() {
         for text in [
-            "127.0.0.1", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
-            "192.0.0.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "::", "::1", "::ffff:127.0.0.1",
-            "::ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::a00:1", "2002:7f00:1::", "fe80::1", "fc00::1",
-            "fd00:ec2::254", "ff02::1", "2001:0:1:2:3:4:80ff:fffe", "64:ff9b:1::1",
+            "127.0.0.1",
+            "0.0.0.0",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "192.0.0.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "240.0.0.1",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b::a00:1",
+            "2002:7f00:1::",
+            "fe80::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "ff02::1",
+            "2001:0:1:2:3:4:80ff:fffe",
+            "64:ff9b:1::1",
         ] {
             assert!(!is_public(text.parse().unwrap()), "{text}");
         }
@@ -144,7 +168,9 @@ mod tests {
 
     #[test]
     fn others_are_public() {
-        for text in ["1.1.1.1", "140.82.112.3", "192.0.2.10", "2606:4700::1111", "64:ff9b::101:101", "::ffff:1.1.1.1"] {
+        for text in
+            ["1.1.1.1", "140.82.112.3", "192.0.2.10", "2606:4700::1111", "64:ff9b::101:101", "::ffff:1.1.1.1"]
+        {
             assert!(is_public(text.parse().unwrap()), "{text}");
         }
     }
@@ -160,8 +186,11 @@ mod tests {
     #[test]
     fn an_operator_excepts_one_host_port_and_address() {
         let target = Target::new("mirror.internal", 8080).unwrap();
-        let exception =
-            PrivateException { host: "mirror.internal".into(), port: 8080, address: "10.0.0.7".parse().unwrap() };
+        let exception = PrivateException {
+            host: "mirror.internal".into(),
+            port: 8080,
+            address: "10.0.0.7".parse().unwrap(),
+        };
         let exceptions = std::slice::from_ref(&exception);
         assert!(permitted(&target, &["10.0.0.7:8080".parse().unwrap()], exceptions).is_ok());
         assert!(permitted(&target, &["10.0.0.8:8080".parse().unwrap()], exceptions).is_err());

@@ -38,11 +38,14 @@ impl World {
                 });
             }
         });
-        let exceptions = ["127.0.0.1", "::1"]
-            .map(|text| PrivateException { host: HOST.into(), port, address: text.parse::<IpAddr>().unwrap() });
+        let exceptions = ["127.0.0.1", "::1"].map(|text| PrivateException {
+            host: HOST.into(),
+            port,
+            address: text.parse::<IpAddr>().unwrap(),
+        });
         let policy = Policy::parse([rule.replace("PORT", &port.to_string()).as_str()]).unwrap();
         let (attempts, told) = mpsc::channel(64);
-        Self { gateway: Gateway::new(policy, exceptions.into(), &limits, attempts), told, port }
+        Self { gateway: Gateway::new(policy, exceptions.into(), &limits, 0, attempts), told, port }
     }
 
     async fn open() -> Self {
@@ -52,7 +55,8 @@ impl World {
     fn connect(&self) -> DuplexStream {
         let (client, server) = tokio::io::duplex(64 * 1024);
         let gateway = Arc::clone(&self.gateway);
-        tokio::spawn(async move { gateway.serve(server).await });
+        let (read, write) = tokio::io::split(server);
+        tokio::spawn(async move { gateway.serve(read, write).await });
         client
     }
 
@@ -87,7 +91,8 @@ async fn skip_head(client: &mut DuplexStream) {
 #[tokio::test]
 async fn a_tunnel_carries_bytes_and_its_account_is_told() {
     let mut world = World::open().await;
-    let (mut client, status) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n").await;
+    let (mut client, status) =
+        world.ask("CONNECT localhost:PORT HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n").await;
     assert_eq!(status, "HTTP/1.1 200 OK");
     skip_head(&mut client).await;
     client.write_all(b"hello").await.unwrap();
@@ -145,7 +150,7 @@ async fn n14_what_is_not_allowed_is_refused_and_told() {
 async fn n6_an_allowed_name_that_leads_to_this_machine_is_refused() {
     let (attempts, _told) = mpsc::channel(8);
     let policy = Policy::parse(["localhost:80"]).unwrap();
-    let gateway = Gateway::new(policy, Vec::new().into(), &EgressLimits::default(), attempts);
+    let gateway = Gateway::new(policy, Vec::new().into(), &EgressLimits::default(), 0, attempts);
     let target = Target::new(HOST, 80).unwrap();
     assert_eq!(gateway.reach(&target).await.unwrap_err(), Refusal::Private);
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
+use axum::http::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -125,7 +127,9 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
         .collect();
     let fixed = ["proxy-connection", "proxy-authorization", "proxy-authenticate", "keep-alive"]
         .map(HeaderName::from_static);
-    for name in nominated.into_iter().chain(fixed).chain([CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE]) {
+    for name in
+        nominated.into_iter().chain(fixed).chain([CONNECTION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE])
+    {
         headers.remove(name);
     }
 }

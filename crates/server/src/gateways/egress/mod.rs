@@ -19,7 +19,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::task::TaskTracker;
 
 pub use addresses::PrivateException;
-pub(crate) use policy::{BadRule, Policy};
+pub(crate) use policy::Policy;
 
 use addresses::NoWay;
 use passage::Passage;
@@ -122,21 +122,25 @@ impl Gateway {
         policy: Policy,
         exceptions: Arc<[PrivateException]>,
         limits: &EgressLimits,
+        used_bytes: u64,
         attempts: mpsc::Sender<Attempt>,
     ) -> Arc<Self> {
         Arc::new(Self {
             policy,
             exceptions,
             connections: Arc::new(Semaphore::new(limits.connections)),
-            bytes_left: Arc::new(AtomicU64::new(limits.bytes)),
+            bytes_left: Arc::new(AtomicU64::new(limits.bytes.saturating_sub(used_bytes))),
             attempts,
             tunnels: TaskTracker::new(),
         })
     }
 
     /// Serves one connection that a program in the sandbox made to the proxy.
-    pub(crate) async fn serve(self: &Arc<Self>, stream: impl AsyncRead + AsyncWrite + Send + 'static) {
-        let (mut read, write) = tokio::io::split(stream);
+    pub(crate) async fn serve(
+        self: &Arc<Self>,
+        mut read: impl AsyncRead + Send + Unpin + 'static,
+        write: impl AsyncWrite + Send + Unpin + 'static,
+    ) {
         let Ok(first) = read.read_u8().await else { return };
         let whole = Box::pin(tokio::io::join(std::io::Cursor::new([first]).chain(read), write));
         if first == socks::VERSION {

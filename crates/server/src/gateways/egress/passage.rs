@@ -44,7 +44,16 @@ impl Passage {
     ) -> Self {
         // Small messages both ways; a failure costs only latency.
         let _ = stream.set_nodelay(true);
-        Self { stream, target, sent: 0, received: 0, moved: Arc::default(), bytes_left, attempts, _permit: permit }
+        Self {
+            stream,
+            target,
+            sent: 0,
+            received: 0,
+            moved: Arc::default(),
+            bytes_left,
+            attempts,
+            _permit: permit,
+        }
     }
 
     /// Carries bytes both ways until both sides are done or nothing moves for long.
@@ -70,7 +79,8 @@ impl Passage {
                 Greeting::Tls(Some(name)) if name == self.target.host => break,
                 Greeting::Tls(name) => {
                     let asked = name.unwrap_or_else(|| "no name".to_owned());
-                    let reason = format!("the tunnel was opened for {} and used for {asked}", self.target.host);
+                    let reason =
+                        format!("the tunnel was opened for {} and used for {asked}", self.target.host);
                     self.tell(Outcome::Refused(reason)).await;
                     return Err(io::ErrorKind::PermissionDenied.into());
                 }
@@ -142,7 +152,11 @@ impl AsyncRead for Passage {
 }
 
 impl AsyncWrite for Passage {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
         Poll::Ready(self.account(count, 0).map(|()| count))
     }

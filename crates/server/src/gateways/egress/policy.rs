@@ -199,19 +199,37 @@ mod tests {
 
     #[test]
     fn n2_n5_literal_addresses_are_no_names_in_any_spelling() {
-        for host in
-            ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::1]", "::1", "[::ffff:7f00:1]", "1.2.3.0x4"]
-        {
+        for host in [
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "[::1]",
+            "::1",
+            "[::ffff:7f00:1]",
+            "1.2.3.0x4",
+        ] {
             assert_eq!(Target::new(host, 80), Err(BadHost::Address), "{host}");
         }
     }
 
     #[test]
     fn malformed_hosts_and_rules_are_refused() {
-        for host in ["", ".", "a..b", "-a.com", "a b", "a\0b", "a/b", "user@host", "a:80", &"a.".repeat(200)] {
+        for host in ["", ".", "a..b", "-a.com", "a b", "a\0b", "a/b", "user@host", "a:80", &"a.".repeat(200)]
+        {
             assert!(Target::new(host, 80).is_err(), "{host:?}");
         }
-        for rule in ["", "*", "*.com", "https://github.com", "github.com:", "github.com:0", "github.com:99999", "10.0.0.1"] {
+        for rule in [
+            "",
+            "*",
+            "*.com",
+            "https://github.com",
+            "github.com:",
+            "github.com:0",
+            "github.com:99999",
+            "10.0.0.1",
+        ] {
             assert!(Policy::parse([rule]).is_err(), "{rule:?}");
         }
     }
