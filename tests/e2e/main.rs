@@ -16,6 +16,7 @@ mod downloads;
 mod egress;
 mod faults;
 mod forms;
+mod origins;
 mod refusals;
 mod tools;
 mod yard;

@@ -8,6 +8,7 @@ mod download;
 mod image;
 mod logs;
 mod man;
+mod open;
 mod prune;
 mod ps;
 mod rm;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Download(download::Download),
     Shell(shell::Shell),
     Cp(cp::Cp),
+    Open(open::Open),
     Image(image::Image),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -81,6 +83,7 @@ impl Command {
             Self::Download(command) => command.run(context).await,
             Self::Shell(command) => command.run(context).await,
             Self::Cp(command) => command.run(context).await,
+            Self::Open(command) => command.run(context).await,
             Self::Image(command) => command.run(context).await,
             Self::Doctor(command) => command.run(context).await,
             Self::Completions(command) => command.run(context),

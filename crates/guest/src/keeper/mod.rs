@@ -18,7 +18,9 @@ mod link;
 mod ports;
 mod processes;
 mod pump;
+mod scripts;
 mod segments;
+mod services;
 mod spool;
 mod tasks;
 
@@ -42,6 +44,7 @@ use files::Workers;
 use job::Job;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
+use services::Services;
 use spool::Spool;
 use tasks::Tasks;
 
@@ -86,6 +89,7 @@ struct Keeper {
     files: Workers,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
+    services: Services,
     failure: mpsc::Sender<KeeperError>,
 }
 
@@ -125,6 +129,7 @@ async fn start(
         job: Job::open(&spool)?,
         files,
         link: watch::Sender::new(None),
+        services: Services::open(&spool)?,
         failure,
         spool,
         config,

@@ -144,6 +144,7 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Entries { .. } => "entries",
         Reply::Content { .. } => "content",
         Reply::Hits { .. } => "hits",
+        Reply::Service { .. } => "service",
         Reply::Failed(_) => "failed",
     };
     MachineError::Malformed(format!("unexpected reply `{name}`"))

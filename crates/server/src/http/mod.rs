@@ -15,10 +15,12 @@ mod files_change;
 mod gate;
 mod idle_io;
 mod jobs;
+mod lab;
 mod logs;
 mod openapi;
 mod pages;
 mod parts;
+mod proxy;
 mod ranges;
 mod schedule;
 mod serve;
@@ -52,6 +54,7 @@ use crate::job_id::JobId;
 use counters::Counters;
 use failure::Failure;
 use gate::RequestIds;
+use proxy::Lanes;
 
 /// Keeper dials again within a second of losing its link; a busy machine may take a few.
 const RELINK_PATIENCE: Duration = Duration::from_secs(5);
@@ -81,6 +84,7 @@ struct Shared {
     request_ids: RequestIds,
     counters: Counters,
     archives: Semaphore,
+    lanes: Lanes,
 }
 
 impl HttpState {
@@ -91,6 +95,7 @@ impl HttpState {
             request_ids: RequestIds::new(),
             counters: Counters::default(),
             archives,
+            lanes: Lanes::default(),
         }))
     }
 
@@ -139,6 +144,10 @@ impl HttpState {
         &self.0.archives
     }
 
+    fn lanes(&self) -> &Lanes {
+        &self.0.lanes
+    }
+
     fn counters(&self) -> &Counters {
         &self.0.counters
     }
@@ -168,6 +177,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/logs", get(logs::read)),
         ("/jobs/{id}/download", get(download::read)),
         ("/jobs/{id}/shell", post(shell::run).get(terminal::open)),
+        ("/lab", get(lab::any)),
+        ("/jobs/{id}/lab", get(lab::lab)),
+        ("/jobs/{id}/ports/{port}", get(lab::port)),
+        ("/jobs/{id}/proxy/{port}", any(proxy::program::connection)),
+        ("/jobs/{id}/proxy/{port}/", any(proxy::program::root)),
+        ("/jobs/{id}/proxy/{port}/{*path}", any(proxy::program::pass_on)),
         ("/jobs/{id}/files", files::root_routes()),
         ("/jobs/{id}/files/", files::root_routes()),
         (

@@ -11,7 +11,7 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 20] = [
+pub(super) const PATHS: [&str; 15] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
@@ -26,11 +26,6 @@ pub(super) const PATHS: [&str; 20] = [
     "/jobs/{id}/screenshot.png",
     "/jobs/{id}/desktop/",
     "/jobs/{id}/desktop/{*rest}",
-    "/jobs/{id}/lab",
-    "/jobs/{id}/ports/{port}",
-    "/jobs/{id}/proxy/{port}/",
-    "/jobs/{id}/proxy/{port}/{*rest}",
-    "/lab",
     "/mcp",
 ];
 

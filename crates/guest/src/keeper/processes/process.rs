@@ -144,6 +144,11 @@ impl Process {
         Ok([open("stdout")?, open("stderr")?])
     }
 
+    /// Its name.
+    pub(in crate::keeper) fn id(&self) -> &ProcessId {
+        &self.id
+    }
+
     /// One of its outputs.
     pub(super) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
         match stream {
@@ -163,7 +168,7 @@ impl Process {
     }
 
     /// How it ended, if it did.
-    pub(super) fn exit(&self) -> Option<Exit> {
+    pub(in crate::keeper) fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
