@@ -8,11 +8,13 @@ mod download;
 mod image;
 mod logs;
 mod man;
+mod open;
 mod prune;
 mod ps;
 mod rm;
 mod run;
 mod run_input;
+mod screenshot;
 mod shell;
 mod status;
 mod up;
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Download(download::Download),
     Shell(shell::Shell),
     Cp(cp::Cp),
+    Screenshot(screenshot::Screenshot),
+    Open(open::Open),
     Image(image::Image),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -81,6 +85,8 @@ impl Command {
             Self::Download(command) => command.run(context).await,
             Self::Shell(command) => command.run(context).await,
             Self::Cp(command) => command.run(context).await,
+            Self::Screenshot(command) => command.run(context).await,
+            Self::Open(command) => command.run(context).await,
             Self::Image(command) => command.run(context).await,
             Self::Doctor(command) => command.run(context).await,
             Self::Completions(command) => command.run(context),

@@ -6,6 +6,7 @@
 
 mod capture;
 mod clock;
+pub mod desktop;
 mod dial;
 mod event_stream;
 mod events;
@@ -34,6 +35,7 @@ pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
 use crate::process_host::{ProcessHost, SpawnError, Survivor};
+use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
 use files::Workers;
@@ -56,6 +58,8 @@ pub struct KeeperConfig {
     pub workspace: PathBuf,
     /// The environment of everything that runs, before the job adds to it.
     pub env: BTreeMap<String, String>,
+    /// Where the desktop's parts meet; without it there is none.
+    pub desktop: Option<DesktopPlaces>,
 }
 
 /// Why keeper had to stop.
@@ -80,6 +84,7 @@ struct Keeper {
     processes: Processes,
     job: Job,
     files: Workers,
+    desktop: Desktop,
     failure: mpsc::Sender<KeeperError>,
 }
 
@@ -118,6 +123,7 @@ async fn start(
         processes: Processes::new(number),
         job: Job::open(&spool)?,
         files,
+        desktop: Desktop::new(number, config.scripts.join("control")),
         failure,
         spool,
         config,
@@ -131,6 +137,7 @@ async fn start(
     processes::recover(&keeper.0, &mut survivors)?;
     keeper.0.end_strangers(survivors);
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
+    desktop::begin(&keeper.0);
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
     Ok((keeper, failures))
 }

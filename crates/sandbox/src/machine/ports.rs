@@ -8,16 +8,13 @@ use sandyard_pipe::PipeStream;
 use sandyard_protocol::{Reply, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Machine, MachineError, unexpected};
+use super::{GuestStream, Machine, MachineError, unexpected};
 
 impl Machine {
     /// Connects to a port on the machine's loopback.
     pub async fn connect_port(&self, port: u16) -> Result<PortStream, MachineError> {
         match self.call(&Request::ConnectPort { port }).await? {
-            (stream, Reply::Done) => {
-                let (stream, early) = stream.into_inner();
-                Ok(PortStream { early, stream })
-            }
+            (stream, Reply::Done) => Ok(PortStream::after(stream)),
             (_, other) => Err(unexpected(&other)),
         }
     }
@@ -29,6 +26,14 @@ impl Machine {
 pub struct PortStream {
     early: Bytes,
     stream: PipeStream,
+}
+
+impl PortStream {
+    /// What follows a reply that turned its stream into plain bytes.
+    pub(super) fn after(stream: GuestStream) -> Self {
+        let (stream, early) = stream.into_inner();
+        Self { early, stream }
+    }
 }
 
 impl AsyncRead for PortStream {

@@ -14,6 +14,7 @@ mod logs;
 mod model;
 mod open;
 mod schedule;
+mod screenshot;
 mod status;
 mod tickets;
 

@@ -86,6 +86,9 @@ fn need(state: &HttpState, request: &Request) -> Result<Need, Failure> {
     if PUBLIC.contains(&path) || path.starts_with("/assets/") {
         return Ok(Need::Nothing);
     }
+    if is_desktop_page(request.method(), path) {
+        return Ok(Need::Nothing);
+    }
     let Some((job, purpose, ticket)) = ticket_of(request.method(), request.uri(), request.headers()) else {
         return Ok(Need::Key);
     };
@@ -96,6 +99,12 @@ fn need(state: &HttpState, request: &Request) -> Result<Need, Failure> {
     }
 }
 
+/// The page of a desktop says the same for every job, known or not; its ticket is for the socket that it opens.
+fn is_desktop_page(method: &Method, path: &str) -> bool {
+    let route = path.strip_prefix("/jobs/").and_then(|rest| rest.split_once('/')).map(|(_, route)| route);
+    method == Method::GET && matches!(route, Some("desktop" | "desktop/"))
+}
+
 fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, TicketPurpose, String)> {
     let query = uri.query().filter(|query| query.contains("ticket="))?;
     let (_, ticket) = query_pairs(query).into_iter().find(|(name, _)| name == "ticket")?;
@@ -103,6 +112,7 @@ fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, 
     let route = uri.path().strip_prefix("/jobs/")?.strip_prefix(segment)?;
     let purpose = match route {
         "/download" if method == Method::GET => TicketPurpose::Download,
+        "/desktop/socket" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Desktop,
         "/shell" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Pty,
         _ => return None,
     };
@@ -143,8 +153,9 @@ mod tests {
         let upgrade = HeaderMap::from_iter([(UPGRADE, HeaderValue::from_static("websocket"))]);
         assert_eq!(purpose("/jobs/ID/download", &plain), Some(TicketPurpose::Download));
         assert_eq!(purpose("/jobs/ID/shell", &upgrade), Some(TicketPurpose::Pty));
+        assert_eq!(purpose("/jobs/ID/desktop/socket", &upgrade), Some(TicketPurpose::Desktop));
         for path in
-            ["/jobs/ID/shell", "/jobs/ID/files/download", "/jobs/ID/logs", "/status/ID", "/jobs/x/download"]
+            ["/jobs/ID/shell", "/jobs/ID/desktop/socket", "/jobs/ID/desktop/", "/jobs/ID/files/download", "/jobs/ID/logs", "/status/ID", "/jobs/x/download"]
         {
             assert_eq!(purpose(path, &plain), None, "{path}");
         }

@@ -10,7 +10,7 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    download, events, files, files_change, jobs, logs, pages, schedule, shell, status, terminal, tickets,
+    desktop, download, events, files, files_change, gui, jobs, logs, pages, schedule, shell, status, terminal, tickets,
     unbuilt, yard,
 };
 
@@ -19,7 +19,7 @@ use super::{
     info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
     paths(
         schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
-        jobs::remove, tickets::make, events::follow, logs::read, download::read, shell::run, terminal::open,
+        jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot, desktop::page, desktop::socket, shell::run, terminal::open,
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
     ),

@@ -39,11 +39,12 @@ pub(super) async fn make(
     let (purpose, path) = match request.purpose {
         TicketPurpose::Download => (app::TicketPurpose::Download, "download"),
         TicketPurpose::Pty => (app::TicketPurpose::Pty, "shell"),
-        TicketPurpose::Lab | TicketPurpose::Desktop | TicketPurpose::Port(_) => {
+        TicketPurpose::Desktop => (app::TicketPurpose::Desktop, "desktop/"),
+        TicketPurpose::Lab | TicketPurpose::Port(_) => {
             let message =
                 format!("there is nothing that a ticket for `{}` would open in this build", request.purpose);
             return Err(ApiError::new(ErrorCode::NotAvailable, message)
-                .with_hint("`pty` and `download` work")
+                .with_hint("`desktop`, `pty` and `download` work")
                 .into());
         }
     };

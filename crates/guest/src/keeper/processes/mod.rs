@@ -12,15 +12,20 @@ mod table;
 
 use std::sync::Arc;
 
-use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request};
+use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request, StartProcess};
 
-pub(super) use command::{check_environment, main_command};
+pub(super) use command::{check_environment, environment, main_command};
 pub(super) use process::{Descriptors, Ending, Process};
 pub(super) use supervise::{Limits, Scope, Supervision};
 pub(super) use table::{Processes, recover};
 
 use super::Keeper;
 use super::link::{HostStream, reply};
+
+/// Starts a process for keeper itself, which goes on after it like any other.
+pub(super) async fn start(keeper: &Arc<Keeper>, start: StartProcess) -> Result<Arc<Process>, GuestError> {
+    table::start(keeper, start).await.map(|(process, _)| process)
+}
 
 /// Serves the process requests.
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {

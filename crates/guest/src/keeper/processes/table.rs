@@ -52,7 +52,7 @@ impl Processes {
     }
 
     /// A process by name.
-    pub(super) fn find(&self, id: &ProcessId) -> Option<Arc<Process>> {
+    pub(in crate::keeper) fn find(&self, id: &ProcessId) -> Option<Arc<Process>> {
         self.processes().iter().find(|process| process.id == *id).cloned()
     }
 
@@ -171,7 +171,7 @@ async fn spawn(
     let (process, sources) = Process::running(command, descriptors, output);
     let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
     let supervision =
-        Supervision { process: process.clone(), sources, raw_exit, limits, scope: Scope::Group };
+        Supervision { process: process.clone(), sources, raw_exit, limits, scope: Scope::Group, witness: None };
     follow(keeper, supervision, record);
     Ok(process)
 }
@@ -244,7 +244,7 @@ fn recover_one(
         drop(EndGuard(process.clone()));
     }
     let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
-    follow(keeper, Supervision { process, sources, raw_exit, limits, scope: Scope::Group }, record);
+    follow(keeper, Supervision { process, sources, raw_exit, limits, scope: Scope::Group, witness: None }, record);
     Ok(())
 }
 
