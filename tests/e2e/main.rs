@@ -13,6 +13,7 @@
 mod abuse;
 mod chaos;
 mod downloads;
+mod faults;
 mod forms;
 mod refusals;
 mod tools;

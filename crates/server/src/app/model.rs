@@ -3,7 +3,10 @@
 //! `http` turns the API's requests into these and these into the API's views; nothing here knows HTTP.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
+use bytes::Bytes;
 use sandyard_protocol::JobWork;
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
@@ -165,6 +168,28 @@ pub struct JobStatus {
     pub stderr_tail: String,
     /// Rises with every committed change: an entity tag for pollers.
     pub revision: u64,
+}
+
+/// A status that many may read, and what its reader made of it to show it once more.
+#[derive(Debug)]
+pub struct KnownStatus {
+    status: JobStatus,
+    /// The whole status as it was sent.
+    pub rendered: OnceLock<Bytes>,
+}
+
+impl From<JobStatus> for KnownStatus {
+    fn from(status: JobStatus) -> Self {
+        Self { status, rendered: OnceLock::new() }
+    }
+}
+
+impl Deref for KnownStatus {
+    type Target = JobStatus;
+
+    fn deref(&self) -> &JobStatus {
+        &self.status
+    }
 }
 
 /// Isolation as the status tells it.

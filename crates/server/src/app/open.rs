@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Yard;
+use super::ended::EndedJobs;
 use super::images::Images;
 use super::tickets::Tickets;
 use crate::admission::Admission;
@@ -97,6 +98,7 @@ impl Yard {
             images,
             layout,
             metrics: Metrics::default(),
+            ended: EndedJobs::default(),
             machines: Machines::default(),
             wake,
             orphaned: Notify::new(),

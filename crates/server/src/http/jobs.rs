@@ -36,7 +36,7 @@ pub(super) async fn list(State(state): State<HttpState>, uri: Uri) -> Answer {
     let filter = filter(&query)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let page = state.yard().list(&filter, limit, query.text("cursor")).await?;
-    let jobs = page.jobs.into_iter().map(views::job).collect();
+    let jobs = page.jobs.into_iter().map(|job| views::job(&job)).collect();
     Ok(Json(JobListView { jobs, cursor: page.cursor }).into_response())
 }
 
@@ -78,7 +78,7 @@ fn status_name(state: JobState) -> &'static str {
 )]
 pub(super) async fn cancel(State(state): State<HttpState>, Job(id): Job) -> Answer {
     let status = state.yard().cancel(&id).await?;
-    Ok(Json(views::job(status)).into_response())
+    Ok(Json(views::job(&status)).into_response())
 }
 
 /// Answers a job that waits, or tells a running one something.

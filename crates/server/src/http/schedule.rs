@@ -48,7 +48,8 @@ pub(super) async fn schedule(State(state): State<HttpState>, headers: HeaderMap,
     refuse_what_is_not_built(&request)?;
     let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
     let scheduled = state.yard().schedule(new_job(request), key).await?;
-    tracing::info!(job = %scheduled.id, repeated = scheduled.repeated, "scheduled");
+    tracing::Span::current().record("job", scheduled.id.as_str());
+    tracing::info!(repeated = scheduled.repeated, "scheduled");
     let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
     let view = ScheduleView::new(scheduled.id, status);
     Ok((StatusCode::ACCEPTED, Json(view)).into_response())

@@ -6,35 +6,35 @@ use sandyard_sandbox::driver::IsolationLevel;
 use crate::app;
 
 /// A job's whole status.
-pub(super) fn job(status: app::JobStatus) -> JobView {
+pub(super) fn job(status: &app::JobStatus) -> JobView {
     let state = status.state;
     let id = status.id.as_str();
-    let usage = status.usage.unwrap_or_default();
+    let usage = status.usage.clone().unwrap_or_default();
     JobView {
-        name: status.name,
+        name: status.name.clone(),
         kind: status.kind,
         status: state.status(),
         state,
         sandbox: status.sandbox,
-        reason: status.reason,
+        reason: status.reason.clone(),
         question: None,
         isolation: IsolationView {
-            requested: status.isolation.requested,
-            effective: status.isolation.effective,
-            runtime: status.isolation.runtime,
-            reason: status.isolation.reason,
+            requested: status.isolation.requested.clone(),
+            effective: status.isolation.effective.clone(),
+            runtime: status.isolation.runtime.clone(),
+            reason: status.isolation.reason.clone(),
         },
         created_at: Timestamp::from_unix_ms(status.created_at_ms),
         started_at: status.started_at_ms.map(Timestamp::from_unix_ms),
         finished_at: status.finished_at_ms.map(Timestamp::from_unix_ms),
         expires_at: status.expires_at_ms.map(Timestamp::from_unix_ms),
-        stdout: status.stdout_tail,
-        stderr: status.stderr_tail,
+        stdout: status.stdout_tail.clone(),
+        stderr: status.stderr_tail.clone(),
         exit_code: status.exit_code,
-        error: status.error.map(|error| JobErrorView {
-            code: error.code,
-            message: error.message,
-            hint: error.hint,
+        error: status.error.as_ref().map(|error| JobErrorView {
+            code: error.code.clone(),
+            message: error.message.clone(),
+            hint: error.hint.clone(),
         }),
         summary: None,
         download_url: status.download.then(|| format!("/jobs/{id}/download")),
@@ -46,7 +46,7 @@ pub(super) fn job(status: app::JobStatus) -> JobView {
             peak_memory_bytes: usage.peak_memory_bytes,
             ..UsageView::default()
         },
-        job_id: status.id,
+        job_id: status.id.clone(),
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) async fn sweep(shared: &Shared) {
         Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
     };
     for id in to_remove(&ended, &shared.config.retention, now_ms) {
-        match shared.store.request_delete(&id).await {
+        match shared.request_delete(&id).await {
             Ok(Some(_)) => metrics::count(&shared.metrics.jobs_retired),
             Ok(None) => {}
             Err(error) => return tracing::warn!(error = %chain(&error), "an old job could not be removed"),

@@ -26,7 +26,7 @@ const EVENT_FLUSH_AFTER: Duration = Duration::from_millis(4);
 /// Output that does not wait.
 const FLUSH_BYTES: usize = 256 * 1024;
 /// Output received beyond which the guest has to wait: bounds memory, whatever the disk does.
-const PENDING_BYTES: usize = 3 * 1024 * 1024;
+const PENDING_BYTES: usize = 6 * 1024 * 1024;
 /// How long a guest may take to open its event stream or to begin.
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// Pause before a commit that failed for want of disk or lock is tried again.
