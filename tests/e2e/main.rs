@@ -15,6 +15,7 @@ mod chaos;
 mod downloads;
 mod faults;
 mod forms;
+mod origins;
 mod refusals;
 mod tools;
 mod yard;

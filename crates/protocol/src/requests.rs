@@ -108,7 +108,7 @@ pub enum Request {
         /// Directory.
         path: String,
     },
-    /// Connects to a port on the machine's loopback. Answered by `Reply::Done`; then raw bytes, no frames, both ways.
+    /// Connects to a port on the machine's loopback; a service that belongs there is started first. Answered by `Reply::Done` or `Reply::Service`; then raw bytes, no frames, both ways.
     ConnectPort {
         /// TCP port.
         port: u16,
@@ -173,6 +173,11 @@ pub enum Reply {
     Picture {
         /// Bytes that follow; none if there never was a desktop.
         length: u64,
+    },
+    /// Connected to a service that keeper started.
+    Service {
+        /// What every HTTP request to it must carry as `Authorization`.
+        authorization: String,
     },
     /// It could not be done.
     Failed(crate::GuestError),

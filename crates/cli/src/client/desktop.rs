@@ -1,10 +1,8 @@
-//! A job's desktop: pictures, tickets for its page, and the WebSocket that carries VNC.
+//! A job's desktop: pictures, and the WebSocket that carries VNC.
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use reqwest::Method;
-use sandyard_api::TicketView;
-use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::terminal::Socket;
@@ -17,12 +15,6 @@ impl Client {
         let request = self.request(Method::GET, &format!("/jobs/{job}/screenshot.png{query}"));
         let bytes = self.send(request).await?.bytes().await.map_err(ClientError::Lost)?;
         Ok(bytes.to_vec())
-    }
-
-    /// A path that opens something once, within 30 seconds, without a key.
-    pub(crate) async fn ticket(&self, job: &str, purpose: &str) -> Result<String, ClientError> {
-        let request = self.request(Method::POST, &format!("/jobs/{job}/tickets")).json(&json!({ "for": purpose }));
-        Ok(self.json::<TicketView>(request).await?.url)
     }
 
     /// Connects a VNC client to a desktop.

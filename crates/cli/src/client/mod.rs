@@ -1,7 +1,8 @@
 //! The server's API as calls. Owns connection, keys and errors; knows nothing of terminals or files on this machine.
 //!
 //! `endpoint` says where the server is; `jobs` and `files` are the routes; `sse` reads event streams and `follow` keeps
-//! one alive across lost connections; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client.
+//! one alive across lost connections; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client,
+//! `tunnel` a plain connection to a port of a sandbox.
 
 mod desktop;
 mod endpoint;
@@ -11,6 +12,7 @@ mod follow;
 mod jobs;
 mod sse;
 mod terminal;
+mod tunnel;
 
 use std::time::Duration;
 

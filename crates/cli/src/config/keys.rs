@@ -43,6 +43,7 @@ pub(super) const KEYS: &[Key] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
     Key { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
     Key { name: "cache", variable: "SANDYARD_CACHE", default: Fallback::Cache },
+    fixed("domain", "SANDYARD_DOMAIN", ""),
     fixed("driver", "SANDYARD_DRIVER", "auto"),
     fixed("images", "SANDYARD_IMAGES", "full"),
     fixed("pool", "SANDYARD_POOL", "4"),

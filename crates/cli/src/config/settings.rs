@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use sandyard_server::auth::origins::Domain;
+
 use super::layers::{ConfigError, Layers};
 
 /// Which images a server prepares by itself.
@@ -26,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     /// Where images are kept.
     pub(crate) cache: PathBuf,
+    /// Below it, beside `localhost`, each port of a sandbox has its own origin.
+    pub(crate) domain: Option<Domain>,
     /// The one driver to use; `None` takes what works.
     pub(crate) driver: Option<String>,
     /// Which images to prepare.
@@ -62,6 +66,7 @@ impl Settings {
             listen: parse(layers, "listen", "an address and a port, like 127.0.0.1:8000")?,
             data: PathBuf::from(layers.get("data").0),
             cache: PathBuf::from(layers.get("cache").0),
+            domain: domain(layers)?,
             driver: driver.filter(|name| name != "auto"),
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
             pool: parse(layers, "pool", "a number of sandboxes")?,
@@ -102,6 +107,12 @@ fn optional<T: FromStr>(
     expected: &'static str,
 ) -> Result<Option<T>, ConfigError> {
     if layers.get(key).0.is_empty() { Ok(None) } else { parse(layers, key, expected).map(Some) }
+}
+
+fn domain(layers: &Layers) -> Result<Option<Domain>, ConfigError> {
+    let expected = "a name, or http:// or https:// and a name, like https://yard.example";
+    let read = |text: String| Domain::parse(&text).ok_or_else(|| bad(layers, "domain", expected));
+    text(layers, "domain").map(read).transpose()
 }
 
 fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {

@@ -18,7 +18,9 @@ mod link;
 mod ports;
 mod processes;
 mod pump;
+mod scripts;
 mod segments;
+mod services;
 mod spool;
 mod tasks;
 
@@ -42,6 +44,7 @@ use files::Workers;
 use job::Job;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
+use services::Services;
 use spool::Spool;
 use tasks::Tasks;
 
@@ -85,6 +88,7 @@ struct Keeper {
     job: Job,
     files: Workers,
     desktop: Desktop,
+    services: Services,
     failure: mpsc::Sender<KeeperError>,
 }
 
@@ -124,6 +128,7 @@ async fn start(
         job: Job::open(&spool)?,
         files,
         desktop: Desktop::new(number, config.scripts.join("control")),
+        services: Services::open(&spool)?,
         failure,
         spool,
         config,

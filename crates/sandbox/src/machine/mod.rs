@@ -151,6 +151,7 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Content { .. } => "content",
         Reply::Hits { .. } => "hits",
         Reply::Picture { .. } => "picture",
+        Reply::Service { .. } => "service",
         Reply::Failed(_) => "failed",
     };
     MachineError::Malformed(format!("unexpected reply `{name}`"))

@@ -260,6 +260,8 @@ pub enum TicketPurpose {
     Download,
     /// A port of the sandbox.
     Port(u16),
+    /// The origin of a port, where it is exchanged for a cookie.
+    Origin(u16),
 }
 
 /// A driver as `/drivers` tells it.

@@ -17,10 +17,12 @@ mod gate;
 mod gui;
 mod idle_io;
 mod jobs;
+mod lab;
 mod logs;
 mod openapi;
 mod pages;
 mod parts;
+mod proxy;
 mod ranges;
 mod schedule;
 mod serve;
@@ -54,6 +56,7 @@ use crate::job_id::JobId;
 use counters::Counters;
 use failure::Failure;
 use gate::RequestIds;
+use proxy::Lanes;
 
 /// Keeper dials again within a second of losing its link; a busy machine may take a few.
 const RELINK_PATIENCE: Duration = Duration::from_secs(5);
@@ -83,6 +86,7 @@ struct Shared {
     request_ids: RequestIds,
     counters: Counters,
     archives: Semaphore,
+    lanes: Lanes,
 }
 
 impl HttpState {
@@ -93,6 +97,7 @@ impl HttpState {
             request_ids: RequestIds::new(),
             counters: Counters::default(),
             archives,
+            lanes: Lanes::default(),
         }))
     }
 
@@ -141,6 +146,10 @@ impl HttpState {
         &self.0.archives
     }
 
+    fn lanes(&self) -> &Lanes {
+        &self.0.lanes
+    }
+
     fn counters(&self) -> &Counters {
         &self.0.counters
     }
@@ -175,6 +184,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/desktop", get(desktop::with_slash)),
         ("/jobs/{id}/desktop/", get(desktop::page)),
         ("/jobs/{id}/desktop/socket", get(desktop::socket)),
+        ("/lab", get(lab::any)),
+        ("/jobs/{id}/lab", get(lab::lab)),
+        ("/jobs/{id}/ports/{port}", get(lab::port)),
+        ("/jobs/{id}/proxy/{port}", any(proxy::program::connection)),
+        ("/jobs/{id}/proxy/{port}/", any(proxy::program::root)),
+        ("/jobs/{id}/proxy/{port}/{*path}", any(proxy::program::pass_on)),
         ("/jobs/{id}/files", files::root_routes()),
         ("/jobs/{id}/files/", files::root_routes()),
         (

@@ -10,8 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    desktop, download, events, files, files_change, gui, jobs, logs, pages, schedule, shell, status, terminal, tickets,
-    unbuilt, yard,
+    desktop, download, events, files, files_change, gui, jobs, lab, logs, pages, proxy, schedule, shell, status,
+    terminal, tickets, unbuilt, yard,
 };
 
 #[derive(OpenApi)]
@@ -21,6 +21,7 @@ use super::{
         schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
         jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot, desktop::page, desktop::socket, shell::run, terminal::open,
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
+        lab::any, lab::lab, lab::port, proxy::program::connection, proxy::program::root, proxy::program::pass_on,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
     ),
     components(schemas(ErrorCode, EventBody, JobEvent, ShellEvent)),

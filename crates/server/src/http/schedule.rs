@@ -90,7 +90,8 @@ fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-fn new_job(request: ScheduleRequest) -> NewJob {
+/// The job that a request asks for.
+pub(super) fn new_job(request: ScheduleRequest) -> NewJob {
     let isolation = match request.isolation {
         IsolationFloor::Any => Floor::Any,
         IsolationFloor::Container => Floor::Level(IsolationLevel::Container),

@@ -11,7 +11,7 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 16] = [
+pub(super) const PATHS: [&str; 11] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
@@ -22,11 +22,6 @@ pub(super) const PATHS: [&str; 16] = [
     "/jobs/{id}/kernels/{kernel}",
     "/jobs/{id}/kernels/{kernel}/interrupt",
     "/jobs/{id}/kernels/{kernel}/restart",
-    "/jobs/{id}/lab",
-    "/jobs/{id}/ports/{port}",
-    "/jobs/{id}/proxy/{port}/",
-    "/jobs/{id}/proxy/{port}/{*rest}",
-    "/lab",
     "/mcp",
 ];
 

@@ -2,8 +2,7 @@
 
 use clap::Args;
 
-use super::browser;
-use crate::client::Endpoint;
+use super::{browse, browser_base};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
@@ -26,23 +25,17 @@ impl Desktop {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
-        let Endpoint::Http(base) = client.endpoint() else {
-            return Err(CommandError::usage_with_hint(
-                "a browser can't reach a server that listens on a socket only".to_owned(),
-                "serve with `sandyard up`, or use `sandyard open vnc`".to_owned(),
-            ));
-        };
         // A server with keys lets the page in by a ticket, good once and for 30 seconds.
         let path = match context.token {
-            Some(_) => client.ticket(&id, "desktop").await?,
+            Some(_) => client.ticket(&id, "desktop").await?.url,
             None => format!("/jobs/{id}/desktop/"),
         };
         let separator = if path.contains('?') { '&' } else { '?' };
         let control = if self.control { format!("{separator}control=1") } else { String::new() };
-        let address = format!("{base}{path}{control}");
-        context.ui.line(&address)?;
+        let link = format!("{}{path}{control}", browser_base(context, &client)?);
+        context.ui.line(&link)?;
         if !self.no_browser {
-            browser::show(&address);
+            browse(context, &link);
         }
         Ok(Exit::Success)
     }

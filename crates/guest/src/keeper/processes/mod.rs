@@ -22,11 +22,6 @@ pub(super) use table::{Processes, recover};
 use super::Keeper;
 use super::link::{HostStream, reply};
 
-/// Starts a process for keeper itself, which goes on after it like any other.
-pub(super) async fn start(keeper: &Arc<Keeper>, start: StartProcess) -> Result<Arc<Process>, GuestError> {
-    table::start(keeper, start).await.map(|(process, _)| process)
-}
-
 /// Serves the process requests.
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
     match request {
@@ -50,6 +45,11 @@ pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: Hos
         }
         _ => {}
     }
+}
+
+/// Starts a process for a service of keeper's own; it belongs to no stream.
+pub(super) async fn start(keeper: &Arc<Keeper>, start: StartProcess) -> Result<Arc<Process>, GuestError> {
+    table::start(keeper, StartProcess { ends_with_stream: false, ..start }).await.map(|(process, _)| process)
 }
 
 async fn signal(keeper: &Keeper, id: &ProcessId, signal: i32) -> Result<(), GuestError> {
