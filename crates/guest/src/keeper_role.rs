@@ -10,6 +10,7 @@ use sandyard_protocol::{BootConfig, EGRESS_PORT, LinkTarget, SCRIPTS};
 
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
+use crate::keeper::desktop::DesktopPlaces;
 use crate::keeper::{self, KeeperConfig, UnixDial};
 use crate::spawner_client::SpawnerClient;
 use crate::sys;
@@ -18,6 +19,8 @@ use crate::sys;
 const WORKSPACE: &str = "/workspace";
 /// The environment of everything that runs, before the job adds to it: the image's places and nothing else.
 const ENVIRONMENT: &[(&str, &str)] = &[
+    ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus"),
+    ("DISPLAY", ":1"),
     ("HOME", "/home/agent"),
     ("LANG", "C.UTF-8"),
     ("LOGNAME", "agent"),
@@ -64,6 +67,7 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         workspace: WORKSPACE.into(),
         env: environment(),
         egress: Some((Ipv4Addr::LOCALHOST, EGRESS_PORT).into()),
+        desktop: Some(DesktopPlaces::default()),
     };
     let error = keeper::run(keeper, Arc::new(processes), UnixDial::new(path)).await;
     let (mut message, mut cause) = (error.to_string(), error.source());

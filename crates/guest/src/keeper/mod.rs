@@ -6,6 +6,7 @@
 
 mod capture;
 mod clock;
+pub mod desktop;
 mod dial;
 mod egress;
 mod event_stream;
@@ -38,6 +39,7 @@ pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
 use crate::process_host::{ProcessHost, SpawnError, Survivor};
+use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
 use files::Workers;
@@ -63,6 +65,8 @@ pub struct KeeperConfig {
     pub env: BTreeMap<String, String>,
     /// Where to serve the machine's proxy; nowhere if the machine shares its network.
     pub egress: Option<SocketAddr>,
+    /// Where the desktop's parts meet; without it there is none.
+    pub desktop: Option<DesktopPlaces>,
 }
 
 /// Why keeper had to stop.
@@ -89,6 +93,7 @@ struct Keeper {
     files: Workers,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
+    desktop: Desktop,
     services: Services,
     failure: mpsc::Sender<KeeperError>,
 }
@@ -129,6 +134,7 @@ async fn start(
         job: Job::open(&spool)?,
         files,
         link: watch::Sender::new(None),
+        desktop: Desktop::new(number, config.scripts.join("control")),
         services: Services::open(&spool)?,
         failure,
         spool,
@@ -146,6 +152,7 @@ async fn start(
         keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
     }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
+    desktop::begin(&keeper.0);
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
     Ok((keeper, failures))
 }

@@ -45,8 +45,9 @@ impl NewJob {
     pub(crate) fn work(&self) -> Option<JobWork> {
         match self.kind {
             JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
+            JobKind::Gui => Some(JobWork::Gui { code: self.code.clone() }),
             JobKind::Session => Some(JobWork::Session),
-            JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui => None,
+            JobKind::Task | JobKind::Python | JobKind::Typescript => None,
         }
     }
 }

@@ -95,6 +95,7 @@ impl Machine {
             scripts: self.folder.path().join("scripts"),
             workspace: self.workspace(),
             env: BTreeMap::from([("PATH".to_owned(), path)]),
+            desktop: None,
         };
         self.keeper = Some(tokio::spawn(run(
             config,

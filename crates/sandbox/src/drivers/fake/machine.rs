@@ -44,6 +44,7 @@ impl FakeMachine {
                 workspace,
                 env,
                 egress: None,
+                desktop: None,
             },
             folder,
             processes: Arc::new(LocalProcesses::default()),
