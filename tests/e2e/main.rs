@@ -13,6 +13,8 @@
 mod abuse;
 mod chaos;
 mod downloads;
+mod egress;
+mod faults;
 mod forms;
 mod origins;
 mod refusals;

@@ -17,6 +17,7 @@ pub use ids::{InvalidJobId, JobId};
 pub use requests::availability::refuse_what_is_not_built;
 pub use requests::bounds;
 pub use requests::files::{FileChange, workspace_path, workspace_path_of_uri};
+pub use requests::gui::{GuiAction, GuiClick, GuiRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{
     Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, ScheduleBody,
@@ -26,7 +27,7 @@ pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketReq
 pub use timestamp::Timestamp;
 pub use views::{
     AvailabilityView, DriverView, EditBody, EntryKindView, ExplanationView, FileChangeBody, FileEntryView,
-    FileStatView, HealthView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus,
-    JobView, ListingView, LogStream, SandboxState, ScheduleView, SearchHitView, SearchView, ShellView,
-    TicketView, UsageView, VersionView,
+    FileStatView, GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobErrorView,
+    JobListView, JobState, JobStatus, JobView, ListingView, LogStream, SandboxState, ScheduleView,
+    SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView, WindowView,
 };

@@ -133,6 +133,9 @@ impl Shared {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if command.argv.first().is_some_and(|program| program == OWN_PROGRAM) {
+            if command.argv.get(1).is_none_or(|role| role != worker::ROLE) {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
             return self.spawn_worker(command);
         }
         let (spawned, child_streams) = match command.terminal {

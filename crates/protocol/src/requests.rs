@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DirectoryEntry, Edit, Exit, FileRange, FileStat, OutputOffsets, ProcessId, ProcessInfo, SearchHit,
-    StartProcess,
+    DesktopMode, DirectoryEntry, Edit, Exit, FileRange, FileStat, GuiAction, OutputOffsets, ProcessId,
+    ProcessInfo, SearchHit, StartProcess,
 };
 
 /// What the host asks. The comment of each variant says what the stream carries after it.
@@ -113,6 +113,23 @@ pub enum Request {
         /// TCP port.
         port: u16,
     },
+    /// Connects to the desktop, which is started if need be. Answered by `Reply::Done`; then raw bytes of the remote framebuffer
+    /// protocol, no frames, both ways. Control is refused with `Controlled` while another has it.
+    ConnectDesktop {
+        /// Whether it takes control.
+        mode: DesktopMode,
+    },
+    /// Acts on the desktop, which is started if need be. Answered by `Reply::Done`; then for each action a `GuiResult` message,
+    /// a picture's bytes in data frames after its own. Ends after the last result or the first failed one. Refused with
+    /// `Controlled` while a person has control; one who takes it meanwhile is waited for.
+    Gui {
+        /// In order.
+        actions: Vec<GuiAction>,
+        /// How long a person who has control is waited for.
+        wait_ms: u64,
+    },
+    /// The last picture of a desktop that ran. Answered by `Reply::Picture`, then data frames of exactly `length` bytes.
+    LastScreenshot,
     /// Answered by `Reply::Done`; proves that keeper is alive.
     Ping,
 }
@@ -152,6 +169,11 @@ pub enum Reply {
         /// Whether the limit cut it.
         more: bool,
     },
+    /// A picture, as PNG.
+    Picture {
+        /// Bytes that follow; none if there never was a desktop.
+        length: u64,
+    },
     /// Connected to a service that keeper started.
     Service {
         /// What every HTTP request to it must carry as `Authorization`.
@@ -174,6 +196,9 @@ pub struct BeginJob {
     pub idle_timeout_ms: Option<u64>,
     /// Whether what the job started in the background goes on after its end.
     pub keep: bool,
+    /// Certificates that programs trust instead of the image's own, in PEM: those of the host, which may stand between the
+    /// job and the internet.
+    pub trust: Option<String>,
 }
 
 /// The kinds of work.
@@ -183,6 +208,11 @@ pub enum JobWork {
     /// Runs a shell script once.
     Shell {
         /// The script, for bash.
+        code: String,
+    },
+    /// Acts on the desktop once: a JSON list of actions or a script for xdotool.
+    Gui {
+        /// The list or the script.
         code: String,
     },
     /// Nothing of its own: the machine is there for tools until its time is up.

@@ -1,6 +1,7 @@
 //! What clients get back. Every member of a view is always there; what is not known yet, or does not apply, is `null`.
 
 mod files;
+mod gui;
 mod job;
 mod yard;
 
@@ -8,6 +9,7 @@ pub use files::{
     EditBody, EntryKindView, FileChangeBody, FileEntryView, FileStatView, ListingView, SearchHitView,
     SearchView,
 };
+pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
     ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView, LogStream,
     SandboxState, ScheduleView, ShellView, TicketView, UsageView,

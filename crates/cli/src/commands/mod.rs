@@ -14,6 +14,7 @@ mod ps;
 mod rm;
 mod run;
 mod run_input;
+mod screenshot;
 mod shell;
 mod status;
 mod up;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Download(download::Download),
     Shell(shell::Shell),
     Cp(cp::Cp),
+    Screenshot(screenshot::Screenshot),
     Open(open::Open),
     Image(image::Image),
     Doctor(doctor::Doctor),
@@ -83,6 +85,7 @@ impl Command {
             Self::Download(command) => command.run(context).await,
             Self::Shell(command) => command.run(context).await,
             Self::Cp(command) => command.run(context).await,
+            Self::Screenshot(command) => command.run(context).await,
             Self::Open(command) => command.run(context).await,
             Self::Image(command) => command.run(context).await,
             Self::Doctor(command) => command.run(context).await,

@@ -6,7 +6,9 @@
 
 mod capture;
 mod clock;
+pub mod desktop;
 mod dial;
+mod egress;
 mod event_stream;
 mod events;
 mod exits;
@@ -24,18 +26,20 @@ mod spool;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sandyard_pipe::{Backoff, Link};
 use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
 use crate::process_host::{ProcessHost, SpawnError, Survivor};
+use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
 use files::Workers;
@@ -59,6 +63,10 @@ pub struct KeeperConfig {
     pub workspace: PathBuf,
     /// The environment of everything that runs, before the job adds to it.
     pub env: BTreeMap<String, String>,
+    /// Where to serve the machine's proxy; nowhere if the machine shares its network.
+    pub egress: Option<SocketAddr>,
+    /// Where the desktop's parts meet; without it there is none.
+    pub desktop: Option<DesktopPlaces>,
 }
 
 /// Why keeper had to stop.
@@ -83,6 +91,9 @@ struct Keeper {
     processes: Processes,
     job: Job,
     files: Workers,
+    /// The link that is up.
+    link: watch::Sender<Option<Link>>,
+    desktop: Desktop,
     services: Services,
     failure: mpsc::Sender<KeeperError>,
 }
@@ -122,6 +133,8 @@ async fn start(
         processes: Processes::new(number),
         job: Job::open(&spool)?,
         files,
+        link: watch::Sender::new(None),
+        desktop: Desktop::new(number, config.scripts.join("control")),
         services: Services::open(&spool)?,
         failure,
         spool,
@@ -135,7 +148,11 @@ async fn start(
     job::recover(&keeper.0, &mut survivors)?;
     processes::recover(&keeper.0, &mut survivors)?;
     keeper.0.end_strangers(survivors);
+    if let Some(address) = keeper.0.config.egress {
+        keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
+    }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
+    desktop::begin(&keeper.0);
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
     Ok((keeper, failures))
 }

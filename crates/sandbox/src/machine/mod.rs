@@ -4,6 +4,7 @@
 //! deadline. A call that fails with [`MachineError::Lost`] may have happened or not; the caller decides whether it
 //! may be repeated. One file for each group of calls; this one owns the way a call is made.
 
+mod desktop;
 mod events;
 mod export;
 mod files;
@@ -15,7 +16,8 @@ use std::time::Duration;
 use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
-pub use events::{EventStream, FromGuest};
+pub use desktop::GuiAnswers;
+pub use events::{Asked, EventStream, FromGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{Content, FileWriter};
 pub use ports::PortStream;
@@ -127,7 +129,11 @@ impl Machine {
 }
 
 async fn reply(stream: &mut GuestStream) -> Result<Reply, MachineError> {
-    match tokio::time::timeout(REPLY_DEADLINE, stream.receive_message()).await {
+    reply_within(stream, REPLY_DEADLINE).await
+}
+
+async fn reply_within(stream: &mut GuestStream, deadline: Duration) -> Result<Reply, MachineError> {
+    match tokio::time::timeout(deadline, stream.receive_message()).await {
         Err(_) => Err(MachineError::Deadline),
         Ok(Ok(Reply::Failed(error))) => Err(GuestError::new(error.code, error.message).into()),
         Ok(reply) => Ok(reply?),
@@ -144,6 +150,7 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Entries { .. } => "entries",
         Reply::Content { .. } => "content",
         Reply::Hits { .. } => "hits",
+        Reply::Picture { .. } => "picture",
         Reply::Service { .. } => "service",
         Reply::Failed(_) => "failed",
     };

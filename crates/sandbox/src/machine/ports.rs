@@ -8,7 +8,7 @@ use sandyard_pipe::PipeStream;
 use sandyard_protocol::{Reply, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Machine, MachineError, unexpected};
+use super::{GuestStream, Machine, MachineError, unexpected};
 
 /// A scheme and a token of 32 bytes in hexadecimal are far shorter.
 const AUTHORIZATION_BYTES: usize = 256;
@@ -38,6 +38,12 @@ pub struct PortStream {
 }
 
 impl PortStream {
+    /// What follows a reply that turned its stream into plain bytes.
+    pub(super) fn after(stream: GuestStream) -> Self {
+        let (stream, early) = stream.into_inner();
+        Self { early, stream, authorization: None }
+    }
+
     /// What requests to a service that the machine started itself must carry as `Authorization`.
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()

@@ -35,6 +35,9 @@ pub struct NewJob {
     pub limits: RequestedLimits,
     /// Whether the sandbox stays up after the end.
     pub keep: bool,
+    /// Hosts it may reach.
+    #[serde(default)]
+    pub egress: Vec<String>,
 }
 
 impl NewJob {
@@ -42,8 +45,9 @@ impl NewJob {
     pub(crate) fn work(&self) -> Option<JobWork> {
         match self.kind {
             JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
+            JobKind::Gui => Some(JobWork::Gui { code: self.code.clone() }),
             JobKind::Session => Some(JobWork::Session),
-            JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui => None,
+            JobKind::Task | JobKind::Python | JobKind::Typescript => None,
         }
     }
 }
@@ -151,6 +155,8 @@ pub struct JobStatus {
     pub error: Option<JobFailure>,
     /// What the machine used.
     pub usage: Option<Usage>,
+    /// What went through the egress gateway, both ways.
+    pub egress_bytes: u64,
     /// Whether `download` has something to give.
     pub download: bool,
     /// Whether the sandbox outlives the job.

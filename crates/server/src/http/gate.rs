@@ -118,6 +118,9 @@ fn need(state: &HttpState, request: &Request) -> Result<Need, Failure> {
     if PUBLIC.contains(&path) || path.starts_with("/assets/") {
         return Ok(Need::Nothing);
     }
+    if is_desktop_page(request.method(), path) {
+        return Ok(Need::Nothing);
+    }
     let Some((job, purpose, ticket)) = ticket_of(request.method(), request.uri(), request.headers()) else {
         return Ok(Need::Key);
     };
@@ -128,6 +131,12 @@ fn need(state: &HttpState, request: &Request) -> Result<Need, Failure> {
     }
 }
 
+/// The page of a desktop says the same for every job, known or not; its ticket is for the socket that it opens.
+fn is_desktop_page(method: &Method, path: &str) -> bool {
+    let route = path.strip_prefix("/jobs/").and_then(|rest| rest.split_once('/')).map(|(_, route)| route);
+    method == Method::GET && matches!(route, Some("desktop" | "desktop/"))
+}
+
 fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, TicketPurpose, String)> {
     let query = uri.query().filter(|query| query.contains("ticket="))?;
     let (_, ticket) = query_pairs(query).into_iter().find(|(name, _)| name == "ticket")?;
@@ -135,9 +144,9 @@ fn ticket_of(method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<(JobId, 
     let route = uri.path().strip_prefix("/jobs/")?.strip_prefix(segment)?;
     let purpose = match route {
         "/download" if method == Method::GET => TicketPurpose::Download,
+        "/desktop/socket" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Desktop,
         "/shell" if method == Method::GET && headers.contains_key(UPGRADE) => TicketPurpose::Pty,
         "/lab" if method == Method::GET => TicketPurpose::Lab,
-        _ if method == Method::GET && route.starts_with("/desktop/") => TicketPurpose::Desktop,
         _ if method == Method::GET => TicketPurpose::Port(route.strip_prefix("/ports/").and_then(port)?),
         _ => return None,
     };
@@ -178,11 +187,13 @@ mod tests {
         let upgrade = HeaderMap::from_iter([(UPGRADE, HeaderValue::from_static("websocket"))]);
         assert_eq!(purpose("/jobs/ID/download", &plain), Some(TicketPurpose::Download));
         assert_eq!(purpose("/jobs/ID/shell", &upgrade), Some(TicketPurpose::Pty));
+        assert_eq!(purpose("/jobs/ID/desktop/socket", &upgrade), Some(TicketPurpose::Desktop));
         assert_eq!(purpose("/jobs/ID/lab", &plain), Some(TicketPurpose::Lab));
-        assert_eq!(purpose("/jobs/ID/desktop/", &plain), Some(TicketPurpose::Desktop));
         assert_eq!(purpose("/jobs/ID/ports/5173", &plain), Some(TicketPurpose::Port(5173)));
         for path in [
             "/jobs/ID/shell",
+            "/jobs/ID/desktop/",
+            "/jobs/ID/desktop/socket",
             "/jobs/ID/files/download",
             "/jobs/ID/logs",
             "/status/ID",

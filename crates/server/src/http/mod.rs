@@ -7,12 +7,14 @@ mod archive;
 mod body;
 mod content;
 mod counters;
+mod desktop;
 mod download;
 mod events;
 mod failure;
 mod files;
 mod files_change;
 mod gate;
+mod gui;
 mod idle_io;
 mod jobs;
 mod lab;
@@ -177,6 +179,11 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/logs", get(logs::read)),
         ("/jobs/{id}/download", get(download::read)),
         ("/jobs/{id}/shell", post(shell::run).get(terminal::open)),
+        ("/jobs/{id}/gui", post(gui::act)),
+        ("/jobs/{id}/screenshot.png", get(gui::screenshot)),
+        ("/jobs/{id}/desktop", get(desktop::with_slash)),
+        ("/jobs/{id}/desktop/", get(desktop::page)),
+        ("/jobs/{id}/desktop/socket", get(desktop::socket)),
         ("/lab", get(lab::any)),
         ("/jobs/{id}/lab", get(lab::lab)),
         ("/jobs/{id}/ports/{port}", get(lab::port)),
@@ -231,7 +238,7 @@ mod tests {
     fn every_route_is_documented_and_nothing_else() {
         let document = serde_json::to_value(openapi_document("0")).unwrap();
         let documented: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
-        let aliases = ["/jobs/{id}/files", "/assets/{name}"];
+        let aliases = ["/jobs/{id}/desktop", "/jobs/{id}/files", "/assets/{name}"];
         let routed: BTreeSet<String> = routes()
             .into_iter()
             .filter(|(path, _)| !aliases.contains(path))

@@ -10,8 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    download, events, files, files_change, jobs, lab, logs, pages, proxy, schedule, shell, status, terminal,
-    tickets, unbuilt, yard,
+    desktop, download, events, files, files_change, gui, jobs, lab, logs, pages, proxy, schedule, shell,
+    status, terminal, tickets, unbuilt, yard,
 };
 
 #[derive(OpenApi)]
@@ -19,7 +19,7 @@ use super::{
     info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
     paths(
         schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
-        jobs::remove, tickets::make, events::follow, logs::read, download::read, shell::run, terminal::open,
+        jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot, desktop::page, desktop::socket, shell::run, terminal::open,
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
         lab::any, lab::lab, lab::port, proxy::program::connection, proxy::program::root, proxy::program::pass_on,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,

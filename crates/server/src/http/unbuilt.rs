@@ -11,7 +11,7 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 15] = [
+pub(super) const PATHS: [&str; 11] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
@@ -22,10 +22,6 @@ pub(super) const PATHS: [&str; 15] = [
     "/jobs/{id}/kernels/{kernel}",
     "/jobs/{id}/kernels/{kernel}/interrupt",
     "/jobs/{id}/kernels/{kernel}/restart",
-    "/jobs/{id}/gui",
-    "/jobs/{id}/screenshot.png",
-    "/jobs/{id}/desktop/",
-    "/jobs/{id}/desktop/{*rest}",
     "/mcp",
 ];
 

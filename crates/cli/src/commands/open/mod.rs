@@ -1,7 +1,9 @@
 //! `sandyard open`: what a sandbox shows, in a browser or on a local port. One file for each thing; this one owns the link.
 
+mod desktop;
 mod lab;
 mod port;
+mod vnc;
 
 use clap::{Args, Subcommand};
 
@@ -21,15 +23,19 @@ pub(crate) struct Open {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    Desktop(desktop::Desktop),
     Lab(lab::Lab),
     Port(port::Port),
+    Vnc(vnc::Vnc),
 }
 
 impl Open {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match self.what {
+            What::Desktop(command) => command.run(context).await,
             What::Lab(command) => command.run(context).await,
             What::Port(command) => command.run(context).await,
+            What::Vnc(command) => command.run(context).await,
         }
     }
 }

@@ -22,6 +22,7 @@ mod write;
 
 pub(super) use pool::{Workers, bury};
 pub(super) use relay::{claims, serve};
+pub(super) use wire::Wire;
 
 #[cfg(test)]
 mod files_tests;

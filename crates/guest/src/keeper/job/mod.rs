@@ -5,6 +5,7 @@
 
 mod run;
 mod script;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,9 @@ pub(super) struct Job {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Document {
     is_shell: bool,
+    /// A list of actions or a script for the desktop, rather than one for the shell.
+    #[serde(default)]
+    is_gui: bool,
     env: BTreeMap<String, String>,
     deadline_ms: u64,
     idle_timeout_ms: Option<u64>,
@@ -129,18 +133,24 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
         return Ok(());
     }
     let code = match &begin.work {
-        JobWork::Shell { code } if code.len() > CODE_BYTES => {
+        JobWork::Shell { code } | JobWork::Gui { code } if code.len() > CODE_BYTES => {
             return Err(GuestError::new(GuestErrorCode::LimitReached, "the script is too long"));
         }
-        JobWork::Shell { code } => Some(code),
+        JobWork::Shell { code } | JobWork::Gui { code } => Some(code),
         JobWork::Session => None,
     };
     if let Some(code) = code {
         script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
     }
+    let mut env = begin.env;
+    if let Some(pem) = &begin.trust {
+        trust::write(&keeper.config.scripts, pem, &mut env)
+            .map_err(|error| internal(&format!("write the certificates: {error}")))?;
+    }
     let new = Document {
         is_shell: code.is_some(),
-        env: begin.env,
+        env,
+        is_gui: matches!(begin.work, JobWork::Gui { .. }),
         deadline_ms: boot_ms().saturating_add(begin.timeout_ms),
         idle_timeout_ms: begin.idle_timeout_ms,
         keep: begin.keep,
@@ -179,7 +189,7 @@ pub(super) fn recover(
         // The end was decided; what may be missing is that it was told.
         keeper.events.ended(exit, keeper.job.offsets())?;
         if document.is_shell {
-            let argv = run::argv(keeper);
+            let argv = run::argv(keeper, document.is_gui);
             let pid = main.as_ref().map_or(0, |main| main.spawned.pid);
             let process = Process::over(ProcessId::main(), pid, argv, exit, keeper.job.output.clone());
             keeper.processes.insert(process);

@@ -8,15 +8,16 @@ use tokio::sync::watch;
 use super::{Document, script};
 use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
+use crate::keeper::desktop::{self, hands};
 use crate::keeper::limits::JOB_PIPE_BYTES;
 use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
-use crate::process_host::{Command, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned, Survivor};
 
 pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
     let raw_exit = keeper.exits.expect(&ProcessId::main());
-    let command = main_command(keeper, argv(keeper));
+    let command = main_command(keeper, argv(keeper, document.is_gui));
     let spawned = match &command {
         Ok(command) => keeper.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
         Err(error) => Err(error.to_string()),
@@ -33,8 +34,13 @@ pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Res
 }
 
 /// How the job's process is started.
-pub(super) fn argv(keeper: &Keeper) -> Vec<String> {
-    vec!["bash".to_owned(), script::path(keeper).to_string_lossy().into_owned()]
+pub(super) fn argv(keeper: &Keeper, is_gui: bool) -> Vec<String> {
+    let script = script::path(keeper).to_string_lossy().into_owned();
+    if is_gui {
+        vec![OWN_PROGRAM.to_owned(), hands::job::ROLE.to_owned(), script]
+    } else {
+        vec!["bash".to_owned(), script]
+    }
 }
 
 /// Follows the main process to its end.
@@ -58,6 +64,7 @@ pub(super) async fn run_shell(
         raw_exit,
         limits: Limits { deadline_ms: Some(document.deadline_ms), idle_timeout_ms: document.idle_timeout_ms },
         scope: Scope::Machine { keep: document.keep },
+        witness: Some(keeper.clone()),
     };
     let (exit, held) = tokio::select! {
         ended = supervision.run(keeper.host.as_ref()) => ended,
@@ -113,6 +120,7 @@ pub(super) async fn run_session(keeper: &Arc<Keeper>, document: Document) -> Res
             _ = changes.changed() => {}
         }
     };
+    desktop::last_look(keeper).await;
     if !document.keep {
         let _ = keeper.host.kill_everything().await;
     }

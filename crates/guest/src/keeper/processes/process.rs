@@ -150,7 +150,7 @@ impl Process {
     }
 
     /// One of its outputs.
-    pub(super) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
+    pub(in crate::keeper) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
         match stream {
             OutputStream::Stdout => &self.stdout,
             OutputStream::Stderr => &self.stderr,
@@ -170,6 +170,19 @@ impl Process {
     /// How it ended, if it did.
     pub(in crate::keeper) fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
+    }
+
+    /// Returns how it ended when it has.
+    pub(in crate::keeper) async fn ended(&self) -> Exit {
+        let mut exits = self.exit.subscribe();
+        loop {
+            if let Some(exit) = *exits.borrow_and_update() {
+                return exit;
+            }
+            if exits.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// It ended, and everyone who waits for that is told.

@@ -14,10 +14,12 @@ use super::{HttpState, openapi};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-const ASSETS: [(&str, &str, &str); 5] = [
+const ASSETS: [(&str, &str, &str); 7] = [
     ("page.css", "text/css; charset=utf-8", include_str!("page.css")),
     ("page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
     ("home.js", "text/javascript; charset=utf-8", include_str!("home.js")),
+    ("desktop.css", "text/css; charset=utf-8", sandyard_web::DESKTOP_CSS),
+    ("desktop.js", "text/javascript; charset=utf-8", sandyard_web::DESKTOP_JS),
     ("docs.js", "text/javascript; charset=utf-8", include_str!("docs.js")),
     ("open.js", "text/javascript; charset=utf-8", include_str!("open.js")),
 ];
