@@ -26,3 +26,13 @@ pub const TEXT_BYTES: usize = 4096;
 pub const REPLAY_BYTES: usize = 4 * 1024 * 1024;
 /// Streams one link may hold open at once; yamux refuses more.
 pub const STREAMS: usize = 512;
+/// Kernels of one machine, each a process of 50 to 200 MB.
+pub const KERNELS: usize = 16;
+/// Pieces of code that wait for one kernel.
+pub const QUEUED_EXECUTIONS: usize = 32;
+/// Forms of one rich output; programs offer three or four.
+pub const OUTPUT_PARTS: usize = 32;
+/// Bytes of all forms of one rich output: a page with its scripts fits.
+pub const OUTPUT_BYTES: usize = 8 * 1024 * 1024;
+/// Everything that is kept of one execution.
+pub const EXECUTION_BYTES: u64 = 16 * 1024 * 1024;

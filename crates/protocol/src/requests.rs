@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DirectoryEntry, Edit, Exit, FileRange, FileStat, OutputOffsets, ProcessId, ProcessInfo, SearchHit,
-    StartProcess,
+    DirectoryEntry, Edit, Execute, ExecutionId, ExecutionInfo, Exit, FileRange, FileStat, KernelId, KernelInfo,
+    Language, OutputOffsets, ProcessId, ProcessInfo, SearchHit, StartProcess,
 };
 
 /// What the host asks. The comment of each variant says what the stream carries after it.
@@ -113,6 +113,35 @@ pub enum Request {
         /// TCP port.
         port: u16,
     },
+    /// Starts one more kernel. Answered by `Reply::Kernel` once it waits for code.
+    StartKernel {
+        /// What it is to understand.
+        language: Language,
+    },
+    /// Answered by `Reply::Kernels`.
+    ListKernels,
+    /// Ends a kernel and what it runs. Answered by `Reply::Done`.
+    StopKernel {
+        /// Which.
+        kernel: KernelId,
+    },
+    /// Interrupts what a kernel runs. Answered by `Reply::Done`; harmless if it runs nothing.
+    InterruptKernel {
+        /// Which.
+        kernel: KernelId,
+    },
+    /// Gives a kernel a fresh process; what it runs or has waiting is aborted. Answered by `Reply::Kernel`.
+    RestartKernel {
+        /// Which.
+        kernel: KernelId,
+    },
+    /// Runs code in a kernel. Answered by `Reply::Execution`; then keeper sends `KernelEvent`s.
+    Execute(Execute),
+    /// Follows an execution from its beginning. Answered as `Execute`.
+    AttachExecution {
+        /// Which.
+        execution: ExecutionId,
+    },
     /// Answered by `Reply::Done`; proves that keeper is alive.
     Ping,
 }
@@ -152,6 +181,12 @@ pub enum Reply {
         /// Whether the limit cut it.
         more: bool,
     },
+    /// A kernel.
+    Kernel(KernelInfo),
+    /// All kernels, oldest first.
+    Kernels(Vec<KernelInfo>),
+    /// An execution.
+    Execution(ExecutionInfo),
     /// It could not be done.
     Failed(crate::GuestError),
 }
@@ -178,6 +213,13 @@ pub enum JobWork {
     /// Runs a shell script once.
     Shell {
         /// The script, for bash.
+        code: String,
+    },
+    /// Runs code once in a kernel of its own.
+    Kernel {
+        /// What the code is.
+        language: Language,
+        /// The code.
         code: String,
     },
     /// Nothing of its own: the machine is there for tools until its time is up.

@@ -12,6 +12,7 @@ mod events;
 mod exits;
 pub mod files;
 mod job;
+mod kernels;
 pub mod limits;
 mod link;
 mod ports;
@@ -38,6 +39,7 @@ use events::Events;
 use exits::Exits;
 use files::Workers;
 use job::Job;
+use kernels::Kernels;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
 use spool::Spool;
@@ -79,6 +81,7 @@ struct Keeper {
     events: Events,
     processes: Processes,
     job: Job,
+    kernels: Kernels,
     files: Workers,
     failure: mpsc::Sender<KeeperError>,
 }
@@ -117,6 +120,7 @@ async fn start(
         events: Events::open(spool.clone())?,
         processes: Processes::new(number),
         job: Job::open(&spool)?,
+        kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files,
         failure,
         spool,
@@ -127,8 +131,9 @@ async fn start(
     if number > 1 {
         keeper.0.events.restarted()?;
     }
-    job::recover(&keeper.0, &mut survivors)?;
     processes::recover(&keeper.0, &mut survivors)?;
+    let execution = kernels::recover(&keeper.0, keeper.0.job.execution())?;
+    job::recover(&keeper.0, &mut survivors, execution)?;
     keeper.0.end_strangers(survivors);
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));

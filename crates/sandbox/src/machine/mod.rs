@@ -7,6 +7,7 @@
 mod events;
 mod export;
 mod files;
+mod kernels;
 mod ports;
 mod processes;
 
@@ -18,6 +19,7 @@ use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Req
 pub use events::{EventStream, FromGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{Content, FileWriter};
+pub use kernels::{ExecutionStream, FromExecution};
 pub use ports::PortStream;
 pub use processes::{FromProcess, ProcessControl, ProcessReader, ProcessStream};
 
@@ -124,7 +126,11 @@ impl Machine {
 }
 
 async fn reply(stream: &mut GuestStream) -> Result<Reply, MachineError> {
-    match tokio::time::timeout(REPLY_DEADLINE, stream.receive_message()).await {
+    reply_within(stream, REPLY_DEADLINE).await
+}
+
+async fn reply_within(stream: &mut GuestStream, deadline: Duration) -> Result<Reply, MachineError> {
+    match tokio::time::timeout(deadline, stream.receive_message()).await {
         Err(_) => Err(MachineError::Deadline),
         Ok(Ok(Reply::Failed(error))) => Err(GuestError::new(error.code, error.message).into()),
         Ok(reply) => Ok(reply?),
@@ -141,6 +147,9 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Entries { .. } => "entries",
         Reply::Content { .. } => "content",
         Reply::Hits { .. } => "hits",
+        Reply::Kernel(_) => "kernel",
+        Reply::Kernels(_) => "kernels",
+        Reply::Execution(_) => "execution",
         Reply::Failed(_) => "failed",
     };
     MachineError::Malformed(format!("unexpected reply `{name}`"))

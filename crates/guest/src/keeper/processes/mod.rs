@@ -12,7 +12,7 @@ mod table;
 
 use std::sync::Arc;
 
-use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request};
+use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request, StartProcess};
 
 pub(super) use command::{check_environment, main_command};
 pub(super) use process::{Descriptors, Ending, Process};
@@ -45,6 +45,11 @@ pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: Hos
         }
         _ => {}
     }
+}
+
+/// Starts a process for a service of keeper's own; it belongs to no stream.
+pub(super) async fn start(keeper: &Arc<Keeper>, start: StartProcess) -> Result<Arc<Process>, GuestError> {
+    table::start(keeper, StartProcess { ends_with_stream: false, ..start }).await.map(|(process, _)| process)
 }
 
 async fn signal(keeper: &Keeper, id: &ProcessId, signal: i32) -> Result<(), GuestError> {

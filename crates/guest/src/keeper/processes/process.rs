@@ -144,8 +144,26 @@ impl Process {
         Ok([open("stdout")?, open("stderr")?])
     }
 
+    /// Its name.
+    pub(in crate::keeper) fn id(&self) -> &ProcessId {
+        &self.id
+    }
+
+    /// Waits for its end.
+    pub(in crate::keeper) async fn ended(&self) -> Exit {
+        let mut exits = self.exit.subscribe();
+        loop {
+            if let Some(exit) = *exits.borrow_and_update() {
+                return exit;
+            }
+            if exits.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
     /// One of its outputs.
-    pub(super) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
+    pub(in crate::keeper) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
         match stream {
             OutputStream::Stdout => &self.stdout,
             OutputStream::Stderr => &self.stderr,
@@ -163,7 +181,7 @@ impl Process {
     }
 
     /// How it ended, if it did.
-    pub(super) fn exit(&self) -> Option<Exit> {
+    pub(in crate::keeper) fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
@@ -201,7 +219,7 @@ impl Process {
     }
 
     /// Signals its group.
-    pub(super) async fn signal(&self, host: &dyn ProcessHost, signal: i32) -> Result<(), GuestError> {
+    pub(in crate::keeper) async fn signal(&self, host: &dyn ProcessHost, signal: i32) -> Result<(), GuestError> {
         if !(1..=64).contains(&signal) {
             return Err(GuestError::new(GuestErrorCode::BadRequest, format!("there is no signal {signal}")));
         }

@@ -52,7 +52,7 @@ impl Processes {
     }
 
     /// A process by name.
-    pub(super) fn find(&self, id: &ProcessId) -> Option<Arc<Process>> {
+    pub(in crate::keeper) fn find(&self, id: &ProcessId) -> Option<Arc<Process>> {
         self.processes().iter().find(|process| process.id == *id).cloned()
     }
 
