@@ -137,3 +137,12 @@ async fn a_polite_stop_leaves_jobs_running() {
     let expected: String = (1..=30).map(|number| format!("{number}\n")).collect();
     assert_eq!(status["stdout"], expected);
 }
+
+#[tokio::test]
+async fn code_of_many_mebibytes_runs() {
+    let yard = Yard::start().await;
+    let code = format!(": '{}'\necho ran \"$(wc -c < \"$0\")\"", "\"\n".repeat(3 << 20));
+    let status = yard.run_shell(&code).await;
+    assert_eq!(status["state"], "succeeded", "{}", status["error"]);
+    assert_eq!(status["stdout"], format!("ran {}\n", code.len()));
+}

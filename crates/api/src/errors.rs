@@ -3,7 +3,9 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 /// An error body, the same for every route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -16,7 +18,7 @@ pub struct ErrorBody {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
     /// Stable, in snake_case.
-    #[schema(example = "unknown_member")]
+    #[schema(value_type = ErrorCode)]
     pub code: String,
     /// One sentence.
     pub message: String,
@@ -89,6 +91,11 @@ macro_rules! error_codes {
                 match self { $(Self::$name => $text,)+ }
             }
 
+            /// The code of that name and status; a name may stand for two statuses.
+            pub fn find(name: &str, status: u16) -> Option<Self> {
+                Self::ALL.iter().copied().find(|code| code.as_str() == name && code.status() == status)
+            }
+
             /// The HTTP status that goes with it.
             pub fn status(self) -> u16 {
                 match self { $(Self::$name => $status,)+ }
@@ -104,6 +111,8 @@ error_codes! {
     InvalidJson = 400 "invalid_json",
     /// A path that is malformed or would leave the workspace.
     InvalidPath = 400 "invalid_path",
+    /// A cursor that no list gave.
+    InvalidCursor = 400 "invalid_cursor",
     /// No valid bearer key or ticket.
     Unauthorized = 401 "unauthorized",
     /// The `Host` header names someone else: a page may be rebinding a name to this address.
@@ -122,8 +131,10 @@ error_codes! {
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.
     RequestTimeout = 408 "request_timeout",
-    /// The job's state does not allow it.
-    WrongState = 409 "wrong_state",
+    /// The job has not ended yet.
+    NotEnded = 409 "not_ended",
+    /// The job does not wait for an answer.
+    NotWaiting = 409 "not_waiting",
     /// The job has no live sandbox now.
     SandboxNotLive = 409 "sandbox_not_live",
     /// The idempotency key was used with another body.
@@ -142,8 +153,6 @@ error_codes! {
     PreconditionFailed = 412 "precondition_failed",
     /// More bytes than accepted here.
     TooLarge = 413 "too_large",
-    /// The address is longer than accepted.
-    UriTooLong = 414 "uri_too_long",
     /// A content type this route does not take.
     UnsupportedMediaType = 415 "unsupported_media_type",
     /// The range lies outside the content.
@@ -174,27 +183,53 @@ error_codes! {
     SpawnFailed = 422 "spawn_failed",
     /// A bound of the sandbox was reached.
     LimitReached = 422 "limit_reached",
+    /// A limit beyond what this server grants.
+    LimitOutOfRange = 422 "limit_out_of_range",
+    /// An isolation this server does not know.
+    UnknownIsolation = 422 "unknown_isolation",
     /// Too many requests or too long a queue.
     TooManyRequests = 429 "too_many_requests",
+    /// Too many jobs wait.
+    QueueFull = 429 "queue_full",
+    /// Too many tickets are open.
+    TooManyTickets = 429 "too_many_tickets",
     /// A fault of the server.
     Internal = 500 "internal",
     /// The route belongs to a capability this build lacks.
     RouteNotAvailable = 501 "not_available",
     /// The sandbox answered with nonsense or went away.
     SandboxFailed = 502 "sandbox_failed",
-    /// No room for another sandbox.
-    NoCapacity = 503 "no_capacity",
     /// No driver that meets the floor can run here.
     NoDriver = 503 "no_driver",
     /// The store can't be written now.
     StoreUnavailable = 503 "store_unavailable",
+    /// The yard's disk is full.
+    DiskFull = 503 "disk_full",
+    /// The yard's disk can't be written.
+    DiskUnavailable = 503 "disk_unavailable",
+    /// The workspace could not be saved.
+    NoArtifact = 503 "no_artifact",
+    /// The workspace could not be packed.
+    ExportFailed = 503 "export_failed",
     /// The server is going down.
-    ShuttingDown = 503 "shutting_down",
+    Stopping = 503 "stopping",
     /// The sandbox did not answer in time.
     SandboxTimeout = 504 "sandbox_timeout",
     /// The workspace is full.
     NoSpace = 507 "no_space",
 }
+
+impl PartialSchema for ErrorCode {
+    fn schema() -> RefOr<Schema> {
+        let mut names: Vec<&str> = Self::ALL.iter().map(|code| code.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let schema = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names));
+        schema.description(Some("The known errors.")).into()
+    }
+}
+
+impl ToSchema for ErrorCode {}
 
 impl fmt::Display for ErrorCode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -36,9 +36,9 @@ impl JobId {
         Self(letters.collect())
     }
 
-    /// An id whose text was checked before, by whoever made it.
-    pub fn from_checked(text: &str) -> Self {
-        Self(text.to_owned())
+    /// The id of that text; anything but what `from_random` makes is simply unknown.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
     }
 
     /// The id as text.

@@ -22,8 +22,10 @@ pub enum Frame {
 /// How long frames may be, both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLimits {
-    /// Longest message.
+    /// Longest message that is accepted.
     pub message_bytes: usize,
+    /// Longest message that is sent: the other side's bound.
+    pub sent_message_bytes: usize,
     /// Longest data.
     pub data_bytes: usize,
 }
@@ -171,7 +173,7 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
         let mut frame = vec![0; HEADER_BYTES];
         serde_json::to_writer(&mut frame, message)
             .map_err(|error| FrameError::Malformed(error.to_string()))?;
-        self.send(MESSAGE, frame, self.limits.message_bytes).await
+        self.send(MESSAGE, frame, self.limits.sent_message_bytes).await
     }
 
     /// Sends data.
@@ -185,7 +187,7 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
     /// Sends a frame as it was received, for a relay.
     pub async fn send_frame(&mut self, frame: &Frame) -> Result<(), FrameError> {
         let (kind, payload, limit) = match frame {
-            Frame::Message(payload) => (MESSAGE, payload, self.limits.message_bytes),
+            Frame::Message(payload) => (MESSAGE, payload, self.limits.sent_message_bytes),
             Frame::Data(payload) => (DATA, payload, self.limits.data_bytes),
         };
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());

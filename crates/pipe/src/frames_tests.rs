@@ -3,7 +3,7 @@ use tokio::io::{AsyncWriteExt, duplex};
 
 use super::*;
 
-const LIMITS: FrameLimits = FrameLimits { message_bytes: 64, data_bytes: 128 };
+const LIMITS: FrameLimits = FrameLimits { message_bytes: 64, sent_message_bytes: 64, data_bytes: 128 };
 
 #[tokio::test]
 async fn messages_and_data_arrive_in_order() {

@@ -2,8 +2,8 @@
 
 /// The longest JSON message on a stream. A directory page of 1,000 entries with 255-byte names stays below it.
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
-/// The longest request of the host, a message too: code of `CODE_BYTES` in JSON, where each byte may take six.
-pub const REQUEST_BYTES: usize = 6 * CODE_BYTES + MESSAGE_BYTES;
+/// The longest request of the host, a message too: code and environment in JSON, where each byte may take six.
+pub const REQUEST_BYTES: usize = 6 * (CODE_BYTES + ARGUMENT_BYTES) + MESSAGE_BYTES;
 /// The longest data frame; two of them fit in yamux's smallest receive window of 256 KiB.
 pub const DATA_BYTES: usize = 64 * 1024;
 /// Entries in one page of a directory listing.

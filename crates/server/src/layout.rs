@@ -2,11 +2,13 @@
 //!
 //! Everything is made for this user alone. A file that must be whole is written beside its place, synced and renamed.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use sandyard_protocol::OutputStream;
 
 use crate::job_id::JobId;
@@ -94,6 +96,28 @@ pub(crate) fn write_durably(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     place_durably(&temporary, path)
 }
 
+/// Writes files, durably, whose names nobody knows yet, into folders that are made if missing.
+pub(crate) fn write_all_durably(files: &[(PathBuf, Bytes)]) -> io::Result<()> {
+    let folders: BTreeSet<&Path> = files.iter().filter_map(|(path, _)| path.parent()).collect();
+    for folder in &folders {
+        make_folder(folder)?;
+    }
+    let mut written = Vec::with_capacity(files.len());
+    for (path, bytes) in files {
+        let mut file = new_file(path)?;
+        file.write_all(bytes)?;
+        written.push(file);
+    }
+    // All of them are on their way to the disk before the first is waited for.
+    for file in &written {
+        file.sync_data()?;
+    }
+    for folder in folders {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Renames a synced file into its place, durably.
 pub(crate) fn place_durably(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
@@ -128,7 +152,7 @@ mod tests {
     fn files_and_folders_are_for_this_user_alone() {
         let data = tempfile::tempdir().unwrap();
         let layout = Layout::open(data.path()).unwrap();
-        let id = JobId::random().unwrap();
+        let id = crate::job_id::random().unwrap();
         make_folder(&layout.job(&id)).unwrap();
         write_durably(&layout.input(&id), &[b"echo", b" hi"]).unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -145,7 +145,7 @@ impl TestYard {
         loop {
             let status = self.yard.status(id, WithOutput::Tails).await?;
             if wanted(&status) {
-                return Ok(status);
+                return Ok(JobStatus::clone(&status));
             }
             if tokio::time::Instant::now() >= deadline {
                 return Err(TestError::Late { what, last: format!("{status:?}") });

@@ -88,7 +88,7 @@ impl JobState {
     }
 
     /// The state of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 }
@@ -105,6 +105,23 @@ pub enum SandboxState {
     Live,
     /// No more.
     Gone,
+}
+
+impl SandboxState {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Starting => "starting",
+            Self::Live => "live",
+            Self::Gone => "gone",
+        }
+    }
+
+    /// The state of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::None, Self::Starting, Self::Live, Self::Gone].into_iter().find(|state| state.as_str() == name)
+    }
 }
 
 /// An output of the job's process.
@@ -303,7 +320,7 @@ mod tests {
         assert_eq!(statuses[3], ("waiting", JobStatus::Running));
         assert_eq!(statuses[8], ("timed_out", JobStatus::Error));
         for state in JobState::ALL {
-            assert_eq!(JobState::from_name(state.as_str()), Some(state));
+            assert_eq!(JobState::parse(state.as_str()), Some(state));
             assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
         }
     }

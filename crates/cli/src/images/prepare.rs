@@ -37,6 +37,11 @@ impl Preparation {
             ImageChoice::Base => &[Flavour::Base],
             ImageChoice::Full => &[Flavour::Base, Flavour::Full],
         };
+        for flavour in wanted {
+            if !matches!(images.get(*flavour), ImageState::Ready { .. }) {
+                images.set(*flavour, ImageState::Preparing { percent: 0, step: "waiting".to_owned() });
+            }
+        }
         let (stop, stopped) = mpsc::channel();
         let worker = Worker { images, builder, stopped, ui };
         let thread = std::thread::spawn(move || worker.run(wanted));

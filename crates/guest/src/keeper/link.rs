@@ -16,7 +16,7 @@ pub(super) type HostStream = Framed<PipeStream>;
 
 /// What arrives is the host's and may be a long request; what is sent stays within `MESSAGE_BYTES` by itself.
 pub(super) const FRAME_LIMITS: FrameLimits =
-    FrameLimits { message_bytes: REQUEST_BYTES, data_bytes: DATA_BYTES };
+    FrameLimits { message_bytes: REQUEST_BYTES, sent_message_bytes: REQUEST_BYTES, data_bytes: DATA_BYTES };
 
 type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
 

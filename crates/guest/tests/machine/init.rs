@@ -63,7 +63,11 @@ fn descendants(pid: i32) -> Vec<i32> {
 }
 
 async fn ask(link: &Link, request: &Request) -> (Reply, Framed<PipeStream>) {
-    let limits = FrameLimits { message_bytes: limits::MESSAGE_BYTES, data_bytes: 2 * limits::DATA_BYTES };
+    let limits = FrameLimits {
+        message_bytes: limits::MESSAGE_BYTES,
+        sent_message_bytes: limits::REQUEST_BYTES,
+        data_bytes: 2 * limits::DATA_BYTES,
+    };
     let mut stream = Framed::new(link.open().await.unwrap(), limits);
     stream.send_message(request).await.unwrap();
     let reply = tokio::time::timeout(PATIENCE, stream.receive_message::<Reply>()).await.unwrap().unwrap();

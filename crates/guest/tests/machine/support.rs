@@ -7,7 +7,6 @@ use std::fs::{File, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::process::{Child, Command as HostCommand, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -182,8 +181,6 @@ pub(crate) fn kill(pid: i32) {
 pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Launched {
     let document = memory_file(&serde_json::to_vec(config).unwrap());
     let program = memory_file(&std::fs::read(env!("CARGO_BIN_EXE_sandyard-guest")).unwrap());
-    let image = Path::new("/var/cache/sandyard/dev-base/root");
-    let image = if image.exists() { image } else { Path::new("/") };
     let inherit = |fd: &OwnedFd| {
         let copy = rustix::io::fcntl_dupfd_cloexec(fd, 20).unwrap();
         rustix::io::fcntl_setfd(&copy, FdFlags::empty()).unwrap();
@@ -195,7 +192,7 @@ pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) 
     let child = HostCommand::new("unshare")
         .args(["-mpniu", "--fork", "--kill-child", "bash"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine/enter.sh"))
-        .env("IMAGE", image)
+        .env("IMAGE", "/")
         .env("CONFIG", document.as_raw_fd().to_string())
         .env("PROGRAM", program.as_raw_fd().to_string())
         .env("SOCKET", socket.as_ref().map(|fd| fd.as_raw_fd().to_string()).unwrap_or_default())

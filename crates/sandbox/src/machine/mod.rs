@@ -24,8 +24,11 @@ pub use ports::PortStream;
 pub use processes::{FromProcess, ProcessControl, ProcessReader, ProcessStream};
 
 /// Frames as host and guest agree on them.
-pub const FRAME_LIMITS: FrameLimits =
-    FrameLimits { message_bytes: limits::MESSAGE_BYTES, data_bytes: limits::DATA_BYTES };
+pub const FRAME_LIMITS: FrameLimits = FrameLimits {
+    message_bytes: limits::MESSAGE_BYTES,
+    sent_message_bytes: limits::REQUEST_BYTES,
+    data_bytes: limits::DATA_BYTES,
+};
 
 /// Longest wait for the first answer: a recursive removal of a large tree takes seconds, a hung guest takes for ever.
 const REPLY_DEADLINE: Duration = Duration::from_secs(60);

@@ -15,7 +15,7 @@ impl Yard {
         if !self.shared.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
         }
-        let name = JobId::random().map_err(|error| AppError::internal(&error))?;
+        let name = crate::job_id::random().map_err(|error| AppError::internal(&error))?;
         let path = self.shared.layout.job(id).join(format!("archive-{name}.zip"));
         let bounds = &self.shared.config.export;
         let stored = artifacts::store_export(export, &path, bounds).await.map_err(|error| refusal(&error))?;
@@ -43,5 +43,5 @@ fn refusal(error: &ArtifactError) -> AppError {
         ArtifactError::Guest(_) => "the sandbox can't be reached at the moment",
         ArtifactError::Deadline(_) => "the sandbox took too long",
     };
-    AppError::new(ErrorKind::Unavailable, "sandbox_failed", message)
+    AppError::new(ErrorKind::Unavailable, "export_failed", message)
 }

@@ -32,7 +32,7 @@ impl Yard {
     /// Removes a job and all that is of it. From then on it is unknown.
     pub async fn delete(&self, id: &JobId) -> Result<(), AppError> {
         let mut watch = self.shared.store.watch(id);
-        self.shared.store.request_delete(id).await?.ok_or_else(AppError::unknown_job)?;
+        self.shared.request_delete(id).await?.ok_or_else(AppError::unknown_job)?;
         self.shared.orphaned.notify_one();
         let gone = async {
             while self.shared.store.any_job(id).await?.is_some() {

@@ -7,6 +7,7 @@ mod archive;
 mod around;
 mod delete;
 mod download;
+mod ended;
 mod errors;
 mod events;
 mod images;
@@ -20,6 +21,7 @@ mod tickets;
 use std::sync::Arc;
 
 pub use download::Download;
+pub(crate) use ended::EndedJobs;
 pub(crate) use errors::chain;
 pub use errors::{AppError, ErrorKind};
 pub use events::EventStream;
@@ -27,7 +29,8 @@ pub use images::{Flavour, ImageState, Images};
 pub use logs::LogStream;
 pub use model::{
     DriverStatus, Floor, IdempotencyKey, InputFile, IsolationStatus, JobEvent, JobFailure, JobFilter,
-    JobKind, JobPage, JobState, JobStatus, NewJob, RequestedLimits, SandboxState, Scheduled, TicketPurpose,
+    JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, RequestedLimits, SandboxState, Scheduled,
+    TicketPurpose,
 };
 pub use open::StartYardError;
 pub use status::WithOutput;

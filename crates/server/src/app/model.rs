@@ -3,37 +3,17 @@
 //! `http` turns the API's requests into these and these into the API's views; nothing here knows HTTP.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::sync::OnceLock;
 
+use bytes::Bytes;
+use sandyard_protocol::JobWork;
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::job_id::JobId;
 pub use crate::states::{JobState, SandboxState};
-
-/// What kind of job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JobKind {
-    /// A shell script.
-    Shell,
-    /// An open sandbox.
-    Session,
-}
-
-impl JobKind {
-    /// The name in requests, views and the store.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Shell => "shell",
-            Self::Session => "session",
-        }
-    }
-
-    /// The kind of that name.
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Shell, Self::Session].into_iter().find(|kind| kind.as_str() == text)
-    }
-}
+pub use sandyard_api::JobKind;
 
 /// A job to be scheduled; well-formed by the API's rules. Limits and isolation are checked by `schedule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +35,17 @@ pub struct NewJob {
     pub limits: RequestedLimits,
     /// Whether the sandbox stays up after the end.
     pub keep: bool,
+}
+
+impl NewJob {
+    /// What the guest is to do; nothing for a kind that this build can't run.
+    pub(crate) fn work(&self) -> Option<JobWork> {
+        match self.kind {
+            JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
+            JobKind::Session => Some(JobWork::Session),
+            JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui => None,
+        }
+    }
 }
 
 /// A file of the request.
@@ -176,6 +167,28 @@ pub struct JobStatus {
     pub stderr_tail: String,
     /// Rises with every committed change: an entity tag for pollers.
     pub revision: u64,
+}
+
+/// A status that many may read, and what its reader made of it to show it once more.
+#[derive(Debug)]
+pub struct KnownStatus {
+    status: JobStatus,
+    /// The whole status as it was sent.
+    pub rendered: OnceLock<Bytes>,
+}
+
+impl From<JobStatus> for KnownStatus {
+    fn from(status: JobStatus) -> Self {
+        Self { status, rendered: OnceLock::new() }
+    }
+}
+
+impl Deref for KnownStatus {
+    type Target = JobStatus;
+
+    fn deref(&self) -> &JobStatus {
+        &self.status
+    }
 }
 
 /// Isolation as the status tells it.

@@ -10,11 +10,12 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Yard;
+use super::ended::EndedJobs;
 use super::images::Images;
 use super::tickets::Tickets;
 use crate::admission::Admission;
 use crate::config::ServerConfig;
-use crate::job_id::{JobId, RandomError};
+use crate::job_id::{self, RandomError};
 use crate::layout::{self, Layout};
 use crate::metrics::Metrics;
 use crate::reconcile::{Claimed, Drivers, Machines, Reconciler, Shared, remove_strays};
@@ -97,10 +98,11 @@ impl Yard {
             images,
             layout,
             metrics: Metrics::default(),
+            ended: EndedJobs::default(),
             machines: Machines::default(),
             wake,
             orphaned: Notify::new(),
-            owner: JobId::random()?.to_string(),
+            owner: job_id::random()?.to_string(),
         });
         remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
         Ok(Self::work(shared))

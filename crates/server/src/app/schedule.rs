@@ -1,14 +1,13 @@
 //! Schedule: check, store, and, if there is room, claim in the same commit.
 
-use sandyard_protocol::{BeginJob, JobWork, limits};
 use sandyard_sandbox::driver::Limits;
 use sha2::{Digest, Sha256};
 
-use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
+use super::model::{Floor, IdempotencyKey, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
 use crate::config::JobLimits;
-use crate::job_id::JobId;
+use crate::job_id::{self, JobId};
 use crate::layout;
 use crate::metrics;
 use crate::reconcile::{Choice, NoDriver, claim_changes, new_secret};
@@ -17,8 +16,6 @@ use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest,
 
 /// Drivers there are, whether or not this yard has them.
 const DRIVERS: [&str; 7] = ["firecracker", "native", "oci", "docker", "qemu", "kubernetes", "nomad"];
-/// Room in a message beside the script itself.
-const MESSAGE_MARGIN: usize = 4096;
 
 impl Yard {
     /// Makes a job, durably, and answers at once.
@@ -29,7 +26,7 @@ impl Yard {
             );
         }
         let limits = self.limits(&job.limits)?;
-        check_size(&job)?;
+        check_kind(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.shared.drivers.choose(&job.isolation).await.map_err(no_driver)?;
         if !self.shared.admission.has_disk() {
@@ -37,7 +34,7 @@ impl Yard {
                 .hint("free space, or remove jobs with `sandyard prune`")
                 .retry_after(30));
         }
-        let id = JobId::random().map_err(|error| AppError::internal(&error))?;
+        let id = job_id::random().map_err(|error| AppError::internal(&error))?;
         let insert = self.insert(&id, job, limits, key);
         let folder = self.make_folder(&insert).await?;
         let stored = self.store(insert, &choice, limits.machine.memory_mib).await;
@@ -180,23 +177,12 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(
     Err(AppError::new(ErrorKind::Unacceptable, "limit_out_of_range", message))
 }
 
-/// The request must fit the one message that hands it to the guest.
-fn check_size(job: &NewJob) -> Result<(), AppError> {
-    let work = match job.kind {
-        JobKind::Shell => JobWork::Shell { code: job.code.clone() },
-        JobKind::Session => JobWork::Session,
-    };
-    let begin = BeginJob { work, env: job.env.clone(), timeout_ms: 0, idle_timeout_ms: None, keep: job.keep };
-    let length = serde_json::to_vec(&begin).map_or(usize::MAX, |message| message.len());
-    if length <= limits::MESSAGE_BYTES - MESSAGE_MARGIN {
+fn check_kind(job: &NewJob) -> Result<(), AppError> {
+    if job.work().is_some() {
         return Ok(());
     }
-    Err(AppError::new(
-        ErrorKind::TooLarge,
-        "code_too_large",
-        "the code and its environment are larger than 1 MiB",
-    )
-    .hint("put large inputs into `files` and let the code read them"))
+    let message = format!("jobs of kind `{}` can't run in this build", job.kind.as_str());
+    Err(AppError::new(ErrorKind::Unacceptable, "not_available", message))
 }
 
 fn no_driver(error: NoDriver) -> AppError {

@@ -1,10 +1,11 @@
 //! Status: the row as people read it, at once, after a change, or as a list.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
 
-use super::model::{IsolationStatus, JobFilter, JobPage, JobStatus};
+use super::model::{IsolationStatus, JobFilter, JobPage, JobStatus, KnownStatus};
 use super::{AppError, ErrorKind, Yard};
 use crate::job_id::JobId;
 use crate::output;
@@ -23,10 +24,19 @@ pub enum WithOutput {
 const PAGE: usize = 1000;
 
 impl Yard {
-    /// The job as it is now.
-    pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<JobStatus, AppError> {
+    /// The job as it is now; with more output than asked for if that is at hand.
+    pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
+        if let Some(status) = self.shared.ended.get(id) {
+            return Ok(status);
+        }
+        let before = self.shared.ended.before();
         let row = self.row(id).await?;
-        self.describe(row, output).await
+        let is_over = !row.open;
+        let status = Arc::new(KnownStatus::from(self.describe(row, output).await?));
+        if is_over && output == WithOutput::Tails {
+            self.shared.ended.keep(before, &status);
+        }
+        Ok(status)
     }
 
     /// The job when its state is another than now, when it has ended already, or when the time is up.
@@ -35,7 +45,7 @@ impl Yard {
         id: &JobId,
         output: WithOutput,
         wait: Duration,
-    ) -> Result<JobStatus, AppError> {
+    ) -> Result<Arc<KnownStatus>, AppError> {
         let mut watch = self.shared.store.watch(id);
         let first = self.row(id).await?;
         let changed = async {
@@ -50,7 +60,7 @@ impl Yard {
             Ok(row) => row?,
             Err(_) => self.row(id).await?,
         };
-        self.describe(row, output).await
+        Ok(Arc::new(self.describe(row, output).await?.into()))
     }
 
     /// A page of jobs, newest first. An unknown cursor is `Invalid`.

@@ -35,7 +35,7 @@ impl Tickets {
         purpose: TicketPurpose,
         now: Instant,
     ) -> Result<Option<String>, crate::job_id::RandomError> {
-        let ticket = JobId::random()?.to_string();
+        let ticket = crate::job_id::random()?.to_string();
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if good.len() >= MOST {
             good.retain(|_, ticket| ticket.until > now);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_ticket_is_good_once_for_its_job_and_purpose_and_not_for_long() {
         let tickets = Tickets::default();
-        let (job, other) = (JobId::random().unwrap(), JobId::random().unwrap());
+        let (job, other) = (crate::job_id::random().unwrap(), crate::job_id::random().unwrap());
         let now = Instant::now();
         let make = || tickets.make(&job, TicketPurpose::Pty, now).unwrap().unwrap();
         let ticket = make();

@@ -86,7 +86,7 @@ fn encode(event: Result<JobEvent, AppError>) -> Result<Event, Infallible> {
         Value::Object(members) => members,
         other => [("value".to_owned(), other)].into_iter().collect(),
     };
-    let state = data.get("state").and_then(Value::as_str).and_then(JobState::from_name);
+    let state = data.get("state").and_then(Value::as_str).and_then(JobState::parse);
     if let Some(state) = state.filter(|_| event.kind == "state") {
         data.insert("status".to_owned(), serde_json::to_value(state.status()).unwrap_or_default());
     }

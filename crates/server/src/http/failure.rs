@@ -191,6 +191,42 @@ mod tests {
         assert_eq!(Failure::outside(7).render("r", &kept).headers()[CONTENT_RANGE], "bytes */7");
     }
 
+    /// Codes of the use cases as their sources have them: a kind, then the code.
+    #[test]
+    fn every_code_of_the_use_cases_is_in_the_contract() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/app");
+        let sources = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap());
+        let mut found = 0;
+        for source in sources {
+            for rest in source.split("ErrorKind::").skip(1) {
+                let Some((kind, rest)) = rest.split_once(',') else { continue };
+                let Some(code) = rest.trim_start().strip_prefix('"').and_then(|rest| rest.split('"').next())
+                else {
+                    continue;
+                };
+                let status = match kind {
+                    "Invalid" => 400,
+                    "NotFound" => 404,
+                    "Conflict" => 409,
+                    "TooLarge" => 413,
+                    "Unacceptable" => 422,
+                    "Busy" => 429,
+                    "Unavailable" => 503,
+                    "Internal" => 500,
+                    _ => continue,
+                };
+                assert!(
+                    ErrorCode::find(code, status).is_some(),
+                    "{kind} {code} is not a code of the contract"
+                );
+                found += 1;
+            }
+        }
+        assert!(found > 10, "the sources look different: {found} codes found");
+    }
+
     #[test]
     fn a_busy_yard_always_says_when_to_come_back() {
         let failure = Failure::from(AppError::new(ErrorKind::Busy, "queue_full", "full"));

@@ -58,8 +58,10 @@ pub(super) async fn pass(State(state): State<HttpState>, request: Request, next:
     let method = request.method().clone();
     // The query is left out: it may hold a ticket.
     let path = request.uri().path().to_owned();
-    let job = job_segment(&path).unwrap_or_default();
-    let span = tracing::info_span!("request", id, job);
+    let span = tracing::info_span!("request", id, job = tracing::field::Empty);
+    if let Some(job) = job_segment(&path) {
+        span.record("job", job);
+    }
     let response = async {
         match admit(&state, &request) {
             Ok(()) => next.run(super::body::with_idle_limit(request, state.limits().body_idle)).await,

@@ -33,36 +33,25 @@ const PAGE: u64 = 50;
 pub(super) async fn list(State(state): State<HttpState>, uri: Uri) -> Answer {
     let query = query(&uri, &["status", "kind", "limit", "cursor"])?;
     let limit = query.whole("limit", bounds::LIST_LIMIT)?.unwrap_or(PAGE);
-    let Some(filter) = filter(&query)? else {
-        return Ok(Json(JobListView { jobs: Vec::new(), cursor: None }).into_response());
-    };
+    let filter = filter(&query)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let page = state.yard().list(&filter, limit, query.text("cursor")).await?;
-    let jobs = page.jobs.into_iter().map(views::job).collect();
+    let jobs = page.jobs.into_iter().map(|job| views::job(&job)).collect();
     Ok(Json(JobListView { jobs, cursor: page.cursor }).into_response())
 }
 
-/// What to list; `None` if no job can match because this build has none of that kind.
-fn filter(query: &Query) -> Result<Option<app::JobFilter>, Failure> {
+fn filter(query: &Query) -> Result<app::JobFilter, Failure> {
     let states = query.text("status").map(states).transpose()?.unwrap_or_default();
     let kind = match query.text("kind").map(JobKind::parse).transpose() {
         Ok(kind) => kind,
         Err(error) => return Err(ApiError { code: ErrorCode::BadRequest, ..error }.into()),
     };
-    match kind {
-        None => Ok(Some(app::JobFilter { states, kind: None })),
-        Some(kind) => {
-            Ok(app::JobKind::parse(kind.as_str()).map(|kind| app::JobFilter { states, kind: Some(kind) }))
-        }
-    }
+    Ok(app::JobFilter { states, kind })
 }
 
-fn states(name: &str) -> Result<Vec<app::JobState>, Failure> {
-    let matches = |state: &app::JobState| {
-        let state: JobState = views::job_state(*state);
-        state.as_str() == name || status_name(state) == name
-    };
-    let states: Vec<_> = app::JobState::ALL.into_iter().filter(matches).collect();
+fn states(name: &str) -> Result<Vec<JobState>, Failure> {
+    let matches = |state: &JobState| state.as_str() == name || status_name(*state) == name;
+    let states: Vec<_> = JobState::ALL.into_iter().filter(matches).collect();
     if states.is_empty() {
         let error = ApiError::new(ErrorCode::BadRequest, "`status` names neither a status nor a state");
         return Err(error
@@ -89,7 +78,7 @@ fn status_name(state: JobState) -> &'static str {
 )]
 pub(super) async fn cancel(State(state): State<HttpState>, Job(id): Job) -> Answer {
     let status = state.yard().cancel(&id).await?;
-    Ok(Json(views::job(status)).into_response())
+    Ok(Json(views::job(&status)).into_response())
 }
 
 /// Answers a job that waits, or tells a running one something.

@@ -1,7 +1,7 @@
 //! The OpenAPI document, made from the handlers and the contract's types.
 
 use axum::http::StatusCode;
-use sandyard_api::{EventBody, JobEvent, ShellEvent};
+use sandyard_api::{ErrorCode, EventBody, JobEvent, ShellEvent};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
@@ -23,7 +23,7 @@ use super::{
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
     ),
-    components(schemas(EventBody, JobEvent, ShellEvent)),
+    components(schemas(ErrorCode, EventBody, JobEvent, ShellEvent)),
     tags(
         (name = "jobs", description = "From a request to a result"),
         (name = "tools", description = "On a live sandbox"),

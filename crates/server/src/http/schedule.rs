@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use sandyard_api::{
-    ApiError, ErrorBody, ErrorCode, IsolationFloor, JobKind, JobStatus, ScheduleBody, ScheduleRequest,
-    ScheduleView, bounds, refuse_what_is_not_built,
+    ApiError, ErrorBody, ErrorCode, IsolationFloor, JobStatus, ScheduleBody, ScheduleRequest, ScheduleView,
+    bounds, refuse_what_is_not_built,
 };
 use sandyard_sandbox::driver::IsolationLevel;
 use sha2::{Digest, Sha256};
@@ -15,8 +15,7 @@ use sha2::{Digest, Sha256};
 use super::HttpState;
 use super::body::{BodyType, body_type, parse_json, whole};
 use super::failure::{Answer, Failure};
-use super::views;
-use crate::app::{self, Floor, IdempotencyKey, InputFile, NewJob, RequestedLimits};
+use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, RequestedLimits};
 
 /// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
 #[utoipa::path(
@@ -48,11 +47,11 @@ pub(super) async fn schedule(State(state): State<HttpState>, headers: HeaderMap,
     };
     refuse_what_is_not_built(&request)?;
     let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
-    let scheduled = state.yard().schedule(new_job(request)?, key).await?;
-    tracing::info!(job = %scheduled.id, repeated = scheduled.repeated, "scheduled");
-    let status =
-        if scheduled.repeated { views::job_state(scheduled.state).status() } else { JobStatus::Pending };
-    let view = ScheduleView::new(views::job_id(&scheduled.id), status);
+    let scheduled = state.yard().schedule(new_job(request), key).await?;
+    tracing::Span::current().record("job", scheduled.id.as_str());
+    tracing::info!(repeated = scheduled.repeated, "scheduled");
+    let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
+    let view = ScheduleView::new(scheduled.id, status);
     Ok((StatusCode::ACCEPTED, Json(view)).into_response())
 }
 
@@ -91,15 +90,7 @@ fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-fn new_job(request: ScheduleRequest) -> Result<NewJob, Failure> {
-    let kind = match request.kind {
-        JobKind::Shell => app::JobKind::Shell,
-        JobKind::Session => app::JobKind::Session,
-        kind @ (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui) => {
-            let message = format!("jobs of kind `{}` can't run in this build", kind.as_str());
-            return Err(ApiError::new(ErrorCode::NotAvailable, message).into());
-        }
-    };
+fn new_job(request: ScheduleRequest) -> NewJob {
     let isolation = match request.isolation {
         IsolationFloor::Any => Floor::Any,
         IsolationFloor::Container => Floor::Level(IsolationLevel::Container),
@@ -108,8 +99,8 @@ fn new_job(request: ScheduleRequest) -> Result<NewJob, Failure> {
         IsolationFloor::Driver(name) => Floor::Driver(name),
     };
     let limits = request.limits;
-    Ok(NewJob {
-        kind,
+    NewJob {
+        kind: request.kind,
         code: request.input,
         name: request.name,
         files: request
@@ -128,5 +119,5 @@ fn new_job(request: ScheduleRequest) -> Result<NewJob, Failure> {
             idle_timeout_s: limits.idle_timeout_s,
         },
         keep: request.keep,
-    })
+    }
 }

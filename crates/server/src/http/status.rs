@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
+use bytes::Bytes;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobView, bounds};
 use serde_json::{Map, Value};
 
@@ -14,7 +15,7 @@ use super::HttpState;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, none_match, query};
 use super::views;
-use crate::app::{AppError, JobStatus, WithOutput};
+use crate::app::{AppError, JobStatus, KnownStatus, WithOutput};
 
 /// A job's status. With `wait`, answers when the state changes or the time is up.
 #[utoipa::path(
@@ -59,7 +60,7 @@ pub(super) async fn status(
     if none_match(&headers, &tag) {
         return Ok(tagged(StatusCode::NOT_MODIFIED, &tag, Body::empty()));
     }
-    let body = render(status, fields)?;
+    let body = render(&status, fields)?;
     Ok(tagged(StatusCode::OK, &tag, Body::from(body)))
 }
 
@@ -96,16 +97,23 @@ fn tagged(status: StatusCode, tag: &str, body: Body) -> Response {
     response
 }
 
-fn render(status: JobStatus, fields: Option<&str>) -> Result<Vec<u8>, Failure> {
+fn render(status: &KnownStatus, fields: Option<&str>) -> Result<Bytes, Failure> {
+    if let (None, Some(rendered)) = (fields, status.rendered.get()) {
+        return Ok(rendered.clone());
+    }
     let view = views::job(status);
-    let rendered = match fields {
-        None => serde_json::to_vec(&view),
+    match fields {
+        None => {
+            let body = serde_json::to_vec(&view).map_err(|error| AppError::internal(&error))?;
+            Ok(status.rendered.get_or_init(|| body.into()).clone())
+        }
         Some(fields) => {
             let whole = serde_json::to_value(&view).map_err(|error| AppError::internal(&error))?;
-            serde_json::to_vec(&part(whole, fields)?)
+            let part =
+                serde_json::to_vec(&part(whole, fields)?).map_err(|error| AppError::internal(&error))?;
+            Ok(part.into())
         }
-    };
-    rendered.map_err(|error| AppError::internal(&error).into())
+    }
 }
 
 /// Only the members that are named.

@@ -1,43 +1,40 @@
 //! From the nouns of `app` to the views of the contract.
 
-use sandyard_api::{
-    DriverView, ImageView, IsolationView, JobErrorView, JobId, JobKind, JobState, JobView, SandboxState,
-    Timestamp, UsageView,
-};
+use sandyard_api::{DriverView, ImageView, IsolationView, JobErrorView, JobView, Timestamp, UsageView};
 use sandyard_sandbox::driver::IsolationLevel;
 
 use crate::app;
 
 /// A job's whole status.
-pub(super) fn job(status: app::JobStatus) -> JobView {
-    let state = job_state(status.state);
+pub(super) fn job(status: &app::JobStatus) -> JobView {
+    let state = status.state;
     let id = status.id.as_str();
-    let usage = status.usage.unwrap_or_default();
+    let usage = status.usage.clone().unwrap_or_default();
     JobView {
-        name: status.name,
-        kind: job_kind(status.kind),
+        name: status.name.clone(),
+        kind: status.kind,
         status: state.status(),
         state,
-        sandbox: sandbox_state(status.sandbox),
-        reason: status.reason,
+        sandbox: status.sandbox,
+        reason: status.reason.clone(),
         question: None,
         isolation: IsolationView {
-            requested: status.isolation.requested,
-            effective: status.isolation.effective,
-            runtime: status.isolation.runtime,
-            reason: status.isolation.reason,
+            requested: status.isolation.requested.clone(),
+            effective: status.isolation.effective.clone(),
+            runtime: status.isolation.runtime.clone(),
+            reason: status.isolation.reason.clone(),
         },
         created_at: Timestamp::from_unix_ms(status.created_at_ms),
         started_at: status.started_at_ms.map(Timestamp::from_unix_ms),
         finished_at: status.finished_at_ms.map(Timestamp::from_unix_ms),
         expires_at: status.expires_at_ms.map(Timestamp::from_unix_ms),
-        stdout: status.stdout_tail,
-        stderr: status.stderr_tail,
+        stdout: status.stdout_tail.clone(),
+        stderr: status.stderr_tail.clone(),
         exit_code: status.exit_code,
-        error: status.error.map(|error| JobErrorView {
-            code: error.code,
-            message: error.message,
-            hint: error.hint,
+        error: status.error.as_ref().map(|error| JobErrorView {
+            code: error.code.clone(),
+            message: error.message.clone(),
+            hint: error.hint.clone(),
         }),
         summary: None,
         download_url: status.download.then(|| format!("/jobs/{id}/download")),
@@ -49,43 +46,7 @@ pub(super) fn job(status: app::JobStatus) -> JobView {
             peak_memory_bytes: usage.peak_memory_bytes,
             ..UsageView::default()
         },
-        job_id: job_id(&status.id),
-    }
-}
-
-/// The id on the wire.
-pub(super) fn job_id(id: &crate::job_id::JobId) -> JobId {
-    JobId::from_checked(id.as_str())
-}
-
-/// The state on the wire.
-pub(super) fn job_state(state: app::JobState) -> JobState {
-    match state {
-        app::JobState::Queued => JobState::Queued,
-        app::JobState::Starting => JobState::Starting,
-        app::JobState::Running => JobState::Running,
-        app::JobState::Waiting => JobState::Waiting,
-        app::JobState::Finishing => JobState::Finishing,
-        app::JobState::Succeeded => JobState::Succeeded,
-        app::JobState::Failed => JobState::Failed,
-        app::JobState::Cancelled => JobState::Cancelled,
-        app::JobState::TimedOut => JobState::TimedOut,
-    }
-}
-
-fn job_kind(kind: app::JobKind) -> JobKind {
-    match kind {
-        app::JobKind::Shell => JobKind::Shell,
-        app::JobKind::Session => JobKind::Session,
-    }
-}
-
-fn sandbox_state(state: app::SandboxState) -> SandboxState {
-    match state {
-        app::SandboxState::None => SandboxState::None,
-        app::SandboxState::Starting => SandboxState::Starting,
-        app::SandboxState::Live => SandboxState::Live,
-        app::SandboxState::Gone => SandboxState::Gone,
+        job_id: status.id.clone(),
     }
 }
 

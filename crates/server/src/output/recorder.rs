@@ -16,6 +16,8 @@ use crate::job_id::JobId;
 use crate::layout::{self, Layout};
 use crate::store::{Change, ChunkRow, INLINE_BYTES, JobRow, Store, StoreError};
 
+/// Chunks of a stream in one commit: a flood of output shares its syncs.
+const CHUNKS_AT_ONCE: usize = 4;
 /// Enough of the last error output to see a full disk in it.
 const LAST_WORDS_BYTES: usize = 4096;
 
@@ -46,17 +48,13 @@ impl Flush {
             .sum()
     }
 
-    /// Writes the large chunks to their files. May be repeated.
+    /// Writes the large chunks to their files. May be repeated: nobody reads a file before its row is committed.
     pub(crate) async fn write(&self) -> io::Result<()> {
-        for (path, bytes) in &self.writes {
-            let (path, bytes) = (path.clone(), bytes.clone());
-            layout::blocking(move || {
-                path.parent().map_or(Ok(()), layout::make_folder)?;
-                layout::write_durably(&path, &[&bytes])
-            })
-            .await?;
+        if self.writes.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let writes = self.writes.clone();
+        layout::blocking(move || layout::write_all_durably(&writes)).await
     }
 
     /// Removes the files of chunks that were dropped, once that is committed. A crash before leaves files nobody reads.
@@ -141,7 +139,7 @@ impl Recorder {
         text.windows(phrase.len()).any(|window| window == phrase)
     }
 
-    /// Takes up to one chunk of each stream; `AllOfIt` takes half characters too.
+    /// Takes up to `CHUNKS_AT_ONCE` of each stream; `AllOfIt` takes half characters too.
     pub(crate) fn take(&mut self, how: Take) -> Flush {
         let mut flush = Flush {
             changes: Vec::new(),
@@ -150,16 +148,18 @@ impl Recorder {
             dropped: Vec::new(),
         };
         for stream in [&mut self.stdout, &mut self.stderr] {
-            let Some((chunk, bytes)) = stream.take(how) else { continue };
-            if chunk.inline.is_none() {
-                flush.writes.push((self.layout.chunk(&self.job, chunk.stream, chunk.number), bytes));
-            }
-            let gone = stream.keep(chunk.number, chunk.offset, chunk.length);
-            flush.changes.push(Change::Output(chunk));
-            if let Some((first, end, bytes)) = gone {
-                let paths = (first..end).map(|number| self.layout.chunk(&self.job, stream.kind, number));
-                flush.dropped.extend(paths);
-                flush.changes.push(Change::Dropped { stream: stream.kind, first, end, bytes });
+            for _ in 0..CHUNKS_AT_ONCE {
+                let Some((chunk, bytes)) = stream.take(how) else { break };
+                if chunk.inline.is_none() {
+                    flush.writes.push((self.layout.chunk(&self.job, chunk.stream, chunk.number), bytes));
+                }
+                let gone = stream.keep(chunk.number, chunk.offset, chunk.length);
+                flush.changes.push(Change::Output(chunk));
+                if let Some((first, end, bytes)) = gone {
+                    let paths = (first..end).map(|number| self.layout.chunk(&self.job, stream.kind, number));
+                    flush.dropped.extend(paths);
+                    flush.changes.push(Change::Dropped { stream: stream.kind, first, end, bytes });
+                }
             }
         }
         flush.offsets = OutputOffsets { stdout: self.stdout.offset, stderr: self.stderr.offset };

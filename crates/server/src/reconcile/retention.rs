@@ -20,7 +20,7 @@ pub(super) async fn sweep(shared: &Shared) {
         Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
     };
     for id in to_remove(&ended, &shared.config.retention, now_ms) {
-        match shared.store.request_delete(&id).await {
+        match shared.request_delete(&id).await {
             Ok(Some(_)) => metrics::count(&shared.metrics.jobs_retired),
             Ok(None) => {}
             Err(error) => return tracing::warn!(error = %chain(&error), "an old job could not be removed"),
@@ -69,7 +69,7 @@ mod tests {
     fn ended(jobs: &[(i64, u64)]) -> Vec<EndedJob> {
         jobs.iter()
             .map(|(finished_ms, bytes)| EndedJob {
-                id: JobId::random().unwrap(),
+                id: crate::job_id::random().unwrap(),
                 finished_ms: *finished_ms,
                 bytes: *bytes,
             })

@@ -7,16 +7,14 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sandyard_protocol::{
-    Ack, BeginJob, EndReason, Exit, GuestEvent, JobWork, Resume, SequencedEvent, limits,
-};
+use sandyard_protocol::{Ack, BeginJob, EndReason, Exit, GuestEvent, Resume, SequencedEvent, limits};
 use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
 use serde_json::json;
 
 use super::following::{Backstop, SharedMachine, circumstances};
 use super::outcome::{Circumstances, Outcome};
 use super::task::Task;
-use crate::app::{JobKind, chain};
+use crate::app::chain;
 use crate::output::{Flush, Recorder, Take};
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, StoreError};
@@ -28,7 +26,7 @@ const EVENT_FLUSH_AFTER: Duration = Duration::from_millis(4);
 /// Output that does not wait.
 const FLUSH_BYTES: usize = 256 * 1024;
 /// Output received beyond which the guest has to wait: bounds memory, whatever the disk does.
-const PENDING_BYTES: usize = 3 * 1024 * 1024;
+const PENDING_BYTES: usize = 6 * 1024 * 1024;
 /// How long a guest may take to open its event stream or to begin.
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// Pause before a commit that failed for want of disk or lock is tried again.
@@ -366,10 +364,7 @@ async fn begin_job(shared: &super::Shared, row: &JobRow) -> Result<BeginJob, Sto
     let stored = shared.store.request(&row.id).await?;
     let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
     Ok(BeginJob {
-        work: match request.kind {
-            JobKind::Shell => JobWork::Shell { code: request.code },
-            JobKind::Session => JobWork::Session,
-        },
+        work: request.work().ok_or(StoreError::Damaged { what: "kind" })?,
         env: request.env,
         timeout_ms: row.limits.timeout_s.saturating_mul(1000),
         idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),

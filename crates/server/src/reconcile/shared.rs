@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::isolation::Drivers;
 use crate::admission::Admission;
-use crate::app::Images;
+use crate::app::{EndedJobs, Images};
 use crate::config::ServerConfig;
 use crate::job_id::JobId;
 use crate::layout::Layout;
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
     pub(crate) metrics: Metrics,
     pub(crate) machines: Machines,
+    /// Statuses that only a deletion changes.
+    pub(crate) ended: EndedJobs,
     pub(crate) admission: Admission,
     /// Wakes the loop: a job was queued, or room came back.
     pub(crate) wake: Arc<Notify>,
@@ -37,11 +39,25 @@ pub(crate) struct Shared {
 impl Shared {
     /// Commits for the owner of a row and counts a refusal.
     pub(crate) async fn commit(&self, row: &JobRow, changes: Vec<Change>) -> Result<JobRow, StoreError> {
+        let moves = changes.iter().any(|change| matches!(change, Change::Move { .. }));
         let result = self.store.commit(&row.fence(), changes).await;
-        if result.as_ref().is_err_and(StoreError::is_stale) {
-            metrics::count(&self.metrics.stale_writes);
+        match &result {
+            Ok(after) if moves => {
+                let (state, reason) = (after.state.as_str(), after.reason.as_deref());
+                tracing::info!(job = %row.id, epoch = row.epoch, state, reason, "moved");
+            }
+            Err(error) if error.is_stale() => metrics::count(&self.metrics.stale_writes),
+            Ok(_) | Err(_) => {}
         }
         result
+    }
+
+    /// Marks a job as deleted: from then on it is unknown. `None` if it was before.
+    pub(crate) async fn request_delete(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+        let marked = self.store.request_delete(id).await;
+        // Also after a failure: the commit may have happened.
+        self.ended.forget(id);
+        marked
     }
 
     /// Returns with the row once the job is to be deleted.

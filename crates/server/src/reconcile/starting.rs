@@ -13,7 +13,7 @@ use sandyard_sandbox::machine::{Machine, MachineError};
 use super::linking::{self, Alive, NoLink};
 use super::outcome::Outcome;
 use super::task::{Linked, Next, Task, on};
-use crate::app::{Flavour, ImageState, InputFile, chain};
+use crate::app::{Flavour, ImageState, Images, InputFile, JobKind, chain};
 use crate::layout;
 use crate::metrics;
 use crate::states::{JobState, SandboxState};
@@ -188,13 +188,14 @@ async fn start_machine(driver: &dyn Driver, spec: &SandboxSpec) -> Result<(), Fa
 /// Everything a driver needs; waits for the image, and says so in the status.
 async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> Result<SandboxSpec, Failure> {
     let image_root = loop {
-        match shared.images.state(Flavour::Base) {
+        let flavour = flavour(row, shared.images.as_ref());
+        match shared.images.state(flavour) {
             ImageState::Ready { root } => break root,
             ImageState::Missing { detail, hint } => {
                 return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
             }
             ImageState::Preparing { percent, step } => {
-                let reason = Some(format!("base image {percent} %: {step}"));
+                let reason = Some(format!("{} image {percent} %: {step}", flavour.as_str()));
                 if row.reason != reason {
                     *row = shared.commit(row, vec![Change::Reason(reason)]).await?;
                 }
@@ -214,6 +215,16 @@ async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> 
         secret: row.secret.clone(),
         nested_user_namespaces: false,
     })
+}
+
+/// The tree that a job's machine gets. What needs kernels, desktop or browser waits for the full one; a session makes do
+/// with the base only where no full one will come; a script takes the best there is now.
+fn flavour(row: &JobRow, images: &dyn Images) -> Flavour {
+    match (row.kind, images.state(Flavour::Full)) {
+        (_, ImageState::Ready { .. }) | (JobKind::Session, ImageState::Preparing { .. }) => Flavour::Full,
+        (JobKind::Shell | JobKind::Session, _) => Flavour::Base,
+        (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui, _) => Flavour::Full,
+    }
 }
 
 async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Failure> {

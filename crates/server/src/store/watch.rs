@@ -62,7 +62,7 @@ mod tests {
     #[tokio::test]
     async fn a_commit_after_watching_is_seen_and_idle_jobs_are_forgotten() {
         let watchers = Watchers::default();
-        let id = JobId::random().unwrap();
+        let id = crate::job_id::random().unwrap();
         let mut watch = watchers.watch(&id);
         watchers.wake(&id);
         watch.changed().await;

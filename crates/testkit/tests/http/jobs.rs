@@ -165,6 +165,12 @@ async fn cancel_is_idempotent_and_delete_leaves_nothing() {
     assert_eq!(reply.status, 409);
     let late = served.post(&format!("/jobs/{id}/shell"), &json!({"command": "true"})).await;
     assert_eq!((late.status, late.code().as_str()), (409, "sandbox_not_live"));
+    // A status that was asked for often is kept in memory; deletion must reach it there too.
+    while served.get(&format!("/status/{id}")).await.json()["sandbox"] != "gone" {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let kept = served.get(&format!("/status/{id}")).await;
+    assert_eq!(kept.body, served.get(&format!("/status/{id}")).await.body);
     assert_eq!(served.request("DELETE", &format!("/jobs/{id}"), &[], b"").await.status, 204);
     assert_eq!(served.get(&format!("/status/{id}")).await.status, 404);
     assert_eq!(served.request("DELETE", &format!("/jobs/{id}"), &[], b"").await.status, 404);

@@ -143,7 +143,7 @@ impl Drop for Machine {
 }
 
 fn limits() -> FrameLimits {
-    FrameLimits { message_bytes: REQUEST_BYTES, data_bytes: DATA_BYTES }
+    FrameLimits { message_bytes: REQUEST_BYTES, sent_message_bytes: REQUEST_BYTES, data_bytes: DATA_BYTES }
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {

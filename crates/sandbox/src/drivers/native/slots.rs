@@ -111,7 +111,7 @@ impl Slots {
         let claim = self.claim(&name);
         let groups = Groups::new(&self.layout, &self.yard, &name);
         groups.create().map_err(failed(Step::ControlGroups, &name))?;
-        let helper = self.new_helper().map_err(failed(Step::Launcher, "helper"))?;
+        let helper = self.new_helper().map_err(failed(Step::Launcher, HELPER))?;
         let (own, job) = groups.entrances();
         let path = disk.as_ref().map(|disk| disk.path().to_owned());
         let park = Park { own, job, disk: path, fail_at: self.fail_at };
@@ -200,8 +200,16 @@ pub(super) fn pause() {
     let _ = rustix::event::poll(&mut [], Some(&CLOSE_PAUSE));
 }
 
+const HELPER: &str = "helper";
+
 fn lost(source: io::Error) -> Failure {
-    Failure { step: Step::Launcher, object: "helper".into(), source }
+    Failure { step: Step::Launcher, object: HELPER.into(), source }
+}
+
+/// Whether a start failed only because the helper went away.
+pub(super) fn lost_its_helper(failure: &Failure) -> bool {
+    let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
+    failure.step == Step::Launcher && failure.object == HELPER && gone.contains(&failure.source.kind())
 }
 
 /// The launcher process, started when first needed and again when it has died.

@@ -15,7 +15,7 @@ use super::launcher::messages::{LaunchFds, LaunchPlan};
 use super::launcher::step::{Failure, Step, Steps};
 use super::liveness::ProcessIdentity;
 use super::record::Record;
-use super::slots::Slot;
+use super::slots::{self, Slot};
 use super::{layout, memory_files};
 use crate::driver::{SandboxSpec, StartError};
 
@@ -35,20 +35,31 @@ impl Yard {
             }
             self.remove(&spec.id).await.map_err(|error| marker(error.source))?;
         }
+        let mut outcome = self.start_in_slot(spec).await;
+        if outcome.as_ref().is_err_and(slots::lost_its_helper) {
+            // Somebody killed the launcher or its helper: the next one may be luckier.
+            self.remove(&spec.id).await.map_err(|error| marker(error.source))?;
+            outcome = self.start_in_slot(spec).await;
+        }
+        self.wanting.notify_one();
+        Ok(outcome?)
+    }
+
+    /// One try. Removes what it made, but the marker, if it fails.
+    async fn start_in_slot(&self, spec: &SandboxSpec) -> Result<(), Failure> {
         let slot = match self.slots.take_parked() {
             Some(slot) => slot,
             None => self.slots.make(None).await?,
         };
         let groups = slot.groups.clone();
         let outcome = self.start_in(slot, spec).await;
-        self.wanting.notify_one();
         if let Err(error) = &outcome {
             tracing::warn!(sandbox = %spec.id, %error, "sandbox did not start");
             if let Err(error) = self.clear(&spec.id, &groups).await {
                 tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
             }
         }
-        Ok(outcome?)
+        outcome
     }
 
     async fn start_in(&self, mut slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {

@@ -33,7 +33,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<JobRow, StoreError> {
         number: row.get(0)?,
         id: damaged(JobId::parse(row.get_ref(1)?.as_str().unwrap_or_default()), "job id")?,
         name: row.get(2)?,
-        kind: damaged(JobKind::parse(row.get_ref(3)?.as_str().unwrap_or_default()), "kind")?,
+        kind: damaged(JobKind::parse(row.get_ref(3)?.as_str().unwrap_or_default()).ok(), "kind")?,
         limits: damaged(serde_json::from_str(row.get_ref(4)?.as_str().unwrap_or_default()).ok(), "limits")?,
         keep: row.get(5)?,
         created_ms: row.get(6)?,

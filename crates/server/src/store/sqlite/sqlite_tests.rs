@@ -24,7 +24,7 @@ fn job() -> InsertJob {
     };
     let row = JobRow {
         number: 0,
-        id: JobId::random().unwrap(),
+        id: crate::job_id::random().unwrap(),
         name: Some("name".into()),
         kind: JobKind::Shell,
         limits: JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None },
