@@ -14,6 +14,8 @@ mod abuse;
 mod chaos;
 mod downloads;
 mod forms;
+mod kernels;
+mod notebooks;
 mod refusals;
 mod tools;
 mod yard;

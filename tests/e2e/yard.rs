@@ -50,9 +50,10 @@ impl Yard {
         let log =
             File::options().create(true).append(true).open(self.data.path().join("server.log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sandyard"))
-            .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--images", "base", "--data"])
+            .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--data"])
             .arg(self.data.path())
             .args(&self.flags)
+            .env("SANDYARD_IMAGES", "base")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

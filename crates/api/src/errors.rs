@@ -127,6 +127,10 @@ error_codes! {
     UnknownJob = 404 "unknown_job",
     /// No such file in the workspace.
     FileNotFound = 404 "file_not_found",
+    /// No such kernel in the sandbox.
+    UnknownKernel = 404 "unknown_kernel",
+    /// No such execution, or it is no longer kept.
+    UnknownExecution = 404 "unknown_execution",
     /// The route exists, the method does not.
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.
@@ -171,6 +175,8 @@ error_codes! {
     InvalidValue = 422 "invalid_value",
     /// A kind of job nobody knows.
     UnknownKind = 422 "unknown_kind",
+    /// A language that no kernel understands.
+    UnknownLanguage = 422 "unknown_language",
     /// Code of no characters.
     EmptyCode = 422 "empty_code",
     /// A task of no characters.

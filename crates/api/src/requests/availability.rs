@@ -7,9 +7,9 @@ use crate::{ApiError, ErrorCode};
 /// Refuses a request that needs a capability this build lacks.
 pub fn refuse_what_is_not_built(request: &ScheduleRequest) -> Result<(), ApiError> {
     match request.kind {
-        JobKind::Shell | JobKind::Session => {}
+        JobKind::Shell | JobKind::Python | JobKind::Typescript | JobKind::Session => {}
         JobKind::Task => return Err(no_agent()),
-        kind @ (JobKind::Python | JobKind::Typescript | JobKind::Gui) => {
+        kind @ JobKind::Gui => {
             return Err(not_available(&format!("jobs of kind `{}` can't run in this build", kind.as_str()))
                 .with_hint("use kind `shell`; the sandbox has python3 and node on its PATH"));
         }

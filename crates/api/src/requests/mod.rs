@@ -2,6 +2,7 @@
 
 pub(crate) mod availability;
 pub mod bounds;
+pub(crate) mod code;
 pub(crate) mod files;
 mod nearest;
 mod object;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use sandyard_protocol::JobWork;
+use sandyard_protocol::{JobWork, Language};
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -43,8 +43,14 @@ impl NewJob {
         match self.kind {
             JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
             JobKind::Session => Some(JobWork::Session),
-            JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui => None,
+            JobKind::Python => Some(self.in_kernel(Language::Python)),
+            JobKind::Typescript => Some(self.in_kernel(Language::Typescript)),
+            JobKind::Task | JobKind::Gui => None,
         }
+    }
+
+    fn in_kernel(&self, language: Language) -> JobWork {
+        JobWork::Kernel { language, code: self.code.clone() }
     }
 }
 

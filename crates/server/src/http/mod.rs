@@ -5,6 +5,7 @@
 
 mod archive;
 mod body;
+mod code;
 mod content;
 mod counters;
 mod download;
@@ -15,6 +16,7 @@ mod files_change;
 mod gate;
 mod idle_io;
 mod jobs;
+mod kernels;
 mod logs;
 mod openapi;
 mod pages;
@@ -168,6 +170,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/logs", get(logs::read)),
         ("/jobs/{id}/download", get(download::read)),
         ("/jobs/{id}/shell", post(shell::run).get(terminal::open)),
+        ("/jobs/{id}/code", post(code::run)),
+        ("/jobs/{id}/code/{execution}", get(code::attach)),
+        ("/jobs/{id}/kernels", get(kernels::list).post(kernels::start)),
+        ("/jobs/{id}/kernels/{kernel}", get(kernels::show).merge(delete(kernels::stop))),
+        ("/jobs/{id}/kernels/{kernel}/interrupt", post(kernels::interrupt)),
+        ("/jobs/{id}/kernels/{kernel}/restart", post(kernels::restart)),
         ("/jobs/{id}/files", files::root_routes()),
         ("/jobs/{id}/files/", files::root_routes()),
         (

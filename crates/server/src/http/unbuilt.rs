@@ -11,17 +11,12 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 20] = [
+pub(super) const PATHS: [&str; 15] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
     "/jobs/{id}/recall",
     "/jobs/{id}/audit",
-    "/jobs/{id}/code",
-    "/jobs/{id}/kernels",
-    "/jobs/{id}/kernels/{kernel}",
-    "/jobs/{id}/kernels/{kernel}/interrupt",
-    "/jobs/{id}/kernels/{kernel}/restart",
     "/jobs/{id}/gui",
     "/jobs/{id}/screenshot.png",
     "/jobs/{id}/desktop/",
@@ -41,6 +36,6 @@ pub(super) async fn refuse(State(state): State<HttpState>, uri: Uri) -> Answer {
         state.yard().status(&id, WithOutput::Without).await?;
     }
     Err(ApiError::new(ErrorCode::RouteNotAvailable, "this build does not have this capability yet")
-        .with_hint("jobs of kind `shell` and `session`, their files, shell and download work")
+        .with_hint("jobs of kind `shell`, `python`, `typescript` and `session`, their files, shell, code and download work")
         .into())
 }
