@@ -16,6 +16,8 @@ mod downloads;
 mod egress;
 mod faults;
 mod forms;
+mod kernels;
+mod notebooks;
 mod origins;
 mod refusals;
 mod tools;

@@ -14,6 +14,7 @@ mod events;
 mod exits;
 pub mod files;
 mod job;
+mod kernels;
 pub mod limits;
 mod link;
 mod ports;
@@ -44,6 +45,7 @@ use events::Events;
 use exits::Exits;
 use files::Workers;
 use job::Job;
+use kernels::Kernels;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
 use services::Services;
@@ -90,6 +92,7 @@ struct Keeper {
     events: Events,
     processes: Processes,
     job: Job,
+    kernels: Kernels,
     files: Workers,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
@@ -132,6 +135,7 @@ async fn start(
         events: Events::open(spool.clone())?,
         processes: Processes::new(number),
         job: Job::open(&spool)?,
+        kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files,
         link: watch::Sender::new(None),
         desktop: Desktop::new(number, config.scripts.join("control")),
@@ -145,8 +149,9 @@ async fn start(
     if number > 1 {
         keeper.0.events.restarted()?;
     }
-    job::recover(&keeper.0, &mut survivors)?;
     processes::recover(&keeper.0, &mut survivors)?;
+    let execution = kernels::recover(&keeper.0, keeper.0.job.execution())?;
+    job::recover(&keeper.0, &mut survivors, execution)?;
     keeper.0.end_strangers(survivors);
     if let Some(address) = keeper.0.config.egress {
         keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
