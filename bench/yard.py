@@ -26,8 +26,9 @@ class Yard:
     def serve(self, *flags):
         """Starts the server on the data folder."""
         self.log = open(os.path.join(self.data, "server.log"), "wb")
-        command = [BINARY, "up", "--listen", "127.0.0.1:0", "--driver", "native", "--images", "base", "--data", self.data, *flags]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        command = [BINARY, "up", "--listen", "127.0.0.1:0", "--driver", "native", "--data", self.data, *flags]
+        environment = {"SANDYARD_IMAGES": "base", **os.environ}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
         for line in self.process.stdout:
             found = re.search(r"http://([\d.]+):(\d+)", line)
             if found:
