@@ -20,7 +20,15 @@ fn main() {
 fn build_guest() -> PathBuf {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let workspace = manifest.join("../..");
-    for input in ["crates/guest", "crates/pipe", "crates/protocol", "crates/web", "web/src", "Cargo.lock", "Cargo.toml"] {
+    for input in [
+        "crates/guest",
+        "crates/pipe",
+        "crates/protocol",
+        "crates/web",
+        "web/src",
+        "Cargo.lock",
+        "Cargo.toml",
+    ] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
     let target_dir = outer_target_dir().join("guest-build");

@@ -116,7 +116,8 @@ async fn a_dead_jupyterlab_is_started_again_by_the_next_request() {
     assert!(first.is_string() && second.is_string() && first != second, "{first} {second}");
     // What the job itself runs there is left alone.
     yard.shell(&id, "pkill -9 -f lab.py; while curl -s localhost:8888; do sleep 0.05; done").await;
-    yard.shell(&id, "echo mine > index.html; setsid python3 -m http.server 8888 >/dev/null 2>&1 & sleep 1").await;
+    yard.shell(&id, "echo mine > index.html; setsid python3 -m http.server 8888 >/dev/null 2>&1 & sleep 1")
+        .await;
     assert_eq!(yard.get(&format!("/jobs/{id}/proxy/8888/")).await.text().await.unwrap(), "mine\n");
 }
 
@@ -135,7 +136,8 @@ async fn a_vite_page_is_previewed_with_hot_reload() {
     for name in ["index.html", "main.js", "word.js"] {
         put_file(&yard, &id, &format!("browser/vite/{name}")).await;
     }
-    let start = "tar -xzf modules.tgz && (setsid node node_modules/vite/bin/vite.js --port 5173 >vite.log 2>&1 &)";
+    let start =
+        "tar -xzf modules.tgz && (setsid node node_modules/vite/bin/vite.js --port 5173 >vite.log 2>&1 &)";
     assert_eq!(yard.shell(&id, start).await["exit_code"], 0);
     browse(&yard, "preview.mjs", &[&id, "5173"]).await;
 }
@@ -175,7 +177,8 @@ async fn the_command_prints_a_link_and_forwards_a_port() {
                 s.ThreadingTCPServer(('127.0.0.1', 5000), H).serve_forever()\n";
     put(&yard, &id, "echo.py", echo.as_bytes().to_vec()).await;
     yard.shell(&id, "setsid python3 echo.py >/dev/null 2>&1 & sleep 1").await;
-    let mut forward = sandyard(&yard, &["open", "port", &id, "5000", "--forward", "0"]).kill_on_drop(true).spawn().unwrap();
+    let mut forward =
+        sandyard(&yard, &["open", "port", &id, "5000", "--forward", "0"]).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(forward.stdout.take().unwrap()).lines();
     let address = lines.next_line().await.unwrap().unwrap();
     let connection = TcpStream::connect(&address).await.unwrap();
@@ -200,9 +203,14 @@ fn sandyard(yard: &Yard, arguments: &[&str]) -> Command {
 #[tokio::test]
 async fn the_pages_behind_the_links_always_answer() {
     let yard = Yard::start_with(&["--concurrency", "0"]).await;
-    let scheduled: Value = yard.post_json("/schedule", &json!({"kind": "session", "name": "<img src=x onerror=alert(1)>"})).await;
+    let scheduled: Value = yard
+        .post_json("/schedule", &json!({"kind": "session", "name": "<img src=x onerror=alert(1)>"}))
+        .await;
     let page = yard.get(scheduled["lab_url"].as_str().unwrap()).await;
     assert_eq!(page.status(), 200);
     let text = page.text().await.unwrap();
-    assert!(text.contains("queued") && text.contains("http-equiv=\"refresh\"") && !text.contains("<img"), "{text}");
+    assert!(
+        text.contains("queued") && text.contains("http-equiv=\"refresh\"") && !text.contains("<img"),
+        "{text}"
+    );
 }

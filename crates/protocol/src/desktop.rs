@@ -187,14 +187,12 @@ mod tests {
                 GuiAction::Click(GuiClick { x: Some(3), y: Some(4), button: 1, hold: None }),
             ),
             (r#"{"type":"screenshot"}"#, GuiAction::Screenshot { window: None }),
-            (
-                r#"{"type":"wait_for_stable"}"#,
-                GuiAction::WaitForStable { quiet_ms: 500, timeout_ms: 10_000 },
-            ),
+            (r#"{"type":"wait_for_stable"}"#, GuiAction::WaitForStable { quiet_ms: 500, timeout_ms: 10_000 }),
         ] {
             assert_eq!(serde_json::from_str::<GuiAction>(text).unwrap(), action, "{text}");
         }
-        for text in [r#"{"type":"fly"}"#, r#"{"type":"move","x":1}"#, r#"{"type":"move","x":1,"y":2,"z":3}"#] {
+        for text in [r#"{"type":"fly"}"#, r#"{"type":"move","x":1}"#, r#"{"type":"move","x":1,"y":2,"z":3}"#]
+        {
             assert!(serde_json::from_str::<GuiAction>(text).is_err(), "{text}");
         }
     }

@@ -10,17 +10,22 @@ mod desktop;
 mod errors;
 mod events;
 mod files;
+mod kernels;
 pub mod limits;
 mod output;
 mod processes;
 mod requests;
 pub mod rfb;
 
-pub use boot::{BOOT_FD, BootConfig, BootFd, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
 pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
 pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};
+pub use kernels::{
+    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
+    KernelState, Language, Outcome, OutputKind, OutputPart,
+};
 pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{
     EndReason, Exit, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize,

@@ -47,7 +47,10 @@ enum Stage {
     Init,
     Messages,
     /// So many bytes of a long message are still to come, and whether they pass.
-    Rest { left: usize, passes: bool },
+    Rest {
+        left: usize,
+        passes: bool,
+    },
 }
 
 /// One client's stream towards the desktop.
@@ -186,7 +189,10 @@ fn cut_text(start: &[u8]) -> Result<Option<usize>, RfbError> {
 fn check_version(line: &[u8]) -> Result<(), RfbError> {
     let minor = line.strip_prefix(b"RFB 003.").and_then(|rest| rest.strip_suffix(b"\n"));
     let minor = minor.filter(|digits| digits.iter().all(u8::is_ascii_digit));
-    match minor.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| digits.parse::<u16>().ok()) {
+    match minor
+        .and_then(|digits| std::str::from_utf8(digits).ok())
+        .and_then(|digits| digits.parse::<u16>().ok())
+    {
         Some(minor) if minor >= 8 => Ok(()),
         _ => Err(RfbError::Version),
     }

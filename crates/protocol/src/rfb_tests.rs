@@ -65,7 +65,10 @@ fn what_is_too_long_or_unknown_ends_the_connection() {
         assert_eq!(after_hello(ClientRights::Control, message), Err(RfbError::TooLong), "{message:?}");
     }
     for message in [&[1][..], &[7], &[252], &[255, 1]] {
-        assert!(matches!(after_hello(ClientRights::Control, message), Err(RfbError::Unknown(_))), "{message:?}");
+        assert!(
+            matches!(after_hello(ClientRights::Control, message), Err(RfbError::Unknown(_))),
+            "{message:?}"
+        );
     }
 }
 

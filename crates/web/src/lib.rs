@@ -23,7 +23,9 @@ mod tests {
 
     #[test]
     fn w18_the_script_never_makes_markup_or_code_from_text() {
-        for forbidden in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
+        for forbidden in
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]
+        {
             assert!(!DESKTOP_JS.contains(forbidden), "{forbidden}");
         }
     }

@@ -190,7 +190,10 @@ impl GuiAction {
         };
         let slow = |name: &str, ms: u64| {
             if ms > bounds::GUI_WAIT_MS {
-                return Err(invalid(&format!("{path}.{name}"), &format!("must be at most {}", bounds::GUI_WAIT_MS)));
+                return Err(invalid(
+                    &format!("{path}.{name}"),
+                    &format!("must be at most {}", bounds::GUI_WAIT_MS),
+                ));
             }
             Ok(())
         };

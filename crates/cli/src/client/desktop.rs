@@ -59,7 +59,9 @@ impl FromDesktop {
 
 fn closed(reason: Option<String>) -> Result<Option<Vec<u8>>, ClientError> {
     match reason.filter(|reason| !reason.is_empty()) {
-        Some(message) => Err(ClientError::Refused { status: 409, code: "closed".to_owned(), message, hint: None }),
+        Some(message) => {
+            Err(ClientError::Refused { status: 409, code: "closed".to_owned(), message, hint: None })
+        }
         None => Ok(None),
     }
 }

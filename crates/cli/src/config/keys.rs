@@ -55,6 +55,8 @@ pub(super) const KEYS: &[Key] = &[
     fixed("output_cap_mib", "SANDYARD_OUTPUT_CAP_MIB", "1024"),
     fixed("retention_days", "SANDYARD_RETENTION_DAYS", "14"),
     fixed("retention_gib", "SANDYARD_RETENTION_GIB", "20"),
+    fixed("egress_private", "SANDYARD_EGRESS_PRIVATE", ""),
+    fixed("trust_file", "SANDYARD_TRUST_FILE", "/etc/ssl/certs/ca-certificates.crt"),
     fixed("log", "SANDYARD_LOG", "info"),
     fixed("log_format", "SANDYARD_LOG_FORMAT", "text"),
 ];

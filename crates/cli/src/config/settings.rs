@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use sandyard_server::auth::origins::Domain;
+use sandyard_server::config::PrivateException;
 
 use super::layers::{ConfigError, Layers};
 
@@ -52,6 +53,10 @@ pub(crate) struct Settings {
     pub(crate) retention_days: u64,
     /// How much of them is kept.
     pub(crate) retention_gib: u64,
+    /// Private places that jobs may reach if they ask for them.
+    pub(crate) egress_private: Vec<PrivateException>,
+    /// Certificates that the host trusts.
+    pub(crate) trust_file: PathBuf,
     /// What is logged: a level or directives.
     pub(crate) log: String,
     /// Whether the log is JSON.
@@ -78,6 +83,8 @@ impl Settings {
             output_cap_mib: at_least_one(layers, "output_cap_mib")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
+            egress_private: private_places(layers)?,
+            trust_file: PathBuf::from(layers.get("trust_file").0),
             log: layers.get("log").0.to_owned(),
             log_json: one_of(layers, "log_format", &[("text", false), ("json", true)], "text or json")?,
         })
@@ -87,6 +94,21 @@ impl Settings {
     pub(crate) fn socket(&self) -> PathBuf {
         self.data.join("sandyard.sock")
     }
+}
+
+/// `HOST:PORT=ADDRESS`, separated by commas.
+fn private_places(layers: &Layers) -> Result<Vec<PrivateException>, ConfigError> {
+    let text = layers.get("egress_private").0;
+    let place = |text: &str| {
+        let (target, address) = text.trim().split_once('=')?;
+        let (host, port) = target.rsplit_once(':')?;
+        let host = host.to_ascii_lowercase();
+        Some(PrivateException { host, port: port.parse().ok()?, address: address.parse().ok()? })
+    };
+    let places: Option<Vec<_>> = text.split(',').filter(|text| !text.trim().is_empty()).map(place).collect();
+    places.ok_or_else(|| {
+        bad(layers, "egress_private", "places like mirror.example:8080=10.0.0.7, separated by commas")
+    })
 }
 
 const IMAGES: [(&str, ImageChoice); 3] =

@@ -93,6 +93,12 @@ pub const SERVICE_START: Duration = Duration::from_secs(55);
 pub const LAB_IDLE: Duration = Duration::from_secs(900);
 /// After an answer to a request that still sends, what comes is read this long so that the answer is not lost to a reset.
 pub const LINGER: Duration = Duration::from_secs(5);
+/// Connections through the machine's proxy at once; the host bounds them too.
+pub const EGRESS_CONNECTIONS: usize = 128;
+/// How long such a connection waits for a link: a server's restart, with time to spare.
+pub const EGRESS_LINK_WAIT: Duration = Duration::from_secs(60);
+/// Between two attempts to listen on a port that somebody else holds.
+pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// The first wait between two dials.
 pub const FIRST_DIAL_WAIT: Duration = Duration::from_millis(10);
 /// The longest wait between two dials: a server that restarts is found within a second.

@@ -8,11 +8,13 @@ mod capture;
 mod clock;
 pub mod desktop;
 mod dial;
+mod egress;
 mod event_stream;
 mod events;
 mod exits;
 pub mod files;
 mod job;
+mod kernels;
 pub mod limits;
 mod link;
 mod ports;
@@ -25,13 +27,14 @@ mod spool;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sandyard_pipe::{Backoff, Link};
 use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
@@ -42,6 +45,7 @@ use events::Events;
 use exits::Exits;
 use files::Workers;
 use job::Job;
+use kernels::Kernels;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
 use services::Services;
@@ -61,6 +65,8 @@ pub struct KeeperConfig {
     pub workspace: PathBuf,
     /// The environment of everything that runs, before the job adds to it.
     pub env: BTreeMap<String, String>,
+    /// Where to serve the machine's proxy; nowhere if the machine shares its network.
+    pub egress: Option<SocketAddr>,
     /// Where the desktop's parts meet; without it there is none.
     pub desktop: Option<DesktopPlaces>,
 }
@@ -86,7 +92,10 @@ struct Keeper {
     events: Events,
     processes: Processes,
     job: Job,
+    kernels: Kernels,
     files: Workers,
+    /// The link that is up.
+    link: watch::Sender<Option<Link>>,
     desktop: Desktop,
     services: Services,
     failure: mpsc::Sender<KeeperError>,
@@ -126,7 +135,9 @@ async fn start(
         events: Events::open(spool.clone())?,
         processes: Processes::new(number),
         job: Job::open(&spool)?,
+        kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files,
+        link: watch::Sender::new(None),
         desktop: Desktop::new(number, config.scripts.join("control")),
         services: Services::open(&spool)?,
         failure,
@@ -138,9 +149,13 @@ async fn start(
     if number > 1 {
         keeper.0.events.restarted()?;
     }
-    job::recover(&keeper.0, &mut survivors)?;
     processes::recover(&keeper.0, &mut survivors)?;
+    let execution = kernels::recover(&keeper.0, keeper.0.job.execution())?;
+    job::recover(&keeper.0, &mut survivors, execution)?;
     keeper.0.end_strangers(survivors);
+    if let Some(address) = keeper.0.config.egress {
+        keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
+    }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     desktop::begin(&keeper.0);
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));

@@ -45,7 +45,8 @@ impl Machine {
         match answers.next().await? {
             Some((GuiResult { error: None, .. }, Some(png))) => Ok(png),
             Some((GuiResult { error: Some(error), .. }, _)) => {
-                Err(sandyard_protocol::GuestError::new(sandyard_protocol::GuestErrorCode::Internal, error).into())
+                Err(sandyard_protocol::GuestError::new(sandyard_protocol::GuestErrorCode::Internal, error)
+                    .into())
             }
             _ => Err(MachineError::Malformed("no picture".into())),
         }
@@ -75,7 +76,8 @@ impl GuiAnswers {
         if self.left == 0 {
             return Ok(None);
         }
-        let received = tokio::time::timeout(ACTION_DEADLINE, self.stream.receive_message::<GuiResult>()).await;
+        let received =
+            tokio::time::timeout(ACTION_DEADLINE, self.stream.receive_message::<GuiResult>()).await;
         let result = received.map_err(|_| MachineError::Deadline)??;
         self.left = if result.error.is_some() { 0 } else { self.left - 1 };
         let png = match result.png_bytes {
@@ -93,7 +95,10 @@ async fn picture(stream: &mut GuestStream, length: u64) -> Result<Vec<u8>, Machi
     }
     let mut png = Vec::new();
     while (png.len() as u64) < length {
-        match tokio::time::timeout(PART_DEADLINE, stream.receive()).await.map_err(|_| MachineError::Deadline)?? {
+        match tokio::time::timeout(PART_DEADLINE, stream.receive())
+            .await
+            .map_err(|_| MachineError::Deadline)??
+        {
             Some(Frame::Data(part)) if !part.is_empty() && (png.len() + part.len()) as u64 <= length => {
                 png.extend_from_slice(&part);
             }

@@ -8,6 +8,7 @@ mod desktop;
 mod events;
 mod export;
 mod files;
+mod kernels;
 mod ports;
 mod processes;
 
@@ -17,9 +18,10 @@ use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStrea
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
 pub use desktop::GuiAnswers;
-pub use events::{EventStream, FromGuest};
+pub use events::{Asked, EventStream, FromGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{Content, FileWriter};
+pub use kernels::{ExecutionStream, FromExecution};
 pub use ports::PortStream;
 pub use processes::{FromProcess, ProcessControl, ProcessReader, ProcessStream};
 
@@ -152,6 +154,9 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Hits { .. } => "hits",
         Reply::Picture { .. } => "picture",
         Reply::Service { .. } => "service",
+        Reply::Kernel(_) => "kernel",
+        Reply::Kernels(_) => "kernels",
+        Reply::Execution(_) => "execution",
         Reply::Failed(_) => "failed",
     };
     MachineError::Malformed(format!("unexpected reply `{name}`"))

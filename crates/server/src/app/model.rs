@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use sandyard_protocol::JobWork;
+use sandyard_protocol::{JobWork, Language};
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub struct NewJob {
     pub limits: RequestedLimits,
     /// Whether the sandbox stays up after the end.
     pub keep: bool,
+    /// Hosts it may reach.
+    #[serde(default)]
+    pub egress: Vec<String>,
 }
 
 impl NewJob {
@@ -44,8 +47,14 @@ impl NewJob {
             JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
             JobKind::Gui => Some(JobWork::Gui { code: self.code.clone() }),
             JobKind::Session => Some(JobWork::Session),
-            JobKind::Task | JobKind::Python | JobKind::Typescript => None,
+            JobKind::Python => Some(self.in_kernel(Language::Python)),
+            JobKind::Typescript => Some(self.in_kernel(Language::Typescript)),
+            JobKind::Task => None,
         }
+    }
+
+    fn in_kernel(&self, language: Language) -> JobWork {
+        JobWork::Kernel { language, code: self.code.clone() }
     }
 }
 
@@ -152,6 +161,8 @@ pub struct JobStatus {
     pub error: Option<JobFailure>,
     /// What the machine used.
     pub usage: Option<Usage>,
+    /// What went through the egress gateway, both ways.
+    pub egress_bytes: u64,
     /// Whether `download` has something to give.
     pub download: bool,
     /// Whether the sandbox outlives the job.

@@ -16,7 +16,8 @@ use sandyard_api::{ApiError, ErrorCode};
 
 pub use keys::{CreatedKey, KeyFileError, KeyStore};
 use origins::{
-    Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority, name_of_origin,
+    Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority,
+    name_of_origin,
 };
 use passes::{PassSecret, Passes};
 
@@ -56,7 +57,8 @@ impl Access {
     pub fn new(listen_host: &str, keys: KeyStore) -> Self {
         let listen_name = host_name(listen_host);
         let open = keys.is_empty() && is_local_name(&listen_name);
-        let passes = PassSecret::random().map_or_else(|_| Passes::none(), |secret| Passes::new(&secret, &keys));
+        let passes =
+            PassSecret::random().map_or_else(|_| Passes::none(), |secret| Passes::new(&secret, &keys));
         Self { keys, listen_name, open, domain: None, passes }
     }
 

@@ -166,7 +166,8 @@ mod tests {
         assert_eq!(Domain::parse("Yard.Example"), domain("yard.example", false, None));
         assert_eq!(Domain::parse("https://yard.example/"), domain("yard.example", true, None));
         assert_eq!(Domain::parse("http://yard.example:8000"), domain("yard.example", false, Some(8000)));
-        for text in ["", "ftp://x", "10.0.0.1", "[::1]", "a b", "https://", "80-x.example", "yard.example/x"] {
+        for text in ["", "ftp://x", "10.0.0.1", "[::1]", "a b", "https://", "80-x.example", "yard.example/x"]
+        {
             assert_eq!(Domain::parse(text), None, "{text}");
         }
     }

@@ -143,7 +143,9 @@ mod tests {
         assert!(!passes.accepts(&origin(8888), &pass, now + LIFE), "too late");
         let (until, code) = pass.split_once('.').unwrap();
         let later = u64::from_str_radix(until, 16).unwrap() + 1;
-        for wrong in [String::new(), ".".into(), until.into(), format!("{later:x}.{code}"), pass.replace('.', "")] {
+        for wrong in
+            [String::new(), ".".into(), until.into(), format!("{later:x}.{code}"), pass.replace('.', "")]
+        {
             assert!(!passes.accepts(&origin(8888), &wrong, now), "{wrong}");
         }
         let rekeyed = Passes::new(&secret, &KeyStore::from_keys(["sy_new".to_owned()]));

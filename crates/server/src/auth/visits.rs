@@ -109,7 +109,8 @@ struct Told {
 
 impl Told {
     fn by(headers: &HeaderMap) -> Self {
-        let field = |name: &str| headers.get_all(name).iter().map(|value| value.as_bytes()).collect::<Vec<_>>();
+        let field =
+            |name: &str| headers.get_all(name).iter().map(|value| value.as_bytes()).collect::<Vec<_>>();
         let site = field("sec-fetch-site");
         let agent = headers.get(USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
         let fetches = headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));

@@ -62,8 +62,12 @@ fn w1_nothing_that_a_foreign_page_causes_goes_on_even_with_the_cookie() {
             for (mode, dest) in
                 [("cors", "empty"), ("no-cors", "image"), ("navigate", "iframe"), ("websocket", "websocket")]
             {
-                let fields =
-                    [("sec-fetch-site", site), ("sec-fetch-mode", mode), ("sec-fetch-dest", dest), ("cookie", &pass)];
+                let fields = [
+                    ("sec-fetch-site", site),
+                    ("sec-fetch-mode", mode),
+                    ("sec-fetch-dest", dest),
+                    ("cookie", &pass),
+                ];
                 assert_eq!(visit(&access, &fields), Err(Refused::Foreign), "{site} {mode} {dest}");
             }
             let mut post = page(site);
@@ -101,7 +105,10 @@ fn w7_with_keys_only_the_pass_of_this_origin_opens_it() {
     let access = keyed();
     let pass = cookie(&access);
     assert_eq!(visit(&access, &[("cookie", &pass)]), Ok(Visit::Known));
-    assert_eq!(visit(&access, &[("cookie", &format!("a=b; sandyard-pass=tossed; {pass}"))]), Ok(Visit::Known));
+    assert_eq!(
+        visit(&access, &[("cookie", &format!("a=b; sandyard-pass=tossed; {pass}"))]),
+        Ok(Visit::Known)
+    );
     assert_eq!(visit(&access, &[("cookie", "sandyard-pass=tossed"), ("cookie", &pass)]), Ok(Visit::Known));
     let other = JobOrigin { port: 8888, ..origin() };
     let elsewhere = access.pass_cookie(&other, &headers(&[]), NOW);

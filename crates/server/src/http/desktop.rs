@@ -100,7 +100,8 @@ pub(super) async fn socket(
     let rights =
         if query.whole("control", 0..=1)? == Some(1) { ClientRights::Control } else { ClientRights::View };
     let upgrade = upgrade.map_err(|_| {
-        ApiError::new(ErrorCode::BadRequest, "this route is a WebSocket").with_hint("open …/desktop/ in a browser")
+        ApiError::new(ErrorCode::BadRequest, "this route is a WebSocket")
+            .with_hint("open …/desktop/ in a browser")
     })?;
     let machine = state.machine(&id).await?;
     let stop = state.shutdown().clone();
@@ -135,7 +136,8 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// For others to be told: whether a page or a program, and since when.
 fn who(headers: &HeaderMap) -> String {
-    let what = if headers.contains_key(ORIGIN) { "a person in a browser" } else { "a person with a VNC client" };
+    let what =
+        if headers.contains_key(ORIGIN) { "a person in a browser" } else { "a person with a VNC client" };
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let (hour, minute) = (now / 3600 % 24, now / 60 % 60);
     format!("{what} (since {hour:02}:{minute:02} UTC)")
@@ -299,7 +301,9 @@ mod tests {
             assert!(!check(&[origin]), "{origin}");
         }
         assert!(!check(&["http://localhost:8000", "http://evil.example"]));
-        assert!(check_origin(&HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static("http://"))])).is_err());
+        assert!(
+            check_origin(&HeaderMap::from_iter([(ORIGIN, HeaderValue::from_static("http://"))])).is_err()
+        );
     }
 
     #[test]

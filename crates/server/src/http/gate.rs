@@ -16,10 +16,10 @@ use tracing::Instrument;
 use sandyard_api::{ApiError, ErrorCode};
 
 use super::failure::Failure;
+use super::parts::{job_segment, port, query_pairs};
 use super::proxy::notice::wants_page;
 use super::proxy::origin;
 use super::{HttpState, pages};
-use super::parts::{job_segment, port, query_pairs};
 use crate::app::TicketPurpose;
 use crate::auth::visits::is_foreign;
 use crate::auth::{Need, Site, unauthorized};
@@ -93,14 +93,20 @@ async fn api(state: &HttpState, request: Request, next: Next) -> Response {
 fn opens_a_sandbox(request: &Request) -> bool {
     let path = request.uri().path();
     let way = job_segment(path).and_then(|job| path.split_once(job)).map_or(path, |(_, rest)| rest);
-    let known = matches!(way, "/lab" | "/desktop/") || way.strip_prefix("/ports/").is_some_and(|rest| port(rest).is_some());
-    known && request.method() == Method::GET && wants_page(request.headers()) && !is_foreign(request.headers())
+    let known = matches!(way, "/lab" | "/desktop/")
+        || way.strip_prefix("/ports/").is_some_and(|rest| port(rest).is_some());
+    known
+        && request.method() == Method::GET
+        && wants_page(request.headers())
+        && !is_foreign(request.headers())
 }
 
 fn admit(state: &HttpState, request: &Request) -> Result<(), Failure> {
     // An absolute address names a host of its own, beside the one in `Host`.
     if request.uri().authority().is_some() {
-        return Err(ApiError::new(ErrorCode::BadRequest, "this server is no proxy for other addresses").into());
+        return Err(
+            ApiError::new(ErrorCode::BadRequest, "this server is no proxy for other addresses").into()
+        );
     }
     let need = need(state, request)?;
     Ok(state.access().check(request.method(), request.headers(), need)?)

@@ -104,7 +104,9 @@ fn view(name: &str, result: guest::GuiResult, png: Option<Vec<u8>>) -> GuiResult
     };
     GuiResultView {
         action: name.to_owned(),
-        error: result.error.map(|error| guest::GuestError::new(guest::GuestErrorCode::Internal, error).message),
+        error: result
+            .error
+            .map(|error| guest::GuestError::new(guest::GuestErrorCode::Internal, error).message),
         output: result.output,
         stable: result.stable,
         windows: result.windows.map(|windows| windows.into_iter().map(window).collect()),

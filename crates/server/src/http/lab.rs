@@ -15,7 +15,9 @@ use super::parts::{self, Job, query};
 use super::proxy::ENTER;
 use super::proxy::notice::Notice;
 use super::schedule::new_job;
-use crate::app::{AppError, JobFilter, JobKind, JobState, JobStatus, SandboxState, TicketPurpose, WithOutput};
+use crate::app::{
+    AppError, JobFilter, JobKind, JobState, JobStatus, SandboxState, TicketPurpose, WithOutput,
+};
 use crate::auth::origins::JobOrigin;
 use crate::auth::visits::is_foreign;
 use crate::job_id::JobId;
@@ -38,7 +40,12 @@ const ENDED_LOOK_S: u32 = 20;
         (status = 404, body = ErrorBody),
     )
 )]
-pub(super) async fn lab(State(state): State<HttpState>, Job(id): Job, uri: Uri, headers: HeaderMap) -> Answer {
+pub(super) async fn lab(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
     query(&uri, &["ticket"])?;
     let way = Way { id: &id, port: PORT, purpose: TicketPurpose::Lab, here: "lab".to_owned(), to: "/lab" };
     way.lead(&state, &headers).await
@@ -58,7 +65,12 @@ pub(super) async fn lab(State(state): State<HttpState>, Job(id): Job, uri: Uri, 
         (status = 404, body = ErrorBody),
     )
 )]
-pub(super) async fn port(State(state): State<HttpState>, Job(id): Job, uri: Uri, headers: HeaderMap) -> Answer {
+pub(super) async fn port(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Answer {
     query(&uri, &["ticket"])?;
     let segment = uri.path().rsplit('/').next().unwrap_or_default();
     let port = parts::port(segment)

@@ -120,5 +120,6 @@ pub(super) fn new_job(request: ScheduleRequest) -> NewJob {
             idle_timeout_s: limits.idle_timeout_s,
         },
         keep: request.keep,
+        egress: request.egress,
     }
 }

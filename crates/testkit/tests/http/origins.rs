@@ -78,7 +78,8 @@ async fn a_port_is_seen_on_its_origin_and_below_the_api() {
     let reply = origin.get("/a/b?c=d", &[]).await;
     assert_eq!((reply.status, reply.text().as_str()), (200, "hello"));
     let path = format!("/jobs/{id}/proxy/{}", upstream.port);
-    let reply = served.request("POST", &format!("{path}/x?y"), &[("Content-Type", "text/plain")], b"body").await;
+    let reply =
+        served.request("POST", &format!("{path}/x?y"), &[("Content-Type", "text/plain")], b"body").await;
     assert_eq!((reply.status, reply.text().as_str()), (200, "hello"));
     assert_eq!(reply.header("content-security-policy"), Some("sandbox"));
     assert_eq!(served.get(&path).await.header("location"), Some(format!("{path}/").as_str()));
@@ -86,7 +87,10 @@ async fn a_port_is_seen_on_its_origin_and_below_the_api() {
     assert!(seen[0].starts_with("GET /a/b?c=d HTTP/1.1\r\n"), "{seen:?}");
     assert!(seen[1].starts_with("POST /x?y HTTP/1.1\r\n") && seen[1].ends_with("\r\n\r\nbody"), "{seen:?}");
     for text in &seen {
-        assert!(text.to_ascii_lowercase().contains(&format!("host: localhost:{}\r\n", upstream.port)), "{text}");
+        assert!(
+            text.to_ascii_lowercase().contains(&format!("host: localhost:{}\r\n", upstream.port)),
+            "{text}"
+        );
     }
 }
 
@@ -146,14 +150,18 @@ async fn w1_w8_what_foreign_pages_cause_reaches_no_sandbox() {
     for site in ["cross-site", "same-site"] {
         let reply = origin.get("/", &[&visit(site)[..], &[pass]].concat()).await;
         assert!(reply.status == 200 && reply.text().contains("Open this sandbox?"), "{reply:?}");
-        for (mode, dest) in [("cors", "empty"), ("no-cors", "image"), ("no-cors", "script"), ("navigate", "iframe")] {
+        for (mode, dest) in
+            [("cors", "empty"), ("no-cors", "image"), ("no-cors", "script"), ("navigate", "iframe")]
+        {
             let headers =
                 [BROWSER, pass, ("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode), ("Sec-Fetch-Dest", dest)];
             assert_eq!(origin.get("/", &headers).await.status, 403, "{site} {mode} {dest}");
         }
         assert_eq!(origin.ask("POST", "/", &[&visit(site)[..], &[pass]].concat(), b"x").await.status, 403);
     }
-    for foreign in ["http://evil.example", "null", "http://localhost", "http://1-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost"] {
+    for foreign in
+        ["http://evil.example", "null", "http://localhost", "http://1-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost"]
+    {
         for headers in [vec![], vec![("Upgrade", "websocket"), ("Connection", "Upgrade")]] {
             let headers = [vec![pass, ("Origin", foreign)], headers].concat();
             assert_eq!(origin.get("/", &headers).await.status, 403, "{headers:?}");
@@ -170,7 +178,9 @@ async fn w2_nothing_of_the_api_is_on_a_job_origin_and_browsers_are_kept_off_the_
     let served = Served::start().await;
     let id = served.session().await;
     let origin = served.origin(&id, 1);
-    for path in ["/jobs", "/healthz", "/schedule", "/openapi.json", "/", "/lab", "/.sandyard/x", "/.sandyard/enter"] {
+    for path in
+        ["/jobs", "/healthz", "/schedule", "/openapi.json", "/", "/lab", "/.sandyard/x", "/.sandyard/enter"]
+    {
         let reply = origin.get(path, &[]).await;
         assert!([401, 404, 502].contains(&reply.status), "{path}: {reply:?}");
         assert_eq!(reply.header("content-type"), Some("text/plain; charset=utf-8"), "{path}");
@@ -250,9 +260,11 @@ async fn w13_w14_only_plain_paths_and_ports_are_passed_on() {
         assert_eq!(reply.status, 400, "{port}");
         assert_eq!(served.get(&format!("/jobs/{id}/ports/{port}")).await.status, 400, "{port}");
     }
-    let absolute = format!("GET http://evil.example/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", origin.host);
+    let absolute =
+        format!("GET http://evil.example/ HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", origin.host);
     assert_eq!(served.send(absolute.as_bytes()).await.status, 400);
-    let connect = format!("CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", origin.host);
+    let connect =
+        format!("CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", origin.host);
     assert!([400, 405].contains(&served.send(connect.as_bytes()).await.status));
     assert!(upstream.seen().is_empty(), "{:?}", upstream.seen());
 }
@@ -329,7 +341,8 @@ async fn w9_no_byte_passes_before_the_101_and_any_other_answer_closes() {
         seen.lock().unwrap().push(String::from_utf8_lossy(&buffer[..count]).into_owned());
         let nothing = tokio::time::timeout(Duration::from_millis(300), stream.read(&mut buffer)).await;
         seen.lock().unwrap().push(format!("{}", nothing.is_err()));
-        let head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nfirst";
+        let head =
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nfirst";
         stream.write_all(head).await.unwrap();
         let count = stream.read(&mut buffer).await.unwrap();
         seen.lock().unwrap().push(String::from_utf8_lossy(&buffer[..count]).into_owned());

@@ -59,7 +59,10 @@ impl Upstream {
 
 /// A whole answer.
 pub(crate) fn plain(body: &str, headers: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n{headers}\r\n{body}", body.len())
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n{headers}\r\n{body}",
+        body.len()
+    )
 }
 
 /// Reads a head and a body by its length or chunks, then answers and closes.

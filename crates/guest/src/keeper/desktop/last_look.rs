@@ -29,7 +29,8 @@ pub(in crate::keeper) async fn last_look(keeper: &Arc<Keeper>) {
 async fn take(keeper: &Arc<Keeper>) -> Option<()> {
     let mut worker = keeper.desktop.workers.take(keeper).await.ok()?;
     let order = Order::Act(GuiAction::Screenshot { window: None });
-    let length = worker.obey(&order, PATIENCE).await.ok()?.result.png_bytes.filter(|length| *length <= MOST_BYTES)?;
+    let length =
+        worker.obey(&order, PATIENCE).await.ok()?.result.png_bytes.filter(|length| *length <= MOST_BYTES)?;
     let mut png = Vec::new();
     while let Some(part) = worker.next_part(PATIENCE).await.ok()? {
         if png.len() as u64 + part.len() as u64 > length {

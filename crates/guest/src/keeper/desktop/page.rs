@@ -126,14 +126,20 @@ fn parse(text: &str) -> Option<Head> {
     Some(Head { target: target.to_owned(), key: lines.find_map(field) })
 }
 
-async fn upgrade(keeper: &Arc<Keeper>, mut stream: TcpStream, head: &Head, query: &str) -> std::io::Result<()> {
+async fn upgrade(
+    keeper: &Arc<Keeper>,
+    mut stream: TcpStream,
+    head: &Head,
+    query: &str,
+) -> std::io::Result<()> {
     let Some(key) = &head.key else { return refuse(&mut stream, "400 Bad Request").await };
     let accept = STANDARD.encode(Sha1::digest(format!("{key}{HANDSHAKE}").as_bytes()));
     let answer = format!(
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: {accept}\r\n\r\n"
     );
     stream.write_all(answer.as_bytes()).await?;
-    let bounds = WebSocketConfig::default().max_message_size(Some(FRAME_BYTES)).max_frame_size(Some(FRAME_BYTES));
+    let bounds =
+        WebSocketConfig::default().max_message_size(Some(FRAME_BYTES)).max_frame_size(Some(FRAME_BYTES));
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(bounds)).await;
     let controls = query.split('&').any(|pair| pair == "control=1");
     let mode = match controls {
@@ -193,7 +199,9 @@ mod tests {
     fn a_head_is_one_plain_get() {
         let head = parse("GET /socket?control=1 HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key:  k \r\n\r\n");
         assert_eq!(head, Some(Head { target: "/socket?control=1".into(), key: Some("k".into()) }));
-        for text in ["", "GET /", "POST / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n"] {
+        for text in
+            ["", "GET /", "POST / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n"]
+        {
             assert_eq!(parse(text), None, "{text:?}");
         }
     }

@@ -85,7 +85,9 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     if let Some(exit) = session.server.take().and_then(|server| server.exit())
         && exit.reason == EndReason::Own
     {
-        let _ = keeper.events.note(format!("the desktop had died (exit code {}) and is started again", exit.code));
+        let _ = keeper
+            .events
+            .note(format!("the desktop had died (exit code {}) and is started again", exit.code));
     }
     end_all(&mut session);
     keeper.desktop.workers.dismiss();
@@ -124,7 +126,11 @@ fn announce(keeper: &Arc<Keeper>, session: &Session) {
     });
 }
 
-async fn start(keeper: &Arc<Keeper>, session: &mut Session, places: &DesktopPlaces) -> Result<(), GuestError> {
+async fn start(
+    keeper: &Arc<Keeper>,
+    session: &mut Session,
+    places: &DesktopPlaces,
+) -> Result<(), GuestError> {
     prepare(places).map_err(|error| internal(format!("prepare the desktop's folders: {error}")))?;
     let geometry = geometry(keeper);
     let server = processes::start(keeper, server_command(places, geometry)).await?;
@@ -148,7 +154,10 @@ pub(super) fn prepare(places: &DesktopPlaces) -> std::io::Result<()> {
 fn remove(path: &Path) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(error)
-            if !matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied) =>
+            if !matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied
+            ) =>
         {
             Err(error)
         }
@@ -194,9 +203,27 @@ fn server_command(places: &DesktopPlaces, (width, height): (u32, u32)) -> StartP
     // On no network, TCP or otherwise: only on the socket, which keeper can open by its mode, and there without a password.
     // The screen's size is the job's, and a client never sends another away.
     let options = [
-        "-geometry", &geometry, "-depth", "24", "-desktop", "Sandyard", "-rfbport", "-1", "-rfbunixpath", &socket,
-        "-rfbunixmode", "0666", "-SecurityTypes", "None", "-nolisten", "tcp", "-displayfd", "1", "-AlwaysShared=1",
-        "-AcceptSetDesktopSize=0", "-noreset",
+        "-geometry",
+        &geometry,
+        "-depth",
+        "24",
+        "-desktop",
+        "Sandyard",
+        "-rfbport",
+        "-1",
+        "-rfbunixpath",
+        &socket,
+        "-rfbunixmode",
+        "0666",
+        "-SecurityTypes",
+        "None",
+        "-nolisten",
+        "tcp",
+        "-displayfd",
+        "1",
+        "-AlwaysShared=1",
+        "-AcceptSetDesktopSize=0",
+        "-noreset",
     ];
     let mut command = shell(SERVER);
     command.argv.extend([number, display]);

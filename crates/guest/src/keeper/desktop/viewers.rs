@@ -60,7 +60,10 @@ pub(super) async fn serve(keeper: &Arc<Keeper>, mode: DesktopMode, mut stream: H
 }
 
 /// Takes a seat, and control if that is wanted; then connects.
-pub(super) async fn enter(keeper: &Arc<Keeper>, mode: &DesktopMode) -> Result<(UnixStream, Seat), GuestError> {
+pub(super) async fn enter(
+    keeper: &Arc<Keeper>,
+    mode: &DesktopMode,
+) -> Result<(UnixStream, Seat), GuestError> {
     if count(keeper).fetch_add(1, Ordering::Relaxed) >= MOST_VIEWERS {
         count(keeper).fetch_sub(1, Ordering::Relaxed);
         return Err(GuestError::new(GuestErrorCode::LimitReached, "too many viewers look at this desktop"));
@@ -88,8 +91,7 @@ pub(super) fn controlled(who: &str) -> GuestError {
 /// Connects to a socket in a place where the job can put things. Opened first, so that what is looked at is what is
 /// connected to: not a link, and nothing but a socket of another user than keeper, whose own sockets lead to the host.
 pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
-    let socket =
-        rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let socket = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let facts = rustix::fs::fstat(&socket)?;
     let foreign = FileType::from_raw_mode(facts.st_mode) != FileType::Socket
         || facts.st_uid == rustix::process::geteuid().as_raw()

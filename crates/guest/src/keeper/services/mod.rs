@@ -97,7 +97,9 @@ async fn listens(service: &Service, process: &Process) -> Result<(), GuestError>
         while !is_listening(service.port).await {
             if let Some(exit) = process.exit() {
                 let (name, code) = (service.name, exit.code);
-                return Err(failed(format!("{name} ended with code {code} while it started; the base image has none")));
+                return Err(failed(format!(
+                    "{name} ended with code {code} while it started; the base image has none"
+                )));
             }
             tokio::time::sleep(SERVICE_POLL).await;
         }

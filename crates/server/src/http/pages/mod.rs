@@ -2,8 +2,8 @@
 //! in a page, and every text that comes from a job is set as text, never as markup.
 
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use sandyard_api::{ApiError, ErrorCode};
 

@@ -112,7 +112,9 @@ pub(super) async fn connect(
 ) -> Result<PortStream, Unanswered> {
     let connecting = machine.connect_port(port);
     let connected = match patience {
-        Some(patience) => tokio::time::timeout(patience, connecting).await.map_err(|_| Unanswered::Starting)?,
+        Some(patience) => {
+            tokio::time::timeout(patience, connecting).await.map_err(|_| Unanswered::Starting)?
+        }
         None => connecting.await,
     };
     connected.map_err(|error| match error {

@@ -5,8 +5,8 @@
 //! reaches beyond the one origin.
 
 use axum::http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, Entry, EXPECT, HOST, HeaderName, LOCATION, ORIGIN, REFERER,
-    SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, Entry, HOST, HeaderName, LOCATION,
+    ORIGIN, REFERER, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use axum::http::{HeaderMap, HeaderValue};
 
@@ -211,7 +211,10 @@ fn may_be_set(cookie: &HeaderValue, shown: &Shown) -> bool {
     let within = match shown {
         Shown::Origin => true,
         Shown::Below(prefix) => {
-            let below = |path: &&str| path.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            let below = |path: &&str| {
+                path.strip_prefix(prefix.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
             !paths.is_empty() && paths.iter().all(below)
         }
     };

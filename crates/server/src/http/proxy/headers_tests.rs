@@ -88,7 +88,9 @@ fn a_request_looks_as_if_it_came_from_inside() {
     assert_eq!(sent[HOST], "localhost:5173");
     assert_eq!(sent[ORIGIN], "http://localhost:5173");
     assert_eq!(sent[REFERER], "http://localhost:5173/page?x=1");
-    for foreign in ["http://elsewhere.example/secret", "http://5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:80001/"] {
+    for foreign in
+        ["http://elsewhere.example/secret", "http://5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:80001/"]
+    {
         assert!(!inside(&[("referer", foreign)]).contains_key(REFERER), "{foreign}");
     }
 }
@@ -161,7 +163,11 @@ fn redirects_lead_outside() {
         ("http://127.0.0.1:80", "/", "/jobs/x/proxy/80/"),
         ("http://[::1]:80?q", "/?q", "/jobs/x/proxy/80/?q"),
         ("http://localhost:800/a", "http://localhost:800/a", "http://localhost:800/a"),
-        ("http://localhost:80.evil.example/", "http://localhost:80.evil.example/", "http://localhost:80.evil.example/"),
+        (
+            "http://localhost:80.evil.example/",
+            "http://localhost:80.evil.example/",
+            "http://localhost:80.evil.example/",
+        ),
         ("//elsewhere.example/", "//elsewhere.example/", "//elsewhere.example/"),
         ("next", "next", "next"),
     ] {

@@ -70,7 +70,8 @@ async fn pass_on(state: &HttpState, origin: &JobOrigin, request: Request) -> Res
         Err(_) => return Err(no_machine(state, origin).await),
     };
     let patience = wants_page(request.headers()).then_some(PATIENCE);
-    let destination = Destination { job: &origin.job, port: origin.port, target, shown: Shown::Origin, patience };
+    let destination =
+        Destination { job: &origin.job, port: origin.port, target, shown: Shown::Origin, patience };
     forward(state, &machine, destination, request).await.map_err(|error| unanswered(&error, origin.port))
 }
 
@@ -86,7 +87,8 @@ fn unanswered(error: &Unanswered, port: u16) -> Notice {
     let unavailable = StatusCode::SERVICE_UNAVAILABLE;
     match error {
         Unanswered::Nothing => {
-            let line = format!("No program in the sandbox listens on port {port}. This page looks again by itself.");
+            let line =
+                format!("No program in the sandbox listens on port {port}. This page looks again by itself.");
             let hint = "A server must listen on localhost or on all addresses of the sandbox.";
             Notice::new(StatusCode::BAD_GATEWAY, "Nothing listens here yet", line).line(hint).again(2, "")
         }
@@ -95,7 +97,8 @@ fn unanswered(error: &Unanswered, port: u16) -> Notice {
             Notice::new(unavailable, "JupyterLab is starting", line).again(LOOK_AGAIN_S, "")
         }
         Unanswered::Starting => {
-            let line = format!("The program on port {port} does not answer yet. This page goes on by itself.");
+            let line =
+                format!("The program on port {port} does not answer yet. This page goes on by itself.");
             Notice::new(unavailable, "Starting", line).again(LOOK_AGAIN_S, "")
         }
         Unanswered::NotStarted(why) => {
@@ -136,10 +139,13 @@ fn enter(state: &HttpState, origin: &JobOrigin, request: &Request) -> Response {
     let cookie = state.access().pass_cookie(origin, headers, now());
     let to = value("to").filter(|to| is_local_path(to)).unwrap_or("/");
     let line = "Opening the sandbox.";
-    let mut response = Notice::new(StatusCode::OK, "Sandyard", line).again(0, to).link(to, "Go on").answer(headers);
+    let mut response =
+        Notice::new(StatusCode::OK, "Sandyard", line).again(0, to).link(to, "Go on").answer(headers);
     if !is_browser(headers) {
         *response.status_mut() = StatusCode::SEE_OTHER;
-        response.headers_mut().insert(LOCATION, HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("/")));
+        response
+            .headers_mut()
+            .insert(LOCATION, HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("/")));
     }
     with_cookie(response, &cookie)
 }
@@ -182,7 +188,16 @@ mod tests {
         for path in ["/", "/lab", "/a/b?c=d&e=%20"] {
             assert!(is_local_path(path), "{path}");
         }
-        for path in ["", "//evil.example", "/\\evil.example", "http://evil.example", "/a\"><b>", "/a b", "/a;url=x", "lab"] {
+        for path in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "http://evil.example",
+            "/a\"><b>",
+            "/a b",
+            "/a;url=x",
+            "lab",
+        ] {
             assert!(!is_local_path(path), "{path}");
         }
     }

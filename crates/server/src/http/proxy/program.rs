@@ -55,7 +55,11 @@ pub(in crate::http) async fn root(state: State<HttpState>, job: Job, request: Re
         (status = 502, description = "Nothing listens there", body = ErrorBody),
     )
 )]
-pub(in crate::http) async fn pass_on(State(state): State<HttpState>, Job(id): Job, request: Request) -> Answer {
+pub(in crate::http) async fn pass_on(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    request: Request,
+) -> Answer {
     refuse_browsers(request.headers())?;
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         return Err(ApiError::new(ErrorCode::MethodNotAllowed, "ports take ordinary requests").into());
@@ -65,8 +69,7 @@ pub(in crate::http) async fn pass_on(State(state): State<HttpState>, Job(id): Jo
         ApiError::new(ErrorCode::BadRequest, "the path for the port can be read in more than one way")
     })?;
     let machine = state.machine(&id).await?;
-    let destination =
-        Destination { job: &id, port, target, shown: Shown::Below(prefix), patience: None };
+    let destination = Destination { job: &id, port, target, shown: Shown::Below(prefix), patience: None };
     forward(&state, &machine, destination, request).await.map_err(|error| failure(error, port))
 }
 
@@ -116,10 +119,12 @@ fn refuse_browsers(headers: &HeaderMap) -> Result<(), ApiError> {
     let fetches = headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));
     let host = headers.get(HOST).map(|value| value.as_bytes()).unwrap_or_default();
     let own = |origin: &HeaderValue| {
-        origin.as_bytes().strip_prefix(b"http://").or_else(|| origin.as_bytes().strip_prefix(b"https://")) == Some(host)
+        origin.as_bytes().strip_prefix(b"http://").or_else(|| origin.as_bytes().strip_prefix(b"https://"))
+            == Some(host)
     };
     let origins = headers.get_all(ORIGIN);
-    let socket = headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    let socket =
+        headers.get(UPGRADE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"websocket"));
     let foreign = origins.iter().any(|origin| !(socket && own(origin)));
     if fetches || foreign {
         return Err(ApiError::new(ErrorCode::ForeignOrigin, "this route is for programs")
@@ -144,17 +149,20 @@ fn failure(error: Unanswered, port: u16) -> Failure {
             .with_hint("a server must listen on localhost or on all addresses of the sandbox")
             .into(),
         Unanswered::NotStarted(why) => gateway(why).into(),
-        Unanswered::Malformed => gateway(format!("what listens on port {port} did not answer in HTTP")).into(),
+        Unanswered::Malformed => {
+            gateway(format!("what listens on port {port} did not answer in HTTP")).into()
+        }
         Unanswered::Machine(error) => error.into(),
         Unanswered::Busy => {
             ApiError::new(ErrorCode::TooManyRequests, "too many connections to ports of this job are open")
                 .with_retry_after_s(1)
                 .into()
         }
-        Unanswered::Starting | Unanswered::Late => {
-            ApiError::new(ErrorCode::SandboxTimeout, format!("what listens on port {port} did not answer in time"))
-                .into()
-        }
+        Unanswered::Starting | Unanswered::Late => ApiError::new(
+            ErrorCode::SandboxTimeout,
+            format!("what listens on port {port} did not answer in time"),
+        )
+        .into(),
     }
 }
 

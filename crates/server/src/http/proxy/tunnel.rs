@@ -45,7 +45,8 @@ async fn exchange(
     idle: Duration,
 ) {
     let clock = Clock::default();
-    let (mut client, mut sandbox) = (Noted { io: client, clock: clock.clone() }, Noted { io: sandbox, clock: clock.clone() });
+    let (mut client, mut sandbox) =
+        (Noted { io: client, clock: clock.clone() }, Noted { io: sandbox, clock: clock.clone() });
     let copy =
         tokio::io::copy_bidirectional_with_sizes(&mut client, &mut sandbox, BUFFER_BYTES, BUFFER_BYTES);
     tokio::select! {

@@ -47,7 +47,8 @@ impl Hands {
     fn window_area(&self, window: u32) -> Result<Area, HandsError> {
         let place = self.place(window)?;
         let clip = |at: i32, size: u32, most: u16| {
-            let (from, to) = (at.clamp(0, i32::from(most)), at.saturating_add_unsigned(size).clamp(0, i32::from(most)));
+            let (from, to) =
+                (at.clamp(0, i32::from(most)), at.saturating_add_unsigned(size).clamp(0, i32::from(most)));
             Some((i16::try_from(from).ok()?, u16::try_from(to - from).ok().filter(|size| *size > 0)?))
         };
         let (x, width) = clip(place.x, place.width, self.width).ok_or_else(off_screen)?;

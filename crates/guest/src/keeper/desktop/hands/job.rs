@@ -118,8 +118,7 @@ fn tell(name: &str, done: Done) -> Result<(), JobError> {
 /// Beside what is there: nothing of the job's is overwritten.
 fn save(png: &[u8]) -> io::Result<String> {
     for number in 1..=MOST_PICTURES {
-        let name =
-            if number == 1 { "screenshot.png".to_owned() } else { format!("screenshot-{number}.png") };
+        let name = if number == 1 { "screenshot.png".to_owned() } else { format!("screenshot-{number}.png") };
         match File::options().write(true).create_new(true).open(&name) {
             Ok(mut file) => return file.write_all(png).map(|()| name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

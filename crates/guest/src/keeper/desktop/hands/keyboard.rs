@@ -69,7 +69,9 @@ impl Hands {
     pub(super) fn type_text(&self, text: &str) -> Result<(), HandsError> {
         let characters: Vec<char> = text.replace("\r\n", "\n").chars().collect();
         if let Some(odd) = characters.iter().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
-            return Err(senseless(format!("the character {odd:?} can't be typed; press keys by name instead")));
+            return Err(senseless(format!(
+                "the character {odd:?} can't be typed; press keys by name instead"
+            )));
         }
         let shift = self.named_key("Shift")?;
         let mut rest = characters.as_slice();

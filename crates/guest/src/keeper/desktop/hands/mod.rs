@@ -85,7 +85,8 @@ impl Hands {
     /// Connects to the display that the environment names; one that is not there yet is started by the first knock.
     pub(super) fn connect() -> Result<Self, HandsError> {
         let (connection, number) = x11rb::connect(None)?;
-        let screen = connection.setup().roots.get(number).ok_or_else(|| senseless("the display has no screen"))?;
+        let screen =
+            connection.setup().roots.get(number).ok_or_else(|| senseless("the display has no screen"))?;
         let (root, width, height) = (screen.root, screen.width_in_pixels, screen.height_in_pixels);
         Ok(Self { connection, root, width, height })
     }

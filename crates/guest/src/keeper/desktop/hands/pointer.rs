@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use sandyard_protocol::GuiClick;
-use x11rb::protocol::xproto::{
-    BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, MOTION_NOTIFY_EVENT,
-};
+use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, MOTION_NOTIFY_EVENT};
 use x11rb::protocol::xtest::ConnectionExt as _;
 
 use super::{Hands, HandsError, senseless};
@@ -106,7 +104,8 @@ impl Hands {
     }
 
     fn on_screen(&self, x: i32, y: i32) -> Result<(i16, i16), HandsError> {
-        let inside = |at: i32, size: u16| i16::try_from(at).ok().filter(|_| (0..i32::from(size)).contains(&at));
+        let inside =
+            |at: i32, size: u16| i16::try_from(at).ok().filter(|_| (0..i32::from(size)).contains(&at));
         match (inside(x, self.width), inside(y, self.height)) {
             (Some(x), Some(y)) => Ok((x, y)),
             _ => Err(senseless(format!(
