@@ -12,6 +12,9 @@
 
 mod abuse;
 mod chaos;
+mod desktop;
+mod desktop_soak;
+mod desktop_view;
 mod downloads;
 mod egress;
 mod faults;
