@@ -25,15 +25,13 @@ fi
 
 # What the image builder and the native driver call, then what tests and measurements compare with.
 packages=(gcc libc6-dev)
+# The pages are built with npm. Other packagers' Node brings npm along and does not go with Debian's.
+command -v npm >/dev/null || packages+=(nodejs npm)
 case $purpose in
     run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl) ;;
 esac
 case $purpose in
-    test)
-        packages+=(bubblewrap chromium python3 python3-venv unzip)
-        # Other packagers' Node brings npm along and does not go with Debian's.
-        command -v npm >/dev/null || packages+=(nodejs npm)
-        ;;
+    test) packages+=(bubblewrap chromium python3 python3-venv unzip) ;;
     bench) packages+=(bubblewrap runc wrk python3) ;;
 esac
 

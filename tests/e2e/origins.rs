@@ -15,19 +15,19 @@ use tokio::process::Command;
 use crate::yard::{PATIENCE, Yard};
 
 /// Where the setup script puts modules; it prints the folder when asked.
-async fn modules(which: &str) -> Option<PathBuf> {
+pub(crate) async fn modules(which: &str) -> Option<PathBuf> {
     let script = root().join("scripts/setup.sh");
     let asked = Command::new(script).args(["modules", which]).stderr(Stdio::null()).output().await.ok()?;
     let folder = PathBuf::from(String::from_utf8(asked.stdout).ok()?.trim());
     folder.is_dir().then_some(folder)
 }
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// A yard whose sessions have the full image; `None`, with the reason told, if this machine can't run it.
-async fn full_yard(needs: &[&str]) -> Option<Yard> {
+pub(crate) async fn full_yard(needs: &[&str]) -> Option<Yard> {
     for need in needs {
         if modules(need).await.is_none() {
             eprintln!("skipped: needs the {need} modules (scripts/setup.sh test)");
@@ -50,14 +50,14 @@ async fn full_yard(needs: &[&str]) -> Option<Yard> {
 }
 
 /// Runs a script of `tests/browser`.
-async fn browse(yard: &Yard, script: &str, arguments: &[&str]) {
+pub(crate) async fn browse(yard: &Yard, script: &str, arguments: &[&str]) {
     let mut command = Command::new("node");
     command.arg(root().join("tests/browser").join(script)).arg(&yard.url).args(arguments);
     command.env("SANDYARD_BROWSER_MODULES", modules("browser").await.unwrap());
     finish(command).await;
 }
 
-async fn finish(mut command: Command) {
+pub(crate) async fn finish(mut command: Command) {
     let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
     let output = tokio::time::timeout(2 * PATIENCE, running).await.expect("no end").unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

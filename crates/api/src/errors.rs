@@ -129,6 +129,10 @@ error_codes! {
     FileNotFound = 404 "file_not_found",
     /// The job had no desktop, so there is no picture of it.
     NoScreenshot = 404 "no_screenshot",
+    /// No such kernel in the sandbox.
+    UnknownKernel = 404 "unknown_kernel",
+    /// No such execution, or it is no longer kept.
+    UnknownExecution = 404 "unknown_execution",
     /// The route exists, the method does not.
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.
@@ -175,6 +179,8 @@ error_codes! {
     InvalidValue = 422 "invalid_value",
     /// A kind of job nobody knows.
     UnknownKind = 422 "unknown_kind",
+    /// A language that no kernel understands.
+    UnknownLanguage = 422 "unknown_language",
     /// Code of no characters.
     EmptyCode = 422 "empty_code",
     /// A task of no characters.

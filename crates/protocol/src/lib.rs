@@ -10,6 +10,7 @@ mod desktop;
 mod errors;
 mod events;
 mod files;
+mod kernels;
 pub mod limits;
 mod output;
 mod processes;
@@ -21,6 +22,10 @@ pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
 pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};
+pub use kernels::{
+    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
+    KernelState, Language, Outcome, OutputKind, OutputPart,
+};
 pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{
     EndReason, Exit, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, StartProcess, TerminalSize,

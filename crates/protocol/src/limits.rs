@@ -38,3 +38,13 @@ pub const SCREENSHOT_BYTES: u64 = 32 * 1024 * 1024;
 pub const WINDOWS: usize = 200;
 /// Clipboard text between a viewer and the desktop: a long document, not a disk.
 pub const CUT_TEXT_BYTES: usize = 1024 * 1024;
+/// Kernels of one machine, each a process of 50 to 200 MB.
+pub const KERNELS: usize = 16;
+/// Pieces of code that wait for one kernel.
+pub const QUEUED_EXECUTIONS: usize = 32;
+/// Forms of one rich output; programs offer three or four.
+pub const OUTPUT_PARTS: usize = 32;
+/// Bytes of all forms of one rich output: a page with its scripts fits.
+pub const OUTPUT_BYTES: usize = 8 * 1024 * 1024;
+/// Everything that is kept of one execution.
+pub const EXECUTION_BYTES: u64 = 16 * 1024 * 1024;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DesktopMode, DirectoryEntry, Edit, Exit, FileRange, FileStat, GuiAction, OutputOffsets, ProcessId,
-    ProcessInfo, SearchHit, StartProcess,
+    DesktopMode, DirectoryEntry, Edit, Execute, ExecutionId, ExecutionInfo, Exit, FileRange, FileStat,
+    GuiAction, KernelId, KernelInfo, Language, OutputOffsets, ProcessId, ProcessInfo, SearchHit,
+    StartProcess,
 };
 
 /// What the host asks. The comment of each variant says what the stream carries after it.
@@ -130,6 +131,35 @@ pub enum Request {
     },
     /// The last picture of a desktop that ran. Answered by `Reply::Picture`, then data frames of exactly `length` bytes.
     LastScreenshot,
+    /// Starts one more kernel. Answered by `Reply::Kernel` once it waits for code.
+    StartKernel {
+        /// What it is to understand.
+        language: Language,
+    },
+    /// Answered by `Reply::Kernels`.
+    ListKernels,
+    /// Ends a kernel and what it runs. Answered by `Reply::Done`.
+    StopKernel {
+        /// Which.
+        kernel: KernelId,
+    },
+    /// Interrupts what a kernel runs. Answered by `Reply::Done`; harmless if it runs nothing.
+    InterruptKernel {
+        /// Which.
+        kernel: KernelId,
+    },
+    /// Gives a kernel a fresh process; what it runs or has waiting is aborted. Answered by `Reply::Kernel`.
+    RestartKernel {
+        /// Which.
+        kernel: KernelId,
+    },
+    /// Runs code in a kernel. Answered by `Reply::Execution`; then keeper sends `KernelEvent`s.
+    Execute(Execute),
+    /// Follows an execution from its beginning. Answered as `Execute`.
+    AttachExecution {
+        /// Which.
+        execution: ExecutionId,
+    },
     /// Answered by `Reply::Done`; proves that keeper is alive.
     Ping,
 }
@@ -179,6 +209,12 @@ pub enum Reply {
         /// What every HTTP request to it must carry as `Authorization`.
         authorization: String,
     },
+    /// A kernel.
+    Kernel(KernelInfo),
+    /// All kernels, oldest first.
+    Kernels(Vec<KernelInfo>),
+    /// An execution.
+    Execution(ExecutionInfo),
     /// It could not be done.
     Failed(crate::GuestError),
 }
@@ -213,6 +249,13 @@ pub enum JobWork {
     /// Acts on the desktop once: a JSON list of actions or a script for xdotool.
     Gui {
         /// The list or the script.
+        code: String,
+    },
+    /// Runs code once in a kernel of its own.
+    Kernel {
+        /// What the code is.
+        language: Language,
+        /// The code.
         code: String,
     },
     /// Nothing of its own: the machine is there for tools until its time is up.

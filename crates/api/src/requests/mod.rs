@@ -2,6 +2,7 @@
 
 pub(crate) mod availability;
 pub mod bounds;
+pub(crate) mod code;
 pub(crate) mod files;
 pub(crate) mod gui;
 mod nearest;

@@ -1,10 +1,12 @@
 //! What clients get back. Every member of a view is always there; what is not known yet, or does not apply, is `null`.
 
+mod code;
 mod files;
 mod gui;
 mod job;
 mod yard;
 
+pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelState, KernelView};
 pub use files::{
     EditBody, EntryKindView, FileChangeBody, FileEntryView, FileStatView, ListingView, SearchHitView,
     SearchView,

@@ -2,7 +2,8 @@
 
 use reqwest::{Method, Response};
 use sandyard_api::{
-    AvailabilityView, JobListView, JobView, LogStream, ScheduleBody, ScheduleView, ShellRequest,
+    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, LogStream, ScheduleBody, ScheduleView,
+    ShellRequest,
 };
 
 use super::{Client, ClientError, SseReader};
@@ -79,6 +80,18 @@ impl Client {
     /// Runs a command in a live sandbox and streams what it says.
     pub(crate) async fn shell(&self, job: &str, body: &ShellRequest) -> Result<SseReader, ClientError> {
         let request = self.request(Method::POST, &format!("/jobs/{job}/shell"));
+        let request = request.header("accept", "text/event-stream").json(body);
+        Ok(SseReader::new(self.send(request).await?))
+    }
+
+    /// Runs code in a live sandbox; what it did.
+    pub(crate) async fn code(&self, job: &str, body: &CodeRequest) -> Result<CodeView, ClientError> {
+        self.json(self.request(Method::POST, &format!("/jobs/{job}/code")).json(body)).await
+    }
+
+    /// Runs code in a live sandbox and streams what it does.
+    pub(crate) async fn code_events(&self, job: &str, body: &CodeRequest) -> Result<SseReader, ClientError> {
+        let request = self.request(Method::POST, &format!("/jobs/{job}/code"));
         let request = request.header("accept", "text/event-stream").json(body);
         Ok(SseReader::new(self.send(request).await?))
     }

@@ -1,6 +1,7 @@
 //! The verbs of `sandyard`, one file each. This file is only the table of them.
 
 mod cancel;
+mod code;
 mod completions;
 mod cp;
 mod doctor;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Prune(prune::Prune),
     Download(download::Download),
     Shell(shell::Shell),
+    Code(code::Code),
     Cp(cp::Cp),
     Screenshot(screenshot::Screenshot),
     Open(open::Open),
@@ -84,6 +86,7 @@ impl Command {
             Self::Prune(command) => command.run(context).await,
             Self::Download(command) => command.run(context).await,
             Self::Shell(command) => command.run(context).await,
+            Self::Code(command) => command.run(context).await,
             Self::Cp(command) => command.run(context).await,
             Self::Screenshot(command) => command.run(context).await,
             Self::Open(command) => command.run(context).await,

@@ -117,6 +117,17 @@ impl Capture {
         })
     }
 
+    /// Adds bytes that came by another way than a descriptor, waiting for room.
+    pub(super) async fn append(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.take(|segments, room| segments.append(&bytes[..bytes.len().min(room)]))? {
+                Taken::Bytes(count) => bytes = &bytes[count..],
+                _ => self.wait_for_room().await,
+            }
+        }
+        Ok(())
+    }
+
     fn take(&self, take: impl FnOnce(&mut Segments, usize) -> io::Result<Taken>) -> io::Result<Taken> {
         let mut state = self.state();
         let room = usize::try_from(self.room(&state)).unwrap_or(usize::MAX).min(BYTES_PER_TURN);

@@ -9,7 +9,7 @@ use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 use tokio::task::JoinSet;
 
 use super::limits::REQUEST_DEADLINE;
-use super::{Keeper, desktop, event_stream, files, job, ports, processes};
+use super::{Keeper, desktop, event_stream, files, job, kernels, ports, processes};
 
 /// A stream between the host and a service.
 pub(super) type HostStream = Framed<PipeStream>;
@@ -26,7 +26,7 @@ struct Service {
     serve: fn(Arc<Keeper>, Request, HostStream) -> Serving,
 }
 
-const SERVICES: [Service; 6] = [
+const SERVICES: [Service; 7] = [
     Service {
         claims: |request| matches!(request, Request::BeginJob(_) | Request::EndJob { .. }),
         serve: |keeper, request, stream| Box::pin(job::serve(keeper, request, stream)),
@@ -42,6 +42,10 @@ const SERVICES: [Service; 6] = [
             )
         },
         serve: |keeper, request, stream| Box::pin(processes::serve(keeper, request, stream)),
+    },
+    Service {
+        claims: kernels::claims,
+        serve: |keeper, request, stream| Box::pin(kernels::serve(keeper, request, stream)),
     },
     Service {
         claims: |request| matches!(request, Request::ConnectPort { .. }),
@@ -106,8 +110,9 @@ async fn serve_stream(keeper: Arc<Keeper>, stream: PipeStream) {
         }
         _ => return,
     };
+    let _use = (request != Request::Ping).then(|| keeper.in_use.begin());
     if let Some(service) = SERVICES.iter().find(|service| (service.claims)(&request)) {
-        (service.serve)(keeper, request, stream).await;
+        (service.serve)(keeper.clone(), request, stream).await;
     }
 }
 

@@ -8,18 +8,21 @@ mod desktop;
 mod events;
 mod export;
 mod files;
+mod kernels;
 mod ports;
 mod processes;
 
 use std::time::Duration;
 
-use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
+use bytes::Bytes;
+use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
 pub use desktop::GuiAnswers;
 pub use events::{Asked, EventStream, FromGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{Content, FileWriter};
+pub use kernels::{ExecutionStream, FromExecution};
 pub use ports::PortStream;
 pub use processes::{FromProcess, ProcessControl, ProcessReader, ProcessStream};
 
@@ -128,6 +131,25 @@ impl Machine {
     }
 }
 
+/// The next of exactly `left` announced bytes; `None` when all have come.
+async fn next_part(
+    stream: &mut GuestStream,
+    left: &mut u64,
+    what: &'static str,
+) -> Result<Option<Bytes>, MachineError> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    match stream.receive().await? {
+        Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= *left => {
+            *left -= bytes.len() as u64;
+            Ok(Some(bytes))
+        }
+        Some(_) => Err(MachineError::Malformed(what.into())),
+        None => Err(MachineError::Lost),
+    }
+}
+
 async fn reply(stream: &mut GuestStream) -> Result<Reply, MachineError> {
     reply_within(stream, REPLY_DEADLINE).await
 }
@@ -152,6 +174,9 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Hits { .. } => "hits",
         Reply::Picture { .. } => "picture",
         Reply::Service { .. } => "service",
+        Reply::Kernel(_) => "kernel",
+        Reply::Kernels(_) => "kernels",
+        Reply::Execution(_) => "execution",
         Reply::Failed(_) => "failed",
     };
     MachineError::Malformed(format!("unexpected reply `{name}`"))

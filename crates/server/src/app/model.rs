@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use sandyard_protocol::JobWork;
+use sandyard_protocol::{JobWork, Language};
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +47,14 @@ impl NewJob {
             JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
             JobKind::Gui => Some(JobWork::Gui { code: self.code.clone() }),
             JobKind::Session => Some(JobWork::Session),
-            JobKind::Task | JobKind::Python | JobKind::Typescript => None,
+            JobKind::Python => Some(self.in_kernel(Language::Python)),
+            JobKind::Typescript => Some(self.in_kernel(Language::Typescript)),
+            JobKind::Task => None,
         }
+    }
+
+    fn in_kernel(&self, language: Language) -> JobWork {
+        JobWork::Kernel { language, code: self.code.clone() }
     }
 }
 

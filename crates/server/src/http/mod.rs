@@ -5,6 +5,7 @@
 
 mod archive;
 mod body;
+mod code;
 mod content;
 mod counters;
 mod desktop;
@@ -17,6 +18,7 @@ mod gate;
 mod gui;
 mod idle_io;
 mod jobs;
+mod kernels;
 mod lab;
 mod logs;
 mod openapi;
@@ -190,6 +192,12 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/proxy/{port}", any(proxy::program::connection)),
         ("/jobs/{id}/proxy/{port}/", any(proxy::program::root)),
         ("/jobs/{id}/proxy/{port}/{*path}", any(proxy::program::pass_on)),
+        ("/jobs/{id}/code", post(code::run)),
+        ("/jobs/{id}/code/{execution}", get(code::attach)),
+        ("/jobs/{id}/kernels", get(kernels::list).post(kernels::start)),
+        ("/jobs/{id}/kernels/{kernel}", get(kernels::show).merge(delete(kernels::stop))),
+        ("/jobs/{id}/kernels/{kernel}/interrupt", post(kernels::interrupt)),
+        ("/jobs/{id}/kernels/{kernel}/restart", post(kernels::restart)),
         ("/jobs/{id}/files", files::root_routes()),
         ("/jobs/{id}/files/", files::root_routes()),
         (

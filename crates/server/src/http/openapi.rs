@@ -1,7 +1,7 @@
 //! The OpenAPI document, made from the handlers and the contract's types.
 
 use axum::http::StatusCode;
-use sandyard_api::{ErrorCode, EventBody, JobEvent, ShellEvent};
+use sandyard_api::{CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent};
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
@@ -10,8 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    desktop, download, events, files, files_change, gui, jobs, lab, logs, pages, proxy, schedule, shell,
-    status, terminal, tickets, unbuilt, yard,
+    code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, pages, proxy,
+    schedule, shell, status, terminal, tickets, unbuilt, yard,
 };
 
 #[derive(OpenApi)]
@@ -19,12 +19,14 @@ use super::{
     info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
     paths(
         schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
-        jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot, desktop::page, desktop::socket, shell::run, terminal::open,
+        jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot,
+        desktop::page, desktop::socket, shell::run, terminal::open, code::run,
+        code::attach, kernels::list, kernels::start, kernels::show, kernels::stop, kernels::interrupt, kernels::restart,
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
         lab::any, lab::lab, lab::port, proxy::program::connection, proxy::program::root, proxy::program::pass_on,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
     ),
-    components(schemas(ErrorCode, EventBody, JobEvent, ShellEvent)),
+    components(schemas(CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent)),
     tags(
         (name = "jobs", description = "From a request to a result"),
         (name = "tools", description = "On a live sandbox"),

@@ -23,6 +23,18 @@ impl<S: Sync> FromRequestParts<S> for Job {
     }
 }
 
+/// What a path names of a job: the segment after `/jobs/{id}/{resource}/`, as sent. Names are plain, so nothing is decoded.
+#[derive(Debug)]
+pub(super) struct Named(pub(super) String);
+
+impl<S: Sync> FromRequestParts<S> for Named {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
+        Ok(Self(parts.uri.path().split('/').nth(4).unwrap_or_default().to_owned()))
+    }
+}
+
 /// The segment after `/jobs/` or `/status/`, as sent.
 pub(super) fn job_segment(path: &str) -> Option<&str> {
     let rest = path.strip_prefix("/jobs/").or_else(|| path.strip_prefix("/status/"))?;

@@ -11,17 +11,12 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 11] = [
+pub(super) const PATHS: [&str; 6] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
     "/jobs/{id}/recall",
     "/jobs/{id}/audit",
-    "/jobs/{id}/code",
-    "/jobs/{id}/kernels",
-    "/jobs/{id}/kernels/{kernel}",
-    "/jobs/{id}/kernels/{kernel}/interrupt",
-    "/jobs/{id}/kernels/{kernel}/restart",
     "/mcp",
 ];
 
@@ -32,6 +27,6 @@ pub(super) async fn refuse(State(state): State<HttpState>, uri: Uri) -> Answer {
         state.yard().status(&id, WithOutput::Without).await?;
     }
     Err(ApiError::new(ErrorCode::RouteNotAvailable, "this build does not have this capability yet")
-        .with_hint("jobs of kind `shell` and `session`, their files, shell and download work")
+        .with_hint("GET /docs shows what it has")
         .into())
 }

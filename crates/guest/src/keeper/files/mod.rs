@@ -13,6 +13,7 @@ mod path;
 mod pool;
 mod relay;
 mod remove;
+mod replace;
 mod search;
 mod walk;
 mod wire;
@@ -22,6 +23,7 @@ mod write;
 
 pub(super) use pool::{Workers, bury};
 pub(super) use relay::{claims, serve};
+pub(super) use replace::{Identity, Replace, Replaced};
 pub(super) use wire::Wire;
 
 #[cfg(test)]

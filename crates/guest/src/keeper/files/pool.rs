@@ -54,7 +54,7 @@ impl Drop for Worker {
 
 /// No worker could be had.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum WorkerError {
+pub(in crate::keeper) enum WorkerError {
     /// It could not be started.
     #[error("start a file worker")]
     Spawn(#[from] SpawnError),

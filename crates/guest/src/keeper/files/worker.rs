@@ -13,6 +13,7 @@ use sandyard_protocol::{Reply, Request};
 
 use super::error::FileError;
 use super::path::RelativePath;
+use super::replace::{self, Replace};
 use super::wire::Wire;
 use super::workspace::Workspace;
 use super::{change, edit, export, look, remove, search, write};
@@ -48,11 +49,16 @@ pub fn run() -> std::io::Result<()> {
 
 /// One request from its first frame to both closing frames; false when there is no more.
 fn serve_one(root: &Path, wire: &mut Wire<'_>) -> Result<bool, FileError> {
-    let request = match wire.receive()? {
+    let message = match wire.receive()? {
         None => return Ok(false),
-        Some(Frame::Message(message)) => serde_json::from_slice::<Request>(&message).ok(),
+        Some(Frame::Message(message)) => Some(message),
         Some(Frame::Data(_)) => None,
     };
+    if let Some(own) = message.as_ref().and_then(|message| serde_json::from_slice::<Replace>(message).ok()) {
+        serve_own(root, wire, &own)?;
+        return end(wire);
+    }
+    let request = message.and_then(|message| serde_json::from_slice::<Request>(&message).ok());
     let outcome = match request.as_ref().and_then(|request| Some((operation(request)?, request))) {
         None => Err(FileError::BadRequest("not a file operation")),
         Some((operation, request)) => {
@@ -64,6 +70,20 @@ fn serve_one(root: &Path, wire: &mut Wire<'_>) -> Result<bool, FileError> {
         Err(FileError::Pipe(error)) => return Err(FileError::Pipe(error)),
         Err(error) => wire.send_message(&Reply::Failed(error.to_guest()))?,
     }
+    end(wire)
+}
+
+/// A request of keeper's own.
+fn serve_own(root: &Path, wire: &mut Wire<'_>, request: &Replace) -> Result<(), FileError> {
+    match Workspace::open(root).and_then(|workspace| replace::replace(&workspace, wire, request)) {
+        Err(FileError::Pipe(error)) => Err(FileError::Pipe(error)),
+        Err(error) => replace::refuse(wire, &error),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Both closing frames.
+fn end(wire: &mut Wire<'_>) -> Result<bool, FileError> {
     wire.send_end()?;
     // Whatever the host still sends for an operation that is over is read past.
     while !wire.input_ended() {

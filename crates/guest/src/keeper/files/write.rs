@@ -29,23 +29,7 @@ pub(super) fn write(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reques
     let path = RelativePath::parse(path)?;
     let (directory, name) = workspace.make_parent(&path)?;
     let mut file = NewFile::create(directory)?;
-    let mut left = *size;
-    loop {
-        match wire.receive()? {
-            Some(Frame::Data(data)) if data.is_empty() => break,
-            Some(Frame::Data(data)) => {
-                left = left
-                    .checked_sub(data.len() as u64)
-                    .ok_or(FileError::BadRequest("more bytes than announced"))?;
-                file.append(&data)?;
-            }
-            Some(Frame::Message(_)) => return Err(FileError::BadRequest("a message where data belongs")),
-            None => return Err(FileError::Pipe(std::io::ErrorKind::UnexpectedEof.into())),
-        }
-    }
-    if left > 0 {
-        return Err(FileError::BadRequest("fewer bytes than announced"));
-    }
+    file.receive(wire, *size)?;
     file.place(name, mode.unwrap_or(DEFAULT_MODE))?;
     reply_stat(workspace, wire, &path)
 }
@@ -76,6 +60,44 @@ impl NewFile {
         )
         .map_err(FileError::kernel("create a file"))?;
         Ok(Self { directory, file: file.into(), hidden_name: Some(hidden) })
+    }
+
+    /// Takes exactly so many bytes from data frames, up to the empty one.
+    pub(super) fn receive(&mut self, wire: &mut Wire<'_>, size: u64) -> Result<(), FileError> {
+        let mut left = size;
+        loop {
+            match wire.receive()? {
+                Some(Frame::Data(data)) if data.is_empty() => break,
+                Some(Frame::Data(data)) => {
+                    left = left
+                        .checked_sub(data.len() as u64)
+                        .ok_or(FileError::BadRequest("more bytes than announced"))?;
+                    self.append(&data)?;
+                }
+                Some(Frame::Message(_)) => return Err(FileError::BadRequest("a message where data belongs")),
+                None => return Err(FileError::Pipe(std::io::ErrorKind::UnexpectedEof.into())),
+            }
+        }
+        if left > 0 {
+            return Err(FileError::BadRequest("fewer bytes than announced"));
+        }
+        Ok(())
+    }
+
+    /// Gives it a hidden name that nobody has, with the usual mode; whoever asked removes it.
+    pub(super) fn name_hidden(mut self) -> Result<(OwnedFd, String), FileError> {
+        fchmod(&self.file, Mode::from_raw_mode(DEFAULT_MODE)).map_err(FileError::kernel("set the mode"))?;
+        let hidden = match self.hidden_name.take() {
+            Some(hidden) => hidden,
+            None => {
+                let hidden = hidden_name()?;
+                self.link(&hidden).map_err(FileError::kernel("name the file"))?;
+                hidden
+            }
+        };
+        let directory =
+            self.directory.try_clone().map_err(|_| FileError::LimitReached("no descriptor is free"))?;
+        Ok((directory, hidden))
     }
 
     /// Adds bytes.

@@ -1,8 +1,10 @@
 //! The job: begun once, whatever happens to keeper; ended by itself, by its time, or by the host.
 //!
-//! Its document is on disk before its process exists. A keeper that finds the document but no process knows that the job
-//! was interrupted and says so; it never starts it again. Order at the end: output taken, document, event, forget.
+//! Its document is on disk before its process exists. A keeper that finds the document asks the spawner what
+//! became of the process: one that was never forked is started now, one that was is followed, or was interrupted and is never
+//! started again. Order at the end: output taken, document, event, forget.
 
+mod kernel;
 mod run;
 mod script;
 mod trust;
@@ -12,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandyard_protocol::limits::CODE_BYTES;
 use sandyard_protocol::{
-    BeginJob, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets, OutputStream, ProcessId,
-    Reply, Request,
+    BeginJob, ExecutionInfo, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets,
+    OutputStream, ProcessId, Reply, Request,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -21,6 +23,7 @@ use tokio::sync::watch;
 use super::Keeper;
 use super::capture::{Capture, Retention};
 use super::clock::boot_ms;
+use super::kernels::Execution;
 use super::limits::LONGEST_GRACE_MS;
 use super::link::{HostStream, reply};
 use super::processes::{Ending, Process, check_environment};
@@ -40,16 +43,34 @@ pub(super) struct Job {
 /// What must be known of the job after keeper's death.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Document {
-    is_shell: bool,
-    /// A list of actions or a script for the desktop, rather than one for the shell.
-    #[serde(default)]
-    is_gui: bool,
+    work: Work,
     env: BTreeMap<String, String>,
     deadline_ms: u64,
     idle_timeout_ms: Option<u64>,
     keep: bool,
     ending: Option<Ending>,
     exit: Option<Exit>,
+}
+
+/// What the job is, once it has begun; its code is with whoever runs it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Work {
+    Shell,
+    /// A list of actions or a script for the desktop.
+    Gui,
+    Session,
+    Kernel {
+        /// Noted before the code is sent: a keeper that finds it never sends it again.
+        execution: Option<ExecutionInfo>,
+    },
+}
+
+impl Work {
+    /// Whether the job is the main process.
+    fn is_a_process(&self) -> bool {
+        matches!(self, Self::Shell | Self::Gui)
+    }
 }
 
 impl Job {
@@ -77,6 +98,14 @@ impl Job {
     /// Added to the environment of everything that runs.
     pub(super) fn environment(&self) -> BTreeMap<String, String> {
         self.document().as_ref().map(|document| document.env.clone()).unwrap_or_default()
+    }
+
+    /// The execution that is the job, if it was begun and has not ended.
+    pub(super) fn execution(&self) -> Option<ExecutionInfo> {
+        match self.document().as_ref() {
+            Some(Document { work: Work::Kernel { execution }, exit: None, .. }) => execution.clone(),
+            _ => None,
+        }
     }
 
     fn progress(&self) -> JobProgress {
@@ -132,25 +161,31 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     if document.is_some() {
         return Ok(());
     }
-    let code = match &begin.work {
-        JobWork::Shell { code } | JobWork::Gui { code } if code.len() > CODE_BYTES => {
+    let work = match &begin.work {
+        JobWork::Shell { code } | JobWork::Gui { code } | JobWork::Kernel { code, .. }
+            if code.len() > CODE_BYTES =>
+        {
             return Err(GuestError::new(GuestErrorCode::LimitReached, "the script is too long"));
         }
-        JobWork::Shell { code } | JobWork::Gui { code } => Some(code),
-        JobWork::Session => None,
+        JobWork::Shell { code } => {
+            script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
+            Work::Shell
+        }
+        JobWork::Gui { code } => {
+            script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
+            Work::Gui
+        }
+        JobWork::Kernel { .. } => Work::Kernel { execution: None },
+        JobWork::Session => Work::Session,
     };
-    if let Some(code) = code {
-        script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
-    }
     let mut env = begin.env;
     if let Some(pem) = &begin.trust {
         trust::write(&keeper.config.scripts, pem, &mut env)
             .map_err(|error| internal(&format!("write the certificates: {error}")))?;
     }
     let new = Document {
-        is_shell: code.is_some(),
+        work,
         env,
-        is_gui: matches!(begin.work, JobWork::Gui { .. }),
         deadline_ms: boot_ms().saturating_add(begin.timeout_ms),
         idle_timeout_ms: begin.idle_timeout_ms,
         keep: begin.keep,
@@ -162,10 +197,10 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     drop(document);
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
-        let outcome = if new.is_shell {
-            run::start_shell(&owner, new).await
-        } else {
-            run::run_session(&owner, new).await
+        let outcome = match begin.work {
+            JobWork::Shell { .. } | JobWork::Gui { .. } => run::start_shell(&owner, new).await,
+            JobWork::Session => run::run_session(&owner, new).await,
+            JobWork::Kernel { language, code } => kernel::start(&owner, new, language, code).await,
         };
         owner.stop_on(outcome);
     });
@@ -178,19 +213,40 @@ fn end(keeper: &Keeper, ending: Ending) -> Result<(), GuestError> {
     keeper.job.change(&keeper.spool, merge).map_err(|error| internal(&error.to_string()))
 }
 
-/// Takes up the job of the keeper before.
+/// Notes which execution is the job, before its code is sent; false if that can't be done.
+pub(super) fn note_execution(keeper: &Keeper, info: &ExecutionInfo) -> bool {
+    let noted = keeper.job.change(&keeper.spool, |document| {
+        document.work = Work::Kernel { execution: Some(info.clone()) };
+    });
+    let is_noted = noted.is_ok();
+    keeper.stop_on(noted);
+    is_noted
+}
+
+/// What became of the main process of the keeper before.
+#[derive(Debug)]
+pub(super) enum Main {
+    /// It runs, or has ended and not been forgotten.
+    Found(Box<Survivor>),
+    /// It ran, but nobody holds its streams.
+    Lost,
+    /// The spawner never forked it.
+    Never,
+}
+
+/// Takes up the job of the keeper before; `execution` is what of it is in a kernel.
 pub(super) fn recover(
     keeper: &Arc<Keeper>,
-    survivors: &mut BTreeMap<ProcessId, Survivor>,
+    main: Main,
+    execution: Option<Arc<Execution>>,
 ) -> Result<(), SpoolError> {
     let Some(document) = keeper.job.document().clone() else { return Ok(()) };
-    let main = survivors.remove(&ProcessId::main());
     if let Some(exit) = document.exit {
         // The end was decided; what may be missing is that it was told.
         keeper.events.ended(exit, keeper.job.offsets())?;
-        if document.is_shell {
-            let argv = run::argv(keeper, document.is_gui);
-            let pid = main.as_ref().map_or(0, |main| main.spawned.pid);
+        if document.work.is_a_process() {
+            let argv = run::argv(keeper, &document.work);
+            let pid = if let Main::Found(main) = &main { main.spawned.pid } else { 0 };
             let process = Process::over(ProcessId::main(), pid, argv, exit, keeper.job.output.clone());
             keeper.processes.insert(process);
         }
@@ -199,15 +255,22 @@ pub(super) fn recover(
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
         let outcome = match main {
-            _ if !document.is_shell => run::run_session(&owner, document).await,
-            Some(Survivor { command, spawned, exit }) => {
+            _ if document.work == Work::Session => run::run_session(&owner, document).await,
+            _ if !document.work.is_a_process() => match execution {
+                Some(execution) => kernel::follow(&owner, document, &execution).await,
+                None => run::interrupted(&owner, &document).await,
+            },
+            Main::Found(main) => {
+                let Survivor { command, spawned, exit } = *main;
                 let raw_exit = owner.exits.expect(&ProcessId::main());
                 if let Some(exit) = exit {
                     owner.exits.deliver(exit);
                 }
                 run::run_shell(&owner, document, &command, spawned, raw_exit).await
             }
-            None => run::interrupted(&owner, &document),
+            // The keeper before died between its note and the fork: this is the first start, not a second one.
+            Main::Never if document.ending.is_none() => run::start_shell(&owner, document).await,
+            Main::Never | Main::Lost => run::interrupted(&owner, &document).await,
         };
         owner.stop_on(outcome);
     });

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use sandyard_protocol::{EndReason, Exit, ProcessId};
 use tokio::sync::watch;
 
-use super::{Document, script};
+use super::{Document, Main, Work, script};
 use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
 use crate::keeper::desktop::{self, hands};
+use crate::keeper::kernels;
 use crate::keeper::limits::JOB_PIPE_BYTES;
 use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
-use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned};
 
 pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
     let raw_exit = keeper.exits.expect(&ProcessId::main());
-    let command = main_command(keeper, argv(keeper, document.is_gui));
+    let command = main_command(keeper, argv(keeper, &document.work));
     let spawned = match &command {
         Ok(command) => keeper.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
         Err(error) => Err(error.to_string()),
@@ -28,15 +29,15 @@ pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Res
             let why = spawned.err().unwrap_or_default();
             keeper.events.note(format!("the job could not be started: {why}"))?;
             // As shells say that a command could not be executed.
-            finish(keeper, Exit { code: 126, signal: None, reason: EndReason::Own })
+            finish(keeper, Exit { code: 126, signal: None, reason: EndReason::Own }).await
         }
     }
 }
 
 /// How the job's process is started.
-pub(super) fn argv(keeper: &Keeper, is_gui: bool) -> Vec<String> {
+pub(super) fn argv(keeper: &Keeper, work: &Work) -> Vec<String> {
     let script = script::path(keeper).to_string_lossy().into_owned();
-    if is_gui {
+    if *work == Work::Gui {
         vec![OWN_PROGRAM.to_owned(), hands::job::ROLE.to_owned(), script]
     } else {
         vec!["bash".to_owned(), script]
@@ -70,7 +71,7 @@ pub(super) async fn run_shell(
         ended = supervision.run(keeper.host.as_ref()) => ended,
         () = forward_endings(keeper, &process) => return Ok(()),
     };
-    finish(keeper, exit)?;
+    finish(keeper, exit).await?;
     process.set_exit(exit);
     keeper.exits.unexpect(&ProcessId::main());
     if document.keep && !held.is_empty() {
@@ -117,18 +118,21 @@ pub(super) async fn run_session(keeper: &Arc<Keeper>, document: Document) -> Res
         }
         tokio::select! {
             () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
+            () = keeper.in_use.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
             _ = changes.changed() => {}
         }
     };
     desktop::last_look(keeper).await;
+    kernels::flush_notebooks(keeper).await;
     if !document.keep {
         let _ = keeper.host.kill_everything().await;
     }
-    finish(keeper, Exit { code: 0, signal: None, reason })
+    finish(keeper, Exit { code: 0, signal: None, reason }).await
 }
 
 /// The end: known, then told. Each step may be repeated by the next keeper.
-fn finish(keeper: &Keeper, exit: Exit) -> Result<(), SpoolError> {
+pub(super) async fn finish(keeper: &Arc<Keeper>, exit: Exit) -> Result<(), SpoolError> {
+    kernels::flush_notebooks(keeper).await;
     keeper.job.change(&keeper.spool, |document| document.exit = Some(exit))?;
     keeper.events.ended(exit, keeper.job.offsets())?;
     script::remove(keeper);
@@ -136,12 +140,8 @@ fn finish(keeper: &Keeper, exit: Exit) -> Result<(), SpoolError> {
 }
 
 /// After the end nothing of the main process is needed but, for what it left running, somebody who reads.
-pub(super) fn release_main(
-    keeper: &Arc<Keeper>,
-    main: Option<Survivor>,
-    keep: bool,
-) -> Result<(), SpoolError> {
-    let Some(main) = main else { return Ok(()) };
+pub(super) fn release_main(keeper: &Arc<Keeper>, main: Main, keep: bool) -> Result<(), SpoolError> {
+    let Main::Found(main) = main else { return Ok(()) };
     if !keep {
         keeper.forget_later(ProcessId::main());
         return Ok(());
@@ -162,10 +162,10 @@ fn discard_then_forget(keeper: &Arc<Keeper>, sources: Vec<Source>) {
     });
 }
 
-pub(super) fn interrupted(keeper: &Keeper, document: &Document) -> Result<(), SpoolError> {
+pub(super) async fn interrupted(keeper: &Arc<Keeper>, document: &Document) -> Result<(), SpoolError> {
     keeper.events.note("the job was interrupted while it was being started".into())?;
     let reason = document.ending.map_or(EndReason::Own, |ending| ending.reason);
-    finish(keeper, Exit { code: 137, signal: Some(9), reason })
+    finish(keeper, Exit { code: 137, signal: Some(9), reason }).await
 }
 
 fn describe(error: &SpawnError) -> String {

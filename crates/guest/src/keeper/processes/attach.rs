@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender, PipeStream};
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{
-    EndReason, Exit, OutputChunk, OutputOffsets, OutputStream, ProcessEvent, ProcessInput, Reply,
+    EndReason, OutputChunk, OutputOffsets, OutputStream, ProcessEvent, ProcessInput, Reply,
 };
 
 use super::process::{Ending, Process};
@@ -92,7 +92,8 @@ impl<'a> Sending<'a> {
                 },
             }
         }
-        let exit = self.exit().await;
+        // Output is closed a moment before the exit is known.
+        let exit = self.process.ended().await;
         self.sender.send_message(&ProcessEvent::Exited(exit)).await?;
         self.sender.finish().await
     }
@@ -115,19 +116,6 @@ impl<'a> Sending<'a> {
             }
             Piece::Nothing => Ok(Step::Nothing),
             Piece::End => Ok(Step::End),
-        }
-    }
-
-    /// Output is closed a moment before the exit is known.
-    async fn exit(&self) -> Exit {
-        let mut exits = self.process.exit.subscribe();
-        loop {
-            if let Some(exit) = *exits.borrow_and_update() {
-                return exit;
-            }
-            if exits.changed().await.is_err() {
-                return std::future::pending().await;
-            }
         }
     }
 }

@@ -219,7 +219,11 @@ impl Process {
     }
 
     /// Signals its group.
-    pub(super) async fn signal(&self, host: &dyn ProcessHost, signal: i32) -> Result<(), GuestError> {
+    pub(in crate::keeper) async fn signal(
+        &self,
+        host: &dyn ProcessHost,
+        signal: i32,
+    ) -> Result<(), GuestError> {
         if !(1..=64).contains(&signal) {
             return Err(GuestError::new(GuestErrorCode::BadRequest, format!("there is no signal {signal}")));
         }

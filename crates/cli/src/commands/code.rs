@@ -1,0 +1,187 @@
+//! `sandyard code`: a piece of code in a kernel of a live sandbox.
+
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use sandyard_api::{CodeError, CodeEvent, CodeLanguage, CodeRequest, CodeStatus};
+use serde_json::Value;
+
+use crate::client::{Client, ClientError};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+use crate::ui::clean;
+
+/// Run code in a kernel of a live sandbox; its variables are there for the next code
+///
+/// Prints what the code prints, and the value of its last expression. Exits with 1 if the code failed, with 5 if a time limit
+/// ended it.
+#[derive(Debug, Args)]
+pub(crate) struct Code {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// What the code is: python, typescript, javascript or bash
+    #[arg(long, short, value_name = "LANGUAGE", value_parser = parse_language)]
+    language: Option<CodeLanguage>,
+    /// In which kernel [default: the language's first, started when needed]
+    #[arg(long, value_name = "KERNEL")]
+    kernel: Option<String>,
+    /// Read the code from a file, or from standard input for `-`
+    #[arg(long, short, value_name = "FILE", conflicts_with = "code")]
+    file: Option<PathBuf>,
+    /// Interrupt the code after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// Print the whole answer as JSON
+    #[arg(long)]
+    json: bool,
+    /// The code
+    code: Option<String>,
+}
+
+impl Code {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let request = CodeRequest {
+            language: self.language()?,
+            code: self.read_code()?,
+            kernel: self.kernel.clone(),
+            timeout_s: self.timeout,
+            idle_timeout_s: None,
+            interrupt_on_disconnect: true,
+        };
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        if self.json {
+            let view = client.code(&id, &request).await?;
+            context.ui.json(&view)?;
+            return Ok(exit_of(view.status));
+        }
+        follow(context, &client, &id, &request).await
+    }
+
+    /// As said, or as the file's name says.
+    fn language(&self) -> Result<CodeLanguage, CommandError> {
+        let extension = self.file.as_ref().and_then(|file| file.extension()).and_then(|name| name.to_str());
+        let by_name = match extension {
+            Some("py") => Some(CodeLanguage::Python),
+            Some("ts" | "tsx") => Some(CodeLanguage::Typescript),
+            Some("js" | "mjs") => Some(CodeLanguage::Javascript),
+            Some("sh" | "bash") => Some(CodeLanguage::Bash),
+            _ => None,
+        };
+        self.language.or(by_name).ok_or_else(|| {
+            CommandError::usage_with_hint("what language is it?", "name it: `--language python`")
+        })
+    }
+
+    fn read_code(&self) -> Result<String, CommandError> {
+        match (&self.code, &self.file) {
+            (Some(code), None) => Ok(code.clone()),
+            (None, Some(file)) if file.as_os_str() == "-" => {
+                let mut code = String::new();
+                io::stdin().lock().read_to_string(&mut code)?;
+                Ok(code)
+            }
+            (None, Some(file)) => Ok(std::fs::read_to_string(file)?),
+            _ => Err(CommandError::usage_with_hint(
+                "there is no code",
+                "write it as an argument, or name a file with --file",
+            )),
+        }
+    }
+}
+
+fn parse_language(name: &str) -> Result<CodeLanguage, String> {
+    CodeLanguage::parse(name).map_err(|error| match error.hint {
+        Some(hint) => format!("{}; {hint}", error.message),
+        None => error.message,
+    })
+}
+
+fn exit_of(status: CodeStatus) -> Exit {
+    match status {
+        CodeStatus::Ok => Exit::Success,
+        CodeStatus::TimedOut | CodeStatus::IdleTimedOut => Exit::TimedOut,
+        _ => Exit::Failed,
+    }
+}
+
+async fn follow(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    request: &CodeRequest,
+) -> Result<Exit, CommandError> {
+    let mut reader = client.code_events(id, request).await?;
+    while let Some(frame) = reader.next().await? {
+        // A newer server may send events we do not know.
+        let Ok(event) = serde_json::from_str::<CodeEvent>(&frame.data) else { continue };
+        match event {
+            CodeEvent::Stdout { text } => put(io::stdout(), &text)?,
+            CodeEvent::Stderr { text } => put(io::stderr(), &text)?,
+            CodeEvent::Display { data } | CodeEvent::Result { data } => {
+                put(io::stdout(), &(shown(&data) + "\n"))?;
+            }
+            CodeEvent::Exception(error) => put(io::stderr(), &traceback(&error))?,
+            CodeEvent::Note { text } => context.ui.note(&clean(&text)),
+            CodeEvent::Truncated { dropped_bytes } => {
+                context.ui.warn(&format!("{dropped_bytes} bytes of output were left out here"));
+            }
+            CodeEvent::Started { .. } | CodeEvent::Clear => {}
+            CodeEvent::Done { status, .. } => {
+                if exit_of(status) == Exit::TimedOut {
+                    context.ui.warn("the code was interrupted by its time limit");
+                }
+                return Ok(exit_of(status));
+            }
+            CodeEvent::Error { code, message } => {
+                return Err(ClientError::Refused { status: 502, code, message, hint: None }.into());
+            }
+        }
+    }
+    Err(ClientError::Stream("the stream ended before the code did").into())
+}
+
+fn put(mut stream: impl Write, text: &str) -> io::Result<()> {
+    stream.write_all(text.as_bytes())?;
+    stream.flush()
+}
+
+/// What is shown in several forms, as a terminal can: its text, or what it would be.
+fn shown(data: &std::collections::BTreeMap<String, Value>) -> String {
+    match data.get("text/plain").and_then(Value::as_str) {
+        Some(text) => text.to_owned(),
+        None => format!("[{}]", data.keys().map(|mime| clean(mime)).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn traceback(error: &CodeError) -> String {
+    if error.traceback.is_empty() {
+        return format!("{}: {}\n", error.name, error.message);
+    }
+    error.traceback.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_success_is_zero() {
+        assert_eq!(exit_of(CodeStatus::Ok).code(), 0);
+        for status in
+            [CodeStatus::Error, CodeStatus::TimedOut, CodeStatus::Died, CodeStatus::Lost, CodeStatus::Aborted]
+        {
+            assert_ne!(exit_of(status).code(), 0, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_picture_is_named_and_a_text_is_shown() {
+        let data = |mime: &str| [(mime.to_owned(), Value::from("x"))].into();
+        assert_eq!(shown(&data("text/plain")), "x");
+        assert_eq!(shown(&data("image/png")), "[image/png]");
+    }
+}

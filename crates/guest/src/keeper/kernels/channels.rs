@@ -1,0 +1,103 @@
+//! The channels of a running kernel: shell for requests, iopub for what it publishes, control when it must be interrupted.
+
+use serde_json::json;
+
+use super::connection::ConnectionFile;
+use super::message::{Incoming, Signer, decode, encode};
+use super::zmtp::{Budget, Connection, Role, ZmtpError};
+
+/// Connected to one kernel.
+#[derive(Debug)]
+pub(super) struct Channels {
+    shell: Connection,
+    iopub: Connection,
+    control_port: u16,
+    signer: Signer,
+    session: String,
+    budget: Budget,
+    requests: u64,
+}
+
+/// A message and where it came.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// An answer.
+    Shell(Incoming),
+    /// Published.
+    Iopub(Incoming),
+}
+
+impl Channels {
+    /// Connects. The session is also our identity: answers to what an earlier keeper asked come to the next.
+    pub(super) async fn open(
+        file: &ConnectionFile,
+        session: &str,
+        budget: &Budget,
+    ) -> Result<Self, ZmtpError> {
+        let role = Role::Dealer { identity: session.as_bytes() };
+        let signer = Signer::new(&file.key).ok_or(ZmtpError::Malformed("an unusable key"))?;
+        Ok(Self {
+            iopub: Connection::open(file.iopub_port, Role::Subscriber, budget.clone()).await?,
+            shell: Connection::open(file.shell_port, role, budget.clone()).await?,
+            control_port: file.control_port,
+            signer,
+            session: session.to_owned(),
+            budget: budget.clone(),
+            requests: 0,
+        })
+    }
+
+    /// Asks for the kernel's description; the name of the request.
+    pub(super) async fn ask_info(&mut self) -> Result<String, ZmtpError> {
+        self.requests += 1;
+        let id = format!("info-{}-{}", self.requests, &self.session);
+        let frames = encode(&self.signer, &self.session, &id, "kernel_info_request", &json!({}))
+            .map_err(|_| ZmtpError::Malformed("a request that can't be written"))?;
+        self.shell.send(&frames).await?;
+        Ok(id)
+    }
+
+    /// Sends code to be run, under a name. A prompt is answered by the kernel itself with an exception, because we say
+    /// that we can't.
+    pub(super) async fn execute(&mut self, id: &str, code: &str, silent: bool) -> Result<(), ZmtpError> {
+        let content = json!({
+            "code": code, "silent": silent, "store_history": !silent, "user_expressions": {},
+            "allow_stdin": false, "stop_on_error": false,
+        });
+        let frames = encode(&self.signer, &self.session, id, "execute_request", &content)
+            .map_err(|_| ZmtpError::Malformed("a request that can't be written"))?;
+        self.shell.send(&frames).await
+    }
+
+    /// Asks the kernel to stop what it runs, on a connection of its own.
+    pub(super) async fn interrupt(&mut self) -> Result<(), ZmtpError> {
+        let identity = format!("{}-control", self.session);
+        let role = Role::Dealer { identity: identity.as_bytes() };
+        let mut control = Connection::open(self.control_port, role, self.budget.clone()).await?;
+        self.requests += 1;
+        let id = format!("interrupt-{}-{}", self.requests, &self.session);
+        let frames = encode(&self.signer, &self.session, &id, "interrupt_request", &json!({}))
+            .map_err(|_| ZmtpError::Malformed("a request that can't be written"))?;
+        control.send(&frames).await?;
+        // The answer says that it was taken; without one the connection would be closed before it is read.
+        let answered = tokio::time::timeout(super::limits::HANDSHAKE_DEADLINE, control.receive()).await;
+        answered.map_err(|_| ZmtpError::Stalled)?.map(drop)
+    }
+
+    /// The next message that is one. May be cancelled.
+    pub(super) async fn next(&mut self) -> Result<Heard, ZmtpError> {
+        loop {
+            // What was published before an answer was sent is read before it.
+            let heard = tokio::select! {
+                biased;
+                message = self.iopub.receive() => decode(&self.signer, message?).map(Heard::Iopub),
+                message = self.shell.receive() => decode(&self.signer, message?).map(Heard::Shell),
+            };
+            match heard {
+                Some(heard) => return Ok(heard),
+                // A flood of unsigned messages must not keep others from their turn.
+                None => tokio::task::yield_now().await,
+            }
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The contents of a kernel's messages that matter, read with bounds: lists and maps of a hostile kernel stop growing.
+
+use std::fmt;
+
+use sandyard_protocol::limits::{OUTPUT_BYTES, OUTPUT_PARTS};
+use sandyard_protocol::{ExecutionError, OutputKind, OutputStream};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::limits::{ERROR_BYTES, TRACEBACK_LINES};
+use super::message::Incoming;
+
+/// Longest MIME type; the registry's longest has 73 letters.
+const MIME_BYTES: usize = 128;
+
+/// What a published message says.
+#[derive(Debug)]
+pub(super) enum Published {
+    /// Text.
+    Text(OutputStream, String),
+    /// Something in several forms.
+    Output(OutputKind, Bundle),
+    /// An exception.
+    Error(ExecutionError),
+    /// What was shown is to be replaced.
+    Clear,
+    /// The kernel has done with the request.
+    Idle,
+    /// The kernel began with the request, and this is its count.
+    Input(Option<u64>),
+    /// Something too large to be taken.
+    TooLarge(u64),
+    /// Nothing for us.
+    Other,
+}
+
+/// What the kernel answers to an execution.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ExecuteReply {
+    pub(super) status: String,
+    pub(super) execution_count: Option<u64>,
+    pub(super) error: ExecutionError,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    text: String,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(default)]
+    data: Bundle,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    execution_state: String,
+}
+
+#[derive(Deserialize)]
+struct Counted {
+    #[serde(default)]
+    execution_count: Option<u64>,
+}
+
+#[derive(Deserialize, Default)]
+struct Failure {
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    execution_count: Option<u64>,
+    #[serde(default)]
+    ename: String,
+    #[serde(default)]
+    evalue: String,
+    #[serde(default)]
+    traceback: Lines,
+}
+
+impl Published {
+    /// Reads a message; malformed content is nothing.
+    pub(super) fn read(message: &Incoming) -> Self {
+        Self::understand(message).unwrap_or(Self::Other)
+    }
+
+    fn understand(message: &Incoming) -> Option<Self> {
+        let content = message.content.as_ref();
+        if message.left_out > 0 {
+            return Some(match message.kind.as_str() {
+                "stream" => cut_stream(content, message.left_out),
+                "status" => return None,
+                _ => Self::TooLarge(message.left_out),
+            });
+        }
+        Some(match message.kind.as_str() {
+            "stream" => {
+                let stream: Stream = serde_json::from_slice(content).ok()?;
+                Self::Text(stream_named(&stream.name), stream.text)
+            }
+            "display_data" | "update_display_data" => {
+                Self::Output(OutputKind::Display, serde_json::from_slice::<Shown>(content).ok()?.data)
+            }
+            "execute_result" => {
+                Self::Output(OutputKind::Result, serde_json::from_slice::<Shown>(content).ok()?.data)
+            }
+            "error" => Self::Error(serde_json::from_slice::<Failure>(content).ok()?.into_error()),
+            "clear_output" => Self::Clear,
+            "status" => match serde_json::from_slice::<Status>(content).ok()?.execution_state.as_str() {
+                "idle" => Self::Idle,
+                _ => Self::Other,
+            },
+            "execute_input" => Self::Input(serde_json::from_slice::<Counted>(content).ok()?.execution_count),
+            _ => Self::Other,
+        })
+    }
+}
+
+fn stream_named(name: &str) -> OutputStream {
+    if name == "stderr" { OutputStream::Stderr } else { OutputStream::Stdout }
+}
+
+/// The head of a text whose message was too long. The document is cut in the middle of its last member, so what there is of
+/// the text is closed by hand.
+fn cut_stream(head: &[u8], left_out: u64) -> Published {
+    let head = String::from_utf8_lossy(head);
+    let begin = head.find("\"text\"").and_then(|at| head[at + 6..].find('"').map(|quote| at + 6 + quote + 1));
+    let Some(text) = begin.and_then(|begin| head.get(begin..)) else { return Published::TooLarge(left_out) };
+    let name = if head[..head.len().min(64)].contains("stderr") { "stderr" } else { "stdout" };
+    let mut end = text.len();
+    // A cut inside an escape takes a few bytes more away.
+    for _ in 0..16 {
+        if let Some(part) = text.get(..end)
+            && let Ok(text) = serde_json::from_str::<String>(&format!("\"{part}\""))
+        {
+            let note = format!("{text}\n[… {left_out} bytes left out …]\n");
+            return Published::Text(stream_named(name), note);
+        }
+        end = end.saturating_sub(1);
+    }
+    Published::TooLarge(left_out)
+}
+
+impl ExecuteReply {
+    /// Reads a reply; one that can't be read is a failure.
+    pub(super) fn read(message: &Incoming) -> Self {
+        let failure: Failure = serde_json::from_slice(&message.content)
+            .unwrap_or(Failure { status: "error".into(), ..Failure::default() });
+        Self {
+            status: failure.status.clone(),
+            execution_count: failure.execution_count,
+            error: failure.into_error(),
+        }
+    }
+}
+
+impl Failure {
+    fn into_error(self) -> ExecutionError {
+        let mut left = ERROR_BYTES;
+        let mut bounded = |text: &str| {
+            let text = cut(&without_escapes(text), left.min(ERROR_BYTES / 4));
+            left = left.saturating_sub(text.len());
+            text
+        };
+        let (name, value) = (bounded(&self.ename), bounded(&self.evalue));
+        let traceback = self.traceback.0.iter().map(|line| bounded(line)).collect();
+        ExecutionError { name, value, traceback }
+    }
+}
+
+/// The forms of an output: MIME type and value, as JSON.
+#[derive(Debug, Default)]
+pub(super) struct Bundle(pub(super) Vec<(String, Box<RawValue>)>);
+
+impl Bundle {
+    /// The plain text, if there is one.
+    pub(super) fn text(&self) -> Option<String> {
+        let value = self.0.iter().find(|(mime, _)| mime == "text/plain").map(|(_, value)| value.get())?;
+        serde_json::from_str::<Text>(value).ok().map(|text| text.0)
+    }
+}
+
+/// Text, or lines of it, as nbformat allows.
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Text;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("text")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+                Ok(Text(text.to_owned()))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Text, A::Error> {
+                let mut whole = String::new();
+                while let Some(part) = list.next_element::<String>()? {
+                    whole.push_str(&part);
+                }
+                Ok(Text(whole))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bundle {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Bundle;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("forms by MIME type")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bundle, A::Error> {
+                let mut forms = Vec::new();
+                let mut left = OUTPUT_BYTES;
+                while let Some(mime) = map.next_key::<String>()? {
+                    if forms.len() >= OUTPUT_PARTS || mime.len() > MIME_BYTES || !mime.contains('/') {
+                        map.next_value::<IgnoredAny>()?;
+                        continue;
+                    }
+                    let value = map.next_value::<Box<RawValue>>()?;
+                    if let Some(rest) = left.checked_sub(value.get().len()) {
+                        left = rest;
+                        forms.push((mime, value));
+                    }
+                }
+                Ok(Bundle(forms))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// The first lines of a list.
+#[derive(Default)]
+struct Lines(Vec<String>);
+
+impl<'de> Deserialize<'de> for Lines {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Lines;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of lines")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Lines, A::Error> {
+                let mut lines = Vec::new();
+                while lines.len() < TRACEBACK_LINES {
+                    match list.next_element()? {
+                        Some(line) => lines.push(line),
+                        None => return Ok(Lines(lines)),
+                    }
+                }
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Lines(lines))
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
+}
+
+/// Text without terminal escapes: CSI and OSC sequences.
+pub(super) fn without_escapes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter != '\u{1b}' {
+            plain.push(letter);
+            continue;
+        }
+        match letters.next() {
+            Some('[') => while letters.next().is_some_and(|letter| !('@'..='~').contains(&letter)) {},
+            Some(']') => while letters.next().is_some_and(|letter| !matches!(letter, '\u{7}' | '\\')) {},
+            _ => {}
+        }
+    }
+    plain
+}
+
+/// The beginning of a text, at most so many bytes, on a letter's border.
+pub(super) fn cut(text: &str, bytes: usize) -> String {
+    let mut end = text.len().min(bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
+}
+
+#[cfg(test)]
+#[path = "content_tests.rs"]
+mod tests;

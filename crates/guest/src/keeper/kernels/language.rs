@@ -1,0 +1,93 @@
+//! The kernels of the image: how each is started, interrupted and written down.
+
+use std::collections::BTreeMap;
+
+use sandyard_protocol::Language;
+
+/// How a kernel is told to stop what it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupt {
+    /// SIGINT to its process group.
+    Signal,
+    /// A message on its control channel.
+    Message,
+}
+
+/// One kind of kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind {
+    /// Name of its specification, for JupyterLab.
+    pub(super) kernel_name: &'static str,
+    /// What people call it.
+    pub(super) display_name: &'static str,
+    /// What notebooks call its language.
+    pub(super) language_name: &'static str,
+    program: &'static [&'static str],
+    env: &'static [(&'static str, &'static str)],
+    pub(super) interrupt: Interrupt,
+    /// Whether output may come after the idle status.
+    pub(super) idles_early: bool,
+    /// Run before the code of a job, so that the code finds what a script would.
+    pub(super) job_preparation: Option<&'static str>,
+}
+
+const PYTHON: Kind = Kind {
+    kernel_name: "python3",
+    display_name: "Python 3",
+    language_name: "python",
+    // Quiet but for what is critical: warnings about its own transport are nobody's output.
+    program: &["/usr/bin/python3", "-m", "ipykernel_launcher", "--log-level=50", "-f"],
+    // `sys.exit()` in a cell is answered with advice on how to leave IPython, which is not what the code printed.
+    env: &[("PYTHONWARNINGS", "ignore:To exit")],
+    interrupt: Interrupt::Signal,
+    idles_early: false,
+    // IPython's own `exit` ends the kernel without the code it was given.
+    job_preparation: Some("import sys\nexit = quit = sys.exit\ndel sys"),
+};
+
+const DENO: Kind = Kind {
+    kernel_name: "deno",
+    display_name: "TypeScript (Deno)",
+    language_name: "typescript",
+    program: &["/usr/local/bin/deno", "jupyter", "--kernel", "--conn"],
+    env: &[("NO_COLOR", "1"), ("DENO_NO_UPDATE_CHECK", "1")],
+    interrupt: Interrupt::Message,
+    idles_early: true,
+    job_preparation: None,
+};
+
+const JAVASCRIPT: Kind = Kind { language_name: "javascript", ..DENO };
+
+const BASH: Kind = Kind {
+    kernel_name: "bash",
+    display_name: "Bash",
+    language_name: "bash",
+    program: &["/usr/bin/python3", "-m", "bash_kernel", "--log-level=50", "-f"],
+    env: &[("PS1", "$")],
+    interrupt: Interrupt::Signal,
+    idles_early: false,
+    job_preparation: None,
+};
+
+impl Kind {
+    /// The kernel for a language.
+    pub(super) fn of(language: Language) -> &'static Self {
+        match language {
+            Language::Python => &PYTHON,
+            Language::Typescript => &DENO,
+            Language::Javascript => &JAVASCRIPT,
+            Language::Bash => &BASH,
+        }
+    }
+
+    /// Program and arguments, without the connection file that comes last.
+    pub(super) fn program(&self) -> impl Iterator<Item = String> {
+        self.program.iter().map(|&argument| argument.to_owned())
+    }
+
+    /// Added to the environment of everything in the machine, unless the job sets it itself.
+    pub(super) fn environment(&self, job: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let own = self.env.iter().filter(|(name, _)| !job.contains_key(*name));
+        own.map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+}

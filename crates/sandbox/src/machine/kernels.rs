@@ -1,0 +1,156 @@
+//! Kernels in a machine: run code, follow it, manage the kernels.
+
+use sandyard_pipe::Frame;
+use sandyard_protocol::{
+    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
+    Language, OutputKind, OutputPart, OutputStream, Reply, Request, limits,
+};
+
+use super::{GuestStream, Machine, MachineError, next_part, unexpected};
+
+impl Machine {
+    /// Starts one more kernel. Returns when it waits for code.
+    pub async fn start_kernel(&self, language: Language) -> Result<KernelInfo, MachineError> {
+        self.kernel(&Request::StartKernel { language }).await
+    }
+
+    /// All kernels, oldest first.
+    pub async fn list_kernels(&self) -> Result<Vec<KernelInfo>, MachineError> {
+        match self.call(&Request::ListKernels).await?.1 {
+            Reply::Kernels(kernels) => Ok(kernels),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Ends a kernel and what it runs.
+    pub async fn stop_kernel(&self, kernel: KernelId) -> Result<(), MachineError> {
+        self.done(&Request::StopKernel { kernel }).await
+    }
+
+    /// Interrupts what a kernel runs.
+    pub async fn interrupt_kernel(&self, kernel: KernelId) -> Result<(), MachineError> {
+        self.done(&Request::InterruptKernel { kernel }).await
+    }
+
+    /// Gives a kernel a fresh process.
+    pub async fn restart_kernel(&self, kernel: KernelId) -> Result<KernelInfo, MachineError> {
+        self.kernel(&Request::RestartKernel { kernel }).await
+    }
+
+    /// Runs code and follows it.
+    pub async fn execute(&self, execute: Execute) -> Result<ExecutionStream, MachineError> {
+        self.follow_execution(&Request::Execute(execute)).await
+    }
+
+    /// Follows an execution from its beginning.
+    pub async fn attach_execution(&self, execution: ExecutionId) -> Result<ExecutionStream, MachineError> {
+        self.follow_execution(&Request::AttachExecution { execution }).await
+    }
+
+    async fn kernel(&self, request: &Request) -> Result<KernelInfo, MachineError> {
+        // A start may take longer than other answers, and keeper has its own deadline for it.
+        let mut stream = self.request(request).await?;
+        match super::reply_within(&mut stream, START_DEADLINE).await? {
+            Reply::Kernel(kernel) => Ok(kernel),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    async fn follow_execution(&self, request: &Request) -> Result<ExecutionStream, MachineError> {
+        match self.call(request).await? {
+            (stream, Reply::Execution(info)) => Ok(ExecutionStream { info, stream }),
+            (_, other) => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// Two tries of keeper's, and a little.
+const START_DEADLINE: std::time::Duration = std::time::Duration::from_secs(250);
+
+/// A follower of an execution; dropping it interrupts the execution only if that was asked for.
+#[derive(Debug)]
+pub struct ExecutionStream {
+    info: ExecutionInfo,
+    stream: GuestStream,
+}
+
+/// What an execution stream brings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FromExecution {
+    /// Text.
+    Text(OutputStream, String),
+    /// Something in several forms: MIME type and value.
+    Output(OutputKind, Vec<(String, serde_json::Value)>),
+    /// An exception.
+    Error(ExecutionError),
+    /// What was shown so far is to be replaced by what comes.
+    Clear,
+    /// A sentence for a person.
+    Note(String),
+    /// So many bytes of output were left out.
+    Truncated(u64),
+    /// The end; nothing follows.
+    Done(ExecutionEnd),
+}
+
+impl ExecutionStream {
+    /// What is followed.
+    pub fn info(&self) -> &ExecutionInfo {
+        &self.info
+    }
+
+    /// The next of its output, or its end.
+    pub async fn next(&mut self) -> Result<FromExecution, MachineError> {
+        let event: KernelEvent = match self.stream.receive().await? {
+            Some(Frame::Message(message)) => serde_json::from_slice(&message)
+                .map_err(|_| MachineError::Malformed("kernel event".into()))?,
+            Some(Frame::Data(_)) => return Err(MachineError::Malformed("data without an output".into())),
+            None => return Err(MachineError::Lost),
+        };
+        Ok(match event {
+            KernelEvent::Text { stream, text } => FromExecution::Text(stream, text),
+            KernelEvent::Output { kind, parts } => FromExecution::Output(kind, self.forms(parts).await?),
+            KernelEvent::Error(error) => FromExecution::Error(error),
+            KernelEvent::Clear => FromExecution::Clear,
+            KernelEvent::Note { text } => FromExecution::Note(text),
+            KernelEvent::Truncated { bytes } => FromExecution::Truncated(bytes),
+            KernelEvent::Done(end) => FromExecution::Done(end),
+        })
+    }
+
+    /// The forms of an output, whose bytes follow its message. A form that is no JSON is left out.
+    async fn forms(
+        &mut self,
+        parts: Vec<OutputPart>,
+    ) -> Result<Vec<(String, serde_json::Value)>, MachineError> {
+        let total: u64 = parts.iter().fold(0, |total, part| total.saturating_add(part.bytes));
+        if parts.len() > limits::OUTPUT_PARTS || total > limits::OUTPUT_BYTES as u64 {
+            return Err(MachineError::Malformed("an output over its bounds".into()));
+        }
+        let mut forms = Vec::with_capacity(parts.len());
+        for part in parts {
+            let (mut bytes, mut left) = (Vec::new(), part.bytes);
+            while let Some(data) = next_part(&mut self.stream, &mut left, "the bytes of an output").await? {
+                bytes.extend_from_slice(&data);
+            }
+            if let Some(value) = value(&part.mime, &bytes) {
+                forms.push((part.mime, value));
+            }
+        }
+        Ok(forms)
+    }
+}
+
+/// A form's value: text for most types; for JSON types anything, as text if it is large, because a tree of small values takes
+/// many times the room of its text.
+fn value(mime: &str, bytes: &[u8]) -> Option<serde_json::Value> {
+    const TREE_BYTES: usize = 256 * 1024;
+    let is_json = mime == "application/json" || mime.ends_with("+json");
+    if is_json && bytes.len() > TREE_BYTES {
+        return std::str::from_utf8(bytes).ok().map(|text| text.to_owned().into());
+    }
+    if !is_json && bytes.first() != Some(&b'"') && bytes.len() > TREE_BYTES {
+        return None;
+    }
+    serde_json::from_slice(bytes).ok()
+}
