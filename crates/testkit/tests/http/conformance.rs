@@ -41,9 +41,6 @@ async fn what_is_not_built_says_so_and_an_unknown_job_stays_unknown() {
     let served = Served::start().await;
     let id = served.session().await;
     for rest in [
-        "code",
-        "kernels",
-        "kernels/k/restart",
         "gui",
         "screenshot.png",
         "desktop/",
