@@ -198,6 +198,8 @@ async fn w1_to_w9_a_hostile_page_reaches_no_other_job_nor_the_api() {
 async fn jupyters_own_clients_work_through_the_program_route() {
     let Some(yard) = full_yard(&["clients"]).await else { return };
     let id = yard.session().await;
+    // These clients wait ten seconds for an answer, which a first start on a busy machine may take.
+    yard.get_json(&format!("/jobs/{id}/proxy/8888/api/status")).await;
     let mut command = Command::new(modules("clients").await.unwrap().join("bin/python"));
     command.arg(root().join("tests/clients/lab.py")).arg(format!("{}/jobs/{id}/proxy/8888", yard.url));
     finish(command).await;
