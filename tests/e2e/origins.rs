@@ -151,11 +151,11 @@ async fn a_dead_jupyterlab_is_started_again_by_the_next_request() {
     let id = yard.session().await;
     let status = format!("/jobs/{id}/proxy/8888/api/status");
     let first = yard.get_json(&status).await["started"].clone();
-    yard.shell(&id, "pkill -9 -f lab.py; while curl -s localhost:8888; do sleep 0.05; done").await;
+    yard.shell(&id, "pkill -9 -f 'lab[.]py'; while curl -s localhost:8888; do sleep 0.05; done").await;
     let second = yard.get_json(&status).await["started"].clone();
     assert!(first.is_string() && second.is_string() && first != second, "{first} {second}");
     // What the job itself runs there is left alone.
-    yard.shell(&id, "pkill -9 -f lab.py; while curl -s localhost:8888; do sleep 0.05; done").await;
+    yard.shell(&id, "pkill -9 -f 'lab[.]py'; while curl -s localhost:8888; do sleep 0.05; done").await;
     yard.shell(&id, "echo mine > index.html; setsid python3 -m http.server 8888 >/dev/null 2>&1 & sleep 1")
         .await;
     assert_eq!(yard.get(&format!("/jobs/{id}/proxy/8888/")).await.text().await.unwrap(), "mine\n");

@@ -116,6 +116,16 @@ async fn w7_with_a_key_an_origin_opens_by_ticket_and_cookie_alone() {
     let reply = served.get(&link).await;
     assert_eq!(reply.status, 303, "{reply:?}");
     assert_eq!(served.get(&link).await.status, 401, "a ticket works once");
+    let asked = served.request("POST", &format!("/jobs/{id}/tickets"), &headers, body.as_bytes()).await;
+    let followed =
+        served.request("GET", asked.json()["url"].as_str().unwrap(), &visit("cross-site"), b"").await;
+    let page = followed.text();
+    let again = page.split_once("href=\"").and_then(|(_, rest)| rest.split('"').next()).unwrap();
+    assert_eq!(
+        served.request("GET", again, &visit("same-origin"), b"").await.status,
+        303,
+        "asked first: {page}"
+    );
     let location = reply.header("location").unwrap().to_owned();
     let enter = location.strip_prefix(&format!("http://{}", origin.host)).unwrap().to_owned();
     let elsewhere = served.origin(&id, 1).get(&enter, &[]).await;
