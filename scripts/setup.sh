@@ -15,7 +15,7 @@ modules() {
         clients) source=tests/clients ;;
     esac
     local key
-    key=$(cat "$source"/package*.json "$source"/requirements.txt 2>/dev/null | sha256sum | cut -c1-16)
+    key=$({ cat "$source"/package*.json "$source"/requirements.txt 2>/dev/null || true; } | sha256sum | cut -c1-16)
     echo "${SANDYARD_CACHE:-/var/cache/sandyard}/tests/$1-$key"
 }
 if [ "$purpose" = modules ]; then

@@ -29,8 +29,8 @@ use super::parts::{Job, query};
 
 /// A client's frame: keys, pointer, clipboard text.
 const FRAME_BYTES: usize = 2 * 1024 * 1024;
-/// Pixels in one frame.
-const BUFFER: usize = 64 * 1024;
+/// Pixels in one frame: a browser is woken for each.
+const BUFFER: usize = 256 * 1024;
 const PING: Duration = Duration::from_secs(20);
 /// Three pings without any sign of life.
 const SILENCE: Duration = Duration::from_secs(60);

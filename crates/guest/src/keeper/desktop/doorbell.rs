@@ -48,8 +48,8 @@ pub(super) async fn serve(keeper: Arc<Keeper>, places: DesktopPlaces) {
 
 fn hang(places: &DesktopPlaces) -> Option<UnixListener> {
     use std::os::unix::fs::PermissionsExt as _;
-    session::prepare(places).ok()?;
     let path = display_socket(places);
+    session::remove(&path).ok()?;
     let bell = UnixListener::bind(&path).ok()?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).ok()?;
     Some(bell)
