@@ -49,11 +49,10 @@ fn built(web: &Path) -> io::Result<PathBuf> {
 }
 
 fn npm(folder: &Path, arguments: &[&str]) -> io::Result<()> {
-    let output = Command::new("npm").current_dir(folder).args(arguments).output().map_err(|error| {
+    let output = Command::new("npm").current_dir(folder).args(arguments).output().inspect_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             fail("the pages are built with npm, which is not there: run scripts/setup.sh, or install Node.js 20 or newer");
         }
-        error
     })?;
     if output.status.success() {
         return Ok(());

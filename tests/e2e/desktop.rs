@@ -53,7 +53,10 @@ pub(crate) fn decode(png: &[u8]) -> (u32, u32, Vec<u8>) {
 
 pub(crate) async fn screenshot(yard: &Yard, id: &str) -> (u32, u32, Vec<u8>) {
     let response = yard.get(&format!("/jobs/{id}/screenshot.png")).await;
-    assert_eq!((response.status().as_u16(), &response.headers()["content-type"]), (200, &"image/png".parse().unwrap()));
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["content-type"]),
+        (200, &"image/png".parse().unwrap())
+    );
     decode(&response.bytes().await.unwrap())
 }
 
@@ -88,7 +91,8 @@ async fn the_desktop_is_typed_on_clicked_dragged_and_seen() {
     assert_eq!(until(&yard, &id, "cat keys.txt").await, "keys\n");
     assert_ne!(screenshot(&yard, &id).await.2, before);
 
-    gui(&yard, &id, json!([{"type": "drag", "x": x + 200, "y": y - 10, "to_x": x + 300, "to_y": y + 90}])).await;
+    gui(&yard, &id, json!([{"type": "drag", "x": x + 200, "y": y - 10, "to_x": x + 300, "to_y": y + 90}]))
+        .await;
     let moved = window(&yard, &id, "xterm").await;
     assert_eq!((moved["x"].as_i64().unwrap(), moved["y"].as_i64().unwrap()), (x + 100, y + 100), "{moved}");
     let script = "search --class xterm windowactivate --sync type 'echo script > script.txt'\nkey Return\ngetmouselocation";
@@ -96,14 +100,23 @@ async fn the_desktop_is_typed_on_clicked_dragged_and_seen() {
     assert!(run[0]["output"].as_str().unwrap().contains("x:"), "{run:?}");
     assert_eq!(until(&yard, &id, "cat script.txt").await, "script\n");
     let shot = gui(&yard, &id, json!([{"type": "screenshot", "window": moved["id"]}])).await;
-    let png = base64::engine::general_purpose::STANDARD.decode(shot[0]["image"]["base64"].as_str().unwrap()).unwrap();
+    let png = base64::engine::general_purpose::STANDARD
+        .decode(shot[0]["image"]["base64"].as_str().unwrap())
+        .unwrap();
     let (width, height, _) = decode(&png);
-    assert_eq!((u64::from(width), u64::from(height)), (moved["width"].as_u64().unwrap(), moved["height"].as_u64().unwrap()));
+    assert_eq!(
+        (u64::from(width), u64::from(height)),
+        (moved["width"].as_u64().unwrap(), moved["height"].as_u64().unwrap())
+    );
 
-    let wrong = json!({"actions": [{"type": "windows"}, {"type": "click", "x": 5000, "y": 1}, {"type": "windows"}]});
+    let wrong =
+        json!({"actions": [{"type": "windows"}, {"type": "click", "x": 5000, "y": 1}, {"type": "windows"}]});
     let answer = yard.post_json(&format!("/jobs/{id}/gui"), &wrong).await;
     assert_eq!((&answer["completed"], answer["results"].as_array().unwrap().len()), (&json!(false), 2));
-    assert!(answer["results"][1]["error"].as_str().unwrap().contains("outside the screen of 1280 × 800"), "{answer}");
+    assert!(
+        answer["results"][1]["error"].as_str().unwrap().contains("outside the screen of 1280 × 800"),
+        "{answer}"
+    );
     yard.delete(&id).await;
     yard.expect_no_leftovers().await;
 }
@@ -111,13 +124,16 @@ async fn the_desktop_is_typed_on_clicked_dragged_and_seen() {
 #[tokio::test]
 async fn programs_open_on_the_desktop_by_their_plain_names() {
     let Some(yard) = full_yard(&[]).await else { return };
-    let id = yard.schedule(&json!({"kind": "session", "env": {"SANDYARD_DESKTOP_GEOMETRY": "1024x768"}})).await;
+    let id =
+        yard.schedule(&json!({"kind": "session", "env": {"SANDYARD_DESKTOP_GEOMETRY": "1024x768"}})).await;
     yard.wait_for(&id, |status| status["sandbox"] == "live").await;
     // The first program that looks for the display starts it.
-    yard.shell(&id, "echo 'digraph { ein -> aus }' > graph.dot; xdot graph.dot >/dev/null 2>&1 & disown").await;
+    yard.shell(&id, "echo 'digraph { ein -> aus }' > graph.dot; xdot graph.dot >/dev/null 2>&1 & disown")
+        .await;
     window(&yard, &id, "graph.dot").await;
     let page = "<title>Green page</title><body style='margin:0;background:#00c000'>";
-    let script = format!("echo \"{page}\" > page.html; chromium file:///workspace/page.html >/dev/null 2>&1 & disown");
+    let script =
+        format!("echo \"{page}\" > page.html; chromium file:///workspace/page.html >/dev/null 2>&1 & disown");
     yard.shell(&id, &script).await;
     window(&yard, &id, "Green page").await;
     let deadline = Instant::now() + PATIENCE;
@@ -131,10 +147,20 @@ async fn programs_open_on_the_desktop_by_their_plain_names() {
         assert!(Instant::now() < deadline, "the page is not shown: {green} green pixels");
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let bus = yard.shell(&id, "dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ListNames").await;
+    let bus = yard
+        .shell(
+            &id,
+            "dbus-send --session --print-reply --dest=org.freedesktop.DBus / org.freedesktop.DBus.ListNames",
+        )
+        .await;
     assert_eq!(bus["exit_code"], 0, "{bus}");
     // Nothing of it is on a network, and the page inside answers.
-    let inside = yard.shell(&id, "cat /proc/net/tcp | tail -n +2 | awk '$4==\"0A\"{print $2}'; curl -s http://127.0.0.1:6080/").await;
+    let inside = yard
+        .shell(
+            &id,
+            "cat /proc/net/tcp | tail -n +2 | awk '$4==\"0A\"{print $2}'; curl -s http://127.0.0.1:6080/",
+        )
+        .await;
     let text = inside["stdout"].as_str().unwrap();
     assert!(text.starts_with("0100007F:17C0\n<!doctype html>"), "{text}");
 }
@@ -156,7 +182,8 @@ async fn a_gui_job_acts_and_leaves_pictures() {
 
     let done = yard.run(&json!({"kind": "gui", "code": "mousemove 7 8\ngetmouselocation"})).await;
     assert!(done["state"] == "succeeded" && done["stdout"].as_str().unwrap().contains("x:7 y:8"), "{done}");
-    let failed = yard.run(&json!({"kind": "gui", "code": "[{\"type\": \"key\", \"keys\": \"Hyperdrive\"}]"})).await;
+    let failed =
+        yard.run(&json!({"kind": "gui", "code": "[{\"type\": \"key\", \"keys\": \"Hyperdrive\"}]"})).await;
     assert_eq!((&failed["state"], &failed["exit_code"]), (&json!("failed"), &json!(1)), "{failed}");
     assert!(failed["stderr"].as_str().unwrap().contains("no key named `Hyperdrive`"), "{failed}");
     // A job without a desktop has no picture.
@@ -184,7 +211,10 @@ async fn a_dead_desktop_is_started_again_and_an_idle_one_rests() {
     yard.post_json(&format!("/jobs/{id}/cancel"), &json!({})).await;
     yard.wait_end(&id).await;
     let events = yard.events(&id).await;
-    assert!(events.iter().any(|(_, _, data)| data.to_string().contains("the desktop had died")), "{events:?}");
+    assert!(
+        events.iter().any(|(_, _, data)| data.to_string().contains("the desktop had died")),
+        "{events:?}"
+    );
     assert_eq!(screenshot(&yard, &id).await.0, 1280, "the last picture of a session");
 }
 
@@ -194,14 +224,23 @@ async fn the_desktop_outlives_keeper() {
     let id = yard.session().await;
     open_terminal(&yard, &id).await;
     let keeper = keeper_pid(&yard);
-    rustix::process::kill_process(rustix::process::Pid::from_raw(keeper).unwrap(), rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(keeper).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
     let deadline = Instant::now() + PATIENCE;
     while keeper_pids(&yard).first().is_none_or(|pid| *pid == keeper) {
         assert!(Instant::now() < deadline, "no new keeper");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let deadline = Instant::now() + PATIENCE;
-    while !yard.post(&format!("/jobs/{id}/gui"), &json!({"actions": [{"type": "windows"}]})).await.status().is_success() {
+    while !yard
+        .post(&format!("/jobs/{id}/gui"), &json!({"actions": [{"type": "windows"}]}))
+        .await
+        .status()
+        .is_success()
+    {
         assert!(Instant::now() < deadline, "the desktop can't be reached any more");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

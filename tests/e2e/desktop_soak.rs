@@ -19,7 +19,8 @@ async fn twenty_desktops_are_watched_at_once_and_give_their_memory_back() {
         return;
     }
     let Some(yard) = full_yard(&[]).await else { return };
-    let session = json!({"kind": "session", "limits": {"memory_mib": 512}, "env": {"SANDYARD_DESKTOP_IDLE_S": "5"}});
+    let session =
+        json!({"kind": "session", "limits": {"memory_mib": 512}, "env": {"SANDYARD_DESKTOP_IDLE_S": "5"}});
     let ids = join_all((0..DESKTOPS).map(async |_| yard.schedule(&session).await)).await;
     join_all(ids.iter().map(|id| yard.wait_for(id, |status| status["sandbox"] == "live"))).await;
     let began = Instant::now();

@@ -60,7 +60,8 @@ impl Viewer {
             match message {
                 Some(Ok(Message::Binary(bytes))) => self.buffer.extend_from_slice(&bytes),
                 Some(Ok(Message::Close(frame))) => {
-                    let (code, reason) = frame.map_or((0, String::new()), |frame| (frame.code.into(), frame.reason.to_string()));
+                    let (code, reason) = frame
+                        .map_or((0, String::new()), |frame| (frame.code.into(), frame.reason.to_string()));
                     return Err(Closed { code, reason });
                 }
                 Some(Ok(_)) => {}
@@ -220,12 +221,19 @@ async fn a_hostile_server_inside_costs_its_viewers_alone() {
     let Some(yard) = full_yard(&[]).await else { return };
     let id = yard.session().await;
     gui(&yard, &id, json!([{"type": "windows"}])).await;
-    let put = yard.client.put(format!("{}/jobs/{id}/files/hostile.py", yard.url)).body(HOSTILE).send().await.unwrap();
+    let put = yard
+        .client
+        .put(format!("{}/jobs/{id}/files/hostile.py", yard.url))
+        .body(HOSTILE)
+        .send()
+        .await
+        .unwrap();
     assert!(put.status().is_success());
     let (keeper, server) = (keeper_pid(&yard), i32::try_from(yard.server_pid()).unwrap());
     let (keeper_before, server_before) = (resident_kib(keeper), resident_kib(server));
     for kind in ["garbage", "huge", "flood", "silence"] {
-        yard.shell(&id, &format!("pkill -f hostile.py; python3 hostile.py {kind} >/dev/null 2>&1 & disown")).await;
+        yard.shell(&id, &format!("pkill -f hostile.py; python3 hostile.py {kind} >/dev/null 2>&1 & disown"))
+            .await;
         until(&yard, &id, &format!("test -e /tmp/ready-{kind}")).await;
         let mut viewers = Vec::new();
         for number in 0..8 {
@@ -239,8 +247,14 @@ async fn a_hostile_server_inside_costs_its_viewers_alone() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(keeper_pid(&yard), keeper, "{kind}: keeper died");
         let (keeper_now, server_now) = (resident_kib(keeper), resident_kib(server));
-        assert!(keeper_now < keeper_before + 24 * 1024, "{kind}: keeper grew from {keeper_before} to {keeper_now} KiB");
-        assert!(server_now < server_before + 96 * 1024, "{kind}: the server grew from {server_before} to {server_now} KiB");
+        assert!(
+            keeper_now < keeper_before + 24 * 1024,
+            "{kind}: keeper grew from {keeper_before} to {keeper_now} KiB"
+        );
+        assert!(
+            server_now < server_before + 96 * 1024,
+            "{kind}: the server grew from {server_before} to {server_now} KiB"
+        );
         drop(viewers);
         assert_eq!(yard.shell(&id, "echo alive").await["stdout"], "alive\n", "{kind}");
         gui(&yard, &id, json!([{"type": "screenshot"}])).await;
@@ -267,12 +281,21 @@ async fn a_hostile_display_can_not_hold_or_bloat_keeper() {
         yard.shell(&id, &format!("pkill -f hostile.py; pkill -9 -f 'sandyard-guest desktop'; python3 hostile.py {kind} >/dev/null 2>&1 & disown")).await;
         until(&yard, &id, &format!("test -e /tmp/ready-{kind}")).await;
         let began = Instant::now();
-        let answer = yard.post(&format!("/jobs/{id}/gui"), &json!({"actions": [{"type": "screenshot"}]})).await;
+        let answer =
+            yard.post(&format!("/jobs/{id}/gui"), &json!({"actions": [{"type": "screenshot"}]})).await;
         let text = answer.text().await.unwrap();
         assert!(began.elapsed() < Duration::from_secs(60), "{kind}: {:?}", began.elapsed());
-        assert!(text.contains("error") || text.contains("base64"), "{kind}: {}", &text[..text.len().min(300)]);
+        assert!(
+            text.contains("error") || text.contains("base64"),
+            "{kind}: {}",
+            &text[..text.len().min(300)]
+        );
         assert_eq!(keeper_pid(&yard), keeper);
-        assert!(resident_kib(keeper) < before + 16 * 1024, "{kind}: {before} to {} KiB", resident_kib(keeper));
+        assert!(
+            resident_kib(keeper) < before + 16 * 1024,
+            "{kind}: {before} to {} KiB",
+            resident_kib(keeper)
+        );
     }
 }
 

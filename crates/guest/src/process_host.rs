@@ -40,7 +40,7 @@ pub trait ProcessHost: Send + Sync + 'static {
     async fn forget(&self, id: &ProcessId) -> Result<(), SpawnError>;
 
     /// Everything that was spawned and not forgotten, with its descriptors: asked once, when keeper starts.
-    async fn survivors(&self) -> Result<Vec<Survivor>, SpawnError>;
+    async fn survivors(&self) -> Result<Survivors, SpawnError>;
 }
 
 /// A program to start.
@@ -82,6 +82,15 @@ pub struct RawExit {
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
+}
+
+/// What keeper's predecessor started. What is in neither list never ran, or was forgotten.
+#[derive(Debug, Default)]
+pub struct Survivors {
+    /// Those whose streams are still there.
+    pub found: Vec<Survivor>,
+    /// Those that ran, but whose streams are lost; they were ended.
+    pub lost: Vec<ProcessId>,
 }
 
 /// A process that keeper's predecessor started.

@@ -46,6 +46,7 @@ pub(super) const KEYS: &[Key] = &[
     fixed("domain", "SANDYARD_DOMAIN", ""),
     fixed("driver", "SANDYARD_DRIVER", "auto"),
     fixed("images", "SANDYARD_IMAGES", "full"),
+    fixed("packages", "SANDYARD_PACKAGES", ""),
     fixed("pool", "SANDYARD_POOL", "4"),
     fixed("model", "SANDYARD_MODEL", ""),
     fixed("concurrency", "SANDYARD_CONCURRENCY", "64"),

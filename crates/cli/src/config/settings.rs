@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) driver: Option<String>,
     /// Which images to prepare.
     pub(crate) images: ImageChoice,
+    /// Debian packages that images have beside their own.
+    pub(crate) packages: Vec<String>,
     /// Parts of sandboxes (control groups, blank disks) kept ready.
     pub(crate) pool: usize,
     /// The model for tasks.
@@ -74,6 +76,13 @@ impl Settings {
             domain: domain(layers)?,
             driver: driver.filter(|name| name != "auto"),
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
+            packages: layers
+                .get("packages")
+                .0
+                .split([',', ' '])
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
             pool: parse(layers, "pool", "a number of sandboxes")?,
             model: text(layers, "model"),
             concurrency: parse(layers, "concurrency", "a number of sandboxes")?,

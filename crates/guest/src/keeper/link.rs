@@ -110,8 +110,9 @@ async fn serve_stream(keeper: Arc<Keeper>, stream: PipeStream) {
         }
         _ => return,
     };
+    let _use = (request != Request::Ping).then(|| keeper.in_use.begin());
     if let Some(service) = SERVICES.iter().find(|service| (service.claims)(&request)) {
-        (service.serve)(keeper, request, stream).await;
+        (service.serve)(keeper.clone(), request, stream).await;
     }
 }
 

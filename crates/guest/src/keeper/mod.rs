@@ -13,6 +13,7 @@ mod event_stream;
 mod events;
 mod exits;
 pub mod files;
+mod in_use;
 mod job;
 mod kernels;
 pub mod limits;
@@ -39,12 +40,13 @@ use tokio::sync::{mpsc, watch};
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
-use crate::process_host::{ProcessHost, SpawnError, Survivor};
+use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
 use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
 use files::Workers;
-use job::Job;
+use in_use::InUse;
+use job::{Job, Main};
 use kernels::Kernels;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
@@ -94,6 +96,7 @@ struct Keeper {
     job: Job,
     kernels: Kernels,
     files: Workers,
+    in_use: InUse,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
     desktop: Desktop,
@@ -137,6 +140,7 @@ async fn start(
         job: Job::open(&spool)?,
         kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files,
+        in_use: InUse::default(),
         link: watch::Sender::new(None),
         desktop: Desktop::new(number, config.scripts.join("control")),
         services: Services::open(&spool)?,
@@ -144,14 +148,20 @@ async fn start(
         spool,
         config,
     }));
+    let Survivors { found, lost } = host.survivors().await?;
     let mut survivors: BTreeMap<ProcessId, Survivor> =
-        host.survivors().await?.into_iter().map(|survivor| (survivor.command.id.clone(), survivor)).collect();
+        found.into_iter().map(|survivor| (survivor.command.id.clone(), survivor)).collect();
     if number > 1 {
         keeper.0.events.restarted()?;
     }
     processes::recover(&keeper.0, &mut survivors)?;
     let execution = kernels::recover(&keeper.0, keeper.0.job.execution())?;
-    job::recover(&keeper.0, &mut survivors, execution)?;
+    let main = match survivors.remove(&ProcessId::main()) {
+        Some(main) => Main::Found(Box::new(main)),
+        None if lost.contains(&ProcessId::main()) => Main::Lost,
+        None => Main::Never,
+    };
+    job::recover(&keeper.0, main, execution)?;
     keeper.0.end_strangers(survivors);
     if let Some(address) = keeper.0.config.egress {
         keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));

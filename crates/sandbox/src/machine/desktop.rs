@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use sandyard_pipe::Frame;
 use sandyard_protocol::limits::{GUI_WAIT_MS, SCREENSHOT_BYTES};
 use sandyard_protocol::{DesktopMode, GuiAction, GuiResult, Reply, Request};
 
 use super::ports::PortStream;
-use super::{GuestStream, Machine, MachineError, reply_within, unexpected};
+use super::{GuestStream, Machine, MachineError, next_part, reply_within, unexpected};
 
 /// The desktop starts with the first request; on a machine that is busy with twenty of them that takes seconds.
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -94,16 +93,12 @@ async fn picture(stream: &mut GuestStream, length: u64) -> Result<Vec<u8>, Machi
         return Err(MachineError::Malformed(format!("a picture of {length} bytes")));
     }
     let mut png = Vec::new();
-    while (png.len() as u64) < length {
-        match tokio::time::timeout(PART_DEADLINE, stream.receive())
-            .await
-            .map_err(|_| MachineError::Deadline)??
-        {
-            Some(Frame::Data(part)) if !part.is_empty() && (png.len() + part.len()) as u64 <= length => {
-                png.extend_from_slice(&part);
-            }
-            Some(_) => return Err(MachineError::Malformed("picture".into())),
-            None => return Err(MachineError::Lost),
+    let mut left = length;
+    loop {
+        let part = tokio::time::timeout(PART_DEADLINE, next_part(stream, &mut left, "picture"));
+        match part.await.map_err(|_| MachineError::Deadline)?? {
+            Some(part) => png.extend_from_slice(&part),
+            None => break,
         }
     }
     if png.starts_with(SIGNATURE) { Ok(png) } else { Err(MachineError::Malformed("not a PNG".into())) }

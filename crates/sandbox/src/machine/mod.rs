@@ -14,7 +14,8 @@ mod processes;
 
 use std::time::Duration;
 
-use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
+use bytes::Bytes;
+use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
 pub use desktop::GuiAnswers;
@@ -127,6 +128,25 @@ impl Machine {
         let mut stream = Framed::new(self.link.open().await?, FRAME_LIMITS);
         stream.send_message(request).await?;
         Ok(stream)
+    }
+}
+
+/// The next of exactly `left` announced bytes; `None` when all have come.
+async fn next_part(
+    stream: &mut GuestStream,
+    left: &mut u64,
+    what: &'static str,
+) -> Result<Option<Bytes>, MachineError> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    match stream.receive().await? {
+        Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= *left => {
+            *left -= bytes.len() as u64;
+            Ok(Some(bytes))
+        }
+        Some(_) => Err(MachineError::Malformed(what.into())),
+        None => Err(MachineError::Lost),
     }
 }
 

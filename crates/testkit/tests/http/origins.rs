@@ -447,3 +447,30 @@ async fn plain_bytes_go_both_ways_after_the_tcp_upgrade() {
     tokio::time::timeout(PATIENCE, both).await.expect("no end").1.unwrap();
     assert!(received == sent);
 }
+
+#[tokio::test]
+async fn w20_a_program_is_read_no_faster_than_its_client_takes_it() {
+    let served = Served::start().await;
+    let id = served.session().await;
+    let upstream = Upstream::with(|mut stream, seen| async move {
+        let mut head = [0; 1024];
+        let _ = stream.read(&mut head).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+        let mut written = 0_usize;
+        let block = [b'x'; 64 * 1024];
+        while let Ok(Ok(())) = tokio::time::timeout(Duration::from_secs(1), stream.write_all(&block)).await {
+            written += block.len();
+            assert!(written < 64 * 1024 * 1024, "nobody holds it back");
+        }
+        seen.lock().unwrap().push(written.to_string());
+    })
+    .await;
+    let mut stream = TcpStream::connect(served.address).await.unwrap();
+    let head = format!("GET / HTTP/1.1\r\nHost: {}-{id}.localhost\r\n\r\n", upstream.port);
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while upstream.seen().is_empty() {
+        assert!(tokio::time::Instant::now() < deadline, "it was never held back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

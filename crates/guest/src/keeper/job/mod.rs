@@ -1,7 +1,8 @@
 //! The job: begun once, whatever happens to keeper; ended by itself, by its time, or by the host.
 //!
-//! Its document is on disk before its process exists. A keeper that finds the document but no process knows that the job
-//! was interrupted and says so; it never starts it again. Order at the end: output taken, document, event, forget.
+//! Its document is on disk before its process exists. A keeper that finds the document asks the spawner what
+//! became of the process: one that was never forked is started now, one that was is followed, or was interrupted and is never
+//! started again. Order at the end: output taken, document, event, forget.
 
 mod kernel;
 mod run;
@@ -222,20 +223,30 @@ pub(super) fn note_execution(keeper: &Keeper, info: &ExecutionInfo) -> bool {
     is_noted
 }
 
+/// What became of the main process of the keeper before.
+#[derive(Debug)]
+pub(super) enum Main {
+    /// It runs, or has ended and not been forgotten.
+    Found(Box<Survivor>),
+    /// It ran, but nobody holds its streams.
+    Lost,
+    /// The spawner never forked it.
+    Never,
+}
+
 /// Takes up the job of the keeper before; `execution` is what of it is in a kernel.
 pub(super) fn recover(
     keeper: &Arc<Keeper>,
-    survivors: &mut BTreeMap<ProcessId, Survivor>,
+    main: Main,
     execution: Option<Arc<Execution>>,
 ) -> Result<(), SpoolError> {
     let Some(document) = keeper.job.document().clone() else { return Ok(()) };
-    let main = survivors.remove(&ProcessId::main());
     if let Some(exit) = document.exit {
         // The end was decided; what may be missing is that it was told.
         keeper.events.ended(exit, keeper.job.offsets())?;
         if document.work.is_a_process() {
             let argv = run::argv(keeper, &document.work);
-            let pid = main.as_ref().map_or(0, |main| main.spawned.pid);
+            let pid = if let Main::Found(main) = &main { main.spawned.pid } else { 0 };
             let process = Process::over(ProcessId::main(), pid, argv, exit, keeper.job.output.clone());
             keeper.processes.insert(process);
         }
@@ -249,14 +260,17 @@ pub(super) fn recover(
                 Some(execution) => kernel::follow(&owner, document, &execution).await,
                 None => run::interrupted(&owner, &document).await,
             },
-            Some(Survivor { command, spawned, exit }) => {
+            Main::Found(main) => {
+                let Survivor { command, spawned, exit } = *main;
                 let raw_exit = owner.exits.expect(&ProcessId::main());
                 if let Some(exit) = exit {
                     owner.exits.deliver(exit);
                 }
                 run::run_shell(&owner, document, &command, spawned, raw_exit).await
             }
-            None => run::interrupted(&owner, &document).await,
+            // The keeper before died between its note and the fork: this is the first start, not a second one.
+            Main::Never if document.ending.is_none() => run::start_shell(&owner, document).await,
+            Main::Never | Main::Lost => run::interrupted(&owner, &document).await,
         };
         owner.stop_on(outcome);
     });

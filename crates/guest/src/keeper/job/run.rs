@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sandyard_protocol::{EndReason, Exit, ProcessId};
 use tokio::sync::watch;
 
-use super::{Document, Work, script};
+use super::{Document, Main, Work, script};
 use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
 use crate::keeper::desktop::{self, hands};
@@ -14,7 +14,7 @@ use crate::keeper::limits::JOB_PIPE_BYTES;
 use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
-use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned};
 
 pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
     let raw_exit = keeper.exits.expect(&ProcessId::main());
@@ -118,6 +118,7 @@ pub(super) async fn run_session(keeper: &Arc<Keeper>, document: Document) -> Res
         }
         tokio::select! {
             () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
+            () = keeper.in_use.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
             _ = changes.changed() => {}
         }
     };
@@ -139,12 +140,8 @@ pub(super) async fn finish(keeper: &Arc<Keeper>, exit: Exit) -> Result<(), Spool
 }
 
 /// After the end nothing of the main process is needed but, for what it left running, somebody who reads.
-pub(super) fn release_main(
-    keeper: &Arc<Keeper>,
-    main: Option<Survivor>,
-    keep: bool,
-) -> Result<(), SpoolError> {
-    let Some(main) = main else { return Ok(()) };
+pub(super) fn release_main(keeper: &Arc<Keeper>, main: Main, keep: bool) -> Result<(), SpoolError> {
+    let Main::Found(main) = main else { return Ok(()) };
     if !keep {
         keeper.forget_later(ProcessId::main());
         return Ok(());

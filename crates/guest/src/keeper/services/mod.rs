@@ -64,31 +64,48 @@ pub(super) async fn ready(keeper: &Arc<Keeper>, port: u16) -> Result<Option<Stri
     answered.await.unwrap_or_else(|_| Err(failed("keeper is stopping".to_owned())))
 }
 
-/// One at a time, so that two clients never start two.
+/// A service that was thought to run may just have died: then it is started after all.
 async fn run(keeper: &Arc<Keeper>, service: &Service) -> Result<Option<String>, GuestError> {
-    let mut running = keeper.services.0.lock().await;
-    let known = running.get(&service.port).cloned();
-    let alive = known.and_then(|known| {
-        let process = keeper.processes.find(&known.process).filter(|process| process.exit().is_none())?;
-        Some((process, known.token))
-    });
-    let (process, token) = match alive {
-        Some(alive) => alive,
-        None if is_listening(service.port).await => return Ok(None),
-        None => {
-            let token = random_token()?;
-            let script = scripts::write(keeper, service.script.0, service.script.1)
-                .map_err(|error| failed(format!("write the script of {}: {error}", service.name)))?;
-            let start = (service.start)(&script.to_string_lossy(), &token);
-            let process = processes::start(keeper, start).await?;
-            running.insert(service.port, Running { process: process.id().clone(), token: token.clone() });
-            keeper.stop_on(keeper.spool.store(DOCUMENT, &*running));
-            (process, token)
+    loop {
+        let Some((process, token, from)) = started(keeper, service).await? else { return Ok(None) };
+        match (listens(service, &process).await, from) {
+            (Ok(()), _) => return Ok(Some((service.authorization)(&token))),
+            (Err(_), From::Before) if process.exit().is_some() => {}
+            (Err(error), _) => return Err(error),
         }
-    };
-    drop(running);
-    listens(service, &process).await?;
-    Ok(Some((service.authorization)(&token)))
+    }
+}
+
+/// When a service was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    Before,
+    Now,
+}
+
+/// The process of a service and its token; `None` if the job has something of its own on the port. One at a time, so that two
+/// clients never start two.
+async fn started(
+    keeper: &Arc<Keeper>,
+    service: &Service,
+) -> Result<Option<(Arc<Process>, String, From)>, GuestError> {
+    let mut running = keeper.services.0.lock().await;
+    if let Some(known) = running.get(&service.port)
+        && let Some(process) =
+            keeper.processes.find(&known.process).filter(|process| process.exit().is_none())
+    {
+        return Ok(Some((process, known.token.clone(), From::Before)));
+    }
+    if is_listening(service.port).await {
+        return Ok(None);
+    }
+    let token = random_token()?;
+    let script = scripts::write(keeper, service.script.0, service.script.1)
+        .map_err(|error| failed(format!("write the script of {}: {error}", service.name)))?;
+    let process = processes::start(keeper, (service.start)(&script.to_string_lossy(), &token)).await?;
+    running.insert(service.port, Running { process: process.id().clone(), token: token.clone() });
+    keeper.stop_on(keeper.spool.store(DOCUMENT, &*running));
+    Ok(Some((process, token, From::Now)))
 }
 
 /// Waits until a service listens; an error if it ended instead, or takes too long.
