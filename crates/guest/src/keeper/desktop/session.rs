@@ -20,6 +20,8 @@ const DOCUMENT: &str = "desktop.json";
 pub(super) const SOCKET: &str = "rfb";
 /// The X server is ready in 50 ms; on a machine that is busy with twenty of them it takes seconds.
 const START_DEADLINE: Duration = Duration::from_secs(30);
+/// Notes about the desktop in a keeper's life.
+const MOST_NOTES: usize = 20;
 /// The variable of a job that sets the screen's size.
 const GEOMETRY: &str = "SANDYARD_DESKTOP_GEOMETRY";
 const DEFAULT_GEOMETRY: (u32, u32) = (1280, 800);
@@ -37,6 +39,7 @@ pub(super) struct Session {
     server: Option<Arc<Process>>,
     companions: Vec<Arc<Process>>,
     looked: bool,
+    notes: usize,
 }
 
 /// Their names, for the next keeper.
@@ -49,6 +52,14 @@ struct Document {
 impl Session {
     fn is_up(&self) -> bool {
         self.server.as_ref().is_some_and(|server| server.exit().is_none())
+    }
+
+    /// Tells the host, up to a bound: a job can kill and start its desktop as often as it likes.
+    fn note(&mut self, keeper: &Keeper, text: String) {
+        self.notes += 1;
+        if self.notes <= MOST_NOTES {
+            let _ = keeper.events.note(text);
+        }
     }
 
     /// Takes up what the keeper before had started.
@@ -85,15 +96,19 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     if let Some(exit) = session.server.take().and_then(|server| server.exit())
         && exit.reason == EndReason::Own
     {
-        let _ = keeper
-            .events
-            .note(format!("the desktop had died (exit code {}) and is started again", exit.code));
+        session.note(keeper, format!("the desktop had died (exit code {}) and is started again", exit.code));
     }
     end_all(&mut session);
     keeper.desktop.workers.dismiss();
     start(keeper, &mut session, &places).await?;
     announce(keeper, &session);
     Ok(places)
+}
+
+/// Tells the host that the desktop could not be started by a program that needs it.
+pub(super) async fn note_failure(keeper: &Keeper, error: &GuestError) {
+    let text = format!("the desktop could not be started: {error}");
+    keeper.desktop.session.lock().await.note(keeper, text);
 }
 
 /// Stops the desktop; the next use starts another.

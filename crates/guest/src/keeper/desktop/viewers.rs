@@ -47,7 +47,12 @@ fn count(keeper: &Keeper) -> &AtomicUsize {
 
 /// Serves `ConnectDesktop`.
 pub(super) async fn serve(keeper: &Arc<Keeper>, mode: DesktopMode, mut stream: HostStream) -> Served {
-    let (mut server, seat) = match enter(keeper, &mode).await {
+    // The host says nothing before it is answered: whatever comes is that it has left, and control must not wait for it.
+    let entered = tokio::select! {
+        entered = enter(keeper, &mode) => entered,
+        _ = stream.receive() => return Ok(()),
+    };
+    let (mut server, seat) = match entered {
         Ok(entered) => entered,
         Err(error) => return Err((error, stream)),
     };
