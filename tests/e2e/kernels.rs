@@ -348,3 +348,34 @@ for content in ([], 3, {'data': [1] * 1000}, {'name': {}, 'text': 7}, {'tracebac
     yard.delete(&id).await;
     yard.expect_no_leftovers().await;
 }
+
+#[tokio::test]
+async fn l17_a_kernel_that_writes_garbage_into_its_channels_is_replaced() {
+    let Some(yard) = full_yard().await else { return };
+    let id = yard.session().await;
+    for garbage in [
+        r"bytes([2]) + (2**62).to_bytes(8, 'big') + b'x' * 100000",
+        r"b'\xff' * 1000000",
+        r"bytes([1, 1, 120]) * 1000000",
+    ] {
+        code(&yard, &id, "python", "x = 1").await;
+        // The kernel holds its ends of keeper's connections: it can say anything on them.
+        let attack = format!(
+            "import os, socket\nfor fd in range(3, 256):\n    try:\n        s = socket.socket(fileno=os.dup(fd)); s.getpeername()\n    except OSError: continue\n    if s.family == socket.AF_INET:\n        try: s.setblocking(True); s.settimeout(1); s.sendall({garbage})\n        except OSError: pass\n"
+        );
+        let body = json!({"language": "python", "code": attack, "timeout_s": 5});
+        let answer = yard.post_json(&format!("/jobs/{id}/code"), &body).await;
+        assert_ne!(answer["status"], "lost", "{answer}");
+        // Whatever became of it, the next code runs, in a fresh kernel if it must.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let body = json!({"language": "python", "code": "6 * 7", "timeout_s": 10});
+            let next = yard.post_json(&format!("/jobs/{id}/code"), &body).await;
+            if next["result"] == "42" {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{next}");
+        }
+    }
+    assert_eq!(yard.shell(&id, "echo alive").await["stdout"], "alive\n");
+}

@@ -27,7 +27,7 @@ async fn every_bad_schedule_is_refused_and_leaves_nothing() {
         (JSON, json!({"kind": "shell", "code": 5}).to_string(), 422, "invalid_type"),
         (JSON, json!({"kind": "shell", "code": ""}).to_string(), 422, "empty_code"),
         (JSON, json!({"kind": "pyhton", "code": "1"}).to_string(), 422, "unknown_kind"),
-        (JSON, json!({"kind": "python", "code": "1"}).to_string(), 422, "not_available"),
+        (JSON, json!({"kind": "gui", "code": "1"}).to_string(), 422, "not_available"),
         (JSON, json!({"task": "build"}).to_string(), 422, "no_model"),
         ("text/plain", "Build me a todo app".into(), 422, "no_model"),
         ("text/plain", "  ".into(), 422, "empty_task"),

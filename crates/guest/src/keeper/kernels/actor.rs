@@ -178,8 +178,9 @@ impl Actor {
     async fn begin(&mut self, execution: &Arc<Execution>) -> Result<(), (Outcome, ExecutionError)> {
         let deadline = execution.limits.deadline_ms;
         let starting = tokio::select! {
-            started = self.ensure_live() => started.map_err(|error| (Outcome::Died, failure(error.message))),
+            biased;
             () = sleep_until(deadline) => Err((Outcome::TimedOut, failure("its time was up before it began".into()))),
+            started = self.ensure_live() => started.map_err(|error| (Outcome::Died, failure(error.message))),
         };
         if let Err(refusal) = starting {
             if self.live.is_none() {

@@ -53,7 +53,12 @@ const DENO: Kind = Kind {
     env: &[("NO_COLOR", "1"), ("DENO_NO_UPDATE_CHECK", "1")],
     interrupt: Interrupt::Message,
     idles_early: true,
-    job_preparation: None,
+    // Deno leaves without what was just printed; a moment lets its other thread send it.
+    job_preparation: Some(
+        "{ const exit = Deno.exit; Deno.exit = ((code?: number) => { \
+         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50); \
+         return exit(code); }) as typeof Deno.exit; } undefined",
+    ),
 };
 
 const JAVASCRIPT: Kind = Kind { language_name: "javascript", ..DENO };

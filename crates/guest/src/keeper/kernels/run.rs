@@ -60,6 +60,9 @@ struct Progress {
     reply: Option<ExecuteReply>,
     replied_at: Instant,
     idle: bool,
+    /// The request after the end whose answer shows that the kernel got round to everything before it.
+    fence: Option<String>,
+    fenced: bool,
     /// When the last message for us came.
     heard_at: Instant,
     /// Why it was interrupted, and until when a limit waits for it to obey.
@@ -69,7 +72,15 @@ struct Progress {
 impl Progress {
     fn new() -> Self {
         let now = Instant::now();
-        Self { reply: None, replied_at: now, idle: false, heard_at: now, interrupted: None }
+        Self {
+            reply: None,
+            replied_at: now,
+            idle: false,
+            fence: None,
+            fenced: false,
+            heard_at: now,
+            interrupted: None,
+        }
     }
 }
 
@@ -162,21 +173,22 @@ impl Run<'_> {
         let disobeyed = progress.interrupted.and_then(|(outcome, until)| Some((outcome, until?)));
         let settled = settled_at(progress, Kind::of(self.kernel.language).idles_early);
         let [stdout, stderr] = raw;
-        // An owner that goes away leaves a closed channel, which must not be asked again and again.
+        // Wishes and limits first: a kernel that talks without end must not keep them waiting. What it says comes before its
+        // end, and before the quiet after it.
         tokio::select! {
             biased;
-            heard = self.live.channels.next() => Happened::Heard(heard),
-            bytes = next_raw(stdout) => Happened::Raw(stdout.0, bytes),
-            bytes = next_raw(stderr) => Happened::Raw(stderr.0, bytes),
-            exit = self.live.process.ended() => Happened::Exited(exit),
             order = self.orders.recv() => Happened::Order(order),
             () = self.execution.unwanted.notified() => Happened::Unwanted,
-            () = at(settled) => Happened::Settled,
             () = at(disobeyed.map(|(_, until)| until)) => {
                 Happened::Disobeyed(disobeyed.map_or(Outcome::TimedOut, |(outcome, _)| outcome))
             }
             () = sleep_until(limits.deadline_ms), if in_time => Happened::Deadline(Outcome::TimedOut),
             () = at(silent_at), if in_time => Happened::Deadline(Outcome::IdleTimedOut),
+            heard = self.live.channels.next() => Happened::Heard(heard),
+            bytes = next_raw(stdout) => Happened::Raw(stdout.0, bytes),
+            bytes = next_raw(stderr) => Happened::Raw(stderr.0, bytes),
+            exit = self.live.process.ended() => Happened::Exited(exit),
+            () = at(settled) => Happened::Settled,
         }
     }
 
@@ -196,6 +208,10 @@ impl Run<'_> {
                 progress.heard_at = progress.replied_at;
                 progress.reply = Some(reply);
             }
+            Heard::Shell(message) if progress.fence.as_ref() == Some(&message.parent) => {
+                progress.fenced = true;
+                progress.heard_at = Instant::now();
+            }
             Heard::Shell(message) => {
                 let fence = matches!(&self.begun, Begun::Before { fence } if message.parent == *fence);
                 if fence && progress.reply.is_none() {
@@ -209,10 +225,13 @@ impl Run<'_> {
             }
             Heard::Iopub(_) => {}
         }
-        // Most kernels are done at once; only those that idle early are waited for.
         let done = progress.reply.is_some() && progress.idle;
         if done && !Kind::of(self.kernel.language).idles_early {
             return Some(self.end(self.outcome(progress), sink));
+        }
+        if done && progress.fence.is_none() {
+            // A busy machine may keep the kernel from sending for longer than any quiet: its answer shows that it got to run.
+            progress.fence = self.live.channels.ask_info().await.ok();
         }
         None
     }
@@ -327,7 +346,8 @@ fn settled_at(progress: &Progress, idles_early: bool) -> Option<Instant> {
     if !progress.idle {
         return Some(progress.replied_at.max(progress.heard_at) + IDLE_PATIENCE);
     }
-    idles_early.then(|| progress.heard_at + QUIET)
+    let quiet = if progress.fenced { QUIET } else { IDLE_PATIENCE };
+    idles_early.then(|| progress.heard_at + quiet)
 }
 
 /// The next bytes that the process itself printed, past its channels.
