@@ -2,16 +2,36 @@
 # Installs what building, running, testing or measuring needs and this machine lacks.
 # Quick when there is nothing to do.
 #   setup.sh build|run|test|bench
+#   setup.sh modules browser|vite|clients     prints where the modules of tests are
 set -euo pipefail
+cd "$(dirname "$0")/.."
 purpose=${1:-build}
+
+# Modules that tests use are kept outside of the checkout, by the content of what names them.
+modules() {
+    local source=tests/browser
+    case $1 in
+        vite) source=tests/browser/vite ;;
+        clients) source=tests/clients ;;
+    esac
+    local key
+    key=$({ cat "$source"/package*.json "$source"/requirements.txt 2>/dev/null || true; } | sha256sum | cut -c1-16)
+    echo "${SANDYARD_CACHE:-/var/cache/sandyard}/tests/$1-$key"
+}
+if [ "$purpose" = modules ]; then
+    modules "$2"
+    exit
+fi
 
 # What the image builder and the native driver call, then what tests and measurements compare with.
 packages=(gcc libc6-dev)
+# The pages are built with npm. Other packagers' Node brings npm along and does not go with Debian's.
+command -v npm >/dev/null || packages+=(nodejs npm)
 case $purpose in
     run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl) ;;
 esac
 case $purpose in
-    test) packages+=(bubblewrap unzip python3) ;;
+    test) packages+=(bubblewrap chromium python3 python3-venv unzip) ;;
     bench) packages+=(bubblewrap runc wrk python3) ;;
 esac
 
@@ -46,4 +66,26 @@ if [ "$purpose" = test ] && ! cargo nextest --version >/dev/null 2>&1; then
     echo "installing cargo-nextest, which takes some minutes" >&2
     # Into the target directory of its own installation, so that our build is left alone.
     env -u CARGO_TARGET_DIR cargo install --quiet --locked cargo-nextest
+fi
+
+# Made aside and moved into place, so that what is there is whole.
+if [ "$purpose" = test ]; then
+    for name in browser vite clients; do
+        folder=$(modules "$name")
+        [ ! -d "$folder" ] || continue
+        echo "installing the $name modules of the tests" >&2
+        rm -rf "$folder.new"
+        mkdir -p "$folder.new"
+        case $name in
+            clients)
+                python3 -m venv "$folder.new"
+                "$folder.new/bin/pip" install --quiet --requirement tests/clients/requirements.txt
+                # A virtual environment knows its own place.
+                sed -i "s#$folder.new#$folder#g" "$folder.new"/bin/pip* "$folder.new/pyvenv.cfg"
+                ;;
+            browser) cp tests/browser/package*.json "$folder.new" && (cd "$folder.new" && npm install --silent --ignore-scripts) ;;
+            vite) cp tests/browser/vite/package*.json "$folder.new" && (cd "$folder.new" && npm install --silent --ignore-scripts) ;;
+        esac
+        mv "$folder.new" "$folder"
+    done
 fi

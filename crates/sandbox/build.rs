@@ -20,7 +20,15 @@ fn main() {
 fn build_guest() -> PathBuf {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let workspace = manifest.join("../..");
-    for input in ["crates/guest", "crates/pipe", "crates/protocol", "Cargo.lock", "Cargo.toml"] {
+    for input in [
+        "crates/guest",
+        "crates/pipe",
+        "crates/protocol",
+        "crates/web",
+        "web/src",
+        "Cargo.lock",
+        "Cargo.toml",
+    ] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
     let target_dir = outer_target_dir().join("guest-build");
@@ -29,6 +37,7 @@ fn build_guest() -> PathBuf {
         .args(["build", "--package", "sandyard-guest", "--bins"])
         .args(["--profile", "guest", "--target", TARGET, "--locked", "--quiet"])
         .env("CARGO_TARGET_DIR", &target_dir)
+        .env("SANDYARD_WEB_CACHE", outer_target_dir().join("web"))
         // Flags and wrappers of the outer build are meant for the outer target.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env_remove("RUSTFLAGS")

@@ -43,14 +43,20 @@ async fn wait_kernel(yard: &Yard, id: &str, kernel: &str, state: &str) {
 async fn python_keeps_its_state_and_tells_everything() {
     let Some(yard) = full_yard().await else { return };
     let id = yard.session().await;
-    let first = code(&yard, &id, "python", "import sys\nx = 20\nprint('out'); print('err', file=sys.stderr)\nx + 1").await;
+    let first =
+        code(&yard, &id, "python", "import sys\nx = 20\nprint('out'); print('err', file=sys.stderr)\nx + 1")
+            .await;
     assert_eq!((&first["stdout"], &first["stderr"]), (&json!("out\n"), &json!("err\n")), "{first}");
     assert_eq!((&first["result"], &first["status"]), (&json!("21"), &json!("ok")), "{first}");
     assert_eq!(first["outputs"], json!([{"text/plain": "21"}]));
     let second = code(&yard, &id, "python", "x * 2").await;
     assert_eq!((&second["result"], &second["execution_count"]), (&json!("40"), &json!(2)), "{second}");
     let failed = code(&yard, &id, "python", "def f():\n    raise ValueError('no')\nf()").await;
-    assert_eq!((&failed["status"], &failed["error"]["name"]), (&json!("error"), &json!("ValueError")), "{failed}");
+    assert_eq!(
+        (&failed["status"], &failed["error"]["name"]),
+        (&json!("error"), &json!("ValueError")),
+        "{failed}"
+    );
     assert_eq!(failed["error"]["message"], "no");
     assert!(!failed["error"]["traceback"].to_string().contains("\\u001b"), "{failed}");
     let again = yard.get_json(&format!("/jobs/{id}/code/{}", second["execution"].as_str().unwrap())).await;
@@ -65,16 +71,29 @@ async fn typescript_has_types_await_state_and_packages_of_the_workspace() {
     let id = yard.session().await;
     for (path, text) in [
         ("package.json", r#"{"dependencies": {"left-over": "1.0.0"}}"#),
-        ("node_modules/left-over/package.json", r#"{"name": "left-over", "version": "1.0.0", "type": "module", "main": "index.js"}"#),
-        ("node_modules/left-over/index.js", "export const pad = (text, length) => text.padStart(length, '.');"),
+        (
+            "node_modules/left-over/package.json",
+            r#"{"name": "left-over", "version": "1.0.0", "type": "module", "main": "index.js"}"#,
+        ),
+        (
+            "node_modules/left-over/index.js",
+            "export const pad = (text, length) => text.padStart(length, '.');",
+        ),
     ] {
-        let put = yard.client.put(format!("{}/jobs/{id}/files/{path}", yard.url)).body(text).send().await.unwrap();
+        let put =
+            yard.client.put(format!("{}/jobs/{id}/files/{path}", yard.url)).body(text).send().await.unwrap();
         assert!(put.status().is_success(), "{path}");
     }
     let annotated = "interface Point { x: number }\nconst point: Point = { x: 3 };\nconsole.log(point.x as number);\npoint.x";
     let first = code(&yard, &id, "typescript", annotated).await;
     assert_eq!((&first["stdout"], &first["result"]), (&json!("3\n"), &json!("3")), "{first}");
-    let second = code(&yard, &id, "typescript", "await new Promise<number>((done) => setTimeout(() => done(point.x + 1), 20))").await;
+    let second = code(
+        &yard,
+        &id,
+        "typescript",
+        "await new Promise<number>((done) => setTimeout(() => done(point.x + 1), 20))",
+    )
+    .await;
     assert_eq!(second["result"], "4", "{second}");
     let imported = code(&yard, &id, "typescript", "import { pad } from 'npm:left-over';\npad('x', 4)").await;
     assert_eq!(imported["result"], "\"...x\"", "{imported}");
@@ -104,7 +123,13 @@ async fn five_hundred_cells_in_a_row_lose_nothing() {
             (&json!(format!("p{number}\n")), &json!(number.to_string())),
             "{python}"
         );
-        let deno = code(&yard, &id, "typescript", &format!("console.log('t{number}'); console.error('e{number}'); {number}")).await;
+        let deno = code(
+            &yard,
+            &id,
+            "typescript",
+            &format!("console.log('t{number}'); console.error('e{number}'); {number}"),
+        )
+        .await;
         assert_eq!(
             (&deno["stdout"], &deno["stderr"], &deno["result"]),
             (&json!(format!("t{number}\n")), &json!(format!("e{number}\n")), &json!(number.to_string())),
@@ -119,14 +144,26 @@ async fn many_lines_and_long_lines_arrive_whole() {
     let id = yard.session().await;
     for (language, lines, long) in [
         ("python", "for i in range(5000): print('line', i)", "print('x' * 5_000_000); print('the end')"),
-        ("typescript", "for (let i = 0; i < 5000; i++) console.log('line', i)", "console.log('x'.repeat(3_000_000)); console.log('the end')"),
+        (
+            "typescript",
+            "for (let i = 0; i < 5000; i++) console.log('line', i)",
+            "console.log('x'.repeat(3_000_000)); console.log('the end')",
+        ),
     ] {
         let answer = code(&yard, &id, language, lines).await;
         let expected: String = (0..5000).map(|number| format!("line {number}\n")).collect();
-        assert!(answer["stdout"] == expected, "{language}: {:?}", answer["stdout"].as_str().map(|text| text.lines().count()));
+        assert!(
+            answer["stdout"] == expected,
+            "{language}: {:?}",
+            answer["stdout"].as_str().map(|text| text.lines().count())
+        );
         let answer = code(&yard, &id, language, long).await;
         let stdout = answer["stdout"].as_str().unwrap();
-        assert!(stdout.starts_with("xxx") && stdout.ends_with("xxx\nthe end\n"), "{language}: {}", stdout.len());
+        assert!(
+            stdout.starts_with("xxx") && stdout.ends_with("xxx\nthe end\n"),
+            "{language}: {}",
+            stdout.len()
+        );
         assert_eq!(code(&yard, &id, language, "6 * 7").await["stdout"], "");
     }
 }
@@ -146,10 +183,11 @@ async fn calls_on_one_kernel_wait_and_kernels_run_beside_each_other() {
     let path = format!("/jobs/{id}/code");
     let other = json!({"language": "python", "kernel": "python-2", "code": "open('there', 'w').close()"});
     let queued = json!({"language": "python", "code": "'after'"});
-    let (slow, queued, made) = tokio::join!(yard.post_json(&path, &slow), yard.post_json(&path, &queued), async {
-        wait_kernel(&yard, &id, "python", "busy").await;
-        yard.post_json(&path, &other).await
-    });
+    let (slow, queued, made) =
+        tokio::join!(yard.post_json(&path, &slow), yard.post_json(&path, &queued), async {
+            wait_kernel(&yard, &id, "python", "busy").await;
+            yard.post_json(&path, &other).await
+        });
     assert_eq!(slow["result"], "'seen'", "{slow}");
     assert_eq!(queued["result"], "'after'", "{queued}");
     assert_eq!(made["status"], "ok", "{made}");
@@ -179,12 +217,20 @@ async fn interrupt_keeps_the_state_and_restart_does_not() {
             let response = yard.post(&format!("/jobs/{id}/kernels/{language}/interrupt"), &json!({})).await;
             assert_eq!(response.status(), 204);
         });
-        assert_eq!((&stopped["status"], &stopped["stdout"]), (&json!("interrupted"), &json!("before\n")), "{stopped}");
+        assert_eq!(
+            (&stopped["status"], &stopped["stdout"]),
+            (&json!("interrupted"), &json!("before\n")),
+            "{stopped}"
+        );
         assert_eq!(code(&yard, &id, language, get).await["result"], "5");
         let restarted = yard.post(&format!("/jobs/{id}/kernels/{language}/restart"), &json!({})).await;
         assert_eq!(restarted.status(), 200);
         let lost = code(&yard, &id, language, get).await;
-        assert_eq!((&lost["status"], &lost["error"]["name"].as_str().map(|name| name.ends_with("Error"))), (&json!("error"), &Some(true)), "{lost}");
+        assert_eq!(
+            (&lost["status"], &lost["error"]["name"].as_str().map(|name| name.ends_with("Error"))),
+            (&json!("error"), &Some(true)),
+            "{lost}"
+        );
     }
 }
 
@@ -196,12 +242,17 @@ async fn time_limits_keep_what_was_said_and_a_kernel_that_will_not_stop_is_repla
     code(&yard, &id, "python", "x = 1").await;
     let body = json!({"language": "python", "code": "import time\nprint('partial', flush=True)\ntime.sleep(600)", "timeout_s": 1});
     let answer = yard.post_json(&path, &body).await;
-    assert_eq!((&answer["stdout"], &answer["status"], &answer["timed_out"]), (&json!("partial\n"), &json!("timed_out"), &json!(true)), "{answer}");
+    assert_eq!(
+        (&answer["stdout"], &answer["status"], &answer["timed_out"]),
+        (&json!("partial\n"), &json!("timed_out"), &json!(true)),
+        "{answer}"
+    );
     assert_eq!(code(&yard, &id, "python", "x").await["result"], "1");
     let body = json!({"language": "python", "code": "import time\nwhile True:\n    time.sleep(600)", "idle_timeout_s": 1});
     assert_eq!(yard.post_json(&path, &body).await["status"], "idle_timed_out");
     let stubborn = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(600)";
-    let answer = yard.post_json(&path, &json!({"language": "python", "code": stubborn, "timeout_s": 1})).await;
+    let answer =
+        yard.post_json(&path, &json!({"language": "python", "code": stubborn, "timeout_s": 1})).await;
     assert_eq!(answer["status"], "timed_out", "{answer}");
     assert!(answer["notes"].to_string().contains("state is lost"), "{answer}");
     let fresh = code(&yard, &id, "python", "'x' in globals()").await;
@@ -216,8 +267,18 @@ async fn prompts_are_errors_and_dead_kernels_are_replaced_with_a_note() {
     let Some(yard) = full_yard().await else { return };
     let id = yard.session().await;
     let prompt = code(&yard, &id, "python", "x = 3\ninput('name? ')").await;
-    assert_eq!((&prompt["status"], &prompt["error"]["name"]), (&json!("error"), &json!("StdinNotImplementedError")), "{prompt}");
-    let died = code(&yard, &id, "python", "import os, time\nprint('last words', flush=True)\ntime.sleep(0.3)\nos._exit(7)").await;
+    assert_eq!(
+        (&prompt["status"], &prompt["error"]["name"]),
+        (&json!("error"), &json!("StdinNotImplementedError")),
+        "{prompt}"
+    );
+    let died = code(
+        &yard,
+        &id,
+        "python",
+        "import os, time\nprint('last words', flush=True)\ntime.sleep(0.3)\nos._exit(7)",
+    )
+    .await;
     assert_eq!((&died["status"], &died["stdout"]), (&json!("died"), &json!("last words\n")), "{died}");
     let next = code(&yard, &id, "python", "'x' in globals()").await;
     assert_eq!((&next["status"], &next["result"]), (&json!("ok"), &json!("False")), "{next}");
@@ -243,7 +304,11 @@ async fn rich_output_comes_by_its_types_and_floods_have_an_end() {
     let long = code(&yard, &id, "python", "print('x' * 30_000_000); print('the end')").await;
     assert_eq!(long["status"], "ok");
     let stdout = long["stdout"].as_str().unwrap();
-    assert!(stdout.starts_with("xxx") && stdout.contains("left out") && stdout.ends_with("the end\n"), "{}", stdout.len());
+    assert!(
+        stdout.starts_with("xxx") && stdout.contains("left out") && stdout.ends_with("the end\n"),
+        "{}",
+        stdout.len()
+    );
     let huge = "from IPython.display import display\ndisplay({'text/plain': 'small', 'text/html': 'y' * 20_000_000}, raw=True)\n'after'";
     let answer = code(&yard, &id, "python", huge).await;
     assert_eq!(answer["result"], "'after'", "{}", answer["notes"]);
@@ -294,7 +359,13 @@ for port in (info['shell_port'], info['control_port'], info['iopub_port']):
         s = socket.create_connection(('127.0.0.1', port)); s.sendall(garbage); s.close()
 print('done')
 ";
-    let put = yard.client.put(format!("{}/jobs/{id}/files/hostile.py", yard.url)).body(hostile).send().await.unwrap();
+    let put = yard
+        .client
+        .put(format!("{}/jobs/{id}/files/hostile.py", yard.url))
+        .body(hostile)
+        .send()
+        .await
+        .unwrap();
     assert!(put.status().is_success());
     assert_eq!(yard.shell(&id, "python3 hostile.py").await["stdout"], "done\n");
     assert_eq!(code(&yard, &id, "python", "2").await["result"], "2");
@@ -318,7 +389,11 @@ for content in ([], 3, {'data': [1] * 1000}, {'name': {}, 'text': 7}, {'tracebac
 async fn l17_a_kernel_that_writes_garbage_into_its_channels_is_replaced() {
     let Some(yard) = full_yard().await else { return };
     let id = yard.session().await;
-    for garbage in [r"bytes([2]) + (2**62).to_bytes(8, 'big') + b'x' * 100000", r"b'\xff' * 1000000", r"bytes([1, 1, 120]) * 1000000"] {
+    for garbage in [
+        r"bytes([2]) + (2**62).to_bytes(8, 'big') + b'x' * 100000",
+        r"b'\xff' * 1000000",
+        r"bytes([1, 1, 120]) * 1000000",
+    ] {
         code(&yard, &id, "python", "x = 1").await;
         // The kernel holds its ends of keeper's connections: it can say anything on them.
         let attack = format!(

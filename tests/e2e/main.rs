@@ -12,10 +12,16 @@
 
 mod abuse;
 mod chaos;
+mod desktop;
+mod desktop_soak;
+mod desktop_view;
 mod downloads;
+mod egress;
+mod faults;
 mod forms;
 mod kernels;
 mod notebooks;
+mod origins;
 mod refusals;
 mod tools;
 mod yard;

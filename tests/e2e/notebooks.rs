@@ -44,7 +44,10 @@ async fn every_execution_is_a_cell_of_a_valid_notebook() {
     let check = "import nbformat, glob\nfor name in sorted(glob.glob('session.*.ipynb')):\n    book = nbformat.read(name, 4)\n    nbformat.validate(book)\n    print(name, book.nbformat, book.nbformat_minor)";
     yard.client.put(format!("{}/jobs/{id}/files/check.py", yard.url)).body(check).send().await.unwrap();
     let answer = yard.shell(&id, "python3 -W error check.py").await;
-    assert_eq!(answer["stdout"], "session.bash.ipynb 4 5\nsession.python.ipynb 4 5\nsession.typescript.ipynb 4 5\n", "{answer}");
+    assert_eq!(
+        answer["stdout"], "session.bash.ipynb 4 5\nsession.python.ipynb 4 5\nsession.typescript.ipynb 4 5\n",
+        "{answer}"
+    );
 }
 
 #[tokio::test]
@@ -56,7 +59,8 @@ async fn f2_what_a_person_wrote_is_never_overwritten_and_no_link_is_followed() {
     code(&yard, &id, "typescript", "1").await;
     notebook(&yard, &id, "session.bash-2.ipynb", |found| cells(found) == 1).await;
     notebook(&yard, &id, "session.typescript-2.ipynb", |found| cells(found) == 1).await;
-    let links = yard.shell(&id, "cat elsewhere/kept; readlink session.bash.ipynb session.typescript.ipynb").await;
+    let links =
+        yard.shell(&id, "cat elsewhere/kept; readlink session.bash.ipynb session.typescript.ipynb").await;
     assert_eq!(links["stdout"], "mine\nelsewhere/kept\n/etc/passwd\n");
     code(&yard, &id, "python", "'first'").await;
     notebook(&yard, &id, "session.python.ipynb", |found| cells(found) == 1).await;
@@ -79,22 +83,35 @@ async fn jobs_of_kind_python_end_as_a_script_would() {
     assert_eq!((&good["state"], &good["exit_code"]), (&json!("succeeded"), &json!(0)), "{good}");
     assert_eq!((&good["stdout"], &good["stderr"]), (&json!("out\n42\n"), &json!("err\n")), "{good}");
     let bad = yard.run(&body("print('before')\n1 / 0")).await;
-    assert_eq!((&bad["state"], &bad["exit_code"], &bad["stdout"]), (&json!("failed"), &json!(1), &json!("before\n")), "{bad}");
+    assert_eq!(
+        (&bad["state"], &bad["exit_code"], &bad["stdout"]),
+        (&json!("failed"), &json!(1), &json!("before\n")),
+        "{bad}"
+    );
     let stderr = bad["stderr"].as_str().unwrap();
     assert!(stderr.contains("ZeroDivisionError") && !stderr.contains('\u{1b}'), "{bad}");
-    for (code, exit) in [("import sys; sys.exit(3)", 3), ("exit(4)", 4), ("import os; os._exit(5)", 5), ("raise SystemExit", 0)] {
+    for (code, exit) in [
+        ("import sys; sys.exit(3)", 3),
+        ("exit(4)", 4),
+        ("import os; os._exit(5)", 5),
+        ("raise SystemExit", 0),
+    ] {
         let ended = yard.run(&body(code)).await;
         assert_eq!((&ended["exit_code"], &ended["stderr"]), (&json!(exit), &json!("")), "{code}: {ended}");
     }
     let zip = yard.download(good["job_id"].as_str().unwrap()).await;
-    assert!(zip.windows(20).any(|window| window == b"session.python.ipynb"), "the notebook is not in the result");
+    assert!(
+        zip.windows(20).any(|window| window == b"session.python.ipynb"),
+        "the notebook is not in the result"
+    );
 }
 
 #[tokio::test]
 async fn jobs_of_kind_typescript_run_in_deno() {
     let Some(yard) = full_yard().await else { return };
     let body = |code: &str| json!({"kind": "typescript", "code": code});
-    let good = yard.run(&body("const x: number = await Promise.resolve(2);\nconsole.log('out');\nx * 21")).await;
+    let good =
+        yard.run(&body("const x: number = await Promise.resolve(2);\nconsole.log('out');\nx * 21")).await;
     assert_eq!((&good["state"], &good["stdout"]), (&json!("succeeded"), &json!("out\n42\n")), "{good}");
     let bad = yard.run(&body("throw new Error('no')")).await;
     assert_eq!((&bad["exit_code"], &bad["state"]), (&json!(1), &json!("failed")), "{bad}");
@@ -168,7 +185,8 @@ async fn a_killed_keeper_costs_neither_kernels_nor_the_job_that_runs_in_one() {
     code(&yard, &id, "python", "x = 7").await;
     let slow = json!({"language": "python", "code": "import time\nprint('one', flush=True)\ntime.sleep(3)\nprint('two')\nx"});
     let url = format!("{}/jobs/{id}/code", yard.url);
-    let mut response = yard.client.post(&url).header("Accept", "text/event-stream").json(&slow).send().await.unwrap();
+    let mut response =
+        yard.client.post(&url).header("Accept", "text/event-stream").json(&slow).send().await.unwrap();
     let mut text = String::new();
     while !text.contains("one") {
         text.push_str(&String::from_utf8_lossy(&response.chunk().await.unwrap().unwrap()));
@@ -177,7 +195,11 @@ async fn a_killed_keeper_costs_neither_kernels_nor_the_job_that_runs_in_one() {
     drop(response);
     let execution = text.split("\"execution\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
     let again = attach(&yard, &id, &execution).await;
-    assert_eq!((&again["status"], &again["stdout"], &again["result"]), (&json!("ok"), &json!("one\ntwo\n"), &json!("7")), "{again}");
+    assert_eq!(
+        (&again["status"], &again["stdout"], &again["result"]),
+        (&json!("ok"), &json!("one\ntwo\n"), &json!("7")),
+        "{again}"
+    );
     assert!(again["notes"].to_string().contains("restarted"), "{again}");
     assert_eq!(code(&yard, &id, "python", "x + 1").await["result"], "8");
     yard.delete(&id).await;
@@ -192,5 +214,9 @@ async fn a_killed_keeper_costs_neither_kernels_nor_the_job_that_runs_in_one() {
     }
     kill(keeper_pid(&yard));
     let ended = yard.wait_end(&id).await;
-    assert_eq!((&ended["state"], &ended["stdout"]), (&json!("succeeded"), &json!("begun\nrun\n\n")), "{ended}");
+    assert_eq!(
+        (&ended["state"], &ended["stdout"]),
+        (&json!("succeeded"), &json!("begun\nrun\n\n")),
+        "{ended}"
+    );
 }

@@ -24,6 +24,7 @@ pub(crate) struct Yard {
     data: TempDir,
     server: Option<Child>,
     flags: Vec<String>,
+    environment: Vec<(String, OsString)>,
 }
 
 impl Yard {
@@ -32,13 +33,22 @@ impl Yard {
     }
 
     pub(crate) async fn start_with(flags: &[&str]) -> Self {
-        let data = tempfile::Builder::new().prefix("yard-").tempdir().unwrap();
+        Self::start_in(&std::env::temp_dir(), flags, &[]).await
+    }
+
+    /// With its data in that folder and these variables.
+    pub(crate) async fn start_in(folder: &Path, flags: &[&str], environment: &[(&str, &Path)]) -> Self {
+        let data = tempfile::Builder::new().prefix("yard-").tempdir_in(folder).unwrap();
         let mut yard = Self {
             url: String::new(),
             client: Client::builder().timeout(PATIENCE).build().unwrap(),
             data,
             server: None,
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            environment: environment
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), value.as_os_str().to_owned()))
+                .collect(),
         };
         yard.serve().await;
         yard
@@ -54,6 +64,7 @@ impl Yard {
             .arg(self.data.path())
             .args(&self.flags)
             .env("SANDYARD_IMAGES", "base")
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -72,6 +83,18 @@ impl Yard {
         // The pipe stays open, or the server's next line would end it.
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.server = Some(child);
+    }
+
+    /// Whether the server ended by itself.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.server.as_mut().unwrap().try_wait().unwrap().is_some()
+    }
+
+    /// Starts the server after it ended by itself.
+    pub(crate) async fn serve_again(&mut self) {
+        assert!(self.has_ended());
+        self.server = None;
+        self.serve().await;
     }
 
     pub(crate) fn server_pid(&self) -> u32 {
@@ -140,6 +163,14 @@ impl Yard {
         let answer = self.post_json("/schedule", body).await;
         assert_eq!(answer["status"], "pending", "{answer}");
         answer["job_id"].as_str().unwrap().to_owned()
+    }
+
+    /// Schedules where the server may refuse or be gone.
+    pub(crate) async fn try_schedule(&self, body: &Value) -> Option<String> {
+        let sent = self.client.post(format!("{}/schedule", self.url)).json(body).send().await;
+        let response = sent.ok().filter(|response| response.status() == StatusCode::ACCEPTED)?;
+        let answer: Value = response.json().await.ok()?;
+        answer["job_id"].as_str().map(str::to_owned)
     }
 
     pub(crate) async fn shell_job(&self, code: &str) -> String {

@@ -127,6 +127,8 @@ error_codes! {
     UnknownJob = 404 "unknown_job",
     /// No such file in the workspace.
     FileNotFound = 404 "file_not_found",
+    /// The job had no desktop, so there is no picture of it.
+    NoScreenshot = 404 "no_screenshot",
     /// No such kernel in the sandbox.
     UnknownKernel = 404 "unknown_kernel",
     /// No such execution, or it is no longer kept.
@@ -151,6 +153,8 @@ error_codes! {
     IsADirectory = 409 "is_a_directory",
     /// The folder is not empty.
     NotEmpty = 409 "not_empty",
+    /// A person controls the desktop.
+    DesktopControlled = 409 "desktop_controlled",
     /// An edit's `old` text matched never or more than once.
     EditMismatch = 409 "edit_mismatch",
     /// `If-None-Match: *` on a file that exists.

@@ -18,6 +18,7 @@ pub use requests::availability::refuse_what_is_not_built;
 pub use requests::bounds;
 pub use requests::code::{CodeLanguage, CodeRequest, KernelRequest, is_kernel_name};
 pub use requests::files::{FileChange, workspace_path, workspace_path_of_uri};
+pub use requests::gui::{GuiAction, GuiClick, GuiRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{
     Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, ScheduleBody,
@@ -26,8 +27,9 @@ pub use requests::schedule::{
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use timestamp::Timestamp;
 pub use views::{
-    AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverView, EditBody, EntryKindView, ExplanationView, FileChangeBody, FileEntryView,
-    FileStatView, HealthView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus,
-    JobView, KernelListView, KernelState, KernelView, ListingView, LogStream, SandboxState, ScheduleView, SearchHitView, SearchView, ShellView,
-    TicketView, UsageView, VersionView,
+    AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverView, EditBody, EntryKindView,
+    ExplanationView, FileChangeBody, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
+    ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
+    KernelListView, KernelState, KernelView, ListingView, LogStream, SandboxState, ScheduleView,
+    SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView, WindowView,
 };

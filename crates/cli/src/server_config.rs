@@ -11,6 +11,8 @@ const HEARTBEATS: u32 = 3;
 const DAY_S: u64 = 24 * 3600;
 const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * MIB;
+/// A bundle of all authorities there are takes 220 KiB.
+const TRUST_BYTES: usize = 2 * 1024 * 1024;
 
 /// The configuration for a machine with this much memory.
 pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> ServerConfig {
@@ -21,6 +23,9 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.lease.ttl = Duration::from_secs(settings.lease_s);
     config.lease.heartbeat = config.lease.ttl / HEARTBEATS;
     config.output.stream_bytes = settings.output_cap_mib.saturating_mul(MIB);
+    config.egress.private = settings.egress_private.clone().into();
+    config.egress.trust =
+        std::fs::read_to_string(&settings.trust_file).ok().filter(|pem| pem.len() <= TRUST_BYTES);
     config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
     config

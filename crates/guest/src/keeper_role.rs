@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
+use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use sandyard_protocol::{BootConfig, LinkTarget, SCRIPTS};
+use sandyard_protocol::{BootConfig, EGRESS_PORT, LinkTarget, SCRIPTS};
 
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
+use crate::keeper::desktop::DesktopPlaces;
 use crate::keeper::{self, KeeperConfig, UnixDial};
 use crate::spawner_client::SpawnerClient;
 use crate::sys;
@@ -17,14 +19,22 @@ use crate::sys;
 const WORKSPACE: &str = "/workspace";
 /// The environment of everything that runs, before the job adds to it: the image's places and nothing else.
 const ENVIRONMENT: &[(&str, &str)] = &[
+    ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus"),
+    ("DISPLAY", ":1"),
     ("HOME", "/home/agent"),
     ("LANG", "C.UTF-8"),
     ("LOGNAME", "agent"),
+    // Node's own client looks at the proxy's variables only when told to.
+    ("NODE_USE_ENV_PROXY", "1"),
+    ("NO_PROXY", "localhost,127.0.0.1,::1"),
     ("PATH", "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
     ("SHELL", "/bin/bash"),
     ("USER", "agent"),
     ("XDG_RUNTIME_DIR", "/run/user/1000"),
+    ("no_proxy", "localhost,127.0.0.1,::1"),
 ];
+/// What programs read to find the proxy; some know only one case.
+const PROXY_VARIABLES: [&str; 4] = ["HTTPS_PROXY", "HTTP_PROXY", "http_proxy", "https_proxy"];
 
 /// The whole life of a keeper. It never returns well: a machine ends by its driver, its lifetime or its spawner.
 pub fn run() -> Result<(), BootFailure> {
@@ -56,6 +66,8 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         scripts: SCRIPTS.into(),
         workspace: WORKSPACE.into(),
         env: environment(),
+        egress: Some((Ipv4Addr::LOCALHOST, EGRESS_PORT).into()),
+        desktop: Some(DesktopPlaces::default()),
     };
     let error = keeper::run(keeper, Arc::new(processes), UnixDial::new(path)).await;
     let (mut message, mut cause) = (error.to_string(), error.source());
@@ -67,5 +79,7 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
 }
 
 fn environment() -> BTreeMap<String, String> {
-    ENVIRONMENT.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    let proxy = format!("http://{}:{EGRESS_PORT}", Ipv4Addr::LOCALHOST);
+    let proxies = PROXY_VARIABLES.iter().map(|&name| (name.to_owned(), proxy.clone()));
+    ENVIRONMENT.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).chain(proxies).collect()
 }

@@ -20,7 +20,9 @@ use sandyard_protocol::{ProcessId, TerminalSize};
 use tokio::sync::Notify;
 
 use crate::keeper::files::worker;
-use crate::process_host::{Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{
+    Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor, Survivors,
+};
 use crate::sys;
 
 /// Processes of this system. Dropping it leaves them alone; call `kill_everything` first.
@@ -102,14 +104,14 @@ impl ProcessHost for LocalProcesses {
         Ok(())
     }
 
-    async fn survivors(&self) -> Result<Vec<Survivor>, SpawnError> {
+    async fn survivors(&self) -> Result<Survivors, SpawnError> {
         let mut state = self.shared.state();
         state.untold.clear();
         let survivor = |process: &Process| {
             let spawned = duplicate(process.kept.as_ref()?).ok()?;
             Some(Survivor { command: process.command.clone(), spawned, exit: process.exit.clone() })
         };
-        Ok(state.processes.values().filter_map(survivor).collect())
+        Ok(Survivors { found: state.processes.values().filter_map(survivor).collect(), lost: Vec::new() })
     }
 }
 
@@ -133,6 +135,9 @@ impl Shared {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if command.argv.first().is_some_and(|program| program == OWN_PROGRAM) {
+            if command.argv.get(1).is_none_or(|role| role != worker::ROLE) {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
             return self.spawn_worker(command);
         }
         let (spawned, child_streams) = match command.terminal {

@@ -40,7 +40,7 @@ async fn a_command_gets_its_directory_and_just_its_environment() {
     // The shell itself adds PWD.
     assert_eq!(read_all(spawned.stdout), "/usr\npresent\n3\n");
     processes.forget(&told.id).await.unwrap();
-    assert!(processes.survivors().await.unwrap().is_empty());
+    assert!(processes.survivors().await.unwrap().found.is_empty());
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn another_keeper_is_given_what_was_not_forgotten() {
     let original = command("a", "echo kept; exit 5");
     drop(processes.spawn(original.clone()).await.unwrap());
     let told = exit(&processes).await;
-    let mut survivors = processes.survivors().await.unwrap();
+    let mut survivors = processes.survivors().await.unwrap().found;
     let survivor = survivors.remove(0);
     assert_eq!((survivor.command, survivor.exit), (original, Some(told.clone())));
     processes.forget(&told.id).await.unwrap();
@@ -91,5 +91,5 @@ async fn refusals_name_the_program() {
     missing.argv = vec!["no-such-program".into()];
     let refused = processes.spawn(missing).await.unwrap_err();
     assert_eq!(refused.to_string(), "program `no-such-program` not found on PATH");
-    assert!(processes.survivors().await.unwrap().is_empty());
+    assert!(processes.survivors().await.unwrap().found.is_empty());
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use sandyard_guest::boot::BootFailure;
+use sandyard_guest::keeper::desktop::hands;
 use sandyard_guest::keeper::files::worker;
 use sandyard_guest::{init, keeper_role, spawner};
 
@@ -15,6 +16,8 @@ const ROLES: &[(&str, Role)] = &[
     ("spawner", spawner::run),
     ("keeper", keeper_role::run),
     (worker::ROLE, run_file_worker),
+    (hands::worker::ROLE, run_desktop_worker),
+    (hands::job::ROLE, run_gui_job),
 ];
 
 fn main() -> ExitCode {
@@ -30,6 +33,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn run_desktop_worker() -> Result<(), BootFailure> {
+    hands::worker::run().map_err(|error| BootFailure::new("desktop", "the desktop worker", error))
+}
+
+fn run_gui_job() -> Result<(), BootFailure> {
+    // The job's own words are told already; its exit code is what counts.
+    hands::job::run().or_else(|_| std::process::exit(1))
 }
 
 fn run_file_worker() -> Result<(), BootFailure> {

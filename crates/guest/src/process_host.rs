@@ -11,7 +11,8 @@ use sandyard_protocol::{ProcessId, TerminalSize};
 use serde::{Deserialize, Serialize};
 
 /// As `argv[0]` of a [`Command`]: this program itself, whatever the image holds. The spawner execs its own retained file;
-/// in tests the role runs on a thread. The only role asked for is `files` (`keeper::files::worker`), with `cwd` as its root.
+/// in tests the role runs on a thread. The roles asked for are `files` (`keeper::files::worker`), with `cwd` as its
+/// root, and those of the desktop (`keeper::desktop::hands`), which tests do not have.
 pub const OWN_PROGRAM: &str = "sandyard-guest";
 
 /// Forks, signals and reaps the processes of the job.
@@ -39,7 +40,7 @@ pub trait ProcessHost: Send + Sync + 'static {
     async fn forget(&self, id: &ProcessId) -> Result<(), SpawnError>;
 
     /// Everything that was spawned and not forgotten, with its descriptors: asked once, when keeper starts.
-    async fn survivors(&self) -> Result<Vec<Survivor>, SpawnError>;
+    async fn survivors(&self) -> Result<Survivors, SpawnError>;
 }
 
 /// A program to start.
@@ -81,6 +82,15 @@ pub struct RawExit {
     pub code: i32,
     /// The signal that ended it.
     pub signal: Option<i32>,
+}
+
+/// What keeper's predecessor started. What is in neither list never ran, or was forgotten.
+#[derive(Debug, Default)]
+pub struct Survivors {
+    /// Those whose streams are still there.
+    pub found: Vec<Survivor>,
+    /// Those that ran, but whose streams are lost; they were ended.
+    pub lost: Vec<ProcessId>,
 }
 
 /// A process that keeper's predecessor started.

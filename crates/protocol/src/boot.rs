@@ -11,6 +11,8 @@ pub const BOOT_FD: i32 = 3;
 /// Where keeper puts the job's script: a directory of keeper's that the job can read. A driver mounts a sized one there, with
 /// room for `limits::CODE_BYTES`; where it doesn't, init makes it in `/run`.
 pub const SCRIPTS: &str = "/run/job";
+/// Where the proxy of a machine listens on its loopback, as proxies do.
+pub const EGRESS_PORT: u16 = 3128;
 
 /// An inherited descriptor, by number.
 pub type BootFd = i32;

@@ -45,6 +45,8 @@ pub enum GuestErrorCode {
     SpawnFailed,
     /// Nothing listens on that port.
     ConnectionRefused,
+    /// A person controls the desktop; the text says who.
+    Controlled,
     /// The machine's own fault.
     Internal,
 }

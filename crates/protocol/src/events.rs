@@ -15,6 +15,8 @@ use crate::{Exit, OutputOffsets};
 pub enum GuestRequest {
     /// The event stream; at most one on a link.
     Events,
+    /// A program's connection to the machine's proxy. Raw bytes follow, no frames, both ways.
+    Egress,
 }
 
 /// Where the host's committed knowledge ends.

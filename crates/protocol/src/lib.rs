@@ -6,6 +6,7 @@
 //! Everything that arrives from a guest is hostile: each type here is bounded by `limits`.
 
 mod boot;
+mod desktop;
 mod errors;
 mod events;
 mod files;
@@ -14,14 +15,16 @@ pub mod limits;
 mod output;
 mod processes;
 mod requests;
+pub mod rfb;
 
-pub use boot::{BOOT_FD, BootConfig, BootFd, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
 pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};
 pub use kernels::{
-    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo, KernelState,
-    Language, Outcome, OutputKind, OutputPart,
+    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
+    KernelState, Language, Outcome, OutputKind, OutputPart,
 };
 pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{

@@ -26,6 +26,18 @@ pub const TEXT_BYTES: usize = 4096;
 pub const REPLAY_BYTES: usize = 4 * 1024 * 1024;
 /// Streams one link may hold open at once; yamux refuses more.
 pub const STREAMS: usize = 512;
+/// Actions in one request on the desktop; a form of a dozen fields takes fewer.
+pub const GUI_ACTIONS: usize = 256;
+/// Text typed by one action, or a script for xdotool.
+pub const GUI_TEXT_BYTES: usize = 64 * 1024;
+/// The longest wait of one action; the client's own patience ends before.
+pub const GUI_WAIT_MS: u64 = 300_000;
+/// A screenshot as PNG: that of the largest screen (4096 × 4096) full of noise would be larger and is refused.
+pub const SCREENSHOT_BYTES: u64 = 32 * 1024 * 1024;
+/// Windows in one list; beyond it nobody reads on.
+pub const WINDOWS: usize = 200;
+/// Clipboard text between a viewer and the desktop: a long document, not a disk.
+pub const CUT_TEXT_BYTES: usize = 1024 * 1024;
 /// Kernels of one machine, each a process of 50 to 200 MB.
 pub const KERNELS: usize = 16;
 /// Pieces of code that wait for one kernel.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DirectoryEntry, Edit, Execute, ExecutionId, ExecutionInfo, Exit, FileRange, FileStat, KernelId, KernelInfo,
-    Language, OutputOffsets, ProcessId, ProcessInfo, SearchHit, StartProcess,
+    DesktopMode, DirectoryEntry, Edit, Execute, ExecutionId, ExecutionInfo, Exit, FileRange, FileStat,
+    GuiAction, KernelId, KernelInfo, Language, OutputOffsets, ProcessId, ProcessInfo, SearchHit,
+    StartProcess,
 };
 
 /// What the host asks. The comment of each variant says what the stream carries after it.
@@ -108,11 +109,28 @@ pub enum Request {
         /// Directory.
         path: String,
     },
-    /// Connects to a port on the machine's loopback. Answered by `Reply::Done`; then raw bytes, no frames, both ways.
+    /// Connects to a port on the machine's loopback; a service that belongs there is started first. Answered by `Reply::Done` or `Reply::Service`; then raw bytes, no frames, both ways.
     ConnectPort {
         /// TCP port.
         port: u16,
     },
+    /// Connects to the desktop, which is started if need be. Answered by `Reply::Done`; then raw bytes of the remote framebuffer
+    /// protocol, no frames, both ways. Control is refused with `Controlled` while another has it.
+    ConnectDesktop {
+        /// Whether it takes control.
+        mode: DesktopMode,
+    },
+    /// Acts on the desktop, which is started if need be. Answered by `Reply::Done`; then for each action a `GuiResult` message,
+    /// a picture's bytes in data frames after its own. Ends after the last result or the first failed one. Refused with
+    /// `Controlled` while a person has control; one who takes it meanwhile is waited for.
+    Gui {
+        /// In order.
+        actions: Vec<GuiAction>,
+        /// How long a person who has control is waited for.
+        wait_ms: u64,
+    },
+    /// The last picture of a desktop that ran. Answered by `Reply::Picture`, then data frames of exactly `length` bytes.
+    LastScreenshot,
     /// Starts one more kernel. Answered by `Reply::Kernel` once it waits for code.
     StartKernel {
         /// What it is to understand.
@@ -181,6 +199,16 @@ pub enum Reply {
         /// Whether the limit cut it.
         more: bool,
     },
+    /// A picture, as PNG.
+    Picture {
+        /// Bytes that follow; none if there never was a desktop.
+        length: u64,
+    },
+    /// Connected to a service that keeper started.
+    Service {
+        /// What every HTTP request to it must carry as `Authorization`.
+        authorization: String,
+    },
     /// A kernel.
     Kernel(KernelInfo),
     /// All kernels, oldest first.
@@ -204,6 +232,9 @@ pub struct BeginJob {
     pub idle_timeout_ms: Option<u64>,
     /// Whether what the job started in the background goes on after its end.
     pub keep: bool,
+    /// Certificates that programs trust instead of the image's own, in PEM: those of the host, which may stand between the
+    /// job and the internet.
+    pub trust: Option<String>,
 }
 
 /// The kinds of work.
@@ -213,6 +244,11 @@ pub enum JobWork {
     /// Runs a shell script once.
     Shell {
         /// The script, for bash.
+        code: String,
+    },
+    /// Acts on the desktop once: a JSON list of actions or a script for xdotool.
+    Gui {
+        /// The list or the script.
         code: String,
     },
     /// Runs code once in a kernel of its own.

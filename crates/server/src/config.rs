@@ -1,11 +1,13 @@
 //! Everything an operator can set, with defaults. Read by main from flags, environment and file; passed in here.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_sandbox::driver::Limits;
 
 use crate::fail_points::FailPoints;
+pub use crate::gateways::egress::{EgressLimits, PrivateException};
 
 /// The settings of one yard.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct ServerConfig {
     pub output: OutputConfig,
     /// What an artifact may hold.
     pub export: ExportConfig,
+    /// How jobs reach the network.
+    pub egress: EgressConfig,
     /// How often a machine is made for a job whose process never began.
     pub start_attempts: u32,
     /// Time between SIGTERM and SIGKILL when a job is ended.
@@ -63,6 +67,7 @@ impl ServerConfig {
             lease: LeaseConfig::default(),
             output: OutputConfig::default(),
             export: ExportConfig::default(),
+            egress: EgressConfig::default(),
             start_attempts: 3,
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),
@@ -137,6 +142,17 @@ impl Default for LeaseConfig {
     fn default() -> Self {
         Self { ttl: Duration::from_secs(15), heartbeat: Duration::from_secs(5) }
     }
+}
+
+/// How jobs reach the network.
+#[derive(Debug, Clone, Default)]
+pub struct EgressConfig {
+    /// Bounds for each job.
+    pub limits: EgressLimits,
+    /// Private places that the operator lets jobs reach, if they ask for them by name.
+    pub private: Arc<[PrivateException]>,
+    /// Certificates that the host trusts, in PEM, for the programs of jobs that may reach something.
+    pub trust: Option<String>,
 }
 
 /// How much output of a job is kept.

@@ -52,6 +52,11 @@ impl Layout {
         self.job(id).join("output.zip")
     }
 
+    /// The last picture of its desktop.
+    pub(crate) fn screenshot(&self, id: &JobId) -> PathBuf {
+        self.job(id).join("screenshot.png")
+    }
+
     /// Large chunks of a stream.
     pub(crate) fn chunks(&self, id: &JobId, stream: OutputStream) -> PathBuf {
         self.job(id).join("logs").join(name(stream))

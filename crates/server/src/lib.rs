@@ -9,6 +9,7 @@ mod artifacts;
 pub mod auth;
 pub mod config;
 pub mod fail_points;
+mod gateways;
 pub mod http;
 pub mod job_id;
 mod layout;

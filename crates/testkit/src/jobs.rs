@@ -15,6 +15,7 @@ pub fn shell(code: &str) -> NewJob {
         isolation: Floor::Any,
         limits: RequestedLimits { memory_mib: Some(64), timeout_s: Some(60), ..RequestedLimits::default() },
         keep: false,
+        egress: Vec::new(),
     }
 }
 

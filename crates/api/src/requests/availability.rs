@@ -6,20 +6,11 @@ use crate::{ApiError, ErrorCode};
 
 /// Refuses a request that needs a capability this build lacks.
 pub fn refuse_what_is_not_built(request: &ScheduleRequest) -> Result<(), ApiError> {
-    match request.kind {
-        JobKind::Shell | JobKind::Python | JobKind::Typescript | JobKind::Session => {}
-        JobKind::Task => return Err(no_agent()),
-        kind @ JobKind::Gui => {
-            return Err(not_available(&format!("jobs of kind `{}` can't run in this build", kind.as_str()))
-                .with_hint("use kind `shell`; the sandbox has python3 and node on its PATH"));
-        }
-    }
-    if !request.egress.is_empty() {
-        return Err(not_available("`egress` can't be granted: this build has no egress gateway")
-            .with_hint("leave it out; sandboxes have no network, so bring what the job needs in `files`"));
+    if request.kind == JobKind::Task {
+        return Err(no_agent());
     }
     if request.git.is_some() {
-        return Err(not_available("`git` can't be fetched: this build has no egress gateway")
+        return Err(not_available("`git` can't be fetched: this build does not start from repositories yet")
             .with_hint("bring the sources in `files`, or PUT them into a session"));
     }
     Ok(())

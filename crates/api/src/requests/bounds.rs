@@ -32,6 +32,12 @@ pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
 pub const REPLY_BYTES: usize = 64 * 1024;
 /// Edits in one change of a file.
 pub const EDITS: usize = 1000;
+/// Actions in one request on a desktop: the guest's own bound.
+pub const GUI_ACTIONS: usize = 256;
+/// Text typed by one action, or a script for xdotool: the guest's own bound.
+pub const GUI_TEXT_BYTES: usize = 64 * 1024;
+/// The longest wait of one action.
+pub const GUI_WAIT_MS: u64 = 300_000;
 /// Text to search for.
 pub const SEARCH_BYTES: usize = 1024;
 

@@ -4,6 +4,7 @@ pub(crate) mod availability;
 pub mod bounds;
 pub(crate) mod code;
 pub(crate) mod files;
+pub(crate) mod gui;
 mod nearest;
 mod object;
 mod paths;

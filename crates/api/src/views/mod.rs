@@ -2,6 +2,7 @@
 
 mod code;
 mod files;
+mod gui;
 mod job;
 mod yard;
 
@@ -10,6 +11,7 @@ pub use files::{
     EditBody, EntryKindView, FileChangeBody, FileEntryView, FileStatView, ListingView, SearchHitView,
     SearchView,
 };
+pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
     ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView, LogStream,
     SandboxState, ScheduleView, ShellView, TicketView, UsageView,

@@ -2,7 +2,8 @@
 
 use reqwest::{Method, Response};
 use sandyard_api::{
-    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, LogStream, ScheduleBody, ScheduleView, ShellRequest,
+    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, LogStream, ScheduleBody, ScheduleView,
+    ShellRequest,
 };
 
 use super::{Client, ClientError, SseReader};

@@ -1,8 +1,10 @@
 //! The server's API as calls. Owns connection, keys and errors; knows nothing of terminals or files on this machine.
 //!
 //! `endpoint` says where the server is; `jobs` and `files` are the routes; `sse` reads event streams and `follow` keeps
-//! one alive across lost connections; `terminal` is the WebSocket of an interactive shell.
+//! one alive across lost connections; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client,
+//! `tunnel` a plain connection to a port of a sandbox.
 
+mod desktop;
 mod endpoint;
 mod errors;
 mod files;
@@ -10,6 +12,7 @@ mod follow;
 mod jobs;
 mod sse;
 mod terminal;
+mod tunnel;
 
 use std::time::Duration;
 

@@ -46,9 +46,9 @@ pub(crate) enum TerminalEvent {
     Exit(i32),
 }
 
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
-type Socket = WebSocketStream<Box<dyn Duplex>>;
+pub(super) type Socket = WebSocketStream<Box<dyn Duplex>>;
 
 /// An open interactive shell.
 pub(crate) struct Terminal {
@@ -59,17 +59,22 @@ pub(crate) struct Terminal {
 impl Client {
     /// Opens a shell in a live sandbox.
     pub(crate) async fn terminal(&self, job: &str, size: TerminalSize) -> Result<Terminal, ClientError> {
-        let base = self.endpoint.base().replacen("http://", "ws://", 1);
         let TerminalSize { rows, columns } = size;
-        let url = format!("{base}/jobs/{job}/shell?rows={rows}&columns={columns}");
-        let mut request = url.into_client_request().map_err(refusal)?;
+        let socket = self.socket(&format!("/jobs/{job}/shell?rows={rows}&columns={columns}")).await?;
+        let (sink, stream) = socket.split();
+        Ok(Terminal { sink, stream })
+    }
+
+    /// Opens a WebSocket with our key.
+    pub(super) async fn socket(&self, path: &str) -> Result<Socket, ClientError> {
+        let base = self.endpoint.base().replacen("http://", "ws://", 1);
+        let mut request = format!("{base}{path}").into_client_request().map_err(refusal)?;
         if let Some(value) = self.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok()) {
             request.headers_mut().insert("authorization", value);
         }
         let stream = self.connect().await?;
         let (socket, _) = tokio_tungstenite::client_async(request, stream).await.map_err(refusal)?;
-        let (sink, stream) = socket.split();
-        Ok(Terminal { sink, stream })
+        Ok(socket)
     }
 
     async fn connect(&self) -> Result<Box<dyn Duplex>, ClientError> {

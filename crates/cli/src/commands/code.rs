@@ -171,7 +171,9 @@ mod tests {
     #[test]
     fn only_success_is_zero() {
         assert_eq!(exit_of(CodeStatus::Ok).code(), 0);
-        for status in [CodeStatus::Error, CodeStatus::TimedOut, CodeStatus::Died, CodeStatus::Lost, CodeStatus::Aborted] {
+        for status in
+            [CodeStatus::Error, CodeStatus::TimedOut, CodeStatus::Died, CodeStatus::Lost, CodeStatus::Aborted]
+        {
             assert_ne!(exit_of(status).code(), 0, "{status:?}");
         }
     }

@@ -9,11 +9,13 @@ mod download;
 mod image;
 mod logs;
 mod man;
+mod open;
 mod prune;
 mod ps;
 mod rm;
 mod run;
 mod run_input;
+mod screenshot;
 mod shell;
 mod status;
 mod up;
@@ -61,6 +63,8 @@ pub(crate) enum Command {
     Shell(shell::Shell),
     Code(code::Code),
     Cp(cp::Cp),
+    Screenshot(screenshot::Screenshot),
+    Open(open::Open),
     Image(image::Image),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -84,6 +88,8 @@ impl Command {
             Self::Shell(command) => command.run(context).await,
             Self::Code(command) => command.run(context).await,
             Self::Cp(command) => command.run(context).await,
+            Self::Screenshot(command) => command.run(context).await,
+            Self::Open(command) => command.run(context).await,
             Self::Image(command) => command.run(context).await,
             Self::Doctor(command) => command.run(context).await,
             Self::Completions(command) => command.run(context),

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use sandyard_server::auth::passes::PassSecret;
 use sandyard_server::auth::{Access, CreatedKey, KeyStore};
 use tokio::net::TcpListener;
 
@@ -32,6 +33,10 @@ pub(crate) struct Up {
     /// Where images are kept [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
+    /// Where ports of sandboxes have their own origins for browsers on other machines: a name that leads here with every name
+    /// below it, with https:// if TLS ends before this server [env: SANDYARD_DOMAIN]
+    #[arg(long, value_name = "DOMAIN")]
+    domain: Option<String>,
     /// The driver, or auto [default: auto] [env: SANDYARD_DRIVER]
     #[arg(long, value_name = "NAME")]
     driver: Option<String>,
@@ -101,6 +106,7 @@ impl Up {
         let mut flags = Flags::with_config(self.config.clone());
         let text = [
             ("listen", &self.listen),
+            ("domain", &self.domain),
             ("driver", &self.driver),
             ("images", &self.images),
             ("pool", &self.pool),
@@ -157,7 +163,9 @@ fn access(settings: &Settings, address: SocketAddr) -> Result<(Access, Option<Cr
     } else {
         KeyStore::load_or_create(&file)?
     };
-    Ok((Access::new(&address.ip().to_string(), keys), created))
+    let secret = PassSecret::load_or_create(&settings.data.join("origins.key"))?;
+    let access = Access::new(&address.ip().to_string(), keys).with_pass_secret(&secret);
+    Ok((settings.domain.iter().cloned().fold(access, Access::with_domain), created))
 }
 
 /// An address for people: one that can be reached, with the machine's name for all addresses at once.

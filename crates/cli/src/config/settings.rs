@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use sandyard_server::auth::origins::Domain;
+use sandyard_server::config::PrivateException;
+
 use super::layers::{ConfigError, Layers};
 
 /// Which images a server prepares by itself.
@@ -26,10 +29,14 @@ pub(crate) struct Settings {
     pub(crate) data: PathBuf,
     /// Where images are kept.
     pub(crate) cache: PathBuf,
+    /// Below it, beside `localhost`, each port of a sandbox has its own origin.
+    pub(crate) domain: Option<Domain>,
     /// The one driver to use; `None` takes what works.
     pub(crate) driver: Option<String>,
     /// Which images to prepare.
     pub(crate) images: ImageChoice,
+    /// Debian packages that images have beside their own.
+    pub(crate) packages: Vec<String>,
     /// Parts of sandboxes (control groups, blank disks) kept ready.
     pub(crate) pool: usize,
     /// The model for tasks.
@@ -48,6 +55,10 @@ pub(crate) struct Settings {
     pub(crate) retention_days: u64,
     /// How much of them is kept.
     pub(crate) retention_gib: u64,
+    /// Private places that jobs may reach if they ask for them.
+    pub(crate) egress_private: Vec<PrivateException>,
+    /// Certificates that the host trusts.
+    pub(crate) trust_file: PathBuf,
     /// What is logged: a level or directives.
     pub(crate) log: String,
     /// Whether the log is JSON.
@@ -62,8 +73,16 @@ impl Settings {
             listen: parse(layers, "listen", "an address and a port, like 127.0.0.1:8000")?,
             data: PathBuf::from(layers.get("data").0),
             cache: PathBuf::from(layers.get("cache").0),
+            domain: domain(layers)?,
             driver: driver.filter(|name| name != "auto"),
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
+            packages: layers
+                .get("packages")
+                .0
+                .split([',', ' '])
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect(),
             pool: parse(layers, "pool", "a number of sandboxes")?,
             model: text(layers, "model"),
             concurrency: parse(layers, "concurrency", "a number of sandboxes")?,
@@ -73,6 +92,8 @@ impl Settings {
             output_cap_mib: at_least_one(layers, "output_cap_mib")?,
             retention_days: parse(layers, "retention_days", "a number of days")?,
             retention_gib: parse(layers, "retention_gib", "a number of GiB")?,
+            egress_private: private_places(layers)?,
+            trust_file: PathBuf::from(layers.get("trust_file").0),
             log: layers.get("log").0.to_owned(),
             log_json: one_of(layers, "log_format", &[("text", false), ("json", true)], "text or json")?,
         })
@@ -82,6 +103,21 @@ impl Settings {
     pub(crate) fn socket(&self) -> PathBuf {
         self.data.join("sandyard.sock")
     }
+}
+
+/// `HOST:PORT=ADDRESS`, separated by commas.
+fn private_places(layers: &Layers) -> Result<Vec<PrivateException>, ConfigError> {
+    let text = layers.get("egress_private").0;
+    let place = |text: &str| {
+        let (target, address) = text.trim().split_once('=')?;
+        let (host, port) = target.rsplit_once(':')?;
+        let host = host.to_ascii_lowercase();
+        Some(PrivateException { host, port: port.parse().ok()?, address: address.parse().ok()? })
+    };
+    let places: Option<Vec<_>> = text.split(',').filter(|text| !text.trim().is_empty()).map(place).collect();
+    places.ok_or_else(|| {
+        bad(layers, "egress_private", "places like mirror.example:8080=10.0.0.7, separated by commas")
+    })
 }
 
 const IMAGES: [(&str, ImageChoice); 3] =
@@ -102,6 +138,12 @@ fn optional<T: FromStr>(
     expected: &'static str,
 ) -> Result<Option<T>, ConfigError> {
     if layers.get(key).0.is_empty() { Ok(None) } else { parse(layers, key, expected).map(Some) }
+}
+
+fn domain(layers: &Layers) -> Result<Option<Domain>, ConfigError> {
+    let expected = "a name, or http:// or https:// and a name, like https://yard.example";
+    let read = |text: String| Domain::parse(&text).ok_or_else(|| bad(layers, "domain", expected));
+    text(layers, "domain").map(read).transpose()
 }
 
 fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {

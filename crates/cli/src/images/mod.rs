@@ -55,6 +55,7 @@ impl ImageError {
 #[derive(Clone)]
 pub(crate) struct YardImages {
     store: ImageStore,
+    packages: Arc<[String]>,
     states: Arc<watch::Sender<BTreeMap<Flavour, ImageState>>>,
 }
 
@@ -62,7 +63,8 @@ impl YardImages {
     /// What the cache holds now; nothing is built yet.
     pub(crate) fn new(settings: &Settings) -> Self {
         let store = ImageStore::new(&settings.cache);
-        let images = Self { store, states: Arc::new(watch::Sender::new(BTreeMap::new())) };
+        let packages = settings.packages.clone().into();
+        let images = Self { store, packages, states: Arc::new(watch::Sender::new(BTreeMap::new())) };
         for flavour in Flavour::ALL {
             images.set(flavour, images.found(flavour).unwrap_or_else(|| missing(flavour)));
         }
@@ -84,8 +86,13 @@ impl YardImages {
         }
     }
 
+    /// The image that this server's sandboxes of a flavour run on.
+    fn request(&self, flavour: Flavour) -> ImageRequest {
+        ImageRequest { with: self.packages.to_vec(), ..ImageRequest::plain(flavour) }
+    }
+
     fn found(&self, flavour: Flavour) -> Option<ImageState> {
-        let image = self.store.find(&ImageRequest::plain(flavour)).ok().flatten()?;
+        let image = self.store.find(&self.request(flavour)).ok().flatten()?;
         Some(ImageState::Ready { root: image.root })
     }
 

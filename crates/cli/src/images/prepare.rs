@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use sandyard_sandbox::image::{BuildError, Builder, Cancellation, Flavour, ImageRequest};
+use sandyard_sandbox::image::{BuildError, Builder, Cancellation, Flavour};
 use sandyard_server::app::ImageState;
 
 use super::{YardImages, chain};
@@ -111,7 +111,7 @@ impl Worker {
             let state = ImageState::Preparing { percent: progress.percent, step: progress.phase.clone() };
             self.images.set(progress.flavour, state);
         };
-        let image = self.builder.ensure(&ImageRequest::plain(flavour), &mut report)?;
+        let image = self.builder.ensure(&self.images.request(flavour), &mut report)?;
         self.images.set(flavour, ImageState::Ready { root: image.root });
         self.ui.note(&format!("image {flavour}: ready"));
         Ok(())

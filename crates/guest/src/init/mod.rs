@@ -11,10 +11,11 @@ pub(crate) mod messages;
 mod restarts;
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Gid, Pid, Signal, Uid, WaitOptions, WaitStatus, wait};
 use rustix::time::{
@@ -24,6 +25,7 @@ use sandyard_protocol::{BootConfig, SCRIPTS};
 
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
+use crate::keeper::desktop::DesktopPlaces;
 use crate::limits::OWN_OPEN_FILES;
 use crate::spawner::open_own_program;
 use crate::sys::{self, ChildSignals};
@@ -69,11 +71,13 @@ pub fn run() -> Result<(), BootFailure> {
     let lifetime = start_lifetime(config.lifetime_s)?;
     let program = open_own_program()?;
     prepare_scripts(&config)?;
+    let mut writable = vec![config.spool.clone(), SCRIPTS.into()];
+    writable.extend(prepare_desktop(config.keeper_id));
     let spawner = start_spawner(&config, &program)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
     // Keeper inherits both and adds a narrower filter of its own.
-    confine::landlock::restrict(&[config.spool.clone(), SCRIPTS.into()])?;
+    confine::landlock::restrict(&writable)?;
     seccomp::install(seccomp::Profile::Init)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
@@ -92,6 +96,21 @@ fn prepare_scripts(config: &BootConfig) -> Result<(), BootFailure> {
     let (user, group) = (Uid::from_raw(config.keeper_id), Gid::from_raw(config.keeper_id));
     rustix::fs::chown(SCRIPTS, Some(user), Some(group))
         .step("scripts", format_args!("give {SCRIPTS} to keeper"))
+}
+
+/// The directories where keeper and the job's X server meet: keeper's, but open to the job, which can add to them and not
+/// replace them. One that the job left on its disk as something else is not used, and there is no desktop then.
+fn prepare_desktop(keeper_id: u32) -> Vec<PathBuf> {
+    let DesktopPlaces { display_directory, socket_directory, .. } = DesktopPlaces::default();
+    let (user, group) = (Uid::from_raw(keeper_id), Gid::from_raw(keeper_id));
+    let prepare = |path: &PathBuf| {
+        let _ = rustix::fs::mkdir(path, Mode::from_raw_mode(0o755));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty())?;
+        rustix::fs::fchown(&directory, Some(user), Some(group))?;
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o1777))
+    };
+    [display_directory, socket_directory].into_iter().filter(|path| prepare(path).is_ok()).collect()
 }
 
 /// Counts while the machine is suspended too.

@@ -85,8 +85,20 @@ pub const SEARCH_LINE_BYTES: usize = 400;
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 /// Connecting on loopback is immediate; a full backlog is the only wait.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// How often a service that starts is looked at.
+pub const SERVICE_POLL: Duration = Duration::from_millis(50);
+/// A service listens within this: JupyterLab takes two seconds on an idle machine. Below the host's patience of 60 s.
+pub const SERVICE_START: Duration = Duration::from_secs(55);
+/// How long JupyterLab stays without a client, a kernel or a terminal.
+pub const LAB_IDLE: Duration = Duration::from_secs(900);
 /// After an answer to a request that still sends, what comes is read this long so that the answer is not lost to a reset.
 pub const LINGER: Duration = Duration::from_secs(5);
+/// Connections through the machine's proxy at once; the host bounds them too.
+pub const EGRESS_CONNECTIONS: usize = 128;
+/// How long such a connection waits for a link: a server's restart, with time to spare.
+pub const EGRESS_LINK_WAIT: Duration = Duration::from_secs(60);
+/// Between two attempts to listen on a port that somebody else holds.
+pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// The first wait between two dials.
 pub const FIRST_DIAL_WAIT: Duration = Duration::from_millis(10);
 /// The longest wait between two dials: a server that restarts is found within a second.

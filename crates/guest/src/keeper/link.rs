@@ -9,7 +9,7 @@ use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 use tokio::task::JoinSet;
 
 use super::limits::REQUEST_DEADLINE;
-use super::{Keeper, event_stream, files, job, kernels, ports, processes};
+use super::{Keeper, desktop, event_stream, files, job, kernels, ports, processes};
 
 /// A stream between the host and a service.
 pub(super) type HostStream = Framed<PipeStream>;
@@ -26,7 +26,7 @@ struct Service {
     serve: fn(Arc<Keeper>, Request, HostStream) -> Serving,
 }
 
-const SERVICES: [Service; 6] = [
+const SERVICES: [Service; 7] = [
     Service {
         claims: |request| matches!(request, Request::BeginJob(_) | Request::EndJob { .. }),
         serve: |keeper, request, stream| Box::pin(job::serve(keeper, request, stream)),
@@ -52,6 +52,10 @@ const SERVICES: [Service; 6] = [
         serve: |keeper, request, stream| Box::pin(ports::serve(keeper, request, stream)),
     },
     Service {
+        claims: desktop::claims,
+        serve: |keeper, request, stream| Box::pin(desktop::serve(keeper, request, stream)),
+    },
+    Service {
         claims: |request| matches!(request, Request::Ping),
         serve: |_, _, mut stream| Box::pin(async move { reply(&mut stream, &Reply::Done).await }),
     },
@@ -61,8 +65,19 @@ const SERVICES: [Service; 6] = [
     },
 ];
 
+/// Lends the link to whoever in the guest has something for the host, as long as it is served.
+struct Lent<'a>(&'a Keeper);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.link.send_replace(None);
+    }
+}
+
 /// Serves a link until it is gone. Dropping this ends every stream of it.
 pub(super) async fn serve(keeper: Arc<Keeper>, link: Link) {
+    keeper.link.send_replace(Some(link.clone()));
+    let _lent = Lent(&keeper);
     let mut streams = JoinSet::new();
     let events = event_stream::serve(keeper.clone(), link.clone());
     tokio::pin!(events);
@@ -95,8 +110,9 @@ async fn serve_stream(keeper: Arc<Keeper>, stream: PipeStream) {
         }
         _ => return,
     };
+    let _use = (request != Request::Ping).then(|| keeper.in_use.begin());
     if let Some(service) = SERVICES.iter().find(|service| (service.claims)(&request)) {
-        (service.serve)(keeper, request, stream).await;
+        (service.serve)(keeper.clone(), request, stream).await;
     }
 }
 

@@ -6,11 +6,14 @@
 
 mod capture;
 mod clock;
+pub mod desktop;
 mod dial;
+mod egress;
 mod event_stream;
 mod events;
 mod exits;
 pub mod files;
+mod in_use;
 mod job;
 mod kernels;
 pub mod limits;
@@ -18,30 +21,36 @@ mod link;
 mod ports;
 mod processes;
 mod pump;
+mod scripts;
 mod segments;
+mod services;
 mod spool;
 mod tasks;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sandyard_pipe::{Backoff, Link};
 use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
-use crate::process_host::{ProcessHost, SpawnError, Survivor};
+use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
+use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
 use files::Workers;
-use job::Job;
+use in_use::InUse;
+use job::{Job, Main};
 use kernels::Kernels;
 use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
+use services::Services;
 use spool::Spool;
 use tasks::Tasks;
 
@@ -58,6 +67,10 @@ pub struct KeeperConfig {
     pub workspace: PathBuf,
     /// The environment of everything that runs, before the job adds to it.
     pub env: BTreeMap<String, String>,
+    /// Where to serve the machine's proxy; nowhere if the machine shares its network.
+    pub egress: Option<SocketAddr>,
+    /// Where the desktop's parts meet; without it there is none.
+    pub desktop: Option<DesktopPlaces>,
 }
 
 /// Why keeper had to stop.
@@ -83,6 +96,11 @@ struct Keeper {
     job: Job,
     kernels: Kernels,
     files: Workers,
+    in_use: InUse,
+    /// The link that is up.
+    link: watch::Sender<Option<Link>>,
+    desktop: Desktop,
+    services: Services,
     failure: mpsc::Sender<KeeperError>,
 }
 
@@ -122,20 +140,34 @@ async fn start(
         job: Job::open(&spool)?,
         kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files,
+        in_use: InUse::default(),
+        link: watch::Sender::new(None),
+        desktop: Desktop::new(number, config.scripts.join("control")),
+        services: Services::open(&spool)?,
         failure,
         spool,
         config,
     }));
+    let Survivors { found, lost } = host.survivors().await?;
     let mut survivors: BTreeMap<ProcessId, Survivor> =
-        host.survivors().await?.into_iter().map(|survivor| (survivor.command.id.clone(), survivor)).collect();
+        found.into_iter().map(|survivor| (survivor.command.id.clone(), survivor)).collect();
     if number > 1 {
         keeper.0.events.restarted()?;
     }
     processes::recover(&keeper.0, &mut survivors)?;
     let execution = kernels::recover(&keeper.0, keeper.0.job.execution())?;
-    job::recover(&keeper.0, &mut survivors, execution)?;
+    let main = match survivors.remove(&ProcessId::main()) {
+        Some(main) => Main::Found(Box::new(main)),
+        None if lost.contains(&ProcessId::main()) => Main::Lost,
+        None => Main::Never,
+    };
+    job::recover(&keeper.0, main, execution)?;
     keeper.0.end_strangers(survivors);
+    if let Some(address) = keeper.0.config.egress {
+        keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
+    }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
+    desktop::begin(&keeper.0);
     keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
     Ok((keeper, failures))
 }

@@ -10,15 +10,17 @@ use tokio::net::TcpStream;
 use super::Keeper;
 use super::limits::CONNECT_DEADLINE;
 use super::link::{HostStream, reply};
+use super::services;
 
 /// Serves `ConnectPort`.
-pub(super) async fn serve(_keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
+pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
     let Request::ConnectPort { port } = request else { return };
-    let mut connection = match connect(port).await {
-        Ok(connection) => connection,
+    let (mut connection, authorization) = match open(&keeper, port).await {
+        Ok(opened) => opened,
         Err(error) => return reply(&mut stream, &Reply::Failed(error)).await,
     };
-    if stream.send_message(&Reply::Done).await.is_err() {
+    let answer = authorization.map_or(Reply::Done, |authorization| Reply::Service { authorization });
+    if stream.send_message(&answer).await.is_err() {
         return;
     }
     let (mut host, early) = stream.into_inner();
@@ -28,8 +30,14 @@ pub(super) async fn serve(_keeper: Arc<Keeper>, request: Request, mut stream: Ho
     }
 }
 
+/// A connection, and what requests over it must carry if keeper runs what listens there.
+async fn open(keeper: &Arc<Keeper>, port: u16) -> Result<(TcpStream, Option<String>), GuestError> {
+    let authorization = services::ready(keeper, port).await?;
+    Ok((connect(port).await?, authorization))
+}
+
 /// By IPv4 first: most development servers listen there, some on `localhost` as IPv6 only.
-async fn connect(port: u16) -> Result<TcpStream, GuestError> {
+pub(super) async fn connect(port: u16) -> Result<TcpStream, GuestError> {
     let addresses =
         [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
     let connected = tokio::time::timeout(CONNECT_DEADLINE, TcpStream::connect(addresses.as_slice())).await;

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::init::messages::{HoldRequest, Part};
-use crate::process_host::{Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, OWN_PROGRAM, ProcessHost, RawExit, SpawnError, Spawned, Survivors};
 use crate::spawner::messages::{Call, Outcome};
 use conversation::{Answer, Shared, read, refused};
 
@@ -24,7 +24,7 @@ use conversation::{Answer, Shared, read, refused};
 #[derive(Debug)]
 pub struct SpawnerClient {
     shared: Arc<Shared>,
-    survivors: Mutex<Vec<Survivor>>,
+    survivors: Mutex<Survivors>,
     reader: JoinHandle<()>,
 }
 
@@ -80,7 +80,7 @@ impl ProcessHost for SpawnerClient {
         self.shared.forget(id).await
     }
 
-    async fn survivors(&self) -> Result<Vec<Survivor>, SpawnError> {
+    async fn survivors(&self) -> Result<Survivors, SpawnError> {
         Ok(std::mem::take(&mut *self.survivors.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::conversation::Shared;
 use crate::init::messages::{HoldReply, HoldRequest, Part};
 use crate::packets;
-use crate::process_host::{Command, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, RawExit, SpawnError, Spawned, Survivor, Survivors};
 use crate::spawner::messages::{Call, Entry, Outcome};
 
 /// What keeper notes for its successor, in the memory file that init holds with the descriptors.
@@ -45,14 +45,17 @@ impl Shared {
     }
 
     /// Joins what the spawner follows with what init holds, and drops what only one of them has.
-    pub(super) async fn take_over(&self) -> Result<Vec<Survivor>, SpawnError> {
+    pub(super) async fn take_over(&self) -> Result<Survivors, SpawnError> {
         let Outcome::Roll(roll) = self.ask(Call::Roll).await?.outcome else { return Err(SpawnError::Gone) };
         let mut held = self.collect_held().await?;
-        let mut survivors = Vec::new();
+        let mut survivors = Survivors::default();
         for Entry { id, exit, .. } in roll {
             match survivor(&id, &mut held, exit) {
-                Some(survivor) => survivors.push(survivor),
-                None => self.discard(&id).await?,
+                Some(survivor) => survivors.found.push(survivor),
+                None => {
+                    self.discard(&id).await?;
+                    survivors.lost.push(id);
+                }
             }
         }
         for (id, _) in held.keys() {

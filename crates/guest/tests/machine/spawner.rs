@@ -208,7 +208,7 @@ async fn a_restarted_keeper_finds_what_runs_and_what_has_ended() {
     // Not forgotten, as if keeper died before it could note the exit.
     let exit = tokio::time::timeout(PATIENCE, machine.client.next_exit()).await.unwrap().unwrap();
     let machine = machine.restart_keeper().await;
-    let mut survivors = machine.client.survivors().await.unwrap();
+    let mut survivors = machine.client.survivors().await.unwrap().found;
     assert_eq!(survivors.len(), 2);
     let second = survivors.remove(1);
     assert_eq!((&second.command, second.exit), (&ended, Some(exit)));
@@ -223,5 +223,5 @@ async fn a_restarted_keeper_finds_what_runs_and_what_has_ended() {
     assert_eq!(read_all(first.spawned.stdout), "got hello\n");
     assert_eq!(read_all(first.spawned.stderr.unwrap()), "bad\n");
     let machine = machine.restart_keeper().await;
-    assert!(machine.client.survivors().await.unwrap().is_empty());
+    assert!(machine.client.survivors().await.unwrap().found.is_empty());
 }

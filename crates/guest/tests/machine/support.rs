@@ -7,6 +7,7 @@ use std::fs::{File, Permissions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command as HostCommand, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -177,6 +178,18 @@ pub(crate) fn kill(pid: i32) {
     }
 }
 
+/// A built image of the cache that the command uses too; `make test` sees to one.
+fn image() -> PathBuf {
+    let cache = std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into());
+    let images =
+        std::fs::read_dir(Path::new(&cache).join("images")).expect("no image cache: run `make test`");
+    let roots = images.flatten().map(|entry| entry.path().join("root"));
+    roots
+        .into_iter()
+        .find(|root| root.join("workspace").is_dir())
+        .expect("no image is built: run `make test`")
+}
+
 /// Starts a role in fresh namespaces; its console is the child's standard error.
 pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Launched {
     let document = memory_file(&serde_json::to_vec(config).unwrap());
@@ -192,7 +205,7 @@ pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) 
     let child = HostCommand::new("unshare")
         .args(["-mpniu", "--fork", "--kill-child", "bash"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/machine/enter.sh"))
-        .env("IMAGE", "/")
+        .env("IMAGE", image())
         .env("CONFIG", document.as_raw_fd().to_string())
         .env("PROGRAM", program.as_raw_fd().to_string())
         .env("SOCKET", socket.as_ref().map(|fd| fd.as_raw_fd().to_string()).unwrap_or_default())

@@ -1,18 +1,53 @@
 //! The event stream, as the host sees it.
 
-use sandyard_pipe::{Frame, Framed};
+use std::time::Duration;
+
+use bytes::Bytes;
+use sandyard_pipe::{Frame, Framed, PipeStream};
 use sandyard_protocol::{Ack, GuestRequest, OutputChunk, Resume, SequencedEvent};
 
 use super::{FRAME_LIMITS, GuestStream, Machine, MachineError};
 
+/// A guest says at once what it opens a stream for.
+const ASK_DEADLINE: Duration = Duration::from_secs(5);
+
 impl Machine {
-    /// Waits for the guest to open its event stream, which it does once on every link.
+    /// Waits for the guest to open its event stream, which it does first on every link. What it opens before is reset.
     pub async fn event_stream(&self) -> Result<EventStream, MachineError> {
+        loop {
+            if let Asked::Events(events) = self.next_asked().await? {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// The next stream that the guest opens, and what for.
+    pub async fn next_asked(&self) -> Result<Asked, MachineError> {
         let stream = self.link.accept().await.ok_or(MachineError::Lost)?;
         let mut stream = Framed::new(stream, FRAME_LIMITS);
-        let GuestRequest::Events = stream.receive_message().await?;
-        Ok(EventStream { stream })
+        let named = tokio::time::timeout(ASK_DEADLINE, stream.receive_message());
+        match named.await.map_err(|_| MachineError::Deadline)?? {
+            GuestRequest::Events => Ok(Asked::Events(EventStream { stream })),
+            GuestRequest::Egress => {
+                let (stream, early) = stream.into_inner();
+                Ok(Asked::Egress { stream, early })
+            }
+        }
     }
+}
+
+/// A stream that the guest opened.
+#[derive(Debug)]
+pub enum Asked {
+    /// Its event stream.
+    Events(EventStream),
+    /// A program's connection to the proxy, and what came of it already.
+    Egress {
+        /// The rest of it.
+        stream: PipeStream,
+        /// Its first bytes.
+        early: Bytes,
+    },
 }
 
 /// Events and the job's output, in order; say where to resume first.

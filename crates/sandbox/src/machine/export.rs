@@ -1,10 +1,9 @@
 //! Export: the entries of a directory, one after the other. What a path may look like is the caller's to check.
 
 use bytes::Bytes;
-use sandyard_pipe::Frame;
 use sandyard_protocol::{EntryHeader, EntryKind, Reply, Request, limits};
 
-use super::{GuestStream, Machine, MachineError, unexpected};
+use super::{GuestStream, Machine, MachineError, next_part, unexpected};
 
 impl Machine {
     /// Begins an export of a directory.
@@ -60,17 +59,7 @@ impl Export {
 
     /// More bytes of the present file; `None` when it is through.
     pub async fn next_bytes(&mut self) -> Result<Option<Bytes>, MachineError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        match self.stream.receive().await? {
-            Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= self.left => {
-                self.left -= bytes.len() as u64;
-                Ok(Some(bytes))
-            }
-            Some(_) => Err(MachineError::Malformed("export data".into())),
-            None => Err(MachineError::Lost),
-        }
+        next_part(&mut self.stream, &mut self.left, "export data").await
     }
 
     /// What the guest could not read, once the export has ended.

@@ -1,10 +1,9 @@
 //! Files of a machine. Paths are relative to the workspace.
 
 use bytes::Bytes;
-use sandyard_pipe::Frame;
 use sandyard_protocol::{DirectoryEntry, Edit, FileRange, FileStat, Reply, Request, SearchHit, limits};
 
-use super::{GuestStream, Machine, MachineError, reply, unexpected};
+use super::{GuestStream, Machine, MachineError, next_part, reply, unexpected};
 
 impl Machine {
     /// Facts about a path; a final symbolic link is not followed.
@@ -93,17 +92,7 @@ pub struct Content {
 impl Content {
     /// The next bytes; `None` when exactly `length` have come.
     pub async fn next(&mut self) -> Result<Option<Bytes>, MachineError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        match self.stream.receive().await? {
-            Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= self.left => {
-                self.left -= bytes.len() as u64;
-                Ok(Some(bytes))
-            }
-            Some(_) => Err(MachineError::Malformed("file content".into())),
-            None => Err(MachineError::Lost),
-        }
+        next_part(&mut self.stream, &mut self.left, "file content").await
     }
 }
 

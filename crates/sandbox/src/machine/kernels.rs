@@ -2,11 +2,11 @@
 
 use sandyard_pipe::Frame;
 use sandyard_protocol::{
-    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo, Language,
-    OutputKind, OutputPart, OutputStream, Reply, Request, limits,
+    Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
+    Language, OutputKind, OutputPart, OutputStream, Reply, Request, limits,
 };
 
-use super::{GuestStream, Machine, MachineError, unexpected};
+use super::{GuestStream, Machine, MachineError, next_part, unexpected};
 
 impl Machine {
     /// Starts one more kernel. Returns when it waits for code.
@@ -129,16 +129,9 @@ impl ExecutionStream {
         }
         let mut forms = Vec::with_capacity(parts.len());
         for part in parts {
-            let length = usize::try_from(part.bytes).unwrap_or(usize::MAX);
-            let mut bytes = Vec::new();
-            while bytes.len() < length {
-                match self.stream.receive().await? {
-                    Some(Frame::Data(data)) if !data.is_empty() && bytes.len() + data.len() <= length => {
-                        bytes.extend_from_slice(&data);
-                    }
-                    Some(_) => return Err(MachineError::Malformed("the bytes of an output".into())),
-                    None => return Err(MachineError::Lost),
-                }
+            let (mut bytes, mut left) = (Vec::new(), part.bytes);
+            while let Some(data) = next_part(&mut self.stream, &mut left, "the bytes of an output").await? {
+                bytes.extend_from_slice(&data);
             }
             if let Some(value) = value(&part.mime, &bytes) {
                 forms.push((part.mime, value));

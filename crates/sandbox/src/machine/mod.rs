@@ -4,6 +4,7 @@
 //! deadline. A call that fails with [`MachineError::Lost`] may have happened or not; the caller decides whether it
 //! may be repeated. One file for each group of calls; this one owns the way a call is made.
 
+mod desktop;
 mod events;
 mod export;
 mod files;
@@ -13,10 +14,12 @@ mod processes;
 
 use std::time::Duration;
 
-use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
+use bytes::Bytes;
+use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
-pub use events::{EventStream, FromGuest};
+pub use desktop::GuiAnswers;
+pub use events::{Asked, EventStream, FromGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{Content, FileWriter};
 pub use kernels::{ExecutionStream, FromExecution};
@@ -128,6 +131,25 @@ impl Machine {
     }
 }
 
+/// The next of exactly `left` announced bytes; `None` when all have come.
+async fn next_part(
+    stream: &mut GuestStream,
+    left: &mut u64,
+    what: &'static str,
+) -> Result<Option<Bytes>, MachineError> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    match stream.receive().await? {
+        Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= *left => {
+            *left -= bytes.len() as u64;
+            Ok(Some(bytes))
+        }
+        Some(_) => Err(MachineError::Malformed(what.into())),
+        None => Err(MachineError::Lost),
+    }
+}
+
 async fn reply(stream: &mut GuestStream) -> Result<Reply, MachineError> {
     reply_within(stream, REPLY_DEADLINE).await
 }
@@ -150,6 +172,8 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Entries { .. } => "entries",
         Reply::Content { .. } => "content",
         Reply::Hits { .. } => "hits",
+        Reply::Picture { .. } => "picture",
+        Reply::Service { .. } => "service",
         Reply::Kernel(_) => "kernel",
         Reply::Kernels(_) => "kernels",
         Reply::Execution(_) => "execution",

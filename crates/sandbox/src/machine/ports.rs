@@ -8,18 +8,23 @@ use sandyard_pipe::PipeStream;
 use sandyard_protocol::{Reply, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Machine, MachineError, unexpected};
+use super::{GuestStream, Machine, MachineError, unexpected};
+
+/// A scheme and a token of 32 bytes in hexadecimal are far shorter.
+const AUTHORIZATION_BYTES: usize = 256;
 
 impl Machine {
     /// Connects to a port on the machine's loopback.
     pub async fn connect_port(&self, port: u16) -> Result<PortStream, MachineError> {
-        match self.call(&Request::ConnectPort { port }).await? {
-            (stream, Reply::Done) => {
-                let (stream, early) = stream.into_inner();
-                Ok(PortStream { early, stream })
+        let (stream, authorization) = match self.call(&Request::ConnectPort { port }).await? {
+            (stream, Reply::Done) => (stream, None),
+            (stream, Reply::Service { authorization }) if authorization.len() <= AUTHORIZATION_BYTES => {
+                (stream, Some(authorization))
             }
-            (_, other) => Err(unexpected(&other)),
-        }
+            (_, other) => return Err(unexpected(&other)),
+        };
+        let (stream, early) = stream.into_inner();
+        Ok(PortStream { early, stream, authorization })
     }
 }
 
@@ -29,6 +34,20 @@ impl Machine {
 pub struct PortStream {
     early: Bytes,
     stream: PipeStream,
+    authorization: Option<String>,
+}
+
+impl PortStream {
+    /// What follows a reply that turned its stream into plain bytes.
+    pub(super) fn after(stream: GuestStream) -> Self {
+        let (stream, early) = stream.into_inner();
+        Self { early, stream, authorization: None }
+    }
+
+    /// What requests to a service that the machine started itself must carry as `Authorization`.
+    pub fn authorization(&self) -> Option<&str> {
+        self.authorization.as_deref()
+    }
 }
 
 impl AsyncRead for PortStream {

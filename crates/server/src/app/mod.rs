@@ -15,6 +15,7 @@ mod logs;
 mod model;
 mod open;
 mod schedule;
+mod screenshot;
 mod status;
 mod tickets;
 

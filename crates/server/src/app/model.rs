@@ -35,6 +35,9 @@ pub struct NewJob {
     pub limits: RequestedLimits,
     /// Whether the sandbox stays up after the end.
     pub keep: bool,
+    /// Hosts it may reach.
+    #[serde(default)]
+    pub egress: Vec<String>,
 }
 
 impl NewJob {
@@ -42,10 +45,11 @@ impl NewJob {
     pub(crate) fn work(&self) -> Option<JobWork> {
         match self.kind {
             JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
+            JobKind::Gui => Some(JobWork::Gui { code: self.code.clone() }),
             JobKind::Session => Some(JobWork::Session),
             JobKind::Python => Some(self.in_kernel(Language::Python)),
             JobKind::Typescript => Some(self.in_kernel(Language::Typescript)),
-            JobKind::Task | JobKind::Gui => None,
+            JobKind::Task => None,
         }
     }
 
@@ -157,6 +161,8 @@ pub struct JobStatus {
     pub error: Option<JobFailure>,
     /// What the machine used.
     pub usage: Option<Usage>,
+    /// What went through the egress gateway, both ways.
+    pub egress_bytes: u64,
     /// Whether `download` has something to give.
     pub download: bool,
     /// Whether the sandbox outlives the job.
@@ -265,6 +271,8 @@ pub enum TicketPurpose {
     Download,
     /// A port of the sandbox.
     Port(u16),
+    /// The origin of a port, where it is exchanged for a cookie.
+    Origin(u16),
 }
 
 /// A driver as `/drivers` tells it.

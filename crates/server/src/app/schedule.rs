@@ -7,6 +7,7 @@ use super::model::{Floor, IdempotencyKey, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
 use crate::config::JobLimits;
+use crate::gateways::egress::Policy;
 use crate::job_id::{self, JobId};
 use crate::layout;
 use crate::metrics;
@@ -27,6 +28,7 @@ impl Yard {
         }
         let limits = self.limits(&job.limits)?;
         check_kind(&job)?;
+        check_egress(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.shared.drivers.choose(&job.isolation).await.map_err(no_driver)?;
         if !self.shared.admission.has_disk() {
@@ -177,6 +179,15 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(
     Err(AppError::new(ErrorKind::Unacceptable, "limit_out_of_range", message))
 }
 
+fn check_egress(job: &NewJob) -> Result<(), AppError> {
+    match Policy::parse(job.egress.iter().map(String::as_str)) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(AppError::new(ErrorKind::Unacceptable, "invalid_value", format!("egress: {error}")))
+        }
+    }
+}
+
 fn check_kind(job: &NewJob) -> Result<(), AppError> {
     if job.work().is_some() {
         return Ok(());
@@ -229,5 +240,6 @@ fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
         stderr: StreamRow::default(),
         last_event: 0,
         revision: 0,
+        egress_bytes: 0,
     }
 }

@@ -127,6 +127,7 @@ impl Yard {
             exit_code: row.exit_code,
             error: row.failure,
             usage: row.usage,
+            egress_bytes: row.egress_bytes,
             keep: row.keep,
             revision: row.revision,
         })

@@ -95,6 +95,11 @@ impl KeyStore {
         self.digests.is_empty()
     }
 
+    /// What other secrets may be bound to.
+    pub(super) fn digests(&self) -> &[[u8; 32]] {
+        &self.digests
+    }
+
     /// Whether a key is one of ours. Takes the same time for every wrong key.
     pub fn holds(&self, key: &str) -> bool {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();

@@ -1,18 +1,25 @@
 //! Who may use the API.
 //!
-//! Owns the rules on `Host` and `Origin` ([`origins`]) and on bearer keys ([`keys`]); tickets are made and used up by
-//! `app`. Every request, upgrades included, passes [`Access::check`] once, in `http::gate`. There are no cookies, so
-//! nothing a browser sends by itself opens anything.
+//! Owns the rules on `Host` and `Origin` ([`origins`]), on bearer keys ([`keys`]), and on the origins of sandboxes' ports
+//! ([`visits`], [`passes`]); tickets are made and used up by `app`. Every request, upgrades included, is first told to be for
+//! the API or for a job's origin ([`Access::site`]), then passes [`Access::check`] or [`Access::visit`] once. The API knows no
+//! cookies, so nothing a browser sends by itself opens anything there.
 
 pub mod keys;
 pub mod origins;
+pub mod passes;
+pub mod visits;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use sandyard_api::{ApiError, ErrorCode};
 
 pub use keys::{CreatedKey, KeyFileError, KeyStore};
-use origins::{host_name, is_job_origin, is_local_name, name_of_authority, name_of_origin};
+use origins::{
+    Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority,
+    name_of_origin,
+};
+use passes::{PassSecret, Passes};
 
 /// The rules of one listening address.
 #[derive(Debug)]
@@ -20,6 +27,17 @@ pub struct Access {
     keys: KeyStore,
     listen_name: String,
     open: bool,
+    domain: Option<Domain>,
+    passes: Passes,
+}
+
+/// Whom a request is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Site {
+    /// The server itself, or nobody it knows.
+    Api,
+    /// A port of a sandbox.
+    Job(JobOrigin),
 }
 
 /// What a request needs beside an acceptable origin.
@@ -39,7 +57,54 @@ impl Access {
     pub fn new(listen_host: &str, keys: KeyStore) -> Self {
         let listen_name = host_name(listen_host);
         let open = keys.is_empty() && is_local_name(&listen_name);
-        Self { keys, listen_name, open }
+        let passes =
+            PassSecret::random().map_or_else(|_| Passes::none(), |secret| Passes::new(&secret, &keys));
+        Self { keys, listen_name, open, domain: None, passes }
+    }
+
+    /// The same, with job origins below a domain beside those on the machine itself.
+    #[must_use]
+    pub fn with_domain(self, domain: Domain) -> Self {
+        Self { domain: Some(domain), ..self }
+    }
+
+    /// The same, with passes that outlive this process.
+    #[must_use]
+    pub fn with_pass_secret(self, secret: &PassSecret) -> Self {
+        Self { passes: Passes::new(secret, &self.keys), ..self }
+    }
+
+    /// Whom a request is for, by its one `Host`.
+    pub fn site(&self, headers: &HeaderMap) -> Site {
+        let mut values = headers.get_all(HOST).iter();
+        // Most requests are for the API by a name without a hyphen; they pay for one look.
+        let name = values.next().filter(|value| value.as_bytes().contains(&b'-'));
+        let name = name.and_then(|value| value.to_str().ok()).and_then(name_of_authority);
+        let (Some(name), None) = (name, values.next()) else { return Site::Api };
+        let own = self.domain.as_ref().map_or(LOCAL_DOMAIN, |domain| domain.name.as_str());
+        JobOrigin::read(&name, &[LOCAL_DOMAIN, own]).map_or(Site::Api, Site::Job)
+    }
+
+    /// The address of a job's origin for whoever sent these headers to the API: below the same kind of name, so that a tunnel
+    /// works. `None` if the browser could not reach it: it came by a name or address that has no names below it.
+    pub fn origin_url(&self, origin: &JobOrigin, headers: &HeaderMap) -> Option<String> {
+        let host = headers.get(HOST)?.to_str().ok()?;
+        let name = name_of_authority(host)?;
+        let sent_port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let (scheme, domain, port) = match &self.domain {
+            _ if is_local_name(&name) => ("http", LOCAL_DOMAIN, sent_port),
+            Some(domain) if domain.tls => ("https", domain.name.as_str(), domain.port),
+            Some(domain) => ("http", domain.name.as_str(), domain.port.or(sent_port)),
+            None => return None,
+        };
+        let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+        Some(format!("{scheme}://{}{port}", origin.name(domain)))
+    }
+
+    /// Whether a header's bearer key is one of ours; it must not reach a sandbox.
+    pub fn is_own_key(&self, authorization: &str) -> bool {
+        let (scheme, key) = authorization.split_once(' ').unwrap_or_default();
+        scheme.eq_ignore_ascii_case("bearer") && self.keys.holds(key.trim())
     }
 
     /// Whether local programs need no key.
@@ -144,6 +209,28 @@ mod tests {
     fn open_code(fields: &[(&str, &str)]) -> Option<ErrorCode> {
         let access = Access::new("127.0.0.1", KeyStore::default());
         access.check(&Method::POST, &headers(fields), Need::Key).err().map(|error| error.code)
+    }
+
+    #[test]
+    fn job_origins_are_told_from_the_api_and_addressed_by_the_name_the_client_used() {
+        let job = "k5c7jq3l2m4n6o7p2q3r4s5t6u";
+        let origin = JobOrigin { job: crate::job_id::JobId::parse(job).unwrap(), port: 8888 };
+        let plain = Access::new("127.0.0.1", KeyStore::default());
+        let domain = Access::new("0.0.0.0", KeyStore::default())
+            .with_domain(Domain::parse("https://yard.example").unwrap());
+        let site = |access: &Access, host: &str| access.site(&headers(&[("host", host)]));
+        let local = format!("8888-{job}.localhost:8000");
+        let named = format!("8888-{}.YARD.example", job.to_uppercase());
+        assert_eq!(site(&plain, &local), Site::Job(origin.clone()));
+        assert_eq!(site(&domain, &local), Site::Job(origin.clone()));
+        assert_eq!(site(&domain, &named), Site::Job(origin.clone()));
+        assert_eq!(site(&plain, &named), Site::Api);
+        assert_eq!(plain.site(&headers(&[("host", &local), ("host", "localhost")])), Site::Api);
+        let url = |access: &Access, host: &str| access.origin_url(&origin, &headers(&[("host", host)]));
+        assert_eq!(url(&plain, "127.0.0.1:8000"), Some(format!("http://8888-{job}.localhost:8000")));
+        assert_eq!(url(&domain, "localhost:9000"), Some(format!("http://8888-{job}.localhost:9000")));
+        assert_eq!(url(&domain, "yard.example:8000"), Some(format!("https://8888-{job}.yard.example")));
+        assert_eq!(url(&plain, "10.0.0.1:8000"), None);
     }
 
     #[test]

@@ -1,6 +1,70 @@
-//! Names in `Host` and `Origin` headers. Names are compared, not ports, so that a tunnel on another port works.
+//! Names in `Host` and `Origin` headers, and the origins of sandboxes' ports. Names are compared, not ports, so that a
+//! tunnel on another port works.
 
 use std::net::IpAddr;
+
+use crate::job_id::JobId;
+
+/// Below this name job origins always work on the machine itself: browsers resolve it to loopback without asking anyone.
+pub const LOCAL_DOMAIN: &str = "localhost";
+
+/// A port of a sandbox, as the name of its origin, `<port>-<job>.<domain>`, says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobOrigin {
+    /// The job.
+    pub job: JobId,
+    /// A port on its sandbox's loopback.
+    pub port: u16,
+}
+
+impl JobOrigin {
+    /// Reads a folded name that ends in one of these domains.
+    pub fn read(name: &str, domains: &[&str]) -> Option<Self> {
+        let (label, domain) = name.split_once('.')?;
+        let (port, job) = label.split_once('-')?;
+        let plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+        if !domains.contains(&domain) || !plain {
+            return None;
+        }
+        Some(Self { job: JobId::parse(job)?, port: port.parse().ok()? })
+    }
+
+    /// Its name below a domain.
+    pub fn name(&self, domain: &str) -> String {
+        format!("{}-{}.{domain}", self.port, self.job)
+    }
+}
+
+/// Where the operator has job origins: `name`, `http://name[:port]` or `https://name[:port]`. Every name below it must lead
+/// to this server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domain {
+    /// Folded.
+    pub name: String,
+    /// Whether browsers come by TLS, which somebody before this server ends.
+    pub tls: bool,
+    /// The port in addresses; `None` takes that of the request, or the scheme's own with TLS.
+    pub port: Option<u16>,
+}
+
+impl Domain {
+    /// Reads the operator's words; `None` if they name no domain.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (tls, authority) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some(_) => return None,
+            None => (false, text),
+        };
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        let name = name_of_authority(authority)?;
+        let port = match authority.rsplit_once(':') {
+            Some((_, port)) => Some(port.parse().ok()?),
+            None => None,
+        };
+        (name.parse::<IpAddr>().is_err() && !is_job_origin(&name)).then_some(Self { name, tls, port })
+    }
+}
 
 /// The name or address in an authority (`name[:port]`, `[v6][:port]`), folded; `None` if malformed.
 pub fn name_of_authority(authority: &str) -> Option<String> {
@@ -66,6 +130,45 @@ mod tests {
             ("a:b", None),
         ] {
             assert_eq!(name_of_authority(authority).as_deref(), name, "{authority}");
+        }
+    }
+
+    #[test]
+    fn w14_a_job_origin_names_one_port_of_one_job_below_a_known_domain() {
+        let job = "k5c7jq3l2m4n6o7p2q3r4s5t6u";
+        let read = |name: &str| JobOrigin::read(&name.replace("JOB", job), &["localhost", "yard.example"]);
+        for (name, port) in [("8888-JOB.localhost", 8888), ("1-JOB.yard.example", 1)] {
+            let origin = read(name).unwrap();
+            assert_eq!((origin.port, origin.job.as_str()), (port, job));
+            assert_eq!(origin.name(name.split_once('.').unwrap().1), name.replace("JOB", job));
+        }
+        for name in [
+            "0-JOB.localhost",
+            "08-JOB.localhost",
+            "65536-JOB.localhost",
+            "+80-JOB.localhost",
+            "-JOB.localhost",
+            "80-JOBx.localhost",
+            "80-JOB.evil.localhost",
+            "80-JOB.localhost.evil",
+            "80-JOB.evil.example",
+            "80-JOB",
+            "x.80-JOB.localhost",
+            "80--JOB.localhost",
+        ] {
+            assert_eq!(read(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn domains_are_read_with_scheme_and_port() {
+        let domain = |name: &str, tls, port| Some(Domain { name: name.into(), tls, port });
+        assert_eq!(Domain::parse("Yard.Example"), domain("yard.example", false, None));
+        assert_eq!(Domain::parse("https://yard.example/"), domain("yard.example", true, None));
+        assert_eq!(Domain::parse("http://yard.example:8000"), domain("yard.example", false, Some(8000)));
+        for text in ["", "ftp://x", "10.0.0.1", "[::1]", "a b", "https://", "80-x.example", "yard.example/x"]
+        {
+            assert_eq!(Domain::parse(text), None, "{text}");
         }
     }
 

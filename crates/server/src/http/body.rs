@@ -136,7 +136,12 @@ pub(super) fn with_idle_limit(request: Request, limit: Duration) -> Request {
     if matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE) {
         return request;
     }
-    request.map(|inner| Body::new(IdleLimited { inner, limit, sleep: None }))
+    request.map(|body| idle_limited(body, limit))
+}
+
+/// The same body, which fails when nothing comes for this long.
+pub(super) fn idle_limited(inner: Body, limit: Duration) -> Body {
+    Body::new(IdleLimited { inner, limit, sleep: None })
 }
 
 /// Nothing came for too long.

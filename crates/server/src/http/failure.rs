@@ -159,12 +159,16 @@ fn guest_refusal(error: &GuestError) -> ApiError {
         GuestErrorCode::NoSpace => ErrorCode::NoSpace,
         GuestErrorCode::LimitReached => ErrorCode::LimitReached,
         GuestErrorCode::EditMismatch => ErrorCode::EditMismatch,
+        GuestErrorCode::Controlled => ErrorCode::DesktopControlled,
         GuestErrorCode::SpawnFailed => ErrorCode::SpawnFailed,
         GuestErrorCode::ConnectionRefused | GuestErrorCode::Internal => ErrorCode::SandboxFailed,
     };
     let refusal = ApiError::new(code, error.message.clone());
     match code {
         ErrorCode::NotEmpty => refusal.with_hint("add ?recursive=1 to remove it with all that is in it"),
+        ErrorCode::DesktopControlled => {
+            refusal.with_hint("wait until it is given back (`wait_s` waits for it), or ask the person")
+        }
         ErrorCode::EditMismatch => {
             refusal.with_hint("each `old` must occur exactly once; nothing was changed")
         }

@@ -64,11 +64,7 @@ pub(super) async fn start(
         (status = 409, description = "The job has no live sandbox", body = ErrorBody),
     )
 )]
-pub(super) async fn show(
-    State(state): State<HttpState>,
-    Job(id): Job,
-    Named(kernel): Named,
-) -> Answer {
+pub(super) async fn show(State(state): State<HttpState>, Job(id): Job, Named(kernel): Named) -> Answer {
     let kernel = named(kernel)?;
     let kernels = state.machine(&id).await?.list_kernels().await?;
     let found = kernels.into_iter().find(|other| other.id == kernel).ok_or_else(|| unknown(&kernel))?;
@@ -85,11 +81,7 @@ pub(super) async fn show(
         (status = 409, description = "The job has no live sandbox", body = ErrorBody),
     )
 )]
-pub(super) async fn stop(
-    State(state): State<HttpState>,
-    Job(id): Job,
-    Named(kernel): Named,
-) -> Answer {
+pub(super) async fn stop(State(state): State<HttpState>, Job(id): Job, Named(kernel): Named) -> Answer {
     state.machine(&id).await?.stop_kernel(named(kernel)?).await.map_err(unknown_kernel)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -104,11 +96,7 @@ pub(super) async fn stop(
         (status = 409, description = "The job has no live sandbox", body = ErrorBody),
     )
 )]
-pub(super) async fn interrupt(
-    State(state): State<HttpState>,
-    Job(id): Job,
-    Named(kernel): Named,
-) -> Answer {
+pub(super) async fn interrupt(State(state): State<HttpState>, Job(id): Job, Named(kernel): Named) -> Answer {
     state.machine(&id).await?.interrupt_kernel(named(kernel)?).await.map_err(unknown_kernel)?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -123,11 +111,7 @@ pub(super) async fn interrupt(
         (status = 409, description = "The job has no live sandbox", body = ErrorBody),
     )
 )]
-pub(super) async fn restart(
-    State(state): State<HttpState>,
-    Job(id): Job,
-    Named(kernel): Named,
-) -> Answer {
+pub(super) async fn restart(State(state): State<HttpState>, Job(id): Job, Named(kernel): Named) -> Answer {
     let kernel = state.machine(&id).await?.restart_kernel(named(kernel)?).await.map_err(unknown_kernel)?;
     Ok(Json(view(kernel)).into_response())
 }

@@ -8,19 +8,23 @@ mod body;
 mod code;
 mod content;
 mod counters;
+mod desktop;
 mod download;
 mod events;
 mod failure;
 mod files;
 mod files_change;
 mod gate;
+mod gui;
 mod idle_io;
 mod jobs;
 mod kernels;
+mod lab;
 mod logs;
 mod openapi;
 mod pages;
 mod parts;
+mod proxy;
 mod ranges;
 mod schedule;
 mod serve;
@@ -54,6 +58,7 @@ use crate::job_id::JobId;
 use counters::Counters;
 use failure::Failure;
 use gate::RequestIds;
+use proxy::Lanes;
 
 /// Keeper dials again within a second of losing its link; a busy machine may take a few.
 const RELINK_PATIENCE: Duration = Duration::from_secs(5);
@@ -83,6 +88,7 @@ struct Shared {
     request_ids: RequestIds,
     counters: Counters,
     archives: Semaphore,
+    lanes: Lanes,
 }
 
 impl HttpState {
@@ -93,6 +99,7 @@ impl HttpState {
             request_ids: RequestIds::new(),
             counters: Counters::default(),
             archives,
+            lanes: Lanes::default(),
         }))
     }
 
@@ -141,6 +148,10 @@ impl HttpState {
         &self.0.archives
     }
 
+    fn lanes(&self) -> &Lanes {
+        &self.0.lanes
+    }
+
     fn counters(&self) -> &Counters {
         &self.0.counters
     }
@@ -170,6 +181,17 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/logs", get(logs::read)),
         ("/jobs/{id}/download", get(download::read)),
         ("/jobs/{id}/shell", post(shell::run).get(terminal::open)),
+        ("/jobs/{id}/gui", post(gui::act)),
+        ("/jobs/{id}/screenshot.png", get(gui::screenshot)),
+        ("/jobs/{id}/desktop", get(desktop::with_slash)),
+        ("/jobs/{id}/desktop/", get(desktop::page)),
+        ("/jobs/{id}/desktop/socket", get(desktop::socket)),
+        ("/lab", get(lab::any)),
+        ("/jobs/{id}/lab", get(lab::lab)),
+        ("/jobs/{id}/ports/{port}", get(lab::port)),
+        ("/jobs/{id}/proxy/{port}", any(proxy::program::connection)),
+        ("/jobs/{id}/proxy/{port}/", any(proxy::program::root)),
+        ("/jobs/{id}/proxy/{port}/{*path}", any(proxy::program::pass_on)),
         ("/jobs/{id}/code", post(code::run)),
         ("/jobs/{id}/code/{execution}", get(code::attach)),
         ("/jobs/{id}/kernels", get(kernels::list).post(kernels::start)),
@@ -224,7 +246,7 @@ mod tests {
     fn every_route_is_documented_and_nothing_else() {
         let document = serde_json::to_value(openapi_document("0")).unwrap();
         let documented: BTreeSet<String> = document["paths"].as_object().unwrap().keys().cloned().collect();
-        let aliases = ["/jobs/{id}/files", "/assets/{name}"];
+        let aliases = ["/jobs/{id}/desktop", "/jobs/{id}/files", "/assets/{name}"];
         let routed: BTreeSet<String> = routes()
             .into_iter()
             .filter(|(path, _)| !aliases.contains(path))

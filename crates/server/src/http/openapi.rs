@@ -10,9 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    code, kernels,
-    download, events, files, files_change, jobs, logs, pages, schedule, shell, status, terminal, tickets,
-    unbuilt, yard,
+    code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, pages, proxy,
+    schedule, shell, status, terminal, tickets, unbuilt, yard,
 };
 
 #[derive(OpenApi)]
@@ -20,9 +19,11 @@ use super::{
     info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
     paths(
         schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
-        jobs::remove, tickets::make, events::follow, logs::read, download::read, shell::run, terminal::open, code::run,
+        jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot,
+        desktop::page, desktop::socket, shell::run, terminal::open, code::run,
         code::attach, kernels::list, kernels::start, kernels::show, kernels::stop, kernels::interrupt, kernels::restart,
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
+        lab::any, lab::lab, lab::port, proxy::program::connection, proxy::program::root, proxy::program::pass_on,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
     ),
     components(schemas(CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent)),

@@ -41,6 +41,12 @@ pub(super) fn job_segment(path: &str) -> Option<&str> {
     rest.split('/').next()
 }
 
+/// A port as a path or a name says it: plain digits, from 1 to 65535.
+pub(super) fn port(text: &str) -> Option<u16> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    text.parse().ok().filter(|_| plain)
+}
+
 /// The query of a URI, with these names only.
 pub(super) fn query(uri: &Uri, known: &[&str]) -> Result<Query, Failure> {
     Ok(Query::read(query_pairs(uri.query().unwrap_or_default()), known)?)

@@ -90,7 +90,8 @@ fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
     digest.finalize().into()
 }
 
-fn new_job(request: ScheduleRequest) -> NewJob {
+/// The job that a request asks for.
+pub(super) fn new_job(request: ScheduleRequest) -> NewJob {
     let isolation = match request.isolation {
         IsolationFloor::Any => Floor::Any,
         IsolationFloor::Container => Floor::Level(IsolationLevel::Container),
@@ -119,5 +120,6 @@ fn new_job(request: ScheduleRequest) -> NewJob {
             idle_timeout_s: limits.idle_timeout_s,
         },
         keep: request.keep,
+        egress: request.egress,
     }
 }

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use sandyard_api::{ApiError, ErrorBody, ErrorCode, TicketPurpose, TicketRequest, TicketView, Timestamp};
+use sandyard_api::{ErrorBody, TicketPurpose, TicketRequest, TicketView, Timestamp};
 
 use super::HttpState;
 use super::body;
@@ -26,7 +26,7 @@ const LIFE: Duration = Duration::from_secs(30);
     responses(
         (status = 201, description = "The link", body = TicketView),
         (status = 404, body = ErrorBody),
-        (status = 422, description = "Not a purpose, or not in this build", body = ErrorBody),
+        (status = 422, description = "Not a purpose", body = ErrorBody),
     )
 )]
 pub(super) async fn make(
@@ -37,15 +37,11 @@ pub(super) async fn make(
 ) -> Answer {
     let request = TicketRequest::from_json(&body::json(&headers, body).await?)?;
     let (purpose, path) = match request.purpose {
-        TicketPurpose::Download => (app::TicketPurpose::Download, "download"),
-        TicketPurpose::Pty => (app::TicketPurpose::Pty, "shell"),
-        TicketPurpose::Lab | TicketPurpose::Desktop | TicketPurpose::Port(_) => {
-            let message =
-                format!("there is nothing that a ticket for `{}` would open in this build", request.purpose);
-            return Err(ApiError::new(ErrorCode::NotAvailable, message)
-                .with_hint("`pty` and `download` work")
-                .into());
-        }
+        TicketPurpose::Lab => (app::TicketPurpose::Lab, "lab".to_owned()),
+        TicketPurpose::Desktop => (app::TicketPurpose::Desktop, "desktop/".to_owned()),
+        TicketPurpose::Pty => (app::TicketPurpose::Pty, "shell".to_owned()),
+        TicketPurpose::Download => (app::TicketPurpose::Download, "download".to_owned()),
+        TicketPurpose::Port(port) => (app::TicketPurpose::Port(port), format!("ports/{port}")),
     };
     let ticket = state.yard().make_ticket(&id, purpose).await?;
     let expires = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + LIFE;

@@ -11,21 +11,12 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 15] = [
+pub(super) const PATHS: [&str; 6] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
     "/jobs/{id}/recall",
     "/jobs/{id}/audit",
-    "/jobs/{id}/gui",
-    "/jobs/{id}/screenshot.png",
-    "/jobs/{id}/desktop/",
-    "/jobs/{id}/desktop/{*rest}",
-    "/jobs/{id}/lab",
-    "/jobs/{id}/ports/{port}",
-    "/jobs/{id}/proxy/{port}/",
-    "/jobs/{id}/proxy/{port}/{*rest}",
-    "/lab",
     "/mcp",
 ];
 
@@ -36,6 +27,6 @@ pub(super) async fn refuse(State(state): State<HttpState>, uri: Uri) -> Answer {
         state.yard().status(&id, WithOutput::Without).await?;
     }
     Err(ApiError::new(ErrorCode::RouteNotAvailable, "this build does not have this capability yet")
-        .with_hint("jobs of kind `shell`, `python`, `typescript` and `session`, their files, shell, code and download work")
+        .with_hint("GET /docs shows what it has")
         .into())
 }

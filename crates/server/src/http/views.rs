@@ -44,6 +44,7 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
         usage: UsageView {
             cpu_s: usage.cpu_s,
             peak_memory_bytes: usage.peak_memory_bytes,
+            egress_bytes: status.egress_bytes,
             ..UsageView::default()
         },
         job_id: status.id.clone(),

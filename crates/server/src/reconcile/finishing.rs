@@ -15,6 +15,7 @@ use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
 use crate::app::{JobFailure, chain};
 use crate::artifacts::{ArtifactError, Stored, store_export};
+use crate::layout;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
 
@@ -85,6 +86,7 @@ impl Task {
             if row.delete_requested {
                 break;
             }
+            self.keep_last_screenshot(row, &machine).await;
             match self.take_out(row, &machine).await {
                 Ok(stored) => return Ok(Ok(stored)),
                 Err(error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_))) => {
@@ -98,6 +100,21 @@ impl Task {
             }
         }
         Ok(Err(failure(last)))
+    }
+
+    /// A picture that can't be had holds nothing up.
+    async fn keep_last_screenshot(&self, row: &JobRow, machine: &Machine) {
+        match tokio::time::timeout(LINK, machine.last_screenshot()).await {
+            Ok(Ok(Some(png))) => {
+                let path = self.shared.layout.screenshot(&row.id);
+                let kept = layout::blocking(move || layout::write_durably(&path, &[&png])).await;
+                if let Err(error) = kept {
+                    tracing::warn!(job = %row.id, %error, "the last screenshot could not be kept");
+                }
+            }
+            Ok(Ok(None)) => {}
+            other => tracing::warn!(job = %row.id, ?other, "the last screenshot could not be had"),
+        }
     }
 
     async fn take_out(&mut self, row: &JobRow, machine: &Machine) -> Result<Stored, ArtifactError> {

@@ -16,6 +16,7 @@ mod session;
 mod shared;
 mod starting;
 mod task;
+mod way_out;
 
 use std::collections::HashMap;
 use std::sync::Arc;

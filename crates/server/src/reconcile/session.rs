@@ -14,7 +14,9 @@ use serde_json::json;
 use super::following::{Backstop, SharedMachine, circumstances};
 use super::outcome::{Circumstances, Outcome};
 use super::task::Task;
+use super::way_out::WayOut;
 use crate::app::chain;
+use crate::gateways::egress::Attempt;
 use crate::output::{Flush, Recorder, Take};
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, StoreError};
@@ -29,6 +31,8 @@ const FLUSH_BYTES: usize = 256 * 1024;
 const PENDING_BYTES: usize = 6 * 1024 * 1024;
 /// How long a guest may take to open its event stream or to begin.
 const HANDSHAKE: Duration = Duration::from_secs(15);
+/// Changes that wait for a commit, beyond which attempts to reach the network wait too.
+const WAITING_CHANGES: usize = 256;
 /// Pause before a commit that failed for want of disk or lock is tried again.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -98,6 +102,8 @@ impl<'a> Session<'a> {
         if self.row.state != JobState::Starting {
             self.task.publish(self.row);
         }
+        self.task.open_way_out(self.row).await?;
+        let _gateways = self.task.way_out.as_ref().map(|way_out| way_out.serve(&machine));
         let end = self.follow(&machine, &mut events).await?;
         if matches!(end, SessionEnd::Lost) {
             self.settle().await?;
@@ -167,6 +173,9 @@ impl<'a> Session<'a> {
                     Err(MachineError::Malformed(what)) => return Ok(SessionEnd::Refused(garbage(&what))),
                     Err(_) => return Ok(SessionEnd::Lost),
                 },
+                attempt = attempted(&mut self.task.way_out), if self.changes.len() < WAITING_CHANGES => {
+                    self.take_attempt(attempt);
+                }
                 landed = landing(&mut self.flight) => self.landed(landed?, events).await?,
                 () = until(self.flush_at), if may_flush => self.take_off(Take::WholeCharacters),
                 () = self.task.watch.changed() => {
@@ -192,6 +201,13 @@ impl<'a> Session<'a> {
             FromGuest::Event(event) => self.take_event(event),
         }
         Ok(())
+    }
+
+    fn take_attempt(&mut self, attempt: Attempt) {
+        if let Some(way_out) = &mut self.task.way_out {
+            self.changes.extend(way_out.record(attempt));
+        }
+        self.flush_by(Instant::now() + FLUSH_AFTER);
     }
 
     fn take_event(&mut self, event: SequencedEvent) {
@@ -317,7 +333,10 @@ impl<'a> Session<'a> {
         changes.push(Change::Ended {
             outcome: outcome.state,
             exit_code: outcome.exit_code,
-            failure: outcome.failure,
+            failure: match &self.task.way_out {
+                Some(way_out) => way_out.explain(outcome.failure),
+                None => outcome.failure,
+            },
         });
         changes.push(Change::Move { to: JobState::Finishing, reason: outcome.reason });
         write_patiently(&flush).await;
@@ -359,6 +378,25 @@ impl<'a> Session<'a> {
     }
 }
 
+impl Task {
+    /// Makes the job's way to the network, once.
+    async fn open_way_out(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        if self.way_out.is_none() {
+            let stored = self.shared.store.request(&row.id).await?;
+            let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
+            self.way_out = Some(WayOut::new(&request, row, &self.shared.config.egress));
+        }
+        Ok(())
+    }
+}
+
+async fn attempted(way_out: &mut Option<WayOut>) -> Attempt {
+    match way_out {
+        Some(way_out) => way_out.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What the guest is told to do.
 async fn begin_job(shared: &super::Shared, row: &JobRow) -> Result<BeginJob, StoreError> {
     let stored = shared.store.request(&row.id).await?;
@@ -369,6 +407,7 @@ async fn begin_job(shared: &super::Shared, row: &JobRow) -> Result<BeginJob, Sto
         timeout_ms: row.limits.timeout_s.saturating_mul(1000),
         idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),
         keep: row.keep,
+        trust: if request.egress.is_empty() { None } else { shared.config.egress.trust.clone() },
     })
 }
 

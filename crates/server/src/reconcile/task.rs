@@ -11,6 +11,7 @@ use sandyard_sandbox::driver::{Driver, SandboxId};
 use sandyard_sandbox::machine::{EventStream, Machine};
 
 use super::shared::{Reachable, Shared};
+use super::way_out::WayOut;
 use crate::admission::Permit;
 use crate::app::chain;
 use crate::states::JobState;
@@ -23,6 +24,8 @@ pub(super) struct Task {
     pub(super) watch: JobWatch,
     /// The machine, while a link to it is up.
     pub(super) linked: Option<Linked>,
+    /// The job's way to the network, once it runs.
+    pub(super) way_out: Option<WayOut>,
     /// Whether another owner had the job before: a machine may be there already.
     pub(super) adopted: bool,
     /// Its room; given back when the task ends.
@@ -71,7 +74,14 @@ impl Linked {
 impl Task {
     pub(super) fn new(shared: Arc<Shared>, row: &JobRow, permit: Permit, origin: Origin) -> Self {
         let watch = shared.store.watch(&row.id);
-        Self { shared, watch, linked: None, adopted: origin == Origin::Orphan, _permit: permit }
+        Self {
+            shared,
+            watch,
+            linked: None,
+            way_out: None,
+            adopted: origin == Origin::Orphan,
+            _permit: permit,
+        }
     }
 
     /// Puts the linked machine within reach of tools.

@@ -68,6 +68,7 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
             row.failure = failure;
         }
         Change::Usage(usage) => row.usage = Some(usage),
+        Change::EgressBytes(bytes) => row.egress_bytes = row.egress_bytes.saturating_add(bytes),
         Change::Artifact(artifact) => row.artifact = Some(artifact),
         Change::Event { kind, data } => event(row, kind, data, now_ms, applied),
         Change::Closed => {

@@ -54,6 +54,8 @@ pub(crate) struct JobRow {
     pub(crate) stderr: StreamRow,
     pub(crate) last_event: u64,
     pub(crate) revision: u64,
+    /// What it sent to and received from the network.
+    pub(crate) egress_bytes: u64,
 }
 
 impl JobRow {
@@ -184,6 +186,8 @@ pub(crate) enum Change {
     Ended { outcome: JobState, exit_code: Option<i32>, failure: Option<JobFailure> },
     /// What the machine used.
     Usage(Usage),
+    /// So many more bytes went through the egress gateway.
+    EgressBytes(u64),
     /// The artifact is in place.
     Artifact(ArtifactRow),
     /// An event of another kind.

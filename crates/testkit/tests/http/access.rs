@@ -166,6 +166,7 @@ async fn w6_every_answer_carries_the_security_headers() {
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{path}");
         assert_eq!(reply.header("referrer-policy"), Some("no-referrer"), "{path}");
         assert_eq!(reply.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
+        assert_eq!(reply.header("cross-origin-opener-policy"), Some("same-origin"), "{path}");
         assert!(reply.header("x-request-id").is_some(), "{path}");
         assert_eq!(reply.header("access-control-allow-origin"), None, "{path}");
         assert_eq!(reply.header("set-cookie"), None, "{path}");

@@ -25,7 +25,9 @@ async fn w25_every_documented_operation_answers() {
             let reply = served.request(&method.to_uppercase(), &target, &headers, body.as_bytes()).await;
             let shown =
                 format!("{method} {path}: {} {}", reply.status, &reply.text()[..reply.text().len().min(200)]);
-            assert!(reply.status < 500 || reply.status == 501, "{shown}");
+            // Nothing listens on the port of a session that runs nothing.
+            let no_program = path.contains("/proxy/") && reply.status == 502;
+            assert!(reply.status < 500 || reply.status == 501 || no_program, "{shown}");
             assert_ne!(reply.status, 405, "{shown}");
             if reply.status >= 400 {
                 assert_ne!(reply.code(), "not_found", "{shown}");
@@ -40,17 +42,7 @@ async fn w25_every_documented_operation_answers() {
 async fn what_is_not_built_says_so_and_an_unknown_job_stays_unknown() {
     let served = Served::start().await;
     let id = served.session().await;
-    for rest in [
-        "gui",
-        "screenshot.png",
-        "desktop/",
-        "lab",
-        "ports/80",
-        "proxy/80/x",
-        "audit",
-        "recall",
-        "explained",
-    ] {
+    for rest in ["gui", "screenshot.png", "desktop/", "audit", "recall", "explained"] {
         let reply = served.post(&format!("/jobs/{id}/{rest}"), &json!({})).await;
         assert_eq!((reply.status, reply.code().as_str()), (501, "not_available"), "{rest}");
         let reply = served.get(&format!("/jobs/{}/{rest}", "a".repeat(26))).await;

@@ -10,6 +10,8 @@ mod client;
 mod conformance;
 mod floods;
 mod jobs;
+mod origins;
 mod paths;
 mod terminal;
 mod tools;
+mod upstream;

@@ -5,7 +5,7 @@ use sandyard_protocol::{GuestError, GuestErrorCode};
 
 /// A file operation failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FileError {
+pub(in crate::keeper) enum FileError {
     /// The path itself is not acceptable.
     #[error("{0}")]
     InvalidPath(&'static str),

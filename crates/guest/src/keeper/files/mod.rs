@@ -24,6 +24,7 @@ mod write;
 pub(super) use pool::{Workers, bury};
 pub(super) use relay::{claims, serve};
 pub(super) use replace::{Identity, Replace, Replaced};
+pub(super) use wire::Wire;
 
 #[cfg(test)]
 mod files_tests;

@@ -73,6 +73,11 @@ impl Workers {
         (workers, buried)
     }
 
+    /// Where the names of workers that were dropped go, also those of the desktop.
+    pub(in crate::keeper) fn burial(&self) -> mpsc::UnboundedSender<ProcessId> {
+        self.dead.clone()
+    }
+
     /// Waits for a turn; `None` when keeper is stopping.
     pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         self.turns.acquire().await.ok()

@@ -186,4 +186,3 @@ pub(super) fn refuse(wire: &mut Wire<'_>, error: &FileError) -> Result<(), FileE
     let answer: Answer = Err(GuestError::new(code, error.to_string()));
     wire.send_message(&answer)
 }
-

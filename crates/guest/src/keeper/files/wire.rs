@@ -17,7 +17,7 @@ const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 
 /// Both directions between a file worker and keeper.
-pub(super) struct Wire<'a> {
+pub(in crate::keeper) struct Wire<'a> {
     input: &'a mut dyn Read,
     output: &'a mut dyn Write,
     /// A data frame under construction: header, then payload.
@@ -27,12 +27,12 @@ pub(super) struct Wire<'a> {
 
 impl<'a> Wire<'a> {
     /// Over two byte streams.
-    pub(super) fn new(input: &'a mut dyn Read, output: &'a mut dyn Write) -> Self {
+    pub(in crate::keeper) fn new(input: &'a mut dyn Read, output: &'a mut dyn Write) -> Self {
         Self { input, output, frame: vec![0; HEADER_BYTES + DATA_BYTES], input_ended: true }
     }
 
     /// The next frame; `None` at a clean end.
-    pub(super) fn receive(&mut self) -> Result<Option<Frame>, FileError> {
+    pub(in crate::keeper) fn receive(&mut self) -> Result<Option<Frame>, FileError> {
         let mut header = [0; HEADER_BYTES];
         match self.input.read(&mut header[..1]).map_err(FileError::Pipe)? {
             0 => return Ok(None),
@@ -51,12 +51,12 @@ impl<'a> Wire<'a> {
     }
 
     /// Whether the last frame received was the closing one of its operation.
-    pub(super) fn input_ended(&self) -> bool {
+    pub(in crate::keeper) fn input_ended(&self) -> bool {
         self.input_ended
     }
 
     /// Sends a message.
-    pub(super) fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FileError> {
+    pub(in crate::keeper) fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FileError> {
         let mut frame = vec![0; HEADER_BYTES];
         serde_json::to_writer(&mut frame, message).map_err(|error| FileError::Pipe(error.into()))?;
         set_header(&mut frame, MESSAGE)?;
@@ -64,19 +64,19 @@ impl<'a> Wire<'a> {
     }
 
     /// Room for the payload of the next data frame.
-    pub(super) fn payload(&mut self) -> &mut [u8] {
+    pub(in crate::keeper) fn payload(&mut self) -> &mut [u8] {
         &mut self.frame[HEADER_BYTES..]
     }
 
     /// Sends the first `length` bytes of `payload`.
-    pub(super) fn send_payload(&mut self, length: usize) -> Result<(), FileError> {
+    pub(in crate::keeper) fn send_payload(&mut self, length: usize) -> Result<(), FileError> {
         let frame = &mut self.frame[..HEADER_BYTES + length.min(DATA_BYTES)];
         set_header(frame, DATA)?;
         self.output.write_all(frame).map_err(FileError::Pipe)
     }
 
     /// Ends this side of the operation.
-    pub(super) fn send_end(&mut self) -> Result<(), FileError> {
+    pub(in crate::keeper) fn send_end(&mut self) -> Result<(), FileError> {
         self.send_payload(0)
     }
 }

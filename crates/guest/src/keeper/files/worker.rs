@@ -13,9 +13,9 @@ use sandyard_protocol::{Reply, Request};
 
 use super::error::FileError;
 use super::path::RelativePath;
+use super::replace::{self, Replace};
 use super::wire::Wire;
 use super::workspace::Workspace;
-use super::replace::{self, Replace};
 use super::{change, edit, export, look, remove, search, write};
 
 /// The role's name, as the first argument of our own program.

@@ -95,7 +95,8 @@ impl NewFile {
                 hidden
             }
         };
-        let directory = self.directory.try_clone().map_err(|_| FileError::LimitReached("no descriptor is free"))?;
+        let directory =
+            self.directory.try_clone().map_err(|_| FileError::LimitReached("no descriptor is free"))?;
         Ok((directory, hidden))
     }
 

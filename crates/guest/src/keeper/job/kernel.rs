@@ -123,7 +123,9 @@ mod tests {
             code_of(&ExecutionError { name: name.into(), value: value.into(), traceback: vec![] })
         };
         assert_eq!(error("ValueError", "7"), 1);
-        for (value, code) in [("", 0), ("None", 0), ("3", 3), ("0", 0), ("256", 0), ("-1", 255), ("so sorry", 1)] {
+        for (value, code) in
+            [("", 0), ("None", 0), ("3", 3), ("0", 0), ("256", 0), ("-1", 255), ("so sorry", 1)]
+        {
             assert_eq!(error("SystemExit", value), code, "{value}");
         }
     }

@@ -1,19 +1,21 @@
 //! The job: begun once, whatever happens to keeper; ended by itself, by its time, or by the host.
 //!
-//! Its document is on disk before its process exists. A keeper that finds the document but no process knows that the job
-//! was interrupted and says so; it never starts it again. Order at the end: output taken, document, event, forget.
+//! Its document is on disk before its process exists. A keeper that finds the document asks the spawner what
+//! became of the process: one that was never forked is started now, one that was is followed, or was interrupted and is never
+//! started again. Order at the end: output taken, document, event, forget.
 
 mod kernel;
 mod run;
 mod script;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandyard_protocol::limits::CODE_BYTES;
 use sandyard_protocol::{
-    BeginJob, ExecutionInfo, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets, OutputStream,
-    ProcessId, Reply, Request,
+    BeginJob, ExecutionInfo, Exit, GuestError, GuestErrorCode, JobProgress, JobWork, OutputOffsets,
+    OutputStream, ProcessId, Reply, Request,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -55,11 +57,20 @@ struct Document {
 #[serde(rename_all = "snake_case")]
 enum Work {
     Shell,
+    /// A list of actions or a script for the desktop.
+    Gui,
     Session,
     Kernel {
         /// Noted before the code is sent: a keeper that finds it never sends it again.
         execution: Option<ExecutionInfo>,
     },
+}
+
+impl Work {
+    /// Whether the job is the main process.
+    fn is_a_process(&self) -> bool {
+        matches!(self, Self::Shell | Self::Gui)
+    }
 }
 
 impl Job {
@@ -151,19 +162,30 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
         return Ok(());
     }
     let work = match &begin.work {
-        JobWork::Shell { code } | JobWork::Kernel { code, .. } if code.len() > CODE_BYTES => {
+        JobWork::Shell { code } | JobWork::Gui { code } | JobWork::Kernel { code, .. }
+            if code.len() > CODE_BYTES =>
+        {
             return Err(GuestError::new(GuestErrorCode::LimitReached, "the script is too long"));
         }
         JobWork::Shell { code } => {
             script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
             Work::Shell
         }
+        JobWork::Gui { code } => {
+            script::write(keeper, code).map_err(|error| internal(&format!("write the script: {error}")))?;
+            Work::Gui
+        }
         JobWork::Kernel { .. } => Work::Kernel { execution: None },
         JobWork::Session => Work::Session,
     };
+    let mut env = begin.env;
+    if let Some(pem) = &begin.trust {
+        trust::write(&keeper.config.scripts, pem, &mut env)
+            .map_err(|error| internal(&format!("write the certificates: {error}")))?;
+    }
     let new = Document {
         work,
-        env: begin.env,
+        env,
         deadline_ms: boot_ms().saturating_add(begin.timeout_ms),
         idle_timeout_ms: begin.idle_timeout_ms,
         keep: begin.keep,
@@ -176,7 +198,7 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
         let outcome = match begin.work {
-            JobWork::Shell { .. } => run::start_shell(&owner, new).await,
+            JobWork::Shell { .. } | JobWork::Gui { .. } => run::start_shell(&owner, new).await,
             JobWork::Session => run::run_session(&owner, new).await,
             JobWork::Kernel { language, code } => kernel::start(&owner, new, language, code).await,
         };
@@ -201,20 +223,30 @@ pub(super) fn note_execution(keeper: &Keeper, info: &ExecutionInfo) -> bool {
     is_noted
 }
 
+/// What became of the main process of the keeper before.
+#[derive(Debug)]
+pub(super) enum Main {
+    /// It runs, or has ended and not been forgotten.
+    Found(Box<Survivor>),
+    /// It ran, but nobody holds its streams.
+    Lost,
+    /// The spawner never forked it.
+    Never,
+}
+
 /// Takes up the job of the keeper before; `execution` is what of it is in a kernel.
 pub(super) fn recover(
     keeper: &Arc<Keeper>,
-    survivors: &mut BTreeMap<ProcessId, Survivor>,
+    main: Main,
     execution: Option<Arc<Execution>>,
 ) -> Result<(), SpoolError> {
     let Some(document) = keeper.job.document().clone() else { return Ok(()) };
-    let main = survivors.remove(&ProcessId::main());
     if let Some(exit) = document.exit {
         // The end was decided; what may be missing is that it was told.
         keeper.events.ended(exit, keeper.job.offsets())?;
-        if document.work == Work::Shell {
-            let argv = run::argv(keeper);
-            let pid = main.as_ref().map_or(0, |main| main.spawned.pid);
+        if document.work.is_a_process() {
+            let argv = run::argv(keeper, &document.work);
+            let pid = if let Main::Found(main) = &main { main.spawned.pid } else { 0 };
             let process = Process::over(ProcessId::main(), pid, argv, exit, keeper.job.output.clone());
             keeper.processes.insert(process);
         }
@@ -224,18 +256,21 @@ pub(super) fn recover(
     keeper.tasks.spawn(async move {
         let outcome = match main {
             _ if document.work == Work::Session => run::run_session(&owner, document).await,
-            _ if document.work != Work::Shell => match execution {
+            _ if !document.work.is_a_process() => match execution {
                 Some(execution) => kernel::follow(&owner, document, &execution).await,
                 None => run::interrupted(&owner, &document).await,
             },
-            Some(Survivor { command, spawned, exit }) => {
+            Main::Found(main) => {
+                let Survivor { command, spawned, exit } = *main;
                 let raw_exit = owner.exits.expect(&ProcessId::main());
                 if let Some(exit) = exit {
                     owner.exits.deliver(exit);
                 }
                 run::run_shell(&owner, document, &command, spawned, raw_exit).await
             }
-            None => run::interrupted(&owner, &document).await,
+            // The keeper before died between its note and the fork: this is the first start, not a second one.
+            Main::Never if document.ending.is_none() => run::start_shell(&owner, document).await,
+            Main::Never | Main::Lost => run::interrupted(&owner, &document).await,
         };
         owner.stop_on(outcome);
     });

@@ -5,19 +5,20 @@ use std::sync::Arc;
 use sandyard_protocol::{EndReason, Exit, ProcessId};
 use tokio::sync::watch;
 
-use super::{Document, script};
+use super::{Document, Main, Work, script};
 use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
+use crate::keeper::desktop::{self, hands};
 use crate::keeper::kernels;
 use crate::keeper::limits::JOB_PIPE_BYTES;
 use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
-use crate::process_host::{Command, RawExit, SpawnError, Spawned, Survivor};
+use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned};
 
 pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
     let raw_exit = keeper.exits.expect(&ProcessId::main());
-    let command = main_command(keeper, argv(keeper));
+    let command = main_command(keeper, argv(keeper, &document.work));
     let spawned = match &command {
         Ok(command) => keeper.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
         Err(error) => Err(error.to_string()),
@@ -34,8 +35,13 @@ pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Res
 }
 
 /// How the job's process is started.
-pub(super) fn argv(keeper: &Keeper) -> Vec<String> {
-    vec!["bash".to_owned(), script::path(keeper).to_string_lossy().into_owned()]
+pub(super) fn argv(keeper: &Keeper, work: &Work) -> Vec<String> {
+    let script = script::path(keeper).to_string_lossy().into_owned();
+    if *work == Work::Gui {
+        vec![OWN_PROGRAM.to_owned(), hands::job::ROLE.to_owned(), script]
+    } else {
+        vec!["bash".to_owned(), script]
+    }
 }
 
 /// Follows the main process to its end.
@@ -59,6 +65,7 @@ pub(super) async fn run_shell(
         raw_exit,
         limits: Limits { deadline_ms: Some(document.deadline_ms), idle_timeout_ms: document.idle_timeout_ms },
         scope: Scope::Machine { keep: document.keep },
+        witness: Some(keeper.clone()),
     };
     let (exit, held) = tokio::select! {
         ended = supervision.run(keeper.host.as_ref()) => ended,
@@ -111,9 +118,11 @@ pub(super) async fn run_session(keeper: &Arc<Keeper>, document: Document) -> Res
         }
         tokio::select! {
             () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
+            () = keeper.in_use.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
             _ = changes.changed() => {}
         }
     };
+    desktop::last_look(keeper).await;
     kernels::flush_notebooks(keeper).await;
     if !document.keep {
         let _ = keeper.host.kill_everything().await;
@@ -131,12 +140,8 @@ pub(super) async fn finish(keeper: &Arc<Keeper>, exit: Exit) -> Result<(), Spool
 }
 
 /// After the end nothing of the main process is needed but, for what it left running, somebody who reads.
-pub(super) fn release_main(
-    keeper: &Arc<Keeper>,
-    main: Option<Survivor>,
-    keep: bool,
-) -> Result<(), SpoolError> {
-    let Some(main) = main else { return Ok(()) };
+pub(super) fn release_main(keeper: &Arc<Keeper>, main: Main, keep: bool) -> Result<(), SpoolError> {
+    let Main::Found(main) = main else { return Ok(()) };
     if !keep {
         keeper.forget_later(ProcessId::main());
         return Ok(());

@@ -50,10 +50,10 @@ async fn a_script_longer_than_any_argument_runs() {
 }
 
 #[tokio::test]
-async fn a_marker_without_a_process_is_an_interrupted_job() {
+async fn a_job_that_was_noted_and_never_forked_is_started_by_the_next_keeper() {
     let mut machine = Machine::start();
     let host = machine.host().await;
-    host.begin(shell("sleep 60")).await;
+    host.begin(shell("echo begun; sleep 60")).await;
     drop(host);
     machine.kill_keeper().await;
     // As if the machine's spawner had never been asked.
@@ -61,15 +61,27 @@ async fn a_marker_without_a_process_is_an_interrupted_job() {
     machine.processes.forget(&ProcessId::main()).await.unwrap();
     machine.start_keeper();
     let mut host = machine.host().await;
+    host.ask(&Request::EndJob { reason: EndReason::Cancelled, grace_ms: 0 }).await;
     let mut record = Record::default();
-    assert_eq!(host.follow(&mut record).await.reason, EndReason::Own);
-    assert!(record.kinds().ends_with(&["note", "ended"]), "{:?}", record.events);
-    assert!(
-        record
-            .events
-            .iter()
-            .any(|event| matches!(&event.event, GuestEvent::Note { text } if text.contains("interrupted")))
-    );
+    assert_eq!(host.follow(&mut record).await.reason, EndReason::Cancelled);
+    assert!(!record.kinds().contains(&"note"), "{:?}", record.events);
+}
+
+#[tokio::test]
+async fn a_session_that_nobody_uses_ends_by_its_idle_limit() {
+    let mut machine = Machine::start();
+    let mut host = machine.host().await;
+    let idle =
+        BeginJob { work: JobWork::Session, timeout_ms: 60_000, idle_timeout_ms: Some(700), ..shell("") };
+    host.begin(idle).await;
+    let used = tokio::time::Instant::now();
+    for _ in 0..4 {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        host.ask(&Request::ListProcesses).await;
+    }
+    let mut record = Record::default();
+    assert_eq!(host.follow(&mut record).await.reason, EndReason::IdleTimeout);
+    assert!(used.elapsed() >= Duration::from_millis(1800), "use kept it alive: {:?}", used.elapsed());
 }
 
 #[tokio::test]

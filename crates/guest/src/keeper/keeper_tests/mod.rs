@@ -89,11 +89,13 @@ impl Machine {
         self.dialled = dialled;
         let path = std::env::var("PATH").unwrap();
         let config = KeeperConfig {
+            egress: None,
             secret: Secret::new(SECRET),
             spool: self.folder.path().join("spool"),
             scripts: self.folder.path().join("scripts"),
             workspace: self.workspace(),
             env: BTreeMap::from([("PATH".to_owned(), path)]),
+            desktop: None,
         };
         self.keeper = Some(tokio::spawn(run(
             config,
@@ -265,6 +267,7 @@ fn shell(code: &str) -> BeginJob {
         env: BTreeMap::new(),
         timeout_ms: 60_000,
         idle_timeout_ms: None,
+        trust: None,
         keep: false,
     }
 }

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use sandyard_protocol::{
-    ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome,
-};
+use sandyard_protocol::{ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome};
 use tokio::sync::mpsc;
 
 use super::kernel::{Execution, Kernel, Order, Target};
@@ -128,7 +126,10 @@ impl Actor {
             self.lost = Some(how(exit));
         }
         if let Some(why) = self.lost.take() {
-            sink.note(format!("the kernel `{}` {why}: this is a fresh one, and its state is lost", self.kernel.id));
+            sink.note(format!(
+                "the kernel `{}` {why}: this is a fresh one, and its state is lost",
+                self.kernel.id
+            ));
         }
         let (end, after) = match self.begin(execution).await {
             Ok(()) => {

@@ -127,10 +127,17 @@ mod tests {
         cell.text(OutputStream::Stdout, "a");
         cell.text(OutputStream::Stdout, "b");
         cell.text(OutputStream::Stderr, "c");
-        cell.output(OutputKind::Result, Some(3), bundle(r#"{"text/plain": "7", "image/png": {"not": "text"}}"#));
+        cell.output(
+            OutputKind::Result,
+            Some(3),
+            bundle(r#"{"text/plain": "7", "image/png": {"not": "text"}}"#),
+        );
         let json: serde_json::Value =
             serde_json::from_slice(&cell.render("x1", "code", Some(3)).unwrap()).unwrap();
-        assert_eq!(json["outputs"][0], serde_json::json!({"output_type": "stream", "name": "stdout", "text": "ab"}));
+        assert_eq!(
+            json["outputs"][0],
+            serde_json::json!({"output_type": "stream", "name": "stdout", "text": "ab"})
+        );
         assert_eq!(json["outputs"][2]["data"], serde_json::json!({"text/plain": "7"}));
         assert_eq!((&json["source"], &json["id"]), (&"code".into(), &"x1".into()));
     }

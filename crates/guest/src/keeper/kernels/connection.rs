@@ -59,8 +59,7 @@ mod tests {
 
     #[test]
     fn every_kernel_gets_ports_and_a_key_of_its_own() {
-        let (one, two) =
-            (ConnectionFile::draw("python3").unwrap(), ConnectionFile::draw("python3").unwrap());
+        let (one, two) = (ConnectionFile::draw("python3").unwrap(), ConnectionFile::draw("python3").unwrap());
         let mut ports = vec![one.shell_port, one.iopub_port, one.stdin_port, one.control_port, one.hb_port];
         ports.dedup();
         assert_eq!(ports.len(), 5);

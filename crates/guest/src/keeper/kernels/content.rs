@@ -110,21 +110,15 @@ impl Published {
                 let stream: Stream = serde_json::from_slice(content).ok()?;
                 Self::Text(stream_named(&stream.name), stream.text)
             }
-            "display_data" | "update_display_data" => {
-                Self::Output(OutputKind::Display, bundle(content)?)
-            }
-            "execute_result" => {
-                Self::Output(OutputKind::Result, bundle(content)?)
-            }
+            "display_data" | "update_display_data" => Self::Output(OutputKind::Display, bundle(content)?),
+            "execute_result" => Self::Output(OutputKind::Result, bundle(content)?),
             "error" => Self::Error(serde_json::from_slice::<Failure>(content).ok()?.into_error()),
             "clear_output" => Self::Clear,
             "status" => match serde_json::from_slice::<Status>(content).ok()?.execution_state.as_str() {
                 "idle" => Self::Idle,
                 _ => Self::Other,
             },
-            "execute_input" => {
-                Self::Input(serde_json::from_slice::<Counted>(content).ok()?.execution_count)
-            }
+            "execute_input" => Self::Input(serde_json::from_slice::<Counted>(content).ok()?.execution_count),
             _ => Self::Other,
         })
     }

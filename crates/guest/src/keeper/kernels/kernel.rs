@@ -122,7 +122,10 @@ impl Kernel {
     }
 
     /// Has a wish fulfilled.
-    pub(super) async fn order<T>(&self, order: impl FnOnce(oneshot::Sender<T>) -> Order) -> Result<T, GuestError> {
+    pub(super) async fn order<T>(
+        &self,
+        order: impl FnOnce(oneshot::Sender<T>) -> Order,
+    ) -> Result<T, GuestError> {
         let (answer, answered) = oneshot::channel();
         self.orders.send(order(answer)).await.map_err(|_| self.gone())?;
         answered.await.map_err(|_| self.gone())

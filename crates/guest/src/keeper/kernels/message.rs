@@ -95,14 +95,7 @@ pub(super) fn encode<T: Serialize>(
     let header = serde_json::to_vec(&header)?;
     let content = serde_json::to_vec(content)?;
     let signature = hexadecimal(&signer.over(&[&header, b"{}", b"{}", &content]).finalize().into_bytes());
-    Ok(vec![
-        DELIMITER.to_vec(),
-        signature.into_bytes(),
-        header,
-        b"{}".to_vec(),
-        b"{}".to_vec(),
-        content,
-    ])
+    Ok(vec![DELIMITER.to_vec(), signature.into_bytes(), header, b"{}".to_vec(), b"{}".to_vec(), content])
 }
 
 /// Reads a message; `None` if it is none, or not signed for us.
@@ -168,7 +161,7 @@ mod tests {
     }
 
     fn message(frames: Vec<Vec<u8>>) -> Multipart {
-        Multipart { frames: frames.into_iter().map(Bytes::from).collect(), ..Multipart::default() }
+        Multipart::received(frames, 0)
     }
 
     #[test]
@@ -202,7 +195,14 @@ mod tests {
         let garbage: [&[u8]; 4] = [b"", b"<IDS|MSG>", b"\xff\xff", b"{\"msg_type\": 3}"];
         for one in garbage {
             for two in garbage {
-                let frames = vec![DELIMITER.to_vec(), one.to_vec(), two.to_vec(), one.to_vec(), two.to_vec(), one.to_vec()];
+                let frames = vec![
+                    DELIMITER.to_vec(),
+                    one.to_vec(),
+                    two.to_vec(),
+                    one.to_vec(),
+                    two.to_vec(),
+                    one.to_vec(),
+                ];
                 assert!(decode(&signer(), message(frames)).is_none());
             }
         }

@@ -152,11 +152,14 @@ fn append(path: &PathBuf, bytes: u64, cell: &[u8]) -> io::Result<u64> {
 /// The whole notebook and its length.
 fn content(keeper: &Keeper, language: Language, bytes: u64) -> io::Result<(u64, impl Read + Send)> {
     let kind = Kind::of(language);
-    let (head, tail) = ("{\"cells\": [\n".to_owned(), format!(
-        "\n], \"metadata\": {{\"kernelspec\": {{\"display_name\": \"{}\", \"language\": \"{}\", \"name\": \"{}\"}}, \
+    let (head, tail) = (
+        "{\"cells\": [\n".to_owned(),
+        format!(
+            "\n], \"metadata\": {{\"kernelspec\": {{\"display_name\": \"{}\", \"language\": \"{}\", \"name\": \"{}\"}}, \
          \"language_info\": {{\"name\": \"{}\"}}}}, \"nbformat\": 4, \"nbformat_minor\": 5}}\n",
-        kind.display_name, kind.language_name, kind.kernel_name, kind.language_name
-    ));
+            kind.display_name, kind.language_name, kind.kernel_name, kind.language_name
+        ),
+    );
     let file = File::open(cells(keeper, language))?;
     let size = head.len() as u64 + bytes + tail.len() as u64;
     Ok((size, io::Cursor::new(head).chain(file.take(bytes)).chain(io::Cursor::new(tail))))

@@ -107,14 +107,17 @@ impl Record {
 
     /// Adds an output in all its forms.
     pub(super) fn output(&self, kind: OutputKind, bundle: &Bundle) {
-        let encode = |(mime, value): &(String, serde_json::Value)| Some((mime.clone(), serde_json::to_vec(value).ok()?));
+        let encode = |(mime, value): &(String, serde_json::Value)| {
+            Some((mime.clone(), serde_json::to_vec(value).ok()?))
+        };
         let mut forms: Vec<(String, Vec<u8>)> = bundle.0.iter().filter_map(encode).collect();
         // Escapes make a text longer: the largest forms go until the rest is within the bound.
         while forms.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > OUTPUT_BYTES {
             let largest = (0..forms.len()).max_by_key(|index| forms[*index].1.len()).unwrap_or(0);
             self.state().left_out += forms.remove(largest).1.len() as u64;
         }
-        let part = |(mime, bytes): &(String, Vec<u8>)| OutputPart { mime: mime.clone(), bytes: bytes.len() as u64 };
+        let part =
+            |(mime, bytes): &(String, Vec<u8>)| OutputPart { mime: mime.clone(), bytes: bytes.len() as u64 };
         let event = KernelEvent::Output { kind, parts: forms.iter().map(part).collect() };
         let Ok(message) = serde_json::to_vec(&event) else { return };
         let mut frames: Vec<(u8, &[u8])> = vec![(MESSAGE, &message)];
@@ -336,11 +339,13 @@ mod tests {
         record.close(&done());
         assert!(record.bytes() < EXECUTION_BYTES + 2 * TEXT_BYTES as u64);
         let frames = all(&record).await;
-        let events: Vec<KernelEvent> = frames
-            .iter()
-            .map(|frame| serde_json::from_slice(payload(frame)).unwrap())
-            .collect();
-        assert!(events.iter().any(|event| matches!(event, KernelEvent::Truncated { bytes } if *bytes > 1_000_000)));
+        let events: Vec<KernelEvent> =
+            frames.iter().map(|frame| serde_json::from_slice(payload(frame)).unwrap()).collect();
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(event, KernelEvent::Truncated { bytes } if *bytes > 1_000_000))
+        );
         let last = &events[events.len() - 2];
         assert_eq!(*last, KernelEvent::Text { stream: OutputStream::Stderr, text: "the end".into() });
         assert_eq!(events.last(), Some(&done()));

@@ -52,7 +52,8 @@ fn recover_records(keeper: &Arc<Keeper>) -> Vec<Arc<Execution>> {
         };
         let over = record.is_closed();
         let limits = ExecutionLimits::default();
-        let execution = Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, Target::Caller(record)));
+        let execution =
+            Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, Target::Caller(record)));
         if over {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
             execution.finished.send_replace(Some(Finished { end, error: None }));

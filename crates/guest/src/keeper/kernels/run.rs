@@ -80,14 +80,7 @@ struct Fence {
 impl Progress {
     fn new() -> Self {
         let now = Instant::now();
-        Self {
-            reply: None,
-            replied_at: now,
-            idle: false,
-            fence: None,
-            heard_at: now,
-            interrupted: None,
-        }
+        Self { reply: None, replied_at: now, idle: false, fence: None, heard_at: now, interrupted: None }
     }
 }
 
@@ -174,7 +167,8 @@ impl Run<'_> {
         raw: &mut [(OutputStream, Option<Follower>); 2],
     ) -> Happened {
         let limits = self.execution.limits;
-        let in_time = progress.interrupted.is_none_or(|(_, until)| until.is_none()) && progress.reply.is_none();
+        let in_time =
+            progress.interrupted.is_none_or(|(_, until)| until.is_none()) && progress.reply.is_none();
         let silent_at = limits.silence.map(|silence| sink.last_output() + silence);
         let disobeyed = progress.interrupted.and_then(|(outcome, until)| Some((outcome, until?)));
         let settled = settled_at(progress);

@@ -80,9 +80,11 @@ impl Kernels {
 
     /// A kernel by name.
     pub(super) fn find(&self, id: &KernelId) -> Result<Arc<Kernel>, GuestError> {
-        self.kernels().iter().find(|kernel| kernel.id == *id).cloned().ok_or_else(|| {
-            GuestError::new(GuestErrorCode::NotFound, format!("there is no kernel `{id}`"))
-        })
+        self.kernels()
+            .iter()
+            .find(|kernel| kernel.id == *id)
+            .cloned()
+            .ok_or_else(|| GuestError::new(GuestErrorCode::NotFound, format!("there is no kernel `{id}`")))
     }
 
     /// All of them, oldest first.
@@ -92,9 +94,11 @@ impl Kernels {
 
     /// An execution by name.
     pub(super) fn execution(&self, id: &ExecutionId) -> Result<Arc<Execution>, GuestError> {
-        self.executions().iter().find(|execution| execution.info.id == *id).cloned().ok_or_else(|| {
-            GuestError::new(GuestErrorCode::NotFound, format!("there is no execution `{id}`"))
-        })
+        self.executions()
+            .iter()
+            .find(|execution| execution.info.id == *id)
+            .cloned()
+            .ok_or_else(|| GuestError::new(GuestErrorCode::NotFound, format!("there is no execution `{id}`")))
     }
 
     /// Writes down what the next keeper must know. A spool that fails is noticed by whoever can't do without it.
@@ -252,7 +256,8 @@ fn kernel_for(
     };
     let kernel = keeper.kernels.find(id)?;
     if kernel.language != language {
-        let text = format!("the kernel `{id}` understands {}, not {}", kernel.language.as_str(), language.as_str());
+        let text =
+            format!("the kernel `{id}` understands {}, not {}", kernel.language.as_str(), language.as_str());
         return Err(GuestError::new(GuestErrorCode::BadRequest, text));
     }
     Ok(kernel)

@@ -90,6 +90,15 @@ pub(super) struct Multipart {
     bytes: usize,
 }
 
+#[cfg(test)]
+impl Multipart {
+    /// A message as if it had been received.
+    pub(super) fn received(frames: Vec<Vec<u8>>, left_out: u64) -> Self {
+        let frames = frames.into_iter().map(Bytes::from).collect();
+        Self { frames, left_out, ..Self::default() }
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {

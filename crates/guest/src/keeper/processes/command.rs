@@ -41,7 +41,7 @@ pub(in crate::keeper) fn main_command(keeper: &Keeper, argv: Vec<String>) -> Res
 }
 
 /// What everything in the machine gets.
-fn environment(keeper: &Keeper) -> BTreeMap<String, String> {
+pub(in crate::keeper) fn environment(keeper: &Keeper) -> BTreeMap<String, String> {
     let mut env = keeper.config.env.clone();
     env.extend(keeper.job.environment());
     env

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request, StartProcess};
 
-pub(super) use command::{check_environment, main_command};
+pub(super) use command::{check_environment, environment, main_command};
 pub(super) use process::{Descriptors, Ending, Process};
 pub(super) use supervise::{Limits, Scope, Supervision};
 pub(super) use table::{Processes, recover};

@@ -149,19 +149,6 @@ impl Process {
         &self.id
     }
 
-    /// Waits for its end.
-    pub(in crate::keeper) async fn ended(&self) -> Exit {
-        let mut exits = self.exit.subscribe();
-        loop {
-            if let Some(exit) = *exits.borrow_and_update() {
-                return exit;
-            }
-            if exits.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-        }
-    }
-
     /// One of its outputs.
     pub(in crate::keeper) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
         match stream {
@@ -183,6 +170,19 @@ impl Process {
     /// How it ended, if it did.
     pub(in crate::keeper) fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
+    }
+
+    /// Returns how it ended when it has.
+    pub(in crate::keeper) async fn ended(&self) -> Exit {
+        let mut exits = self.exit.subscribe();
+        loop {
+            if let Some(exit) = *exits.borrow_and_update() {
+                return exit;
+            }
+            if exits.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// It ended, and everyone who waits for that is told.
@@ -219,7 +219,11 @@ impl Process {
     }
 
     /// Signals its group.
-    pub(in crate::keeper) async fn signal(&self, host: &dyn ProcessHost, signal: i32) -> Result<(), GuestError> {
+    pub(in crate::keeper) async fn signal(
+        &self,
+        host: &dyn ProcessHost,
+        signal: i32,
+    ) -> Result<(), GuestError> {
         if !(1..=64).contains(&signal) {
             return Err(GuestError::new(GuestErrorCode::BadRequest, format!("there is no signal {signal}")));
         }

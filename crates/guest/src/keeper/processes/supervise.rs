@@ -9,8 +9,10 @@ use sandyard_protocol::{EndReason, Exit};
 use tokio::sync::watch;
 
 use super::process::{Ending, Process};
+use crate::keeper::Keeper;
 use crate::keeper::capture::Capture;
 use crate::keeper::clock::{boot_ms, milliseconds, sleep_until};
+use crate::keeper::desktop;
 use crate::keeper::exits::ended;
 use crate::keeper::limits::{KILL_AGAIN, TERMINATION_GRACE};
 use crate::keeper::pump::{Pumped, Source};
@@ -49,6 +51,8 @@ pub(in crate::keeper) struct Supervision {
     pub(in crate::keeper) raw_exit: watch::Receiver<Option<RawExit>>,
     pub(in crate::keeper) limits: Limits,
     pub(in crate::keeper) scope: Scope,
+    /// Takes a last picture of the desktop before the machine's processes are ended.
+    pub(in crate::keeper) witness: Option<Arc<Keeper>>,
 }
 
 impl Supervision {
@@ -129,9 +133,16 @@ impl Supervision {
     /// An interactive shell ignores SIGTERM but not the loss of its terminal; a stopped one must go on to leave. Failures
     /// mean that the spawner is gone, and the machine with it.
     async fn ask_to_leave(&self, host: &dyn ProcessHost) {
+        self.look_once_more().await;
         let signal = if self.process.has_terminal() { SIGHUP } else { SIGTERM };
         let _ = host.signal(&self.process.id, signal).await;
         let _ = host.signal(&self.process.id, SIGCONT).await;
+    }
+
+    async fn look_once_more(&self) {
+        if let Some(keeper) = &self.witness {
+            desktop::last_look(keeper).await;
+        }
     }
 
     async fn kill(&self, host: &dyn ProcessHost) {
@@ -143,6 +154,9 @@ impl Supervision {
 
     async fn left(&self, host: &dyn ProcessHost, raw: RawExit, wish: Option<Ending>) -> Exit {
         if self.scope == (Scope::Machine { keep: false }) {
+            if wish.is_none() {
+                self.look_once_more().await;
+            }
             let _ = host.kill_everything().await;
         }
         Exit { code: raw.code, signal: raw.signal, reason: wish.map_or(EndReason::Own, |wish| wish.reason) }

@@ -170,8 +170,14 @@ async fn spawn(
     let descriptors = Descriptors::new(spawned, command.terminal.is_some()).map_err(internal)?;
     let (process, sources) = Process::running(command, descriptors, output);
     let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
-    let supervision =
-        Supervision { process: process.clone(), sources, raw_exit, limits, scope: Scope::Group };
+    let supervision = Supervision {
+        process: process.clone(),
+        sources,
+        raw_exit,
+        limits,
+        scope: Scope::Group,
+        witness: None,
+    };
     follow(keeper, supervision, record);
     Ok(process)
 }
@@ -244,7 +250,11 @@ fn recover_one(
         drop(EndGuard(process.clone()));
     }
     let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
-    follow(keeper, Supervision { process, sources, raw_exit, limits, scope: Scope::Group }, record);
+    follow(
+        keeper,
+        Supervision { process, sources, raw_exit, limits, scope: Scope::Group, witness: None },
+        record,
+    );
     Ok(())
 }
 

@@ -37,7 +37,15 @@ impl FakeMachine {
         }
         let env = environment(&workspace);
         let machine = Arc::new(Self {
-            config: KeeperConfig { secret: spec.secret.clone(), spool, scripts, workspace, env },
+            config: KeeperConfig {
+                secret: spec.secret.clone(),
+                spool,
+                scripts,
+                workspace,
+                env,
+                egress: None,
+                desktop: None,
+            },
             folder,
             processes: Arc::new(LocalProcesses::default()),
             links: Links::new(faults.link_bytes),

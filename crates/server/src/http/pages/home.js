@@ -20,9 +20,14 @@ function row(job) {
     show(job.job_id);
   });
   const actions = element("td");
+  if (job.sandbox === "live") {
+    const lab = element("button", { type: "button", textContent: "JupyterLab" });
+    lab.addEventListener("click", () => follow(job.job_id, "lab"));
+    actions.append(lab);
+  }
   if (job.download_url) {
     const download = element("button", { type: "button", textContent: "Download" });
-    download.addEventListener("click", () => fetchResult(job.job_id));
+    download.addEventListener("click", () => follow(job.job_id, "download"));
     actions.append(download);
   }
   return element("tr", {},
@@ -34,9 +39,9 @@ function row(job) {
 }
 
 // A link can't send the key, so it carries a ticket.
-async function fetchResult(id) {
+async function follow(id, purpose) {
   const answer = await request(`/jobs/${id}/tickets`, {
-    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ for: "download" }),
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ for: purpose }),
   });
   if (answer.ok) location.assign((await answer.json()).url);
 }

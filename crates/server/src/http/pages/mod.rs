@@ -2,8 +2,8 @@
 //! in a page, and every text that comes from a job is set as text, never as markup.
 
 use axum::extract::State;
-use axum::http::Uri;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use sandyard_api::{ApiError, ErrorCode};
 
@@ -14,11 +14,14 @@ use super::{HttpState, openapi};
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
-const ASSETS: [(&str, &str, &str); 4] = [
+const ASSETS: [(&str, &str, &str); 7] = [
     ("page.css", "text/css; charset=utf-8", include_str!("page.css")),
     ("page.js", "text/javascript; charset=utf-8", include_str!("page.js")),
     ("home.js", "text/javascript; charset=utf-8", include_str!("home.js")),
+    ("desktop.css", "text/css; charset=utf-8", sandyard_web::DESKTOP_CSS),
+    ("desktop.js", "text/javascript; charset=utf-8", sandyard_web::DESKTOP_JS),
     ("docs.js", "text/javascript; charset=utf-8", include_str!("docs.js")),
+    ("open.js", "text/javascript; charset=utf-8", include_str!("open.js")),
 ];
 
 /// The landing page.
@@ -31,6 +34,13 @@ pub(super) async fn home() -> Response {
 #[utoipa::path(get, path = "/docs", tag = "yard", responses((status = 200, body = String, content_type = "text/html")))]
 pub(super) async fn docs() -> Response {
     page(include_str!("docs.html"))
+}
+
+/// Shown to a browser that came to a sandbox without a good ticket.
+pub(super) fn open() -> Response {
+    let mut response = page(include_str!("open.html"));
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response
 }
 
 /// The OpenAPI document.
@@ -64,7 +74,7 @@ mod tests {
 
     #[test]
     fn pages_load_nothing_from_outside_and_have_no_inline_script() {
-        for html in [include_str!("home.html"), include_str!("docs.html")] {
+        for html in [include_str!("home.html"), include_str!("docs.html"), include_str!("open.html")] {
             assert!(!html.contains("http:") && !html.contains("https:") && !html.contains("//"), "{html}");
             let handlers = html.split_whitespace().any(|word| word.starts_with("on") && word.contains('='));
             assert!(!html.contains("<style") && !html.contains(" style=") && !handlers, "{html}");

@@ -18,7 +18,7 @@ macro_rules! select_jobs {
              artifact_sha256, artifact_bytes, incarnation, attempts, begun, secret, epoch, cancel_requested, \
              delete_requested, open, guest_sequence, stdout_bytes, stdout_dropped, stdout_next_chunk, \
              stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, stderr_tail_chunk, last_event, \
-             revision FROM jobs WHERE ",
+             revision, egress_bytes FROM jobs WHERE ",
             $condition
         )
     };
@@ -67,6 +67,7 @@ pub(super) fn read(row: &Row<'_>) -> Result<JobRow, StoreError> {
         stderr: stream(row, 35)?,
         last_event: row.get(39)?,
         revision: row.get(40)?,
+        egress_bytes: row.get(41)?,
     })
 }
 
@@ -126,7 +127,7 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
          stdout_bytes = :stdout_bytes, stdout_dropped = :stdout_dropped, stdout_next_chunk = :stdout_next_chunk, \
          stdout_tail_chunk = :stdout_tail_chunk, stderr_bytes = :stderr_bytes, stderr_dropped = :stderr_dropped, \
          stderr_next_chunk = :stderr_next_chunk, stderr_tail_chunk = :stderr_tail_chunk, last_event = :last_event, \
-         revision = :revision WHERE number = :number",
+         revision = :revision, egress_bytes = :egress_bytes WHERE number = :number",
     )?;
     statement.execute(named_params! {
         ":number": job.number,
@@ -163,6 +164,7 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
         ":stderr_tail_chunk": job.stderr.tail_chunk,
         ":last_event": job.last_event,
         ":revision": job.revision,
+        ":egress_bytes": job.egress_bytes,
     })?;
     Ok(())
 }

@@ -5,7 +5,9 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::OpenError;
 
 /// Each brings the schema from its index to the next version, in one transaction.
-const MIGRATIONS: [&str; 1] = [FIRST];
+const MIGRATIONS: [&str; 2] = [FIRST, EGRESS];
+
+const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
 
 const FIRST: &str = "
 CREATE TABLE jobs (
@@ -120,13 +122,13 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 1);
+        assert_eq!(version, 2);
     }
 
     #[test]
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 1 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 2 })));
     }
 }

@@ -21,6 +21,7 @@ fn job() -> InsertJob {
         isolation: Floor::Any,
         limits: RequestedLimits::default(),
         keep: false,
+        egress: Vec::new(),
     };
     let row = JobRow {
         number: 0,
@@ -57,6 +58,7 @@ fn job() -> InsertJob {
         stderr: StreamRow::default(),
         last_event: 0,
         revision: 0,
+        egress_bytes: 0,
     };
     InsertJob { row, request: StoredRequest { job: request, files: Vec::new() }, key: None, queue: 100 }
 }

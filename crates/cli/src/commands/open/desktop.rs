@@ -1,0 +1,42 @@
+//! `sandyard open desktop`: the live view in a browser.
+
+use clap::Args;
+
+use super::{browse, browser_base};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+
+/// Look at the desktop of a job in a browser
+#[derive(Debug, Args)]
+pub(crate) struct Desktop {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// Take control instead of looking on
+    #[arg(long)]
+    control: bool,
+    /// Print the address only
+    #[arg(long)]
+    no_browser: bool,
+}
+
+impl Desktop {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        // A server with keys lets the page in by a ticket, good once and for 30 seconds.
+        let path = match context.token {
+            Some(_) => client.ticket(&id, "desktop").await?.url,
+            None => format!("/jobs/{id}/desktop/"),
+        };
+        let separator = if path.contains('?') { '&' } else { '?' };
+        let control = if self.control { format!("{separator}control=1") } else { String::new() };
+        let link = format!("{}{path}{control}", browser_base(context, &client)?);
+        context.ui.line(&link)?;
+        if !self.no_browser {
+            browse(context, &link);
+        }
+        Ok(Exit::Success)
+    }
+}

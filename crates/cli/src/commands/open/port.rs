@@ -1,0 +1,79 @@
+//! `sandyard open port`: a port of a sandbox in a browser, or as a port of this machine for every other program.
+
+use std::net::Ipv4Addr;
+
+use clap::Args;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::show;
+use crate::client::{Client, ClientError};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+use crate::machine;
+use crate::serve::ServeError;
+
+/// Connections forwarded at once; more wait in the kernel's queue.
+const CONNECTIONS: usize = 128;
+
+/// A port of a sandbox, on an origin of its own
+#[derive(Debug, Args)]
+pub(crate) struct Port {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// The port in the sandbox
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Forward this port of 127.0.0.1 to it until Ctrl-C, for programs that are no browsers; 0 takes a free one
+    #[arg(long, value_name = "LOCALPORT")]
+    forward: Option<u16>,
+}
+
+impl Port {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        match self.forward {
+            Some(local) => forward(context, &client, &id, self.port, local).await,
+            None => show(context, &client, &id, &format!("port:{}", self.port)).await,
+        }
+    }
+}
+
+async fn forward(
+    context: &Context,
+    client: &Client,
+    id: &str,
+    port: u16,
+    local: u16,
+) -> Result<Exit, CommandError> {
+    let mut stop = machine::stop_signals();
+    let failed = |source| ServeError::Listen { address: format!("127.0.0.1:{local}"), source };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, local)).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    context.ui.line(&address.to_string())?;
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if connections.len() < CONNECTIONS => {
+                let (stream, _) = accepted.map_err(failed)?;
+                connections.spawn(carry(client.clone(), id.to_owned(), port, stream));
+            }
+            Some(ended) = connections.join_next(), if !connections.is_empty() => {
+                if let Ok(Err(error)) = ended {
+                    context.ui.warn(&error.to_string());
+                }
+            }
+            () = stop.next() => return Ok(Exit::Success),
+        }
+    }
+}
+
+async fn carry(client: Client, id: String, port: u16, mut local: TcpStream) -> Result<(), ClientError> {
+    let mut remote = client.connect_port(&id, port).await?;
+    // Either side's failure is the other's end.
+    drop(tokio::io::copy_bidirectional(&mut local, &mut remote).await);
+    Ok(())
+}

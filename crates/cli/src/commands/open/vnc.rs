@@ -1,0 +1,81 @@
+//! `sandyard open vnc`: a local port for plain VNC clients. Nothing listens anywhere else; the bytes go through the server.
+
+use clap::Args;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+
+/// VNC clients at once.
+const CLIENTS: usize = 16;
+const BUFFER: usize = 64 * 1024;
+
+/// Forward a local port to the desktop of a job, for VNC clients, until Ctrl-C
+#[derive(Debug, Args)]
+pub(crate) struct Vnc {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// Port on 127.0.0.1; a free one if 0
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Take control instead of looking on; one client at a time
+    #[arg(long)]
+    control: bool,
+}
+
+impl Vnc {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
+        let address = listener.local_addr()?;
+        context.ui.line(&format!("vnc://{address}"))?;
+        let mut clients = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = listener.accept(), if clients.len() < CLIENTS => {
+                    if let Ok((stream, _)) = accepted {
+                        clients.spawn(carry(client.clone(), id.clone(), self.control, stream));
+                    }
+                }
+                Some(ended) = clients.join_next(), if !clients.is_empty() => {
+                    if let Ok(Err(error)) = ended {
+                        context.ui.warn(&error.to_string());
+                    }
+                }
+                _ = tokio::signal::ctrl_c() => return Ok(Exit::Success),
+            }
+        }
+    }
+}
+
+/// One VNC client, until either side leaves.
+async fn carry(client: Client, job: String, control: bool, stream: TcpStream) -> Result<(), CommandError> {
+    let (mut sender, mut receiver) = client.desktop(&job, control).await?;
+    let _ = stream.set_nodelay(true);
+    let (mut reader, mut writer) = stream.into_split();
+    let upward = async {
+        let mut buffer = vec![0; BUFFER];
+        while let Ok(count @ 1..) = reader.read(&mut buffer).await {
+            sender.send(buffer[..count].to_vec()).await?;
+        }
+        Ok(())
+    };
+    let downward = async {
+        while let Some(bytes) = receiver.next().await? {
+            if writer.write_all(&bytes).await.is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    tokio::select! {
+        done = upward => done,
+        done = downward => done,
+    }
+}

@@ -1,0 +1,45 @@
+//! `sandyard screenshot`: the screen of a desktop as a file.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+
+/// Save a picture of the desktop of a job
+#[derive(Debug, Args)]
+pub(crate) struct Screenshot {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// Where to, or - for standard output [default: JOB.png]
+    file: Option<PathBuf>,
+    /// One window, by its number
+    #[arg(long, value_name = "ID")]
+    window: Option<u32>,
+}
+
+impl Screenshot {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        let png = client.screenshot(&id, self.window).await?;
+        let target = self.file.unwrap_or_else(|| PathBuf::from(format!("{id}.png")));
+        if target.as_os_str() == "-" {
+            if std::io::stdout().is_terminal() {
+                return Err(CommandError::usage_with_hint(
+                    "a picture can't be shown on a terminal".to_owned(),
+                    "redirect standard output, or name a file".to_owned(),
+                ));
+            }
+            std::io::stdout().write_all(&png)?;
+            return Ok(Exit::Success);
+        }
+        std::fs::write(&target, png).map_err(CommandError::file("write", &target))?;
+        context.ui.line(&target.display().to_string())?;
+        Ok(Exit::Success)
+    }
+}

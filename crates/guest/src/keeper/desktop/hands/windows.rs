@@ -1,0 +1,79 @@
+//! Windows: which there are, where they are, what they are called.
+
+use sandyard_protocol::WindowInfo;
+use sandyard_protocol::limits::WINDOWS;
+use x11rb::protocol::res::ConnectionExt as _;
+use x11rb::protocol::xproto::{AtomEnum, ConnectionExt as _, Window};
+
+use super::{Hands, HandsError};
+
+/// Characters of a title that are told.
+const TITLE_CHARACTERS: usize = 200;
+/// The same in the protocol's unit of four bytes, at most four bytes each.
+const TITLE_UNITS: u32 = 200;
+
+/// Where a window is on the screen.
+pub(super) struct Place {
+    pub(super) x: i32,
+    pub(super) y: i32,
+    pub(super) width: u32,
+    pub(super) height: u32,
+}
+
+impl Hands {
+    /// The windows that the window manager knows, lowest first.
+    pub(super) fn windows(&self) -> Result<Vec<WindowInfo>, HandsError> {
+        let active = self.window_list("_NET_ACTIVE_WINDOW", 1)?.first().copied();
+        let mut list = self.window_list("_NET_CLIENT_LIST_STACKING", WINDOWS)?;
+        list.truncate(WINDOWS);
+        // One that closes meanwhile is left out.
+        Ok(list.into_iter().filter_map(|id| self.describe(id, active == Some(id)).ok()).collect())
+    }
+
+    fn describe(&self, id: Window, active: bool) -> Result<WindowInfo, HandsError> {
+        let Place { x, y, width, height } = self.place(id)?;
+        Ok(WindowInfo { id, title: self.title(id)?, x, y, width, height, active })
+    }
+
+    pub(super) fn place(&self, window: Window) -> Result<Place, HandsError> {
+        let size = self.connection.get_geometry(window)?.reply()?;
+        let at = self.connection.translate_coordinates(window, self.root, 0, 0)?.reply()?;
+        Ok(Place {
+            x: i32::from(at.dst_x),
+            y: i32::from(at.dst_y),
+            width: u32::from(size.width),
+            height: u32::from(size.height),
+        })
+    }
+
+    fn title(&self, window: Window) -> Result<String, HandsError> {
+        let name = self.atom("_NET_WM_NAME")?;
+        let mut bytes = self.property(window, name, TITLE_UNITS)?;
+        if bytes.is_empty() {
+            bytes = self.property(window, AtomEnum::WM_NAME.into(), TITLE_UNITS)?;
+        }
+        Ok(String::from_utf8_lossy(&bytes).chars().take(TITLE_CHARACTERS).collect())
+    }
+
+    fn window_list(&self, name: &str, most: usize) -> Result<Vec<Window>, HandsError> {
+        let atom = self.atom(name)?;
+        let bytes = self.property(self.root, atom, u32::try_from(most).unwrap_or(u32::MAX))?;
+        let number = |unit: &[u8]| Some(u32::from_ne_bytes(unit.try_into().ok()?));
+        Ok(bytes.chunks_exact(4).filter_map(number).collect())
+    }
+
+    fn atom(&self, name: &str) -> Result<u32, HandsError> {
+        Ok(self.connection.intern_atom(false, name.as_bytes())?.reply()?.atom)
+    }
+
+    fn property(&self, window: Window, name: u32, units: u32) -> Result<Vec<u8>, HandsError> {
+        let any: u32 = AtomEnum::ANY.into();
+        Ok(self.connection.get_property(false, window, name, any, 0, units)?.reply()?.value)
+    }
+
+    /// Programs connected to the display, this one among them.
+    pub(super) fn clients(&self) -> Result<u32, HandsError> {
+        let clients = self.connection.res_query_clients()?.reply()?.clients;
+        Ok(u32::try_from(clients.len()).unwrap_or(u32::MAX))
+    }
+}

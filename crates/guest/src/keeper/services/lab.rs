@@ -1,0 +1,54 @@
+//! JupyterLab: on loopback alone, with its own token, showing the kernels that tools and agents use beside those it starts.
+
+use sandyard_protocol::StartProcess;
+
+use super::Service;
+use crate::keeper::limits::LAB_IDLE;
+
+/// On its usual port.
+pub(super) const LAB: Service = Service {
+    name: "JupyterLab",
+    port: 8888,
+    script: ("lab.py", include_str!("lab.py")),
+    start,
+    authorization: |token| format!("token {token}"),
+};
+
+/// Where the connection files of the agent's kernels are.
+const KERNELS: &str = "/run/user/1000/kernels";
+
+/// It sees every request as one for `localhost:8888`, so no other origin or host is to be allowed. It ends by itself when
+/// nobody uses it and none of its kernels and terminals is left: ending it from outside would take those with it.
+fn start(script: &str, token: &str) -> StartProcess {
+    let options = [
+        "--no-browser".to_owned(),
+        "--ServerApp.ip=127.0.0.1".to_owned(),
+        format!("--ServerApp.port={}", LAB.port),
+        "--ServerApp.port_retries=0".to_owned(),
+        "--ServerApp.root_dir=/workspace".to_owned(),
+        "--ServerApp.allow_external_kernels=True".to_owned(),
+        format!("--ServerApp.external_connection_dir={KERNELS}"),
+        format!("--ServerApp.shutdown_no_activity_timeout={}", LAB_IDLE.as_secs()),
+        "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate".to_owned(),
+        "--LabApp.extension_manager=readonly".to_owned(),
+    ];
+    StartProcess {
+        argv: ["python3".to_owned(), script.to_owned()].into_iter().chain(options).collect(),
+        // Arguments are listed; the script takes the variable out of its environment.
+        env: [("SANDYARD_LAB_TOKEN".to_owned(), token.to_owned())].into(),
+        ..StartProcess::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w17_lab_listens_on_loopback_and_its_token_is_in_no_argument() {
+        let start = start("/run/job/lab.py", "secret");
+        assert!(start.argv.iter().any(|argument| argument == "--ServerApp.ip=127.0.0.1"));
+        assert!(!start.argv.iter().any(|argument| argument.contains("secret")));
+        assert_eq!((LAB.authorization)("secret"), "token secret");
+    }
+}

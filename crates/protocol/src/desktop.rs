@@ -1,0 +1,199 @@
+//! The desktop: actions on it, what they answer, and who controls it.
+
+use serde::{Deserialize, Serialize};
+
+/// What to do on the desktop. Coordinates are pixels of the screen, from its upper left corner.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum GuiAction {
+    /// Presses and releases a button.
+    Click(GuiClick),
+    /// The same twice, fast.
+    DoubleClick(GuiClick),
+    /// Moves the pointer.
+    Move {
+        /// To the right.
+        x: i32,
+        /// Down.
+        y: i32,
+    },
+    /// Moves with a button held.
+    Drag {
+        /// Where it begins.
+        x: i32,
+        /// Where it begins.
+        y: i32,
+        /// Where it ends.
+        to_x: i32,
+        /// Where it ends.
+        to_y: i32,
+        /// 1 to 5; the left one if not given.
+        #[serde(default = "left_button")]
+        button: u8,
+    },
+    /// Turns the wheel, one notch for each unit.
+    Scroll {
+        /// Where; at the pointer if not given.
+        #[serde(default)]
+        x: Option<i32>,
+        /// Where; at the pointer if not given.
+        #[serde(default)]
+        y: Option<i32>,
+        /// To the right if positive.
+        #[serde(default)]
+        dx: i32,
+        /// Down if positive.
+        #[serde(default)]
+        dy: i32,
+    },
+    /// Types text, any of Unicode.
+    Type {
+        /// What.
+        text: String,
+    },
+    /// Presses keys together: `Return`, `ctrl+shift+t`, several of them separated by spaces.
+    Key {
+        /// Which.
+        keys: String,
+    },
+    /// Waits.
+    Wait {
+        /// How long.
+        ms: u64,
+    },
+    /// Waits until the screen has not changed for a while.
+    WaitForStable {
+        /// How long it must stay the same.
+        #[serde(default = "default_quiet_ms")]
+        quiet_ms: u64,
+        /// After how long it is given up.
+        #[serde(default = "default_stable_ms")]
+        timeout_ms: u64,
+    },
+    /// A picture of the screen or of one window.
+    Screenshot {
+        /// The window, as `windows` names it.
+        #[serde(default)]
+        window: Option<u32>,
+    },
+    /// A script for xdotool, verbatim.
+    Xdotool {
+        /// The script.
+        script: String,
+    },
+    /// Lists the windows.
+    Windows,
+}
+
+/// Where and how to click.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuiClick {
+    /// To the right; at the pointer if not given.
+    #[serde(default)]
+    pub x: Option<i32>,
+    /// Down; at the pointer if not given.
+    #[serde(default)]
+    pub y: Option<i32>,
+    /// 1 to 5; the left one if not given.
+    #[serde(default = "left_button")]
+    pub button: u8,
+    /// Keys held meanwhile, as `ctrl+shift`.
+    #[serde(default)]
+    pub hold: Option<String>,
+}
+
+/// What an action came to. A screenshot's bytes follow in data frames.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuiResult {
+    /// Why it failed; nothing after it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What an xdotool script printed, cut to a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// The windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub windows: Option<Vec<WindowInfo>>,
+    /// Whether the screen came to rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable: Option<bool>,
+    /// Length of the picture that follows, as PNG.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub png_bytes: Option<u64>,
+    /// Width of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<u32>,
+    /// Height of the picture.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<u32>,
+}
+
+/// One window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowInfo {
+    /// Names it for a screenshot and for xdotool.
+    pub id: u32,
+    /// What its title bar says, cut to a bound.
+    pub title: String,
+    /// From the screen's left edge.
+    pub x: i32,
+    /// From the screen's upper edge.
+    pub y: i32,
+    /// In pixels.
+    pub width: u32,
+    /// In pixels.
+    pub height: u32,
+    /// Whether it has the keyboard.
+    pub active: bool,
+}
+
+/// How a viewer connects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DesktopMode {
+    /// Looks on.
+    View,
+    /// Takes the control lock for as long as the stream lives.
+    Control {
+        /// Who, for others to be told.
+        who: String,
+    },
+}
+
+fn left_button() -> u8 {
+    1
+}
+
+fn default_quiet_ms() -> u64 {
+    500
+}
+
+fn default_stable_ms() -> u64 {
+    10_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_read_as_the_contract_writes_them() {
+        for (text, action) in [
+            (r#"{"type":"move","x":1,"y":2}"#, GuiAction::Move { x: 1, y: 2 }),
+            (r#"{"type":"windows"}"#, GuiAction::Windows),
+            (
+                r#"{"type":"click","x":3,"y":4}"#,
+                GuiAction::Click(GuiClick { x: Some(3), y: Some(4), button: 1, hold: None }),
+            ),
+            (r#"{"type":"screenshot"}"#, GuiAction::Screenshot { window: None }),
+            (r#"{"type":"wait_for_stable"}"#, GuiAction::WaitForStable { quiet_ms: 500, timeout_ms: 10_000 }),
+        ] {
+            assert_eq!(serde_json::from_str::<GuiAction>(text).unwrap(), action, "{text}");
+        }
+        for text in [r#"{"type":"fly"}"#, r#"{"type":"move","x":1}"#, r#"{"type":"move","x":1,"y":2,"z":3}"#]
+        {
+            assert!(serde_json::from_str::<GuiAction>(text).is_err(), "{text}");
+        }
+    }
+}

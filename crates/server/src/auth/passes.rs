@@ -1,0 +1,166 @@
+//! Passes: what the cookie of a job origin holds. Each opens one port of one job for a bounded time.
+//!
+//! A pass is an expiry and a message authentication code, so no server has to remember it and a restart does not sign anybody
+//! out. The code's key is made from a secret on disk and the API's keys: whoever changes those ends every pass.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::keys::{KeyFileError, KeyStore};
+use super::origins::JobOrigin;
+
+/// How long a pass is good: a working day and the evening after it.
+const LIFE: Duration = Duration::from_secs(16 * 3600);
+const SECRET_BYTES: usize = 32;
+
+/// Makes passes and knows them again.
+#[derive(Clone)]
+pub struct Passes {
+    /// Without a secret every pass is refused.
+    mac: Option<Hmac<Sha256>>,
+}
+
+/// The secret of all passes of a yard.
+pub struct PassSecret([u8; SECRET_BYTES]);
+
+impl PassSecret {
+    /// A secret of this process alone.
+    pub fn random() -> Result<Self, KeyFileError> {
+        let mut bytes = [0; SECRET_BYTES];
+        getrandom::fill(&mut bytes).map_err(|_| KeyFileError::Random)?;
+        Ok(Self(bytes))
+    }
+
+    /// The secret in a file that only its owner can read; makes the file if there is none.
+    pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
+        let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let secret = Self::random()?;
+                let mut file =
+                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
+                file.write_all(&secret.0).and_then(|()| file.sync_all()).map_err(failed)?;
+                return Ok(secret);
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
+        }
+        let mut bytes = [0; SECRET_BYTES];
+        file.read_exact(&mut bytes).map_err(|_| KeyFileError::Empty { path: path.to_owned() })?;
+        Ok(Self(bytes))
+    }
+}
+
+impl Passes {
+    /// Passes that end when one of the API's keys is changed.
+    pub(super) fn new(secret: &PassSecret, keys: &KeyStore) -> Self {
+        let mac = keys.digests().iter().fold(keyed(&secret.0), |mac, digest| mac.chain_update(digest));
+        Self { mac: Some(keyed(&mac.finalize().into_bytes())) }
+    }
+
+    /// Opens nothing: for a machine that gave no randomness.
+    pub(super) fn none() -> Self {
+        Self { mac: None }
+    }
+
+    /// A pass for an origin, from this moment on.
+    pub fn make(&self, origin: &JobOrigin, now: Duration) -> String {
+        let until = (now + LIFE).as_secs();
+        let code = self.code(origin, until).map(|code| code.finalize().into_bytes()).unwrap_or_default();
+        format!("{until:x}.{}", code.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+
+    /// Whether a pass is good for an origin at this moment.
+    pub fn accepts(&self, origin: &JobOrigin, pass: &str, now: Duration) -> bool {
+        let Some((until, code)) = pass.split_once('.') else { return false };
+        let (Ok(until), Some(code)) = (u64::from_str_radix(until, 16), bytes(code)) else { return false };
+        let last = (now + LIFE).as_secs();
+        let in_time = until > now.as_secs() && until <= last;
+        in_time && self.code(origin, until).is_some_and(|right| right.verify_slice(&code).is_ok())
+    }
+
+    /// How long a pass is good.
+    pub fn life(&self) -> Duration {
+        LIFE
+    }
+
+    fn code(&self, origin: &JobOrigin, until: u64) -> Option<Hmac<Sha256>> {
+        let text = format!("pass\0{}\0{}\0{until}", origin.job, origin.port);
+        self.mac.clone().map(|mac| mac.chain_update(text))
+    }
+}
+
+impl std::fmt::Debug for Passes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Passes(redacted)")
+    }
+}
+
+/// HMAC takes keys of every length; a constructor that could fail is not offered for fixed ones.
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    let mut block = [0; 64];
+    block[..key.len().min(64)].copy_from_slice(&key[..key.len().min(64)]);
+    Hmac::new(&block.into())
+}
+
+fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
+    let digits = hexadecimal.as_bytes();
+    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    (0..32).map(|at| u8::from_str_radix(hexadecimal.get(2 * at..2 * at + 2)?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job_id::JobId;
+
+    fn origin(port: u16) -> JobOrigin {
+        JobOrigin { job: JobId::parse(&"a".repeat(26)).unwrap(), port }
+    }
+
+    #[test]
+    fn w7_a_pass_opens_one_port_of_one_job_for_its_time() {
+        let secret = PassSecret([7; 32]);
+        let passes = Passes::new(&secret, &KeyStore::default());
+        let now = Duration::from_secs(1_000_000);
+        let pass = passes.make(&origin(8888), now);
+        assert!(passes.accepts(&origin(8888), &pass, now));
+        assert!(!passes.accepts(&origin(5173), &pass, now), "another port");
+        let other = JobOrigin { job: JobId::parse(&"b".repeat(26)).unwrap(), port: 8888 };
+        assert!(!passes.accepts(&other, &pass, now), "another job");
+        assert!(!passes.accepts(&origin(8888), &pass, now + LIFE), "too late");
+        let (until, code) = pass.split_once('.').unwrap();
+        let later = u64::from_str_radix(until, 16).unwrap() + 1;
+        for wrong in
+            [String::new(), ".".into(), until.into(), format!("{later:x}.{code}"), pass.replace('.', "")]
+        {
+            assert!(!passes.accepts(&origin(8888), &wrong, now), "{wrong}");
+        }
+        let rekeyed = Passes::new(&secret, &KeyStore::from_keys(["sy_new".to_owned()]));
+        assert!(!rekeyed.accepts(&origin(8888), &pass, now), "the API's keys were changed");
+        assert!(Passes::new(&secret, &KeyStore::default()).accepts(&origin(8888), &pass, now), "a restart");
+    }
+
+    #[test]
+    fn the_secret_outlives_the_process_and_is_nobody_elses() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("origins.key");
+        let first = PassSecret::load_or_create(&path).unwrap();
+        assert_eq!(first.0, PassSecret::load_or_create(&path).unwrap().0);
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        std::fs::write(&path, "short").unwrap();
+        assert!(matches!(PassSecret::load_or_create(&path), Err(KeyFileError::Empty { .. })));
+    }
+}

@@ -1,0 +1,150 @@
+//! Who may reach a port of a sandbox on its own origin.
+//!
+//! A browser needs the origin's own cookie, which holds a pass. Whatever a page of another origin causes is refused, whether
+//! the cookie came along or not: browsers count the names below one domain as one site, so `SameSite` alone would let one
+//! job's page reach another's. A link that was followed from elsewhere asks the person first. On an open loopback a local
+//! program needs nothing, and a person who types the address gets the cookie with the first page.
+
+use std::time::Duration;
+
+use axum::http::header::{COOKIE, HOST, ORIGIN, USER_AGENT};
+use axum::http::{HeaderMap, Method};
+
+use super::Access;
+use super::origins::{Domain, JobOrigin};
+
+/// The cookie's name without TLS; with TLS it gets the prefix that makes browsers keep it to its host.
+const COOKIE_NAME: &str = "sandyard-pass";
+const TLS_COOKIE_NAME: &str = "__Host-sandyard-pass";
+
+/// How a visitor may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// To the sandbox.
+    Known,
+    /// To the sandbox, and the answer brings a pass.
+    First,
+    /// A page of another origin led here; the person decides.
+    Ask,
+}
+
+/// Why a visitor may not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A page of another origin is behind it.
+    Foreign,
+    /// There is no pass, or none that is good here.
+    NoPass,
+}
+
+impl Access {
+    /// Whether a request to a job's origin may go on. Upgrades pass the same rules.
+    pub fn visit(
+        &self,
+        origin: &JobOrigin,
+        method: &Method,
+        headers: &HeaderMap,
+        now: Duration,
+    ) -> Result<Visit, Refused> {
+        let told = Told::by(headers);
+        if !is_own_origin(headers) {
+            return Err(Refused::Foreign);
+        }
+        if told.foreign {
+            return if told.is_page(method) { Ok(Visit::Ask) } else { Err(Refused::Foreign) };
+        }
+        if passes_in(headers).any(|pass| self.passes.accepts(origin, pass, now)) {
+            return Ok(Visit::Known);
+        }
+        match told.browser {
+            false if self.open => Ok(Visit::Known),
+            true if self.open && told.is_page(method) => Ok(Visit::First),
+            _ => Err(Refused::NoPass),
+        }
+    }
+
+    /// The `Set-Cookie` that lets a browser into an origin: sent to that host alone, out of reach of scripts, and never
+    /// along with what another site causes.
+    pub fn pass_cookie(&self, origin: &JobOrigin, headers: &HeaderMap, now: Duration) -> String {
+        let pass = self.passes.make(origin, now);
+        let rest = format!("Path=/; HttpOnly; SameSite=Strict; Max-Age={}", self.passes.life().as_secs());
+        if self.is_tls(headers) {
+            format!("{TLS_COOKIE_NAME}={pass}; Secure; {rest}")
+        } else {
+            format!("{COOKIE_NAME}={pass}; {rest}")
+        }
+    }
+
+    /// Whether browsers reach this host by TLS, by the operator's word.
+    fn is_tls(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let below = |domain: &Domain| {
+            super::name_of_authority(host).is_some_and(|name| name.ends_with(&format!(".{}", domain.name)))
+        };
+        self.domain.as_ref().is_some_and(|domain| domain.tls && below(domain))
+    }
+}
+
+/// Whether a name is that of our cookie: a sandbox may neither see nor set it.
+pub fn is_pass_cookie(name: &str) -> bool {
+    name == COOKIE_NAME || name == TLS_COOKIE_NAME
+}
+
+/// Whether a page of another origin caused a request, as browsers tell it.
+pub fn is_foreign(headers: &HeaderMap) -> bool {
+    Told::by(headers).foreign
+}
+
+/// Whether a browser sent a request.
+pub fn is_browser(headers: &HeaderMap) -> bool {
+    Told::by(headers).browser
+}
+
+/// What a request tells of who caused it.
+struct Told {
+    browser: bool,
+    foreign: bool,
+    top_level: bool,
+}
+
+impl Told {
+    fn by(headers: &HeaderMap) -> Self {
+        let field =
+            |name: &str| headers.get_all(name).iter().map(|value| value.as_bytes()).collect::<Vec<_>>();
+        let site = field("sec-fetch-site");
+        let agent = headers.get(USER_AGENT).map(|value| value.as_bytes()).unwrap_or_default();
+        let fetches = headers.keys().any(|name| name.as_str().starts_with("sec-fetch-"));
+        Self {
+            // Every browser calls itself Mozilla; an old one says nothing else that tells it from a program.
+            browser: fetches || headers.contains_key(ORIGIN) || agent.starts_with(b"Mozilla/"),
+            foreign: !matches!(site.as_slice(), [] | [b"same-origin"] | [b"none"]),
+            top_level: field("sec-fetch-mode") == [b"navigate"] && field("sec-fetch-dest") == [b"document"],
+        }
+    }
+
+    /// A whole page that a person opens, in a tab or window of its own.
+    fn is_page(&self, method: &Method) -> bool {
+        self.top_level && method == Method::GET
+    }
+}
+
+/// Every `Origin` is exactly the one that the request goes to. A browser sends it with every upgrade.
+fn is_own_origin(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).map(|value| value.as_bytes()).unwrap_or_default();
+    headers.get_all(ORIGIN).iter().all(|origin| {
+        let origin = origin.as_bytes();
+        let authority = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+        authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
+    })
+}
+
+/// All cookies of our name: a page of another name below the same domain may have put one beside the right one.
+fn passes_in(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = values.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| is_pass_cookie(name)).map(|(_, value)| value)
+}
+
+#[cfg(test)]
+#[path = "visits_tests.rs"]
+mod tests;

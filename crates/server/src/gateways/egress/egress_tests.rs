@@ -1,0 +1,205 @@
+//! The gateway between a client on one side and real servers on loopback, which an operator's exception lets it reach.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// A name that every resolver knows; reached by exception only.
+const HOST: &str = "localhost";
+
+struct World {
+    gateway: Arc<Gateway>,
+    told: mpsc::Receiver<Attempt>,
+    port: u16,
+}
+
+impl World {
+    /// A server that sends back what it gets, as an HTTP body where HTTP was spoken, and a gateway that may reach it.
+    async fn new(limits: EgressLimits, rule: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut bytes = vec![0; 64 * 1024];
+                    while let Ok(count @ 1..) = stream.read(&mut bytes).await {
+                        if bytes.starts_with(b"GET ") {
+                            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {count}\r\n\r\n");
+                            stream.write_all(head.as_bytes()).await.unwrap();
+                        }
+                        if stream.write_all(&bytes[..count]).await.is_err() {
+                            break;
+                        }
+                    }
+                });
+            }
+        });
+        let exceptions = ["127.0.0.1", "::1"].map(|text| PrivateException {
+            host: HOST.into(),
+            port,
+            address: text.parse::<IpAddr>().unwrap(),
+        });
+        let policy = Policy::parse([rule.replace("PORT", &port.to_string()).as_str()]).unwrap();
+        let (attempts, told) = mpsc::channel(64);
+        Self { gateway: Gateway::new(policy, exceptions.into(), &limits, 0, attempts), told, port }
+    }
+
+    async fn open() -> Self {
+        Self::new(EgressLimits::default(), "localhost:PORT").await
+    }
+
+    fn connect(&self) -> DuplexStream {
+        let (client, server) = tokio::io::duplex(64 * 1024);
+        let gateway = Arc::clone(&self.gateway);
+        let (read, write) = tokio::io::split(server);
+        tokio::spawn(async move { gateway.serve(read, write).await });
+        client
+    }
+
+    /// Sends a head and returns the status line of the answer.
+    async fn ask(&self, head: &str) -> (DuplexStream, String) {
+        let mut client = self.connect();
+        client.write_all(head.replace("PORT", &self.port.to_string()).as_bytes()).await.unwrap();
+        let line = line(&mut client).await;
+        (client, line)
+    }
+
+    async fn next(&mut self) -> Outcome {
+        tokio::time::timeout(Duration::from_secs(5), self.told.recv()).await.unwrap().unwrap().outcome
+    }
+}
+
+async fn line(client: &mut DuplexStream) -> String {
+    let mut line = Vec::new();
+    while let Ok(byte) = client.read_u8().await {
+        if byte == b'\n' {
+            break;
+        }
+        line.push(byte);
+    }
+    String::from_utf8(line).unwrap().trim_end().to_owned()
+}
+
+async fn skip_head(client: &mut DuplexStream) {
+    while !line(client).await.is_empty() {}
+}
+
+#[tokio::test]
+async fn a_tunnel_carries_bytes_and_its_account_is_told() {
+    let mut world = World::open().await;
+    let (mut client, status) =
+        world.ask("CONNECT localhost:PORT HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n").await;
+    assert_eq!(status, "HTTP/1.1 200 OK");
+    skip_head(&mut client).await;
+    client.write_all(b"hello").await.unwrap();
+    let mut echo = [0; 5];
+    client.read_exact(&mut echo).await.unwrap();
+    assert_eq!(&echo, b"hello");
+    assert_eq!(world.next().await, Outcome::Allowed);
+    drop(client);
+    assert_eq!(world.next().await, Outcome::Closed { sent: 5, received: 5 });
+}
+
+#[tokio::test]
+async fn socks_carries_bytes_by_name_and_refuses_addresses() {
+    let mut world = World::open().await;
+    let mut client = world.connect();
+    client.write_all(&[5, 1, 0]).await.unwrap();
+    let mut request = vec![5, 0, 5, 1, 0, 3, 9];
+    request.extend(HOST.bytes());
+    request.extend(world.port.to_be_bytes());
+    client.write_all(&request[2..]).await.unwrap();
+    let mut answer = [0; 12];
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer[..4], [5, 0, 5, 0]);
+    client.write_all(b"x").await.unwrap();
+    assert_eq!(client.read_u8().await.unwrap(), b'x');
+    assert_eq!(world.next().await, Outcome::Allowed);
+
+    let mut client = world.connect();
+    client.write_all(&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 80]).await.unwrap();
+    client.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer[2..4], [5, Verdict::NotAllowed as u8]);
+}
+
+#[tokio::test]
+async fn n14_what_is_not_allowed_is_refused_and_told() {
+    let mut world = World::open().await;
+    for (head, status) in [
+        ("CONNECT example.com:443 HTTP/1.1\r\n\r\n", "HTTP/1.1 403 Forbidden"),
+        ("CONNECT 127.0.0.1:PORT HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        ("CONNECT 2130706433:PORT HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        ("CONNECT localhost:1 HTTP/1.1\r\n\r\n", "HTTP/1.1 403 Forbidden"),
+        ("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "HTTP/1.1 403 Forbidden"),
+        ("GET /schedule HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        ("GET https://localhost:PORT/ HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        ("GET http://u@localhost:PORT/ HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+        ("GET http://localhost:PORT/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "HTTP/1.1 400 Bad Request"),
+    ] {
+        assert_eq!(world.ask(head).await.1, status, "{head}");
+    }
+    let Outcome::Refused(reason) = world.next().await else { panic!("not told") };
+    assert!(reason.contains("example.com:443") && reason.contains("egress"), "{reason}");
+}
+
+#[tokio::test]
+async fn n6_an_allowed_name_that_leads_to_this_machine_is_refused() {
+    let (attempts, _told) = mpsc::channel(8);
+    let policy = Policy::parse(["localhost:80"]).unwrap();
+    let gateway = Gateway::new(policy, Vec::new().into(), &EgressLimits::default(), 0, attempts);
+    let target = Target::new(HOST, 80).unwrap();
+    assert_eq!(gateway.reach(&target).await.unwrap_err(), Refusal::Private);
+}
+
+#[tokio::test]
+async fn n2_a_tunnel_is_not_used_for_another_name() {
+    let mut world = World::open().await;
+    let (mut client, _) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
+    skip_head(&mut client).await;
+    // A whole greeting of TLS without any name.
+    let mut hello = vec![22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
+    hello.extend([0; 32]);
+    hello.extend([0, 0, 2, 0x13, 1, 1, 0]);
+    client.write_all(&hello).await.unwrap();
+    assert_eq!(client.read(&mut [0; 1]).await.unwrap_or(0), 0, "the tunnel is closed");
+    assert_eq!(world.next().await, Outcome::Allowed);
+    assert!(matches!(world.next().await, Outcome::Refused(reason) if reason.contains("no name")));
+}
+
+#[tokio::test]
+async fn n18_connections_and_bytes_are_bounded() {
+    let world = World::new(EgressLimits { connections: 1, bytes: 1000 }, "localhost:PORT").await;
+    let (mut first, _) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
+    skip_head(&mut first).await;
+    let (_, second) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
+    assert_eq!(second, "HTTP/1.1 429 Too Many Requests");
+    first.write_all(&[b'x'; 2000]).await.unwrap();
+    let mut received = Vec::new();
+    let _ = first.read_to_end(&mut received).await;
+    assert!(received.len() < 1000, "{} bytes came back", received.len());
+    let (_, third) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
+    assert_eq!(third, "HTTP/1.1 429 Too Many Requests");
+}
+
+#[tokio::test]
+async fn a_plain_request_is_forwarded_without_the_headers_of_the_hop() {
+    let world = World::open().await;
+    let head = "GET http://localhost:PORT/path?q=1 HTTP/1.1\r\nHost: localhost:PORT\r\nProxy-Authorization: secret\r\n\
+                Connection: X-Hop\r\nX-Hop: 1\r\nX-Stays: 1\r\n\r\n";
+    let mut client = world.connect();
+    client.write_all(head.replace("PORT", &world.port.to_string()).as_bytes()).await.unwrap();
+    assert_eq!(line(&mut client).await, "HTTP/1.1 200 OK");
+    skip_head(&mut client).await;
+    let mut seen = vec![0; 4096];
+    let count = client.read(&mut seen).await.unwrap();
+    let seen = String::from_utf8_lossy(&seen[..count]).to_lowercase();
+    assert!(seen.starts_with("get /path?q=1 http/1.1\r\n"), "{seen}");
+    assert!(seen.contains("x-stays: 1"), "{seen}");
+    for gone in ["proxy-authorization", "x-hop", "connection"] {
+        assert!(!seen.contains(gone), "{gone} in {seen}");
+    }
+}

@@ -1,0 +1,244 @@
+//! Which hosts a job may reach: names compared label by label, ports exactly, everything else denied.
+
+use std::fmt;
+use std::net::IpAddr;
+
+/// Ports that a rule without one stands for.
+const WEB_PORTS: [u16; 2] = [80, 443];
+/// The longest name that DNS knows.
+const NAME_BYTES: usize = 253;
+const LABEL_BYTES: usize = 63;
+
+/// What package managers and git need, by the name `packages`.
+const PACKAGES: [&str; 17] = [
+    "pypi.org",
+    "files.pythonhosted.org",
+    "registry.npmjs.org",
+    "registry.yarnpkg.com",
+    "jsr.io",
+    "npm.jsr.io",
+    "crates.io",
+    "index.crates.io",
+    "static.crates.io",
+    "proxy.golang.org",
+    "sum.golang.org",
+    "deb.debian.org",
+    "security.debian.org",
+    "github.com",
+    "api.github.com",
+    "codeload.github.com",
+    "*.githubusercontent.com",
+];
+
+/// A place a sandbox wants to connect to, as it named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// Lower case, without a final dot.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// A host that is not a plain DNS name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadHost {
+    /// Policies are about names, and a literal address has none.
+    #[error("addresses can't be connected to, only names")]
+    Address,
+    /// Not a name that DNS knows.
+    #[error("the host is not a valid name")]
+    Malformed,
+}
+
+impl Target {
+    /// The target of a host as written, in any case and with or without a final dot.
+    pub(crate) fn new(host: &str, port: u16) -> Result<Self, BadHost> {
+        let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        if is_address(&host) {
+            return Err(BadHost::Address);
+        }
+        if !is_name(&host) || port == 0 {
+            return Err(BadHost::Malformed);
+        }
+        Ok(Self { host, port })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Everything that a resolver might take for an address: `127.1`, `0x7f000001` and `2130706433` too.
+fn is_address(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let number = last.strip_prefix("0x").map_or_else(
+        || last.bytes().all(|byte| byte.is_ascii_digit()),
+        |digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+    );
+    bare.parse::<IpAddr>().is_ok() || (!last.is_empty() && number)
+}
+
+fn is_name(host: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= LABEL_BYTES
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    !host.is_empty() && host.len() <= NAME_BYTES && host.split('.').all(label)
+}
+
+/// One permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    /// The name, or what follows `*.`.
+    host: String,
+    below: bool,
+    port: Option<u16>,
+}
+
+/// The text of a rule can't be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not `host`, `host:port`, `*.host` or a preset such as `packages`")]
+pub(crate) struct BadRule(String);
+
+impl Rule {
+    fn parse(text: &str) -> Result<Self, BadRule> {
+        let bad = || BadRule(text.chars().take(80).collect());
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port.parse().map_err(|_| bad())?)),
+            None => (text, None),
+        };
+        let (host, below) = host.strip_prefix("*.").map_or((host, false), |host| (host, true));
+        let target = Target::new(host, port.unwrap_or(1)).map_err(|_| bad())?;
+        // `*.com` would be no policy.
+        if below && !target.host.contains('.') {
+            return Err(bad());
+        }
+        Ok(Self { host: target.host, below, port })
+    }
+
+    fn allows(&self, target: &Target) -> bool {
+        let host = match target.host.strip_suffix(&self.host) {
+            Some("") => !self.below,
+            Some(rest) => self.below && rest.ends_with('.'),
+            None => false,
+        };
+        host && self.port.map_or_else(|| WEB_PORTS.contains(&target.port), |port| port == target.port)
+    }
+}
+
+/// Everything a job may reach; by default nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Policy {
+    rules: Vec<Rule>,
+}
+
+impl Policy {
+    /// The policy of a list of rules and presets.
+    pub(crate) fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, BadRule> {
+        let mut policy = Self::default();
+        for text in rules {
+            if text == "packages" {
+                for host in PACKAGES {
+                    policy.rules.push(Rule::parse(host)?);
+                }
+            } else {
+                policy.rules.push(Rule::parse(text)?);
+            }
+        }
+        Ok(policy)
+    }
+
+    /// Whether the target may be reached, as far as its name goes.
+    pub(crate) fn allows(&self, target: &Target) -> bool {
+        self.rules.iter().any(|rule| rule.allows(target))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allows(rules: &[&str], host: &str, port: u16) -> bool {
+        let policy = Policy::parse(rules.iter().copied()).unwrap();
+        Target::new(host, port).is_ok_and(|target| policy.allows(&target))
+    }
+
+    #[test]
+    fn n3_an_empty_list_denies_everything() {
+        assert!(!allows(&[], "github.com", 443));
+    }
+
+    #[test]
+    fn n4_names_match_label_by_label() {
+        for (rule, host, port, expected) in [
+            ("github.com", "github.com", 443, true),
+            ("github.com", "GITHUB.com.", 443, true),
+            ("github.com", "github.com", 80, true),
+            ("github.com", "github.com", 22, false),
+            ("github.com:22", "github.com", 22, true),
+            ("github.com:22", "github.com", 443, false),
+            ("github.com", "evil-github.com", 443, false),
+            ("github.com", "github.com.evil", 443, false),
+            ("github.com", "api.github.com", 443, false),
+            ("*.github.com", "api.github.com", 443, true),
+            ("*.github.com", "a.b.github.com", 443, true),
+            ("*.github.com", "github.com", 443, false),
+            ("*.github.com", "evilgithub.com", 443, false),
+            ("bücher.example", "xn--bcher-kva.example", 443, false),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example", 443, true),
+        ] {
+            let allowed = Policy::parse([rule]).is_ok() && allows(&[rule], host, port);
+            assert_eq!(allowed, expected, "{rule} {host}:{port}");
+        }
+    }
+
+    #[test]
+    fn n2_n5_literal_addresses_are_no_names_in_any_spelling() {
+        for host in [
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "[::1]",
+            "::1",
+            "[::ffff:7f00:1]",
+            "1.2.3.0x4",
+        ] {
+            assert_eq!(Target::new(host, 80), Err(BadHost::Address), "{host}");
+        }
+    }
+
+    #[test]
+    fn malformed_hosts_and_rules_are_refused() {
+        for host in ["", ".", "a..b", "-a.com", "a b", "a\0b", "a/b", "user@host", "a:80", &"a.".repeat(200)]
+        {
+            assert!(Target::new(host, 80).is_err(), "{host:?}");
+        }
+        for rule in [
+            "",
+            "*",
+            "*.com",
+            "https://github.com",
+            "github.com:",
+            "github.com:0",
+            "github.com:99999",
+            "10.0.0.1",
+        ] {
+            assert!(Policy::parse([rule]).is_err(), "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn the_packages_preset_reaches_registries() {
+        for host in ["pypi.org", "registry.npmjs.org", "index.crates.io", "raw.githubusercontent.com"] {
+            assert!(allows(&["packages"], host, 443), "{host}");
+        }
+        assert!(!allows(&["packages"], "example.com", 443));
+    }
+}

@@ -1,0 +1,33 @@
+//! Gateways: what a sandbox asks of the world, answered on the host, where the policy and the keys are.
+
+pub(crate) mod egress;
+
+use std::sync::Arc;
+
+use sandyard_sandbox::machine::{Asked, Machine, MachineError};
+use tokio::io::AsyncReadExt;
+use tokio::task::JoinSet;
+
+use egress::Gateway;
+
+/// Serves every stream that a guest opens, until its link is gone. Dropping this ends them all.
+pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<Gateway>) {
+    let mut streams = JoinSet::new();
+    loop {
+        tokio::select! {
+            asked = machine.next_asked() => match asked {
+                Ok(Asked::Egress { stream, early }) => {
+                    let gateway = Arc::clone(&egress);
+                    streams.spawn(async move {
+                        let (read, write) = tokio::io::split(stream);
+                        gateway.serve(std::io::Cursor::new(early).chain(read), write).await;
+                    });
+                }
+                // A second event stream is nobody's; a guest that does not say what it wants gets nothing.
+                Ok(Asked::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
+                Err(MachineError::Lost) => return,
+            },
+            Some(_) = streams.join_next(), if !streams.is_empty() => {}
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `POST /jobs/{id}/gui` and `GET /jobs/{id}/screenshot.png`: hands and eyes on a desktop.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Uri};
+use axum::response::IntoResponse;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sandyard_api::{
+    ApiError, ErrorBody, ErrorCode, GuiAction, GuiClick, GuiRequest, GuiResultView, GuiView, ImageBytesView,
+    WindowView,
+};
+use sandyard_protocol as guest;
+
+use super::HttpState;
+use super::body;
+use super::failure::{Answer, Failure};
+use super::parts::{Job, query};
+use crate::app::{SandboxState, WithOutput};
+
+/// Pictures of one answer together, before they become text.
+const PICTURES_BYTES: usize = 64 * 1024 * 1024;
+
+/// Acts on the desktop, which starts with its first use. Refused with 409 while a person controls it.
+#[utoipa::path(
+    post, path = "/jobs/{id}/gui", tag = "tools",
+    params(("id" = String, Path, description = "The job")),
+    request_body = GuiRequest,
+    responses(
+        (status = 200, description = "A result for each action that was tried", body = GuiView),
+        (status = 404, body = ErrorBody),
+        (status = 409, description = "The job has no live sandbox, or a person controls the desktop", body = ErrorBody),
+        (status = 422, body = ErrorBody),
+    )
+)]
+pub(super) async fn act(
+    State(state): State<HttpState>,
+    Job(id): Job,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
+    let request = GuiRequest::from_json(&body::json(&headers, body).await?)?;
+    let machine = state.machine(&id).await?;
+    let names: Vec<&'static str> = request.actions.iter().map(GuiAction::name).collect();
+    let actions = request.actions.into_iter().map(action).collect();
+    let wait = Duration::from_secs(request.wait_s.unwrap_or(0));
+    let mut answers = machine.gui(actions, wait).await?;
+    let (mut results, mut pictures) = (Vec::new(), 0);
+    while let Some((result, png)) = answers.next().await? {
+        pictures += png.as_ref().map_or(0, Vec::len);
+        if pictures > PICTURES_BYTES {
+            return Err(too_many_pictures());
+        }
+        results.push(view(names.get(results.len()).copied().unwrap_or_default(), result, png));
+    }
+    let completed = results.len() == names.len() && results.iter().all(|result| result.error.is_none());
+    Ok(Json(GuiView { completed, results }).into_response())
+}
+
+fn too_many_pictures() -> Failure {
+    ApiError::new(ErrorCode::LimitReached, "the pictures of this list are too large for one answer")
+        .with_hint("take fewer screenshots at once")
+        .into()
+}
+
+/// The screen now, or the last picture of an ended job's desktop.
+#[utoipa::path(
+    get, path = "/jobs/{id}/screenshot.png", tag = "tools",
+    params(
+        ("id" = String, Path, description = "The job"),
+        ("window" = Option<u32>, Query, description = "One window, as the action `windows` names it"),
+    ),
+    responses(
+        (status = 200, description = "The picture", body = Vec<u8>, content_type = "image/png"),
+        (status = 404, description = "No such job, or it had no desktop", body = ErrorBody),
+        (status = 409, description = "The job has no sandbox yet", body = ErrorBody),
+    )
+)]
+pub(super) async fn screenshot(State(state): State<HttpState>, Job(id): Job, uri: Uri) -> Answer {
+    let window = query(&uri, &["window"])?.whole("window", 0..=u64::from(u32::MAX))?;
+    let status = state.yard().status(&id, WithOutput::Without).await?;
+    let png = if status.sandbox != SandboxState::Live && status.state.is_terminal() {
+        state.yard().last_screenshot(&id).await?
+    } else {
+        let window = window.and_then(|window| u32::try_from(window).ok());
+        state.machine(&id).await?.screenshot(window).await?
+    };
+    Ok(([(CONTENT_TYPE, "image/png")], png).into_response())
+}
+
+fn view(name: &str, result: guest::GuiResult, png: Option<Vec<u8>>) -> GuiResultView {
+    let window = |window: guest::WindowInfo| WindowView {
+        id: window.id,
+        title: window.title,
+        x: window.x,
+        y: window.y,
+        width: window.width,
+        height: window.height,
+        active: window.active,
+    };
+    GuiResultView {
+        action: name.to_owned(),
+        error: result
+            .error
+            .map(|error| guest::GuestError::new(guest::GuestErrorCode::Internal, error).message),
+        output: result.output,
+        stable: result.stable,
+        windows: result.windows.map(|windows| windows.into_iter().map(window).collect()),
+        image: png.map(|png| ImageBytesView {
+            mime: "image/png".to_owned(),
+            width: result.width.unwrap_or_default(),
+            height: result.height.unwrap_or_default(),
+            base64: STANDARD.encode(png),
+        }),
+    }
+}
+
+fn action(action: GuiAction) -> guest::GuiAction {
+    match action {
+        GuiAction::Click(at) => guest::GuiAction::Click(click(at)),
+        GuiAction::DoubleClick(at) => guest::GuiAction::DoubleClick(click(at)),
+        GuiAction::Move { x, y } => guest::GuiAction::Move { x, y },
+        GuiAction::Drag { x, y, to_x, to_y, button } => {
+            guest::GuiAction::Drag { x, y, to_x, to_y, button: button.unwrap_or(1) }
+        }
+        GuiAction::Scroll { x, y, dx, dy } => {
+            guest::GuiAction::Scroll { x, y, dx: dx.unwrap_or(0), dy: dy.unwrap_or(0) }
+        }
+        GuiAction::Type { text } => guest::GuiAction::Type { text },
+        GuiAction::Key { keys } => guest::GuiAction::Key { keys },
+        GuiAction::Wait { ms } => guest::GuiAction::Wait { ms },
+        GuiAction::WaitForStable { quiet_ms, timeout_ms } => guest::GuiAction::WaitForStable {
+            quiet_ms: quiet_ms.unwrap_or(500),
+            timeout_ms: timeout_ms.unwrap_or(10_000),
+        },
+        GuiAction::Screenshot { window } => guest::GuiAction::Screenshot { window },
+        GuiAction::Xdotool { script } => guest::GuiAction::Xdotool { script },
+        GuiAction::Windows {} => guest::GuiAction::Windows,
+    }
+}
+
+fn click(at: GuiClick) -> guest::GuiClick {
+    guest::GuiClick { x: at.x, y: at.y, button: at.button.unwrap_or(1), hold: at.hold }
+}

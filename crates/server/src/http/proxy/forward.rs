@@ -1,0 +1,223 @@
+//! One request to a port: a connection of its own over the machine's pipe, the answer streamed back.
+//!
+//! Bodies flow as fast as the slower side takes them and fail when nothing moves for too long. The connection ends with the
+//! answer, or with the client, whichever is first.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::header::{CONNECTION, UPGRADE};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::client::conn::http1;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use sandyard_protocol::GuestErrorCode;
+use sandyard_sandbox::machine::{Machine, MachineError, PortStream};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::headers::{Shown, to_client, to_sandbox};
+use super::lanes::Lane;
+use super::tunnel;
+use crate::http::HttpState;
+use crate::http::body::idle_limited;
+use crate::job_id::JobId;
+
+/// The head of an answer may be this long, as that of a request.
+const HEAD_BYTES: usize = 64 * 1024;
+const MOST_HEADERS: usize = 200;
+/// A long poll or a heavy page; the program may be thinking.
+const HEAD_WAIT: Duration = Duration::from_secs(300);
+/// Between two parts of an answer: event streams send a sign of life more often.
+const BODY_IDLE: Duration = Duration::from_secs(600);
+
+/// Where a request goes.
+#[derive(Debug)]
+pub(super) struct Destination<'a> {
+    pub(super) job: &'a JobId,
+    pub(super) port: u16,
+    /// Path and query for the program on the port.
+    pub(super) target: String,
+    /// Where the client sees the port.
+    pub(super) shown: Shown,
+    /// How long a program that is only starting is waited for; `None` waits as long as the machine does.
+    pub(super) patience: Option<Duration>,
+}
+
+/// Why the program on the port gave no answer.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// Too many connections to ports of this job.
+    Busy,
+    /// Nothing listens there.
+    Nothing,
+    /// What listens there is being started.
+    Starting,
+    /// It could not be started, in the guest's words.
+    NotStarted(String),
+    /// The machine can't be reached.
+    Machine(MachineError),
+    /// It does not speak HTTP, or broke off.
+    Malformed,
+    /// It said nothing in time.
+    Late,
+}
+
+/// Passes a request on and the answer back.
+pub(super) async fn forward(
+    state: &HttpState,
+    machine: &Machine,
+    destination: Destination<'_>,
+    mut request: Request,
+) -> Result<Response, Unanswered> {
+    let lane = state.lanes().enter(destination.job).ok_or(Unanswered::Busy)?;
+    let upgrade = is_websocket(&request).then(|| hyper::upgrade::on(&mut request));
+    let stream = connect(machine, destination.port, destination.patience).await?;
+    let authorization = stream.authorization().map(str::to_owned);
+    let mut headers =
+        to_sandbox(request.headers(), destination.port, state.access(), authorization.as_deref());
+    if upgrade.is_some() {
+        announce_websocket(&mut headers);
+    }
+    let sent = outgoing(request, &destination.target, headers, state.limits().body_idle)?;
+    let mut builder = http1::Builder::new();
+    builder.max_buf_size(HEAD_BYTES).max_headers(MOST_HEADERS);
+    let (mut sender, connection) =
+        builder.handshake(TokioIo::new(stream)).await.map_err(|_| Unanswered::Malformed)?;
+    let driver = AbortOnDropHandle::new(tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "a connection to a port ended");
+        }
+    }));
+    let answer = tokio::time::timeout(HEAD_WAIT, sender.send_request(sent)).await;
+    let answer = answer.map_err(|_| Unanswered::Late)?.map_err(|_| Unanswered::Malformed)?;
+    let held = Held { _driver: driver, _lane: lane };
+    match upgrade {
+        Some(client) => Ok(upgraded(state, client, answer, held, &destination)),
+        None if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Unanswered::Malformed),
+        None => Ok(incoming(answer, held, &destination)),
+    }
+}
+
+/// A connection to a port; what keeper starts on first use may take its time.
+pub(super) async fn connect(
+    machine: &Machine,
+    port: u16,
+    patience: Option<Duration>,
+) -> Result<PortStream, Unanswered> {
+    let connecting = machine.connect_port(port);
+    let connected = match patience {
+        Some(patience) => {
+            tokio::time::timeout(patience, connecting).await.map_err(|_| Unanswered::Starting)?
+        }
+        None => connecting.await,
+    };
+    connected.map_err(|error| match error {
+        MachineError::Guest(error) if error.code == GuestErrorCode::ConnectionRefused => Unanswered::Nothing,
+        MachineError::Guest(error) if error.code == GuestErrorCode::SpawnFailed => {
+            Unanswered::NotStarted(error.message)
+        }
+        other => Unanswered::Machine(other),
+    })
+}
+
+/// Whether a request asks for a WebSocket. Other upgrades are not passed on, and what asked for them is an ordinary request.
+fn is_websocket(request: &Request) -> bool {
+    let names = |name, token: &str| {
+        let values = request.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|part| part.trim().eq_ignore_ascii_case(token))
+    };
+    request.method() == Method::GET
+        && request.version() == Version::HTTP_11
+        && names(CONNECTION, "upgrade")
+        && names(UPGRADE, "websocket")
+}
+
+fn announce_websocket(headers: &mut HeaderMap) {
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+}
+
+fn outgoing(
+    request: Request,
+    target: &str,
+    headers: HeaderMap,
+    body_idle: Duration,
+) -> Result<Request, Unanswered> {
+    let (parts, body) = request.into_parts();
+    let mut sent = Request::new(idle_limited(body, body_idle));
+    *sent.method_mut() = parts.method;
+    *sent.uri_mut() = target.parse::<Uri>().map_err(|_| Unanswered::Malformed)?;
+    *sent.headers_mut() = headers;
+    Ok(sent)
+}
+
+fn incoming(answer: hyper::Response<Incoming>, held: Held, destination: &Destination<'_>) -> Response {
+    let (parts, body) = answer.into_parts();
+    let body = Body::new(HeldBody { body: idle_limited(Body::new(body), BODY_IDLE), _held: held });
+    let mut response = Response::new(body);
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = to_client(&parts.headers, destination.port, &destination.shown);
+    response
+}
+
+/// Nothing of either side passes before the 101 of the program. Any other answer ends the client's connection, so that what it
+/// sent ahead is never taken for a request.
+fn upgraded(
+    state: &HttpState,
+    client: OnUpgrade,
+    mut answer: hyper::Response<Incoming>,
+    held: Held,
+    destination: &Destination<'_>,
+) -> Response {
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let mut response = incoming(answer, held, destination);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
+    let sandbox = hyper::upgrade::on(&mut answer);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    *response.headers_mut() = to_client(answer.headers(), destination.port, &destination.shown);
+    announce_websocket(response.headers_mut());
+    let sandbox = async move { sandbox.await.map(TokioIo::new).map_err(std::io::Error::other) };
+    tunnel::carry(client, sandbox, held, state.shutdown().clone());
+    response
+}
+
+/// What lives as long as a connection is used.
+pub(super) struct Held {
+    _driver: AbortOnDropHandle<()>,
+    _lane: Lane,
+}
+
+/// The body of an answer, and the connection it comes from.
+struct HeldBody {
+    body: Body,
+    _held: Held,
+}
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

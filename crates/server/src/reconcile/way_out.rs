@@ -1,0 +1,93 @@
+//! A job's way to the network, for as long as its owner follows it: the gateway, and what it tells on its way to the store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use sandyard_sandbox::machine::Machine;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::app::{JobFailure, NewJob};
+use crate::config::EgressConfig;
+use crate::gateways;
+use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy};
+use crate::store::{Change, JobRow};
+
+/// Attempts that wait for the next commit; a sandbox that makes more waits too.
+const WAITING: usize = 64;
+/// Events about attempts that one owner records for a job. Bytes are counted for ever.
+const EVENTS: usize = 10_000;
+/// Refused hosts that a failure names.
+const NAMED: usize = 5;
+
+/// The gateway of one job.
+#[derive(Debug)]
+pub(super) struct WayOut {
+    gateway: Arc<Gateway>,
+    attempts: mpsc::Receiver<Attempt>,
+    recorded: usize,
+    refused: BTreeSet<String>,
+}
+
+impl WayOut {
+    /// Rules were checked when the job was made; one that can't be read any more allows nothing.
+    pub(super) fn new(job: &NewJob, row: &JobRow, config: &EgressConfig) -> Self {
+        let policy = Policy::parse(job.egress.iter().map(String::as_str)).unwrap_or_default();
+        let (sender, attempts) = mpsc::channel(WAITING);
+        let private = Arc::clone(&config.private);
+        let gateway = Gateway::new(policy, private, &config.limits, row.egress_bytes, sender);
+        Self { gateway, attempts, recorded: 0, refused: BTreeSet::new() }
+    }
+
+    /// Serves a machine until its link is gone or the handle is dropped.
+    pub(super) fn serve(&self, machine: &Arc<Machine>) -> AbortOnDropHandle<()> {
+        let serving = gateways::serve(Arc::clone(machine), Arc::clone(&self.gateway));
+        AbortOnDropHandle::new(tokio::spawn(serving))
+    }
+
+    /// The next attempt. Loses nothing when cancelled.
+    pub(super) async fn next(&mut self) -> Attempt {
+        match self.attempts.recv().await {
+            Some(attempt) => attempt,
+            // The gateway holds a sender, so this never happens.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What an attempt changes in the job's record.
+    pub(super) fn record(&mut self, attempt: Attempt) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let data = match attempt.outcome {
+            Outcome::Allowed => json!({ "target": attempt.target, "decision": "allowed" }),
+            Outcome::Refused(reason) => {
+                if self.refused.len() < NAMED {
+                    self.refused.insert(attempt.target.clone());
+                }
+                json!({ "target": attempt.target, "decision": "refused", "reason": reason })
+            }
+            Outcome::Closed { sent, received } => {
+                changes.push(Change::EgressBytes(sent.saturating_add(received)));
+                json!({ "target": attempt.target, "decision": "closed", "sent": sent, "received": received })
+            }
+        };
+        self.recorded += 1;
+        if self.recorded <= EVENTS {
+            changes.push(Change::Event { kind: "egress", data });
+        }
+        changes
+    }
+
+    /// Says in a failure what was refused, if nothing better is said there: that is often the cause.
+    pub(super) fn explain(&self, failure: Option<JobFailure>) -> Option<JobFailure> {
+        let mut failure = failure?;
+        if failure.hint.is_none() && !self.refused.is_empty() {
+            let hosts: Vec<_> = self.refused.iter().map(String::as_str).collect();
+            let hosts = hosts.join(", ");
+            failure.hint = Some(format!(
+                "it could not reach {hosts}; allow hosts with `egress` (`sandyard run --egress HOST[:PORT]`)"
+            ));
+        }
+        Some(failure)
+    }
+}

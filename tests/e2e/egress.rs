@@ -1,0 +1,111 @@
+//! The way out: denied by default, by name, through the proxy in the sandbox to the gateway on the host.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::yard::Yard;
+
+/// What a sandbox says to the proxy by hand: `NO_PROXY` would keep curl from using it for this name.
+const CURL: &str = "curl --silent --show-error --max-time 20 --noproxy '' --proxy \"$http_proxy\"";
+
+/// A server of this machine that says hello to everybody.
+fn neighbour() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ =
+                stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nhello\n");
+        }
+    });
+    port
+}
+
+async fn decisions(yard: &Yard, id: &str) -> Vec<Value> {
+    yard.events(id).await.into_iter().filter(|event| event.1 == "egress").map(|event| event.2).collect()
+}
+
+#[tokio::test]
+async fn n3_nothing_is_reached_unless_it_was_asked_for() {
+    let yard = Yard::start().await;
+    let status = yard
+        .run_shell("curl --silent --show-error --fail http://example.com/ https://example.org/; exit 3")
+        .await;
+    assert_eq!(status["exit_code"], 3, "{status}");
+    let hint = status["error"]["hint"].as_str().unwrap_or_default();
+    assert!(hint.contains("example.com:80") && hint.contains("--egress"), "{status}");
+    let told = decisions(&yard, status["job_id"].as_str().unwrap()).await;
+    assert!(told.iter().all(|event| event["decision"] == "refused"), "{told:?}");
+    assert_eq!(told[0]["target"], "example.com:80");
+    assert_eq!(told[1]["target"], "example.org:443");
+}
+
+#[tokio::test]
+async fn n1_n6_n12_n14_this_machine_and_its_networks_are_out_of_reach() {
+    let port = neighbour();
+    let yard = Yard::start().await;
+    let api = yard.url.trim_start_matches("http://").to_owned();
+    let code = format!(
+        "for target in 127.0.0.1:{port} localhost:{port} {api} 169.254.169.254:80 [::1]:{port} 2130706433:{port}; do \
+           {CURL} --proxytunnel http://$target/ && echo REACHED $target; \
+           curl --silent --max-time 5 --noproxy '*' http://$target/ && echo REACHED $target; \
+         done; \
+         {CURL} --socks5-hostname 127.0.0.1:3128 http://localhost:{port}/ && echo REACHED socks; \
+         cat /proc/net/route | wc -l"
+    );
+    let status = yard
+        .run(&json!({"kind": "shell", "code": code, "egress": ["localhost:1", "localhost:80", format!("localhost:{port}")]}))
+        .await;
+    let stdout = status["stdout"].as_str().unwrap();
+    assert!(!stdout.contains("REACHED") && !stdout.contains("hello"), "{status}");
+    assert_eq!(stdout, "1\n", "there is no route: {status}");
+}
+
+#[tokio::test]
+async fn a_job_reaches_what_its_policy_and_the_operator_allow_and_its_bytes_are_counted() {
+    let port = neighbour();
+    let private = format!("localhost:{port}=127.0.0.1,localhost:{port}=::1");
+    let environment = [("SANDYARD_EGRESS_PRIVATE", std::path::Path::new(&private))];
+    let mut yard = Yard::start_in(&std::env::temp_dir(), &[], &environment).await;
+    let code = format!(
+        "{CURL} http://localhost:{port}/; {CURL} --proxytunnel http://localhost:{port}/; \
+                        curl --silent --max-time 20 --noproxy '' --socks5-hostname 127.0.0.1:3128 http://localhost:{port}/"
+    );
+    let status =
+        yard.run(&json!({"kind": "shell", "code": code, "egress": [format!("localhost:{port}")]})).await;
+    assert_eq!(status["stdout"], "hello\nhello\nhello\n", "{status}");
+    let told = decisions(&yard, status["job_id"].as_str().unwrap()).await;
+    assert_eq!(told.iter().filter(|event| event["decision"] == "allowed").count(), 3, "{told:?}");
+    assert!(status["usage"]["egress_bytes"].as_u64().unwrap() > 100, "{status}");
+    // A server that is started again goes on with a session's way out.
+    let session = yard.schedule(&json!({"kind": "session", "egress": [format!("localhost:{port}")]})).await;
+    yard.wait_for(&session, |status| status["sandbox"] == "live").await;
+    yard.crash_and_serve().await;
+    yard.wait_for(&session, |status| status["sandbox"] == "live").await;
+    let answer = yard.shell(&session, &format!("{CURL} http://localhost:{port}/")).await;
+    assert_eq!(answer["stdout"], "hello\n", "{answer}");
+    yard.delete(&session).await;
+}
+
+/// Needs the registries; a machine that can't reach them says so.
+#[tokio::test]
+async fn pip_npm_and_curl_work_through_the_gateway_without_set_up() {
+    let reachable = std::process::Command::new("curl")
+        .args(["--silent", "--head", "--max-time", "10", "https://pypi.org/simple/six/"])
+        .status()
+        .is_ok_and(|status| status.success());
+    if !reachable {
+        println!("skipped: the package registries can't be reached from here");
+        return;
+    }
+    let yard = Yard::start().await;
+    let code = "set -e; pip download --quiet --disable-pip-version-check --no-deps --no-binary :none: six==1.16.0; ls *.whl; \
+                npm view is-number@7.0.0 version; \
+                curl --silent --fail https://pypi.org/simple/six/ | grep --count 'six-1.16.0' > /dev/null; echo done";
+    let status = yard.run(&json!({"kind": "shell", "code": code, "egress": ["packages"]})).await;
+    assert_eq!(status["stdout"], "six-1.16.0-py2.py3-none-any.whl\n7.0.0\ndone\n", "{status}");
+}
