@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sandyard_protocol::{ExecutionEnd, ExecutionError, GuestError, KernelState, Outcome};
+use sandyard_protocol::{ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome};
 use tokio::sync::mpsc;
 
 use super::kernel::{Execution, Kernel, Order, Target};
@@ -120,6 +120,11 @@ impl Actor {
     async fn execute(&mut self, execution: &Arc<Execution>) -> After {
         let keeper = self.keeper.clone();
         let mut sink = Sink::new(&keeper, execution);
+        if let Some(exit) = self.live.as_ref().and_then(|live| live.process.exit()) {
+            // It ended a moment ago, and nobody was told yet.
+            self.live = None;
+            self.lost = Some(how(exit));
+        }
         if let Some(why) = self.lost.take() {
             sink.note(format!(
                 "the kernel `{}` {why}: this is a fresh one, and its state is lost",
@@ -232,10 +237,7 @@ async fn lost(live: &mut Option<Live>) -> String {
     loop {
         tokio::select! {
             exit = live.process.ended() => {
-                return match exit.signal {
-                    Some(signal) => format!("was ended by signal {signal}"),
-                    None => format!("ended with code {}", exit.code),
-                };
+                return how(exit);
             }
             heard = live.channels.next() => if let Err(error) = heard {
                 // The end of the process tells more than the end of its connection.
@@ -245,6 +247,14 @@ async fn lost(live: &mut Option<Live>) -> String {
                 }
             },
         }
+    }
+}
+
+/// How a kernel's process ended, for a sentence that begins with its name.
+pub(super) fn how(exit: Exit) -> String {
+    match exit.signal {
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => format!("ended with code {}", exit.code),
     }
 }
 

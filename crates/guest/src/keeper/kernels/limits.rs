@@ -36,8 +36,8 @@ pub(super) const START_FAILURE_BYTES: usize = 2048;
 pub(super) const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
 /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
 pub(super) const IDLE_PATIENCE: Duration = Duration::from_secs(2);
-/// Deno tells that it is idle before all output is out; so long after the last message nothing more comes.
-pub(super) const QUIET: Duration = Duration::from_millis(10);
+/// After the reply late output is taken for so long at most, however much there is.
+pub(super) const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 /// After a kernel's own end its last output is taken within this.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Between SIGTERM and SIGKILL when a kernel is stopped; it has nothing to save.

@@ -98,7 +98,8 @@ impl Record {
     pub(super) fn text(&self, stream: OutputStream, text: &str) {
         for piece in pieces(text) {
             let event = KernelEvent::Text { stream, text: piece.to_owned() };
-            if !self.event(&event) {
+            // Once something did not fit, nothing after it may come before it.
+            if !self.state().tail.is_empty() || !self.event(&event) {
                 self.state().keep_tail(stream, piece);
             }
         }
