@@ -159,7 +159,10 @@ async fn programs_open_on_the_desktop_by_their_plain_names() {
     let port = |line: &str| u16::from_str_radix(line.rsplit(':').next().unwrap(), 16).unwrap();
     let ports: Vec<u16> = listening["stdout"].as_str().unwrap().lines().map(port).collect();
     assert!(ports.contains(&6080), "{ports:?}");
-    assert!(!ports.iter().any(|port| (5900..6000).contains(port) || (6000..6064).contains(port)), "{ports:?}");
+    assert!(
+        !ports.iter().any(|port| (5900..6000).contains(port) || (6000..6064).contains(port)),
+        "{ports:?}"
+    );
     let page = yard.shell(&id, "curl --noproxy '*' -s http://127.0.0.1:6080/").await;
     assert!(page["stdout"].as_str().unwrap().starts_with("<!doctype html>"), "{page}");
 }

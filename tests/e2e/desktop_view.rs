@@ -232,8 +232,13 @@ async fn a_hostile_server_inside_costs_its_viewers_alone() {
     let (keeper, server) = (keeper_pid(&yard), i32::try_from(yard.server_pid()).unwrap());
     let (keeper_before, server_before) = (resident_kib(keeper), resident_kib(server));
     for kind in ["garbage", "huge", "flood", "silence"] {
-        yard.shell(&id, &format!("kill $(cat /tmp/pid); python3 hostile.py {kind} >/dev/null 2>&1 & echo $! > /tmp/pid; disown"))
-            .await;
+        yard.shell(
+            &id,
+            &format!(
+                "kill $(cat /tmp/pid); python3 hostile.py {kind} >/dev/null 2>&1 & echo $! > /tmp/pid; disown"
+            ),
+        )
+        .await;
         until(&yard, &id, &format!("test -e /tmp/ready-{kind}")).await;
         let mut viewers = Vec::new();
         for number in 0..8 {

@@ -69,8 +69,8 @@ impl Session {
         }
         let Ok(Some(document)) = keeper.spool.load::<Document>(DOCUMENT) else { return };
         let running = |id: &ProcessId| keeper.processes.find(id).filter(|process| process.exit().is_none());
-        self.server = running(&document.server);
         self.companions = document.companions.iter().filter_map(running).collect();
+        self.server = [&document.server].into_iter().find_map(running);
     }
 }
 

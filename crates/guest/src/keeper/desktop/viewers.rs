@@ -61,7 +61,8 @@ pub(super) async fn serve(keeper: &Arc<Keeper>, mode: DesktopMode, mut stream: H
     }
     let (mut host, early) = stream.into_inner();
     if tokio::io::AsyncWriteExt::write_all(&mut server, &early).await.is_ok() {
-        let _ = tokio::io::copy_bidirectional_with_sizes(&mut host, &mut server, INPUT_BYTES, PIXEL_BYTES).await;
+        let _ =
+            tokio::io::copy_bidirectional_with_sizes(&mut host, &mut server, INPUT_BYTES, PIXEL_BYTES).await;
     }
     drop(seat);
     Ok(())
