@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sandyard_protocol::{ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome};
 use tokio::sync::mpsc;
 
+use super::channels::History;
 use super::kernel::{Execution, Kernel, Order, Target};
 use super::language::Kind;
 use super::launch::{self, Live};
@@ -202,12 +203,12 @@ impl Actor {
         let job = matches!(execution.target, Target::Job);
         let broken = |error: super::zmtp::ZmtpError| (Outcome::Died, failure(error.to_string()));
         if let Some(code) = Kind::of(self.kernel.language).job_preparation.filter(|_| job) {
-            live.channels.execute("prepare", code, true).await.map_err(broken)?;
+            live.channels.execute("prepare", code, History::Silent).await.map_err(broken)?;
         }
         if job && !crate::keeper::job::note_execution(&self.keeper, &execution.info) {
             return Err((Outcome::Aborted, failure("the spool failed".into())));
         }
-        live.channels.execute(&execution.info.id.0, &execution.code, false).await.map_err(broken)
+        live.channels.execute(&execution.info.id.0, &execution.code, History::Counted).await.map_err(broken)
     }
 
     fn finish(&self, execution: &Execution, sink: Sink<'_>, end: ExecutionEnd) {

@@ -142,7 +142,7 @@ fn cut_stream(head: &[u8], left_out: u64) -> Published {
     let head = String::from_utf8_lossy(head);
     let begin = head.find("\"text\"").and_then(|at| head[at + 6..].find('"').map(|quote| at + 6 + quote + 1));
     let Some(text) = begin.and_then(|begin| head.get(begin..)) else { return Published::TooLarge(left_out) };
-    let name = if head[..head.len().min(64)].contains("stderr") { "stderr" } else { "stdout" };
+    let name = if cut(&head, 64).contains("stderr") { "stderr" } else { "stdout" };
     let mut end = text.len();
     // A cut inside an escape takes a few bytes more away.
     for _ in 0..16 {

@@ -10,7 +10,7 @@ use sandyard_protocol::{ExecutionEnd, Exit, Outcome, OutputStream};
 use tokio::sync::mpsc;
 
 use super::actor::how;
-use super::channels::Heard;
+use super::channels::{Heard, History};
 use super::content::{ExecuteReply, Published};
 use super::kernel::{Execution, Kernel, Order};
 use super::language::{Interrupt, Kind};
@@ -238,7 +238,7 @@ impl Run<'_> {
             let id = format!("fence-{}", self.execution.info.id);
             let code = format!("console.log({:?}); {:?}", mark(&id), mark(&id));
             // A kernel that can't be asked any more is noticed by its silence.
-            let _ = self.live.channels.execute(&id, &code, true).await;
+            let _ = self.live.channels.execute(&id, &code, History::Uncounted).await;
             progress.fence = Some(Fence { id, text_came: false, result_came: false });
         }
         None
