@@ -208,7 +208,7 @@ async fn a_dead_desktop_is_started_again_and_an_idle_one_rests() {
     tokio::time::sleep(Duration::from_secs(9)).await;
     assert_eq!(yard.shell(&id, "pgrep -c Xvnc").await["stdout"], "1\n");
     yard.shell(&id, "pkill xterm").await;
-    until(&yard, &id, "! pgrep Xvnc && ! pgrep openbox && ! pgrep dbus-daemon").await;
+    until(&yard, &id, "! pgrep Xvnc && ! pgrep openbox && ! pgrep dbus-daemon && test -S /tmp/.X11-unix/X1").await;
     open_terminal(&yard, &id).await;
     yard.post_json(&format!("/jobs/{id}/cancel"), &json!({})).await;
     yard.wait_end(&id).await;
