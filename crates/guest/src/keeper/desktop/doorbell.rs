@@ -27,7 +27,7 @@ pub(super) async fn serve(keeper: Arc<Keeper>, places: DesktopPlaces) {
         if up.wait_for(|up| !up).await.is_err() {
             return;
         }
-        let Some(bell) = session::while_down(&keeper, || hang(&places)).await else {
+        let Some(bell) = hang(&places) else {
             // Somebody else's socket is there: the desktop still starts by the host's requests.
             tokio::time::sleep(PAUSE).await;
             continue;

@@ -14,8 +14,8 @@ const DEFAULT_REST: Duration = Duration::from_secs(600);
 /// How often it is looked for; a fraction of the rest, but not a burden.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connected to the display of a desktop without programs: the server itself, the window manager, and the worker that asks.
-const OWN_CLIENTS: u32 = 3;
+/// Connected to the display of a desktop without programs: the window manager, and the worker that asks.
+const OWN_CLIENTS: u32 = 2;
 
 /// When the desktop was last used.
 #[derive(Debug)]

@@ -40,7 +40,6 @@ pub(super) struct Session {
     companions: Vec<Arc<Process>>,
     looked: bool,
     notes: usize,
-    watched: Option<ProcessId>,
 }
 
 /// Their names, for the next keeper.
@@ -82,12 +81,6 @@ pub(super) async fn is_up(keeper: &Keeper) -> bool {
     session.is_up()
 }
 
-/// Does something that only a desktop that is down allows; nothing if it is up. One that starts meanwhile waits.
-pub(super) async fn while_down<T>(keeper: &Keeper, act: impl FnOnce() -> Option<T>) -> Option<T> {
-    let session = keeper.desktop.session.lock().await;
-    if session.is_up() { None } else { act() }
-}
-
 /// Sees to it that the desktop runs.
 pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestError> {
     let Some(places) = keeper.config.desktop.clone() else {
@@ -97,7 +90,7 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     let mut session = keeper.desktop.session.lock().await;
     session.look_for_survivors(keeper);
     if session.is_up() {
-        announce(keeper, &mut session);
+        announce(keeper, &session);
         return Ok(places);
     }
     if let Some(exit) = session.server.take().and_then(|server| server.exit())
@@ -108,7 +101,7 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     end_all(&mut session);
     keeper.desktop.workers.dismiss();
     start(keeper, &mut session, &places).await?;
-    announce(keeper, &mut session);
+    announce(keeper, &session);
     Ok(places)
 }
 
@@ -134,22 +127,17 @@ fn end_all(session: &mut Session) {
     }
 }
 
-/// Tells the doorbell, now and when this server ends. The end of one that was replaced meanwhile says nothing any more.
-fn announce(keeper: &Arc<Keeper>, session: &mut Session) {
+/// Tells the doorbell, now and when the server ends.
+fn announce(keeper: &Arc<Keeper>, session: &Session) {
     let Some(server) = session.server.clone() else { return };
-    keeper.desktop.up.send_replace(true);
-    if session.watched.as_ref() == Some(server.id()) {
+    if keeper.desktop.up.send_replace(true) {
         return;
     }
-    session.watched = Some(server.id().clone());
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
         server.ended().await;
-        let session = owner.desktop.session.lock().await;
-        if session.server.as_ref().is_none_or(|present| present.id() == server.id()) {
-            owner.desktop.workers.dismiss();
-            owner.desktop.up.send_replace(false);
-        }
+        owner.desktop.workers.dismiss();
+        owner.desktop.up.send_replace(false);
     });
 }
 
