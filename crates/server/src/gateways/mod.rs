@@ -10,8 +10,18 @@ use tokio::task::JoinSet;
 
 use egress::Gateway;
 
+/// Ends the tunnels of a job that is no longer followed: nobody would record them.
+struct EndTunnels(Arc<Gateway>);
+
+impl Drop for EndTunnels {
+    fn drop(&mut self) {
+        self.0.end_tunnels();
+    }
+}
+
 /// Serves every stream that a guest opens, until its link is gone. Dropping this ends them all.
 pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<Gateway>) {
+    let _end = EndTunnels(Arc::clone(&egress));
     let mut streams = JoinSet::new();
     loop {
         tokio::select! {
