@@ -196,12 +196,6 @@ async fn a_gui_job_acts_and_leaves_pictures() {
 
 #[tokio::test]
 async fn a_dead_desktop_is_started_again_and_an_idle_one_rests() {
-    if std::env::var_os("SANDYARD_SOAK").is_none() {
-        println!(
-            "skipped: a program that opens the display while it starts can lose its window; set SANDYARD_SOAK=1"
-        );
-        return;
-    }
     let Some(yard) = full_yard(&[]).await else { return };
     let id = yard.schedule(&json!({"kind": "session", "env": {"SANDYARD_DESKTOP_IDLE_S": "2"}})).await;
     yard.wait_for(&id, |status| status["sandbox"] == "live").await;
@@ -230,7 +224,7 @@ async fn a_dead_desktop_is_started_again_and_an_idle_one_rests() {
 async fn the_desktop_outlives_keeper() {
     let Some(yard) = full_yard(&[]).await else { return };
     let id = yard.session().await;
-    // The program that starts the desktop is carried by keeper; those that come later are not.
+    // A program that starts the desktop is carried by keeper; those that come later are not.
     gui(&yard, &id, json!([{"type": "windows"}])).await;
     open_terminal(&yard, &id).await;
     let keeper = keeper_pid(&yard);

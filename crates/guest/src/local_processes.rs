@@ -54,13 +54,23 @@ struct Process {
     exit: Option<RawExit>,
 }
 
+impl LocalProcesses {
+    fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
+        let what = command.argv.first().cloned().unwrap_or_default();
+        self.shared
+            .spawn(command, input)
+            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
+    }
+}
+
 #[async_trait]
 impl ProcessHost for LocalProcesses {
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
-        let what = command.argv.first().cloned().unwrap_or_default();
-        self.shared
-            .spawn(command)
-            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
+        self.begin(command, None)
+    }
+
+    async fn spawn_with_input(&self, command: Command, input: OwnedFd) -> Result<Spawned, SpawnError> {
+        self.begin(command, Some(input))
     }
 
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
@@ -130,7 +140,7 @@ impl Shared {
         None
     }
 
-    fn spawn(self: &Arc<Self>, command: Command) -> io::Result<Spawned> {
+    fn spawn(self: &Arc<Self>, command: Command, input: Option<OwnedFd>) -> io::Result<Spawned> {
         if self.state().processes.contains_key(&command.id) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -142,7 +152,7 @@ impl Shared {
         }
         let (spawned, child_streams) = match command.terminal {
             Some(size) => terminal(size)?,
-            None => pipes(command.stdin)?,
+            None => pipes(command.stdin, input)?,
         };
         let mut child = child_streams.into_command(&command)?.spawn()?;
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
@@ -217,8 +227,10 @@ impl ChildStreams {
     }
 }
 
-fn pipes(with_stdin: bool) -> io::Result<(Spawned, ChildStreams)> {
-    let (stdin, child_stdin) = if with_stdin {
+fn pipes(with_stdin: bool, input: Option<OwnedFd>) -> io::Result<(Spawned, ChildStreams)> {
+    let (stdin, child_stdin) = if let Some(input) = input {
+        (None, Stdio::from(input))
+    } else if with_stdin {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&write, true)?;
         (Some(write), Stdio::from(read))

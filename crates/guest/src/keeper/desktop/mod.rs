@@ -1,11 +1,12 @@
 //! The desktop: an X server that speaks VNC on a socket, a window manager, and hands that act on it. Nothing runs before first use.
 //!
 //! `session` starts and stops the programs, by the first request of the host or the first knock on the display's socket
-//! (`doorbell`). `gui` serves lists of actions through `workers`, which run `hands` as the job's own user; `viewers` carries
+//! (`doorbell`, `display`). `gui` serves lists of actions through `workers`, which run `hands` as the job's own user; `viewers` carries
 //! VNC, `page` serves a page of our own inside the machine, `control` is the lock that says whether a person acts or the agent.
 //! Whatever answers on the display or its socket is the job's and is trusted with nothing.
 
 pub(in crate::keeper) mod control;
+mod display;
 mod doorbell;
 mod gui;
 pub mod hands;
@@ -86,7 +87,7 @@ impl Desktop {
 /// Begins what waits for the desktop's first use.
 pub(in crate::keeper) fn begin(keeper: &Arc<Keeper>) {
     if let Some(places) = keeper.config.desktop.clone() {
-        keeper.tasks.spawn(doorbell::serve(keeper.clone(), places.clone()));
+        keeper.tasks.spawn(doorbell::serve(keeper.clone()));
         keeper.tasks.spawn(page::serve(keeper.clone(), places));
         keeper.tasks.spawn(idle::watch(keeper.clone()));
     }
