@@ -28,9 +28,10 @@ pub(in crate::keeper) use last_look::last_look;
 
 use super::Keeper;
 use super::link::{HostStream, reply};
+use super::workers::Burial;
 use control::Control;
 use session::Session;
-use workers::Workers;
+use workers::DesktopWorkers;
 
 /// The display that everything in the machine is told of, running or not.
 pub const DISPLAY_NUMBER: u32 = 1;
@@ -62,7 +63,7 @@ pub(in crate::keeper) struct Desktop {
     session: Mutex<Session>,
     up: tokio::sync::watch::Sender<bool>,
     control: Control,
-    workers: Workers,
+    workers: DesktopWorkers,
     /// One list of actions at a time.
     turn: Mutex<()>,
     viewers: AtomicUsize,
@@ -71,12 +72,12 @@ pub(in crate::keeper) struct Desktop {
 
 impl Desktop {
     /// Of the nth keeper of this machine.
-    pub(in crate::keeper) fn new(keeper_number: u64, notice: PathBuf) -> Self {
+    pub(in crate::keeper) fn new(keeper_number: u64, notice: PathBuf, dead: Burial) -> Self {
         Self {
             session: Mutex::default(),
             up: tokio::sync::watch::Sender::new(false),
             control: Control::new(notice),
-            workers: Workers::new(keeper_number),
+            workers: DesktopWorkers::new(keeper_number, dead),
             turn: Mutex::default(),
             viewers: AtomicUsize::new(0),
             used: idle::Used::default(),

@@ -13,8 +13,8 @@ use super::display::{self, DisplaySocket, MANAGED_NUMBER};
 use super::{DISPLAY_NUMBER, DesktopPlaces, doorbell, internal};
 use crate::keeper::Keeper;
 use crate::keeper::clock::milliseconds;
-use crate::keeper::limits::TERMINATION_GRACE;
 use crate::keeper::processes::{self, Ending, Process};
+use crate::limits::TERMINATION_GRACE;
 
 const DOCUMENT: &str = "desktop.json";
 /// The socket of the X server's VNC.

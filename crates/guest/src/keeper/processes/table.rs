@@ -20,8 +20,8 @@ use super::process::{Descriptors, Process};
 use super::supervise::{Limits, Scope, Supervision};
 use crate::keeper::Keeper;
 use crate::keeper::clock::boot_ms;
-use crate::keeper::limits::{ENDED_OUTPUT_BYTES, ENDED_PROCESSES};
 use crate::keeper::spool::{self, SpoolError};
+use crate::limits::{ENDED_OUTPUT_BYTES, ENDED_PROCESSES};
 use crate::process_host::{Command, SpawnError, Survivor};
 
 const RECORD: &str = "process.json";
