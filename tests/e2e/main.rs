@@ -20,6 +20,7 @@ mod egress;
 mod faults;
 mod forms;
 mod kernels;
+mod mcp;
 mod notebooks;
 mod origins;
 mod refusals;

@@ -22,7 +22,8 @@ impl Api for Client {
         for (name, value) in call.headers {
             request = request.header(name, value);
         }
-        let response = request.send().await.map_err(|error| lost(ClientError::sending(&self.endpoint, error)))?;
+        let response =
+            request.send().await.map_err(|error| lost(ClientError::sending(&self.endpoint, error)))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let mut body = response.bytes_stream();
         while let Some(bytes) = body.next().await {

@@ -26,7 +26,8 @@ impl Arguments {
     pub(super) fn job(&mut self) -> Result<JobId, ApiError> {
         let text = self.needed_text("job_id")?;
         JobId::parse(&text).ok_or_else(|| {
-            ApiError::new(ErrorCode::UnknownJob, "there is no such job").with_hint("list_jobs shows the jobs that are kept")
+            ApiError::new(ErrorCode::UnknownJob, "there is no such job")
+                .with_hint("list_jobs shows the jobs that are kept")
         })
     }
 
@@ -88,6 +89,9 @@ mod tests {
         assert_eq!(arguments(json!({"wait_s": 3.0})).unwrap().whole("wait_s", 0..=300), Ok(Some(3)));
         assert_eq!(arguments(json!({"wait_s": null})).unwrap().whole("wait_s", 0..=300), Ok(None));
         assert_eq!(arguments(json!({})).unwrap().job().unwrap_err().code, ErrorCode::MissingMember);
-        assert_eq!(arguments(json!({"job_id": "../x"})).unwrap().job().unwrap_err().code, ErrorCode::UnknownJob);
+        assert_eq!(
+            arguments(json!({"job_id": "../x"})).unwrap().job().unwrap_err().code,
+            ErrorCode::UnknownJob
+        );
     }
 }

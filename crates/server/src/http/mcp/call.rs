@@ -126,7 +126,10 @@ impl Reply {
         let status = self.status;
         let refusal: Option<ErrorBody> = serde_json::from_slice(&self.bytes()).ok();
         let Some(ErrorBody { error }) = refusal else {
-            return Err(ApiError::new(ErrorCode::Internal, format!("the server answered with status {status}")));
+            return Err(ApiError::new(
+                ErrorCode::Internal,
+                format!("the server answered with status {status}"),
+            ));
         };
         let code = ErrorCode::find(&error.code, status).unwrap_or(ErrorCode::Internal);
         Err(ApiError { code, message: error.message, hint: error.hint, retry_after_s: None })

@@ -40,7 +40,11 @@ const MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
 pub(super) fn service(
     state: &HttpState,
     api: Router,
-) -> impl tower::Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static {
+) -> impl tower::Service<Request, Response = Response, Error = Infallible, Future: Send>
++ Clone
++ Send
++ Sync
++ 'static {
     // Host and Origin are checked by `gate`, by the rules of the whole API.
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -49,8 +53,11 @@ pub(super) fn service(
         .disable_allowed_hosts()
         .disable_allowed_origins();
     let tools = Tools::new(Arc::new(InProcess { api, state: state.clone() }), state.version(), "");
-    let protocol =
-        StreamableHttpService::new(move || Ok(tools.clone()), Arc::new(NeverSessionManager::default()), config);
+    let protocol = StreamableHttpService::new(
+        move || Ok(tools.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
     tower::service_fn(move |request: Request| {
         let protocol = protocol.clone();
         async move { Ok(in_our_words(protocol.handle(request).await.map(Body::new))) }
@@ -60,22 +67,28 @@ pub(super) fn service(
 /// Refusals of the protocol's transport are plain text; ours are JSON.
 fn in_our_words(response: Response) -> Response {
     let status = response.status();
-    let plain = response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let plain =
+        response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
     if !status.is_client_error() || !plain {
         return response;
     }
     let (code, message) = match status {
         StatusCode::METHOD_NOT_ALLOWED => (ErrorCode::MethodNotAllowed, "messages are sent with POST"),
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => (ErrorCode::UnsupportedMediaType, "a message is `application/json`"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            (ErrorCode::UnsupportedMediaType, "a message is `application/json`")
+        }
         StatusCode::PAYLOAD_TOO_LARGE => (ErrorCode::TooLarge, "the message is too large"),
         StatusCode::NOT_ACCEPTABLE => {
             (ErrorCode::BadRequest, "the Accept header must name `application/json` and `text/event-stream`")
         }
         _ => (ErrorCode::BadRequest, "this is no message of the Model Context Protocol"),
     };
-    let refusal = ApiError::new(code, message).with_hint("give this address to an MCP client as a streamable HTTP server");
+    let refusal = ApiError::new(code, message)
+        .with_hint("give this address to an MCP client as a streamable HTTP server");
     let mut answer = Failure::from(refusal).into_response();
-    answer.headers_mut().extend(response.headers().get("allow").cloned().map(|allow| (axum::http::header::ALLOW, allow)));
+    answer
+        .headers_mut()
+        .extend(response.headers().get("allow").cloned().map(|allow| (axum::http::header::ALLOW, allow)));
     answer
 }
 
@@ -89,7 +102,8 @@ struct InProcess {
 impl Api for InProcess {
     async fn send(&self, call: Call) -> Result<Reply, ApiError> {
         let mut collector = call.collector();
-        let request = request(call).map_err(|_| ApiError::new(ErrorCode::BadRequest, "an argument can't be sent"))?;
+        let request =
+            request(call).map_err(|_| ApiError::new(ErrorCode::BadRequest, "an argument can't be sent"))?;
         let answered = self.api.clone().oneshot(request).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
         if let Some(failure) = response.extensions_mut().remove::<Failure>() {
@@ -117,7 +131,8 @@ fn request(call: Call) -> Result<Request, axum::http::Error> {
         Verb::Patch => Method::PATCH,
     };
     let length = call.body.len();
-    let mut request = axum::http::Request::builder().method(method).uri(call.path).header("content-length", length);
+    let mut request =
+        axum::http::Request::builder().method(method).uri(call.path).header("content-length", length);
     for (name, value) in call.headers {
         request = request.header(name, value);
     }
@@ -137,5 +152,8 @@ fn request(call: Call) -> Result<Request, axum::http::Error> {
         (status = 413, description = "Too large", body = ErrorBody),
     )
 )]
-#[expect(dead_code, reason = "stands for the route in the OpenAPI document; the service is made by `service`")]
+#[expect(
+    dead_code,
+    reason = "stands for the route in the OpenAPI document; the service is made by `service`"
+)]
 pub(super) async fn message() {}

@@ -60,7 +60,8 @@ async fn act(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Api
     let view: GuiView = desk.send(call).await?.view()?;
     let mut answer = ToolAnswer::default();
     for (index, result) in view.results.iter().enumerate() {
-        let mut line = format!("{}. {}: {}", index + 1, result.action, result.error.as_deref().unwrap_or("done"));
+        let mut line =
+            format!("{}. {}: {}", index + 1, result.action, result.error.as_deref().unwrap_or("done"));
         if result.stable == Some(false) {
             line.push_str(", but the screen did not come to rest");
         }
@@ -94,7 +95,8 @@ async fn screenshot(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnsw
     let id = arguments.job()?;
     let window = arguments.whole("window", 0..=u64::from(u32::MAX))?;
     let query = window.map(|window| format!("?window={window}")).unwrap_or_default();
-    let reply = desk.send(Call::new(Verb::Get, format!("/jobs/{id}/screenshot.png{query}"))).await?.accepted()?;
+    let reply =
+        desk.send(Call::new(Verb::Get, format!("/jobs/{id}/screenshot.png{query}"))).await?.accepted()?;
     let mut answer = ToolAnswer::default();
     answer.picture_bytes("image/png", &reply.bytes());
     Ok(answer)

@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sandyard_api::{ApiError, EntryKindView, ErrorCode, FileStatView, JobId, ListingView, SearchView};
+use sandyard_api::{
+    ApiError, EntryKindView, ErrorCode, FileStatView, JobId, ListingView, SearchView, workspace_path,
+};
 use serde_json::json;
 
 use super::super::answer::{TEXT_BYTES, ToolAnswer, readable};
@@ -114,15 +116,18 @@ pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => escaped.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                escaped.push(char::from(byte))
+            }
             other => escaped.push_str(&format!("%{other:02X}")),
         }
     }
     escaped
 }
 
-fn route(id: &JobId, path: &str) -> String {
-    format!("/jobs/{id}/files/{}", escape(in_workspace(path)))
+/// The route of a path. It is checked before it becomes part of an address, because clients of HTTP resolve `..` themselves.
+fn route(id: &JobId, path: &str) -> Result<String, ApiError> {
+    Ok(format!("/jobs/{id}/files/{}", escape(workspace_path(in_workspace(path))?)))
 }
 
 /// A path below the workspace; models like to name it in full.
@@ -138,7 +143,8 @@ async fn read(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     let path = arguments.needed_text("path")?;
     let start = arguments.whole("offset", 0..=u64::from(u32::MAX) << 16)?.unwrap_or(0);
     let most = arguments.whole("max_bytes", READ_BYTES)?.unwrap_or(TEXT_BYTES as u64);
-    let call = Call::new(Verb::Get, route(&id, &path)).header("range", format!("bytes={start}-{}", start + most - 1));
+    let route = route(&id, &path)?;
+    let call = Call::new(Verb::Get, &route).header("range", format!("bytes={start}-{}", start + most - 1));
     let reply = desk.send(call).await?;
     let size = size(&reply);
     if reply.status == 416 && start == 0 {
@@ -150,7 +156,7 @@ async fn read(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     }
     let bytes = reply.bytes();
     if let Some(mime) = picture_type(&bytes).filter(|_| start == 0 && size <= PICTURE_BYTES) {
-        let whole = desk.send(Call::new(Verb::Get, route(&id, &path))).await?.accepted()?.bytes();
+        let whole = desk.send(Call::new(Verb::Get, route)).await?.accepted()?.bytes();
         let mut answer = ToolAnswer::default();
         answer.picture_bytes(mime, &whole);
         return Ok(answer);
@@ -167,7 +173,9 @@ fn size(reply: &Reply) -> u64 {
 /// A part of a file as text, cut between letters, and where it goes on.
 fn piece(bytes: &[u8], start: u64, size: u64) -> String {
     let binary = || {
-        format!("[not text: a file of {size} bytes; look at it with run_shell (`file`, `xxd`), or take it from the download]")
+        format!(
+            "[not text: a file of {size} bytes; look at it with run_shell (`file`, `xxd`), or take it from the download]"
+        )
     };
     let torn = bytes.iter().take(3).take_while(|byte| start > 0 && *byte & 0xc0 == 0x80).count();
     let whole = &bytes[torn..];
@@ -206,13 +214,17 @@ async fn write(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, A
     let body = match (arguments.text("content")?, arguments.text("base64")?) {
         (Some(text), None) => text.into_bytes(),
         (None, Some(text)) => STANDARD.decode(text.trim()).map_err(|_| {
-            ApiError::new(ErrorCode::InvalidValue, "`base64` is not base64").with_hint("standard alphabet, with padding")
+            ApiError::new(ErrorCode::InvalidValue, "`base64` is not base64")
+                .with_hint("standard alphabet, with padding")
         })?,
         _ => {
-            return Err(ApiError::new(ErrorCode::MissingMember, "give exactly one of `content` and `base64`"));
+            return Err(ApiError::new(
+                ErrorCode::MissingMember,
+                "give exactly one of `content` and `base64`",
+            ));
         }
     };
-    let mut call = Call::new(Verb::Put, format!("{}{mode}", route(&id, &path)));
+    let mut call = Call::new(Verb::Put, format!("{}{mode}", route(&id, &path)?));
     call.body = body.into();
     let view: FileStatView = desk.send(call).await?.view()?;
     Ok(ToolAnswer::of(format!("wrote {} bytes to {}", view.size, view.path)))
@@ -221,7 +233,7 @@ async fn write(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, A
 async fn edit(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let path = arguments.needed_text("path")?;
-    let call = Call::new(Verb::Patch, route(&id, &path)).json(&arguments.rest());
+    let call = Call::new(Verb::Patch, route(&id, &path)?).json(&arguments.rest());
     let view: FileStatView = desk.send(call).await?.view()?;
     Ok(ToolAnswer::of(format!("edited {}, now {} bytes", view.path, view.size)))
 }
@@ -231,7 +243,7 @@ async fn list(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     let path = arguments.text("path")?.unwrap_or_default();
     // Naming where to begin asks for a listing, also where there is a file.
     let after = arguments.text("after")?.map(|name| format!("?after={}", escape(&name))).unwrap_or_default();
-    let call = Call::new(Verb::Get, format!("{}{after}", route(&id, &path))).keep(TEXT_BYTES * 16);
+    let call = Call::new(Verb::Get, format!("{}{after}", route(&id, &path)?)).keep(TEXT_BYTES * 16);
     let reply = desk.send(call).await?.accepted()?;
     if !reply.is_json {
         return Err(ApiError::new(ErrorCode::NotADirectory, "this is a file").with_hint("read_file reads it"));
@@ -260,7 +272,7 @@ async fn search(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, 
     let id = arguments.job()?;
     let text = arguments.needed_text("text")?;
     let path = arguments.text("path")?.unwrap_or_default();
-    let call = Call::new(Verb::Get, format!("{}?search={}", route(&id, &path), escape(&text)));
+    let call = Call::new(Verb::Get, format!("{}?search={}", route(&id, &path)?, escape(&text)));
     let view: SearchView = desk.send(call).await?.view()?;
     if view.hits.is_empty() {
         return Ok(ToolAnswer::of("[nothing found]"));
@@ -296,8 +308,11 @@ mod tests {
         let id = JobId::from_random([0; 16]);
         let expected = format!("/jobs/{id}/files/a%20b/%3F%23%25.txt");
         for path in ["a b/?#%.txt", "/workspace/a b/?#%.txt", "./a b/?#%.txt"] {
-            assert_eq!(route(&id, path), expected);
+            assert_eq!(route(&id, path).unwrap(), expected);
         }
-        assert_eq!(route(&id, "/workspace"), format!("/jobs/{id}/files/"));
+        assert_eq!(route(&id, "/workspace").unwrap(), format!("/jobs/{id}/files/"));
+        for path in ["..", "../../schedule", "a/../b", "/etc/passwd", "/workspace/../x"] {
+            assert_eq!(route(&id, path).unwrap_err().code, ErrorCode::InvalidPath, "{path}");
+        }
     }
 }

@@ -260,8 +260,11 @@ async fn download_link(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolA
     let id = arguments.job()?;
     let view: JobView = desk.send(Call::new(Verb::Get, format!("/status/{id}"))).await?.view()?;
     if view.download_url.is_none() {
-        return Err(ApiError::new(sandyard_api::ErrorCode::NotEnded, "the job has no result to download yet")
-            .with_hint("job_status with wait_s waits for its end; read_file reads files of a live sandbox"));
+        return Err(ApiError::new(
+            sandyard_api::ErrorCode::NotEnded,
+            "the job has no result to download yet",
+        )
+        .with_hint("job_status with wait_s waits for its end; read_file reads files of a live sandbox"));
     }
     let call = Call::new(Verb::Post, format!("/jobs/{id}/tickets")).json(&json!({"for": "download"}));
     let ticket: TicketView = desk.send(call).await?.view()?;

@@ -94,13 +94,20 @@ impl ToolEntry {
             .read_only(effect == Effect::Reads)
             .destructive(effect == Effect::Changes)
             .open_world(false);
-        Tool::new(self.name, self.description, Arc::new(schema)).with_title(self.title).with_annotations(hints)
+        Tool::new(self.name, self.description, Arc::new(schema))
+            .with_title(self.title)
+            .with_annotations(hints)
     }
 
     /// Does what a client asks.
-    pub(super) async fn call(&self, desk: Desk<'_>, given: Map<String, Value>) -> Result<ToolAnswer, ApiError> {
+    pub(super) async fn call(
+        &self,
+        desk: Desk<'_>,
+        given: Map<String, Value>,
+    ) -> Result<ToolAnswer, ApiError> {
         let properties = (self.properties)();
-        let known: Vec<&str> = properties.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
+        let known: Vec<&str> =
+            properties.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
         (self.run)(desk, Arguments::read(given, &known)?).await
     }
 }
