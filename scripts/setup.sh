@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what building, running, testing or measuring needs and this machine lacks.
 # Quick when there is nothing to do.
-#   setup.sh build|run|test|bench
+#   setup.sh build|run|test|bench|vm
 #   setup.sh modules browser|vite|clients     prints where the modules of tests are
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,6 +33,7 @@ esac
 case $purpose in
     test) packages+=(bubblewrap chromium python3 python3-venv unzip) ;;
     bench) packages+=(bubblewrap runc wrk python3) ;;
+    vm) packages+=(qemu-system-x86 mmdebstrap e2fsprogs) ;;
 esac
 
 missing=()

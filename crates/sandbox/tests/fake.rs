@@ -15,6 +15,7 @@ fn subject(folder: &std::path::Path) -> Subject {
         open: Box::new(move || Arc::new(FakeDriver::new(world.clone())) as Arc<dyn Driver>),
         image_root: "/".into(),
         workspaces: folder.join("workspaces"),
+        disk_in_memory: false,
     }
 }
 

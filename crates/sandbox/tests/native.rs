@@ -100,12 +100,21 @@ async fn every_task_is_confined() {
         Session::start((subject.open)(), subject.spec("task-1", Limits::default()).unwrap()).await.unwrap();
     let two =
         Session::start(one.driver.clone(), subject.spec("task-2", Limits::default()).unwrap()).await.unwrap();
-    let threads =
-        "import threading,time\nfor _ in range(3): threading.Thread(target=time.sleep,args=(1,)).start()";
+    // The threads wait until they have been looked at, however slow the machine is.
+    let threads = "import os,threading,time\ndef wait():\n while not os.path.exists('seen'): time.sleep(0.02)\n\
+                   for _ in range(3): threading.Thread(target=wait).start()";
     let command = ["python3", "-c", threads];
     let look = async {
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        yard.tasks_of("task-1")
+        let mut tasks = yard.tasks_of("task-1");
+        for _ in 0..600 {
+            if tasks.len() >= 7 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            tasks = yard.tasks_of("task-1");
+        }
+        one.upload("seen", b"").await.unwrap();
+        tasks
     };
     let (first, ran) = tokio::join!(look, one.run(&command));
     assert_eq!(ran.unwrap().exit.code, 0);
@@ -155,6 +164,7 @@ async fn leaves_nothing_behind() {
         assert!(!yard.run().join(spec.id.as_str()).exists());
     }
     assert_eq!(driver.list().await.unwrap(), vec![]);
+    yard.remove_workspaces();
     drop(driver);
     yard.assert_clean().await;
     assert!(!homes.is_empty() && homes.iter().all(|home| !home.exists()), "{homes:?}");
@@ -172,6 +182,7 @@ async fn orphans_are_removed() {
     let driver = (subject.open)();
     assert_eq!(driver.list().await.unwrap(), vec![]);
     assert!(yard.sandbox_disks().is_empty());
+    yard.remove_workspaces();
     drop(driver);
     yard.assert_clean().await;
 }

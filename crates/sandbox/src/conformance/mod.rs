@@ -30,6 +30,8 @@ pub struct Subject {
     pub image_root: PathBuf,
     /// A directory in which workspaces are made.
     pub workspaces: PathBuf,
+    /// Whether its sandboxes' disks are in memory and charged to it.
+    pub disk_in_memory: bool,
 }
 
 /// One judged check.

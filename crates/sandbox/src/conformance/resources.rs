@@ -13,7 +13,11 @@ pub async fn resources(subject: &Subject) -> Result<Vec<Outcome>, SessionError> 
     let session = Session::start((subject.open)(), spec).await?;
     let program = std::fs::read(probe_program()).map_err(SessionError::Probe)?;
     session.upload("probe", &program).await?;
-    let mut outcomes = vec![memory(&session).await?, processes(&session).await?, cpu(&session).await?];
+    let mut outcomes = vec![
+        memory(&session, largest_memory_mib(subject)).await?,
+        processes(&session).await?,
+        cpu(&session).await?,
+    ];
     outcomes.extend(disk_bytes(&session, &disk).await?);
     outcomes.push(inodes(&session).await?);
     outcomes.push(shared_memory(&session).await?);
@@ -28,11 +32,16 @@ pub async fn resources(subject: &Subject) -> Result<Vec<Outcome>, SessionError> 
     Ok(outcomes)
 }
 
-async fn memory(session: &Session) -> Result<Outcome, SessionError> {
+/// What the job may take: a disk in memory comes on top.
+fn largest_memory_mib(subject: &Subject) -> u64 {
+    SMALL.memory_mib + if subject.disk_in_memory { SMALL.disk_mib } else { 0 }
+}
+
+async fn memory(session: &Session, largest_mib: u64) -> Result<Outcome, SessionError> {
     let ran = session.run(&["/workspace/probe", "eat-memory"]).await?;
     let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
     let killed = ran.exit.signal == Some(9) && usage.memory_kills >= 1;
-    let within = usage.peak_memory_bytes <= SMALL.memory_mib * 1024 * 1024;
+    let within = usage.peak_memory_bytes <= largest_mib * 1024 * 1024;
     Ok(Outcome::new("R2.memory", killed && within, format!("{:?} {usage:?}", ran.exit)))
 }
 

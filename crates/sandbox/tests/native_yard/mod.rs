@@ -8,19 +8,20 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_sandbox::conformance::Subject;
 use sandyard_sandbox::driver::Driver;
-use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, Step};
+use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, OpenError, Step};
 use sandyard_sandbox::image::{Flavour, ImageStore};
 
 /// What a test can't do without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Root, and a root file system to start.
+    /// Root or what an ordinary user needs instead, and a root file system to start.
     Image,
 }
 
@@ -43,10 +44,20 @@ impl NativeYard {
     /// Opens a yard, or says why the test is skipped.
     pub(crate) fn open(need: Need) -> Option<Self> {
         let Some(image_root) = image_root() else {
-            println!("skipped: needs {need:?}: root, and an image built by `sandyard image build base`");
+            println!("skipped: needs {need:?}: one built by `sandyard image build base`");
             return None;
         };
-        Some(Self { directory: tempfile::tempdir().unwrap(), image_root })
+        let yard = Self { directory: tempfile::tempdir().unwrap(), image_root };
+        match NativeDriver::open(yard.config(None)) {
+            Err(OpenError::Unusable { detail, .. }) if !is_root() => {
+                println!("skipped: {detail}");
+                None
+            }
+            opened => {
+                drop(opened.unwrap());
+                Some(yard)
+            }
+        }
     }
 
     pub(crate) fn data(&self) -> PathBuf {
@@ -62,8 +73,18 @@ impl NativeYard {
         Subject {
             open: Box::new(move || Arc::new(NativeDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
             image_root: self.image_root.clone(),
-            workspaces: self.directory.path().join("workspaces"),
+            workspaces: self.workspaces(),
+            disk_in_memory: !is_root(),
         }
+    }
+
+    fn workspaces(&self) -> PathBuf {
+        self.directory.path().join("workspaces")
+    }
+
+    /// Removes every workspace, as whoever made them does in the end.
+    pub(crate) fn remove_workspaces(&self) {
+        fs::remove_dir_all(self.workspaces()).unwrap();
     }
 
     pub(crate) fn driver_failing_at(&self, step: Step) -> NativeDriver {
@@ -73,6 +94,7 @@ impl NativeYard {
     /// The directories a sandbox needs, and no program: enough to come up to the guest.
     pub(crate) fn bare_image(&self) -> tempfile::TempDir {
         let image = tempfile::tempdir_in(self.directory.path()).unwrap();
+        fs::set_permissions(image.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for place in ["proc", "dev", "sys", "run", "workspace", "home/agent", "tmp", "var/tmp"] {
             fs::create_dir_all(image.path().join(place)).unwrap();
         }
@@ -100,7 +122,8 @@ impl NativeYard {
     pub(crate) fn groups(&self) -> BTreeSet<PathBuf> {
         let mut found = BTreeSet::new();
         let names: Vec<String> = self.group_names();
-        for hierarchy in list("/sys/fs/cgroup").into_iter().chain([PathBuf::from("/sys/fs/cgroup")]) {
+        let root = PathBuf::from("/sys/fs/cgroup");
+        for hierarchy in list(&root).into_iter().chain([delegated(&root), root]) {
             for yard in list(&hierarchy).iter().filter(|path| is_named(path, "sandyard-")) {
                 found.extend(
                     list(yard).into_iter().filter(|path| names.iter().any(|name| path.ends_with(name))),
@@ -136,7 +159,7 @@ impl NativeYard {
 
     /// Loop devices that hold a sandbox's disk.
     pub(crate) fn sandbox_disks(&self) -> Vec<String> {
-        self.loop_devices_below(&self.directory.path().join("workspaces"))
+        self.loop_devices_below(&self.workspaces())
     }
 
     fn loop_devices_below(&self, directory: &Path) -> Vec<String> {
@@ -155,6 +178,7 @@ impl NativeYard {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
         assert_eq!(self.loop_devices_below(self.directory.path()), Vec::<String>::new());
+        assert!(!self.data().join("holder.json").exists(), "the yard's namespace is still held");
         assert_eq!(list(self.run()), Vec::<PathBuf>::new());
         assert_eq!(list(self.data().join("sandboxes")), Vec::<PathBuf>::new());
         assert_eq!(self.groups(), BTreeSet::new());
@@ -186,11 +210,20 @@ pub(crate) fn kill_launchers() -> usize {
     launchers.filter(|&pid| kill_process(pid, Signal::KILL).is_ok()).count()
 }
 
+/// Whether sandboxes are root's, with disks, or an ordinary user's, in memory.
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Where an ordinary user's groups are: beside the one this process was moved to.
+fn delegated(root: &Path) -> PathBuf {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    root.join(path).parent().unwrap_or(root).to_owned()
+}
+
 /// The newest base image in the cache that the command uses too.
 fn image_root() -> Option<PathBuf> {
-    if !rustix::process::geteuid().is_root() {
-        return None;
-    }
     let cache = std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into());
     let images = ImageStore::new(cache).list().ok()?;
     images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)

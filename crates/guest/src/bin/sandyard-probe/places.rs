@@ -51,11 +51,14 @@ const DEVICES: &[&str] = &[
     "/dev/sda",
 ];
 
+/// Major 1, minor 3.
+const NULL_DEVICE: u64 = 0x103;
+
 /// Every attempt.
 pub(crate) fn all() -> Vec<Finding> {
     let mut findings: Vec<_> =
         DIRECTORIES.iter().map(|path| Finding::new(format!("W.{path}"), try_write(path))).collect();
-    findings.extend(SWITCHES.iter().map(|path| Finding::new(format!("K13.{path}"), try_open(path))));
+    findings.extend(SWITCHES.iter().map(|path| Finding::new(format!("K13.{path}"), try_switch(path))));
     findings.extend(DEVICES.iter().map(|path| Finding::new(format!("K16.{path}"), try_open(path))));
     for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/ptmx"] {
         findings.push(Finding::new(format!("K15.use.{device}"), try_open(device)));
@@ -77,6 +80,14 @@ fn try_write(directory: &str) -> String {
 
 fn try_open(path: &str) -> String {
     outcome(OpenOptions::new().read(true).write(true).open(path).map(|_| "opened"))
+}
+
+/// A switch may be covered by the null device, which takes everything and does nothing.
+fn try_switch(path: &str) -> String {
+    use std::os::unix::fs::{FileTypeExt, MetadataExt};
+    let is_null =
+        |metadata: fs::Metadata| metadata.file_type().is_char_device() && metadata.rdev() == NULL_DEVICE;
+    if fs::metadata(path).is_ok_and(is_null) { "the null device".to_owned() } else { try_open(path) }
 }
 
 /// Whether any program of the image that is set-user-id to root exists where programs are.

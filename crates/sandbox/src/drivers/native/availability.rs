@@ -15,87 +15,20 @@ use crate::driver::{Availability, Limits, SandboxId, SandboxSpec};
 /// How long the probe may take to dial; a loaded machine needs tens of milliseconds.
 const PROBE_PATIENCE: Duration = Duration::from_secs(20);
 
-/// What must be there before anything is tried. Says the first thing that is missing and how to get it.
+/// What root must find before anything is tried. Says the first thing that is missing and how to get it.
 pub(super) fn require_host() -> Result<(), OpenError> {
-    let missing = |detail: String, fix: &str| Err(OpenError::Unusable { detail, fix: fix.to_owned() });
-    if !rustix::process::geteuid().is_root() {
-        let (detail, fix) = rootless_obstacle();
-        return missing(detail, &fix);
-    }
-    if read_number("/proc/sys/user/max_user_namespaces") == Some(0) {
-        return missing("user.max_user_namespaces is 0".into(), "sysctl -w user.max_user_namespaces=15000");
+    let missing =
+        |detail: &str, fix: &str| Err(OpenError::Unusable { detail: detail.to_owned(), fix: fix.to_owned() });
+    if std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() == "0") {
+        return missing("user.max_user_namespaces is 0", "sysctl -w user.max_user_namespaces=15000");
     }
     if !Path::new("/dev/loop-control").exists() {
-        return missing("there is no /dev/loop-control".into(), "modprobe loop");
+        return missing("there is no /dev/loop-control", "modprobe loop");
     }
     if disk::formatter().is_err() {
-        return missing("mkfs.ext4 is not installed".into(), "apt install e2fsprogs");
+        return missing("mkfs.ext4 is not installed", "apt install e2fsprogs");
     }
     Ok(())
-}
-
-/// Says which condition of rootless operation fails first.
-fn rootless_obstacle() -> (String, String) {
-    let told = |detail: &str, fix: &str| (detail.to_owned(), fix.to_owned());
-    if read_number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0) {
-        return told(
-            "not root, and kernel.unprivileged_userns_clone is 0",
-            "run as root, or sysctl -w kernel.unprivileged_userns_clone=1",
-        );
-    }
-    if read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
-        return told(
-            "not root, and AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns is 1)",
-            "run as root, or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
-        );
-    }
-    if !["/usr/bin/newuidmap", "/bin/newuidmap"].iter().any(|path| Path::new(path).exists()) {
-        return told("not root, and newuidmap is not installed", "run as root, or apt install uidmap");
-    }
-    let user = rustix::process::getuid().as_raw();
-    if !has_subordinate_ids(user) {
-        let detail = format!("not root, and user {user} has no range in /etc/subuid");
-        return (
-            detail,
-            "run as root, or usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $USER".into(),
-        );
-    }
-    if !is_delegated() {
-        return told(
-            "not root, and no control group is delegated to this user",
-            "run as root, or start it with: systemd-run --user --scope -p Delegate=yes sandyard up",
-        );
-    }
-    told("rootless sandboxes are not supported yet: the disk quota needs root", "run as root")
-}
-
-fn has_subordinate_ids(user: u32) -> bool {
-    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let name = passwd.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse::<u32>().ok()? == user).then(|| name.to_owned())
-    });
-    let subuid = std::fs::read_to_string("/etc/subuid").unwrap_or_default();
-    let user = user.to_string();
-    subuid
-        .lines()
-        .filter_map(|line| line.split(':').next())
-        .any(|owner| owner == user || Some(owner) == name.as_deref())
-}
-
-/// Whether this process's version 2 group can be written by this user.
-fn is_delegated() -> bool {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
-    own.is_some_and(|path| {
-        let directory = PathBuf::from("/sys/fs/cgroup").join(path);
-        rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
-    })
-}
-
-fn read_number(path: &str) -> Option<u64> {
-    std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 /// Control groups that can't be used, as a reason and a fix.
@@ -128,7 +61,7 @@ impl Yard {
         if let Some(known) = &*checked {
             return known.clone();
         }
-        let groups = format!("control groups {}", self.layout.describe());
+        let groups = format!("{}control groups {}", self.standing.prefix(), self.layout.describe());
         let Some(image) = (self.config.probe_image)() else {
             return Availability {
                 usable: true,
@@ -155,7 +88,7 @@ impl Yard {
         let failed = |error: io::Error| format!("probe: {error}");
         let token = getrandom::u64().map_err(|error| failed(io::Error::other(error)))?;
         let id = SandboxId::parse(&format!("probe-{token:016x}")).ok_or("probe: bad id")?;
-        let workspace = self.config.data.join("stock").join(format!("new-{id}"));
+        let workspace = self.config.data.join(disk::STOCK).join(format!("new-{id}"));
         std::fs::create_dir_all(&workspace).map_err(failed)?;
         let spec = SandboxSpec {
             id: id.clone(),
@@ -180,7 +113,7 @@ impl Yard {
         let process = record.process.ok_or("probe: it has no process")?;
         let dialled = async {
             tokio::select! {
-                link = self.links.accept(&spec.id, record.id_base) => link.map(drop).map_err(|error| error.to_string()),
+                link = self.links.accept(&spec.id, self.ids.keeper_on_host(record.id_base)) => link.map(drop).map_err(|error| error.to_string()),
                 () = process.wait_dead() => Err("its first process died".to_owned()),
             }
         };

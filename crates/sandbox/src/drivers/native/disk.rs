@@ -11,8 +11,10 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::FlockOperation;
 
-use super::layout::{AGENT_ID, DISK_PLACES};
+use super::layout::DISK_PLACES;
 
+/// Where the yard keeps blank images, and what is only tried.
+pub(super) const STOCK: &str = "stock";
 /// Name of the image in a workspace.
 pub(super) const FILE_NAME: &str = "disk.ext4";
 /// One inode for each 16 KiB, ext4's own default, which node_modules trees stay within.
@@ -35,7 +37,7 @@ pub(super) struct Disks {
 impl Disks {
     /// Opens the stock, making it if need be.
     pub(super) fn open(data: &Path, blank_mib: u64) -> io::Result<Self> {
-        let disks = Self { stock: data.join("stock"), blank_mib };
+        let disks = Self { stock: data.join(STOCK), blank_mib };
         make_skeleton(&disks.skeleton())?;
         Ok(disks)
     }
@@ -108,13 +110,13 @@ impl Disks {
 
     /// Removes what a killed process left half formatted or set aside, and blanks of another size.
     pub(super) fn tidy(&self) -> io::Result<()> {
+        remove_unfinished(&self.stock)?;
         let blank = self.blank_prefix();
         for entry in fs::read_dir(&self.stock)? {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let unfinished = name.starts_with("new-") || name.starts_with("aside-");
-            if unfinished || (name.starts_with("blank-") && !name.starts_with(&blank)) {
+            if name.starts_with("blank-") && !name.starts_with(&blank) {
                 remove(&entry.path())?;
             }
         }
@@ -144,11 +146,10 @@ impl Disks {
     fn format(&self, path: &Path, size_mib: u64) -> io::Result<()> {
         let size = size_mib.saturating_mul(1024 * 1024);
         File::create(path)?.set_len(size)?;
-        let inodes = (size / BYTES_PER_INODE).max(FEWEST_INODES);
         let output = Command::new(formatter()?)
             .env_clear()
             .args(["-q", "-F", "-m", "0", "-b", "4096"])
-            .args(["-N", &inodes.to_string()])
+            .args(["-N", &inodes(size_mib).to_string()])
             .args(["-J", &format!("size={JOURNAL_MIB}")])
             // It never grows, so it needs no room for that.
             .args(["-O", "^resize_inode"])
@@ -198,7 +199,24 @@ impl Drop for SetAside {
     }
 }
 
-/// Removes a file, or what a killed probe left: a directory with a disk in it.
+/// Files that a disk of that size may hold.
+pub(super) fn inodes(size_mib: u64) -> u64 {
+    (size_mib.saturating_mul(1024 * 1024) / BYTES_PER_INODE).max(FEWEST_INODES)
+}
+
+/// Removes what a killed process left in the stock, a probe's folder for one; makes the stock if there is none.
+pub(super) fn remove_unfinished(stock: &Path) -> io::Result<()> {
+    fs::create_dir_all(stock)?;
+    for entry in fs::read_dir(stock)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if ["new-", "aside-"].iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a file or folder. The helpers of a killed server remove their own at the same time.
 fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
@@ -238,9 +256,8 @@ fn make_skeleton(directory: &Path) -> io::Result<()> {
     for place in DISK_PLACES {
         let path = directory.join(place.source);
         fs::create_dir_all(&path)?;
-        let owner = if place.shared { 0 } else { AGENT_ID };
-        chown(&path, Some(owner), Some(owner))?;
-        fs::set_permissions(&path, Permissions::from_mode(if place.shared { 0o1777 } else { 0o755 }))?;
+        chown(&path, Some(place.owner()), Some(place.owner()))?;
+        fs::set_permissions(&path, Permissions::from_mode(place.mode()))?;
     }
     Ok(())
 }

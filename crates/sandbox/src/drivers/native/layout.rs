@@ -7,6 +7,10 @@ use sandyard_protocol::{BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, Spawne
 use super::launcher::messages::{DiskMount, MemoryMount};
 use crate::driver::SandboxSpec;
 
+/// Who made the places that are nobody's.
+pub(super) const ROOT_ID: u32 = 0;
+/// Group of terminals: `tty` in Debian and in every distribution that follows it.
+pub(super) const TERMINAL_GROUP: u32 = 5;
 /// The job's user; `agent` in the image.
 pub(super) const AGENT_ID: u32 = 1000;
 /// Init's and keeper's user: the last before `nobody`, which no distribution hands out.
@@ -29,6 +33,18 @@ pub(super) struct DiskPlace {
     pub(super) target: &'static str,
     /// Writable by everyone with the sticky bit, as temporary directories are; otherwise the agent's.
     pub(super) shared: bool,
+}
+
+impl DiskPlace {
+    /// Its owner inside, user and group.
+    pub(super) fn owner(&self) -> u32 {
+        if self.shared { ROOT_ID } else { AGENT_ID }
+    }
+
+    /// Its permission bits.
+    pub(super) fn mode(&self) -> u32 {
+        if self.shared { 0o1777 } else { 0o755 }
+    }
 }
 
 /// Every place that survives the sandbox. One image, so one cap for all.

@@ -1,8 +1,9 @@
 //! The embedded default driver: sandboxes from kernel interfaces alone, made by our own launcher.
 //!
-//! A start takes a parked slot (`slots`), a disk (`disk`) and a link directory (`links`), writes the marker (`record`) and
+//! A start takes a parked slot (`slots`), a disk (`workspaces`) and a link directory (`links`), writes the marker (`record`) and
 //! has the slot's helper build the machine (`launcher`), which becomes the guest's `init`. From then on the
 //! sandbox needs neither launcher nor server; a later server finds it by its marker (`liveness`).
+//! `standing` is whether root makes them or an ordinary user does (`rootless`): the same machine by the same code, from other parts.
 //! `layout` says what a sandbox looks like inside, `cgroup` limits, counts and kills, `sys` holds all unsafe code.
 
 mod availability;
@@ -15,11 +16,14 @@ mod links;
 mod liveness;
 mod memory_files;
 mod record;
+mod rootless;
 mod slots;
+mod standing;
 mod start;
 mod started;
 mod stop;
 mod sys;
+mod workspaces;
 mod yard_id;
 
 use std::fmt;
@@ -90,7 +94,8 @@ struct Yard {
     layout: cgroup::Layout,
     program: OwnedFd,
     records: record::Records,
-    disks: disk::Disks,
+    standing: standing::Standing,
+    workspaces: workspaces::Workspaces,
     links: links::Links,
     slots: slots::Slots,
     ids: ids::IdPool,
@@ -125,28 +130,33 @@ impl NativeDriver {
     /// Opens the driver of a yard. Must be called within a tokio runtime, on which it keeps its stock.
     pub fn open(config: NativeConfig) -> Result<Self, OpenError> {
         let prepare = |step| move |source| OpenError::Prepare { step, source };
-        availability::require_host()?;
-        let layout = cgroup::Layout::detect().map_err(availability::unusable_groups)?;
         std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
+        let parts = standing::Parts::of_host(&config)?;
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
         let records = record::Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
-        let disks = disk::Disks::open(&config.data, config.blank_disk_mib)
-            .map_err(prepare("open the stock of disks"))?;
-        disks.tidy().map_err(prepare("tidy the stock of disks"))?;
+        parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
+        let slots = slots::Slots::new(
+            parts.layout.clone(),
+            yard.clone(),
+            config.launcher.clone(),
+            parts.standing.namespace(),
+            config.fail_at,
+        );
         let yard = Arc::new(Yard {
             program: memory_files::program().map_err(prepare("load the guest"))?,
-            links: links::Links::open(&config.run).map_err(prepare("make the run directory"))?,
-            slots: slots::Slots::new(layout.clone(), yard.clone(), config.launcher.clone(), config.fail_at),
-            ids: ids::IdPool::with_taken(known.iter().map(|record| record.id_base)),
+            links: links::Links::open(&config.run, parts.entry).map_err(prepare("make the run directory"))?,
+            slots,
+            ids: ids::IdPool::with_taken(parts.supply, known.iter().map(|record| record.id_base)),
             started: started::Started::default(),
             wanting: Notify::new(),
             checked: tokio::sync::Mutex::default(),
+            standing: parts.standing,
+            workspaces: parts.workspaces,
+            layout: parts.layout,
             config,
             yard,
-            layout,
             records,
-            disks,
         });
         yard.wanting.notify_one();
         let restocking = tokio::spawn(restock(yard.clone())).abort_handle();
@@ -176,7 +186,11 @@ impl Drop for NativeDriver {
         }
         // Without its markers nobody knows which groups are sandboxes', so then none are removed.
         if let Ok(records) = self.yard.records.all() {
+            let in_use = !records.is_empty();
             self.yard.slots.close(&records.into_iter().map(|record| record.groups).collect());
+            if let (false, Some(namespace)) = (in_use, self.yard.standing.namespace()) {
+                namespace.release();
+            }
         }
     }
 }
@@ -194,13 +208,13 @@ async fn restock(yard: Arc<Yard>) {
 
 async fn restock_once(yard: &Yard) -> io::Result<()> {
     while yard.slots.parked() < yard.config.parked_slots {
-        let disks = yard.disks.clone();
-        let disk =
-            tokio::task::spawn_blocking(move || disks.set_aside()).await.map_err(io::Error::other)??;
+        let workspaces = yard.workspaces.clone();
+        let set_aside = tokio::task::spawn_blocking(move || workspaces.set_aside());
+        let disk = set_aside.await.map_err(io::Error::other)??;
         yard.slots.park(disk).await.map_err(io::Error::other)?;
     }
-    let (disks, wanted) = (yard.disks.clone(), yard.config.blank_disks);
-    tokio::task::spawn_blocking(move || disks.restock(wanted)).await.map_err(io::Error::other)?
+    let (workspaces, wanted) = (yard.workspaces.clone(), yard.config.blank_disks);
+    tokio::task::spawn_blocking(move || workspaces.restock(wanted)).await.map_err(io::Error::other)?
 }
 
 #[async_trait]
@@ -210,7 +224,7 @@ impl Driver for NativeDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation { level: IsolationLevel::Container, runtime: "namespaces+seccomp+landlock".into() }
+        Isolation { level: IsolationLevel::Container, runtime: self.yard.standing.runtime().into() }
     }
 
     async fn availability(&self) -> Availability {
@@ -226,7 +240,7 @@ impl Driver for NativeDriver {
         let record = self.yard.records.read(id).ok().flatten().ok_or_else(not_running)?;
         let process = record.process.ok_or_else(not_running)?;
         tokio::select! {
-            stream = self.yard.links.accept(id, record.id_base) => match stream {
+            stream = self.yard.links.accept(id, self.yard.ids.keeper_on_host(record.id_base)) => match stream {
                 Ok(stream) => Ok(Box::new(stream)),
                 Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
             },

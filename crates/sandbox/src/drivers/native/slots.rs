@@ -17,8 +17,10 @@ use tokio::io::unix::AsyncFd;
 use super::cgroup::{Groups, Layout};
 use super::disk::SetAside;
 use super::launcher::channel;
-use super::launcher::messages::{Answer, LaunchFds, LaunchPlan, Order, Park, decode, encode};
+use super::launcher::messages::{Answer, Errand, LaunchFds, LaunchPlan, Order, Park, decode, encode};
 use super::launcher::step::{Failure, Step};
+use super::liveness::ProcessIdentity;
+use super::rootless::YardNamespace;
 use super::sys::readiness;
 
 /// How often `close` looks whether a killed helper is gone, and how long it waits in between: it takes about a
@@ -33,6 +35,15 @@ pub struct LauncherProgram {
     pub program: PathBuf,
     /// Usually [`LAUNCHER_COMMAND`](super::LAUNCHER_COMMAND) alone.
     pub arguments: Vec<String>,
+}
+
+impl LauncherProgram {
+    /// The program with a socket as its standard input.
+    pub(super) fn command(&self, socket: OwnedFd) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear().stdin(Stdio::from(socket)).stdout(Stdio::null());
+        command
+    }
 }
 
 /// Makes slots, keeps some, and knows the names of all that are not sandboxes yet.
@@ -54,6 +65,8 @@ pub(super) struct Slot {
     /// The groups.
     pub(super) groups: Groups,
     helper: AsyncFd<OwnedFd>,
+    /// Who keeps the namespaces that the helper is in, if not the host.
+    holder: Option<ProcessIdentity>,
     /// A blank disk that its helper has mounted.
     pub(super) disk: Option<SetAside>,
     _claim: Claim,
@@ -74,8 +87,14 @@ impl Drop for Claim {
 
 impl Slots {
     /// No slot yet, and no launcher.
-    pub(super) fn new(layout: Layout, yard: String, program: LauncherProgram, fail_at: Option<Step>) -> Self {
-        let launcher = Mutex::new(Launcher { program, running: None });
+    pub(super) fn new(
+        layout: Layout,
+        yard: String,
+        program: LauncherProgram,
+        home: Option<Arc<YardNamespace>>,
+        fail_at: Option<Step>,
+    ) -> Self {
+        let launcher = Mutex::new(Launcher { program, home, running: None });
         Self { layout, yard, fail_at, launcher, parked: Mutex::default(), names: Arc::default() }
     }
 
@@ -94,9 +113,9 @@ impl Slots {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Makes a slot that waits, with a blank disk.
-    pub(super) async fn park(&self, disk: SetAside) -> Result<(), Failure> {
-        let slot = self.make(Some(disk)).await?;
+    /// Makes a slot that waits, with a blank disk if there is one.
+    pub(super) async fn park(&self, disk: Option<SetAside>) -> Result<(), Failure> {
+        let slot = self.make(disk).await?;
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
         Ok(())
     }
@@ -111,11 +130,11 @@ impl Slots {
         let claim = self.claim(&name);
         let groups = Groups::new(&self.layout, &self.yard, &name);
         groups.create().map_err(failed(Step::ControlGroups, &name))?;
-        let helper = self.new_helper().map_err(failed(Step::Launcher, HELPER))?;
+        let (helper, holder) = self.new_helper().map_err(failed(Step::Launcher, HELPER))?;
         let (own, job) = groups.entrances();
         let path = disk.as_ref().map(|disk| disk.path().to_owned());
-        let park = Park { own, job, disk: path, fail_at: self.fail_at };
-        let slot = Slot { groups, helper, disk, _claim: claim };
+        let park = Park { own, job, refuges: groups.refuges(), disk: path, fail_at: self.fail_at };
+        let slot = Slot { groups, helper, holder, disk, _claim: claim };
         match slot.ask(&Order::Park(park), &[]).await? {
             Answer::Parked => Ok(slot),
             Answer::Failed { step, object, errno } => {
@@ -151,11 +170,11 @@ impl Slots {
         Groups::remove_yard(&self.layout, &self.yard);
     }
 
-    fn new_helper(&self) -> io::Result<AsyncFd<OwnedFd>> {
+    fn new_helper(&self) -> io::Result<(AsyncFd<OwnedFd>, Option<ProcessIdentity>)> {
         let (ours, theirs) = channel::pair()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
-        self.launcher.lock().unwrap_or_else(PoisonError::into_inner).fork(theirs.as_fd())?;
-        readiness::watch(ours, Interest::READABLE | Interest::WRITABLE)
+        let holder = self.launcher.lock().unwrap_or_else(PoisonError::into_inner).fork(theirs.as_fd())?;
+        Ok((readiness::watch(ours, Interest::READABLE | Interest::WRITABLE)?, holder))
     }
 }
 
@@ -175,10 +194,12 @@ impl Slot {
         }
     }
 
-    /// Whether the helper still waits: an end or an unexpected packet would make the socket readable.
+    /// Whether the helper still waits, where a sandbox can be made: an end or an unexpected packet would make the socket
+    /// readable.
     fn is_waiting(&self) -> bool {
         let received = channel::receive(self.helper.as_fd());
-        matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        let at_home = self.holder.as_ref().is_none_or(ProcessIdentity::is_alive);
+        at_home && matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
     async fn ask(&self, order: &Order, fds: &[BorrowedFd<'_>]) -> Result<Answer, Failure> {
@@ -216,21 +237,26 @@ pub(super) fn lost_its_helper(failure: &Failure) -> bool {
 #[derive(Debug)]
 struct Launcher {
     program: LauncherProgram,
+    /// Where it makes sandboxes, if not among the host's own processes.
+    home: Option<Arc<YardNamespace>>,
     running: Option<RunningLauncher>,
 }
 
 impl Launcher {
-    /// Has the launcher fork a helper that serves `socket`.
-    fn fork(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
-        if let Some(running) = &self.running {
-            if channel::send(running.orders.as_fd(), b"helper", &[socket]).is_ok() {
-                return Ok(());
+    /// Has the launcher fork a helper that serves `socket`; tells in whose namespaces.
+    fn fork(&mut self, socket: BorrowedFd<'_>) -> io::Result<Option<ProcessIdentity>> {
+        let errand = encode(&Errand::Helper)?;
+        let holder = self.home.as_ref().map(|home| home.holder()).transpose()?;
+        if let Some(running) = self.running.take_if(|running| running.holder == holder) {
+            if channel::send(running.orders.as_fd(), &errand, &[socket]).is_ok() {
+                self.running = Some(running);
+                return Ok(holder);
             }
             tracing::warn!("the launcher died and is started again");
-            self.running = None;
         }
-        let running = self.running.insert(RunningLauncher::start(&self.program)?);
-        channel::send(running.orders.as_fd(), b"helper", &[socket])
+        let running = self.running.insert(RunningLauncher::start(&self.program, holder.clone())?);
+        channel::send(running.orders.as_fd(), &errand, &[socket])?;
+        Ok(holder)
     }
 }
 
@@ -238,18 +264,19 @@ impl Launcher {
 struct RunningLauncher {
     orders: OwnedFd,
     process: Child,
+    /// Whose namespaces it is in, if not the host's.
+    holder: Option<ProcessIdentity>,
 }
 
 impl RunningLauncher {
-    fn start(program: &LauncherProgram) -> io::Result<Self> {
+    fn start(program: &LauncherProgram, holder: Option<ProcessIdentity>) -> io::Result<Self> {
         let (ours, theirs) = channel::pair()?;
-        let process = Command::new(&program.program)
-            .args(&program.arguments)
-            .env_clear()
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .spawn()?;
-        Ok(Self { orders: ours, process })
+        let running = Self { orders: ours, process: program.command(theirs).spawn()?, holder };
+        if let Some(holder) = &running.holder {
+            let holder = holder.open().ok_or(io::ErrorKind::NotFound)?;
+            channel::send(running.orders.as_fd(), &encode(&Errand::Enter)?, &[holder.as_fd()])?;
+        }
+        Ok(running)
     }
 }
 

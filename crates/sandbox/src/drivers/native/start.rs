@@ -3,19 +3,22 @@
 //! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
 //! finds what a process killed in the middle left.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Yard;
 use super::cgroup::GroupLimits;
 use super::disk::SetAside;
-use super::launcher::messages::{LaunchFds, LaunchPlan};
+use super::ids::Extent;
+use super::launcher::messages::{DiskPlan, LaunchFds, LaunchPlan};
 use super::launcher::step::{Failure, Step, Steps};
 use super::liveness::ProcessIdentity;
 use super::record::Record;
 use super::slots::{self, Slot};
+use super::standing::Standing;
+use super::workspaces::Request;
 use super::{layout, memory_files};
 use crate::driver::{SandboxSpec, StartError};
 
@@ -64,7 +67,7 @@ impl Yard {
 
     async fn start_in(&self, mut slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {
         let mut steps = Steps::new(self.config.fail_at);
-        let id_base = steps.run(Step::Marker, "user ids", || self.ids.take())?;
+        let (id_base, exists_in_memory) = steps.run(Step::Marker, "user ids", || self.take_ids(spec))?;
         let mut record = Record {
             id: spec.id.clone(),
             id_base,
@@ -73,12 +76,14 @@ impl Yard {
             process: None,
         };
         steps.run(Step::Marker, &spec.id, || self.records.write(&record))?;
-        let disk = self.disk_of(spec, slot.disk.take());
+        let id_map = self.ids.map(id_base);
+        let disk = self.disk_of(spec, slot.disk.take(), id_base, exists_in_memory);
         let disk = steps.wait(Step::Disk, spec.workspace.display(), disk).await?;
-        let limits = GroupLimits { job: spec.limits };
+        let disk_in_memory_mib = self.workspaces.in_memory_mib(&spec.limits);
+        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib };
         steps.run(Step::ControlGroups, "limits", || slot.groups.limit(limits))?;
-        steps.run(Step::Link, &spec.id, || self.links.create(&spec.id, id_base))?;
-        let (pid, console) = self.launch(&slot, spec, disk, id_base, &mut steps).await?;
+        steps.run(Step::Link, &spec.id, || self.links.create(&spec.id, self.ids.keeper_on_host(id_base)))?;
+        let (pid, console) = self.launch(&slot, spec, disk, id_map, &mut steps).await?;
         let identity = steps.run(Step::Execute, pid, || ProcessIdentity::of(pid))?;
         record.process = Some(identity);
         steps.run(Step::Marker, &spec.id, || self.records.write(&record))?;
@@ -86,11 +91,34 @@ impl Yard {
         Ok(())
     }
 
-    /// The sandbox's disk, and whether the slot has it mounted. Formatting takes long and blocks.
-    async fn disk_of(&self, spec: &SandboxSpec, parked: Option<SetAside>) -> io::Result<(PathBuf, bool)> {
-        let (disks, workspace, size_mib) = (self.disks.clone(), spec.workspace.clone(), spec.limits.disk_mib);
-        let ensure = move || disks.ensure_with(parked, &workspace, size_mib);
-        tokio::task::spawn_blocking(ensure).await.map_err(io::Error::other)?
+    /// Ids for a sandbox, and whether its workspace is in memory already: then its files have their owners.
+    fn take_ids(&self, spec: &SandboxSpec) -> io::Result<(u32, bool)> {
+        let Standing::Rootless(namespace) = &self.standing else {
+            return Ok((self.ids.take(&BTreeSet::new())?, false));
+        };
+        let existing = namespace.workspaces()?;
+        match existing.get(&std::fs::canonicalize(&spec.workspace)?) {
+            Some(&base) => Ok((self.ids.take_again(base)?, true)),
+            None => Ok((self.ids.take(&existing.into_values().collect())?, false)),
+        }
+    }
+
+    /// The sandbox's disk. Formatting one takes long and blocks.
+    async fn disk_of(
+        &self,
+        spec: &SandboxSpec,
+        parked: Option<SetAside>,
+        id_base: u32,
+        exists_in_memory: bool,
+    ) -> io::Result<DiskPlan> {
+        let (workspaces, folder, size_mib) =
+            (self.workspaces.clone(), spec.workspace.clone(), spec.limits.disk_mib);
+        let id_map = self.ids.map(id_base);
+        let prepare = move || {
+            let request = Request { folder: &folder, size_mib, id_base, id_map: &id_map, exists_in_memory };
+            workspaces.prepare(parked, &request)
+        };
+        tokio::task::spawn_blocking(prepare).await.map_err(io::Error::other)?
     }
 
     /// Has the slot's helper make the machine; its own phases come between ours.
@@ -98,8 +126,8 @@ impl Yard {
         &self,
         slot: &Slot,
         spec: &SandboxSpec,
-        (disk, disk_is_parked): (PathBuf, bool),
-        id_base: u32,
+        disk: DiskPlan,
+        id_map: Vec<Extent>,
         steps: &mut Steps,
     ) -> Result<(i32, OwnedFd), Failure> {
         let fds = steps.run(Step::Launcher, "files in memory", || self.launch_fds(spec))?;
@@ -107,9 +135,9 @@ impl Yard {
             host_name: spec.id.to_string(),
             image_root: spec.image_root.clone(),
             disk,
-            disk_is_parked,
             link_directory: self.links.directory(&spec.id),
-            id_base,
+            id_map,
+            owners: self.standing.owners(),
             memory_mounts: layout::memory_mounts(spec.limits.memory_mib),
             disk_mounts: layout::disk_mounts(),
             link_target: layout::LINK_TARGET.into(),

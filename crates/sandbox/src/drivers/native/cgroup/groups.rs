@@ -24,6 +24,8 @@ const JOB_SPARE_PIDS: u64 = 2;
 pub(in super::super) struct GroupLimits {
     /// Of the job.
     pub(in super::super) job: Limits,
+    /// Its disk as far as that is in memory. The kernel charges it to whoever writes, so it comes on top of the job's.
+    pub(in super::super) disk_in_memory_mib: u64,
 }
 
 /// The groups of one sandbox.
@@ -70,7 +72,8 @@ impl Groups {
         let job = limits.job;
         self.limit_memory("own", OWN_MEMORY_BYTES)?;
         self.limit_pids("own", OWN_PIDS)?;
-        self.limit_memory("job", job.memory_mib.saturating_mul(1024 * 1024))?;
+        let memory_mib = job.memory_mib.saturating_add(limits.disk_in_memory_mib);
+        self.limit_memory("job", memory_mib.saturating_mul(1024 * 1024))?;
         self.limit_pids("job", job.pids.saturating_add(JOB_SPARE_PIDS))?;
         self.limit_cpu("job", job.cpus)
     }
@@ -116,6 +119,11 @@ impl Groups {
         let all = &self.layout.hierarchies;
         let own = all.iter().filter(|one| one.has_own()).map(|one| entrance(one, "own")).collect();
         (own, all.iter().map(|one| entrance(one, "job")).collect())
+    }
+
+    /// Where whoever is in the job's groups can go when they are given up, in the order of their entrances.
+    pub(in super::super) fn refuges(&self) -> Vec<PathBuf> {
+        self.layout.hierarchies.iter().map(|one| one.refuge().join("cgroup.procs")).collect()
     }
 
     /// Kills every process in the groups. With a unified hierarchy that is one atomic step; without, whoever forks faster
@@ -232,7 +240,7 @@ fn make(directory: &Path) -> io::Result<()> {
 }
 
 /// Lets children of a version 2 group be limited. Written only if needed: at the root it may be another's to write.
-fn enable_controllers(directory: &Path) -> io::Result<()> {
+pub(super) fn enable_controllers(directory: &Path) -> io::Result<()> {
     let file = directory.join("cgroup.subtree_control");
     let enabled = fs::read_to_string(&file)?;
     let has = |name: &&str| enabled.split_whitespace().any(|word| word == *name);

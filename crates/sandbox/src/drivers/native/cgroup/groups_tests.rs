@@ -42,7 +42,7 @@ fn version_2_limits_both_groups_and_kills_the_parent() {
     let root = tempfile::tempdir().unwrap();
     let groups = Groups::new(&unified(root.path()), "y", "s");
     groups.create().unwrap();
-    groups.limit(GroupLimits { job: LIMITS }).unwrap();
+    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0 }).unwrap();
     assert_eq!(read(root.path(), "cgroup.subtree_control"), "+cpu +memory +pids");
     assert_eq!(read(root.path(), "sandyard-y/s/cgroup.subtree_control"), "+cpu +memory +pids");
     assert_eq!(read(root.path(), "sandyard-y/s/job/memory.max"), "67108864");
@@ -84,7 +84,7 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
     groups.create().unwrap();
     let memory = root.path().join("memory/sandyard-y/s/job");
     fs::write(memory.join("memory.memsw.limit_in_bytes"), "").unwrap();
-    groups.limit(GroupLimits { job: LIMITS }).unwrap();
+    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0 }).unwrap();
     assert_eq!(read(&memory, "memory.limit_in_bytes"), "67108864");
     assert_eq!(read(&memory, "memory.memsw.limit_in_bytes"), "67108864");
     assert_eq!(read(root.path(), "cpu,cpuacct/sandyard-y/s/job/cpu.cfs_quota_us"), "150000");
@@ -116,4 +116,23 @@ fn removing_is_idempotent_and_names_are_found() {
     groups.remove().unwrap();
     assert!(Groups::all_names(&layout, "y").unwrap().is_empty());
     assert!(groups.processes().unwrap().is_empty());
+}
+
+/// What is written to a disk in memory is charged to the job, which would otherwise be killed for it.
+#[test]
+fn a_disk_in_memory_comes_on_top_of_the_jobs_memory() {
+    let root = tempfile::tempdir().unwrap();
+    let groups = Groups::new(&unified(root.path()), "y", "s");
+    groups.create().unwrap();
+    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 32 }).unwrap();
+    assert_eq!(read(root.path(), "sandyard-y/s/job/memory.max"), (96 * 1024 * 1024).to_string());
+}
+
+#[test]
+fn whoever_leaves_goes_to_the_hosts_group_where_there_is_one() {
+    let root = tempfile::tempdir().unwrap();
+    let groups = Groups::new(&Layout::delegated(root.path().to_owned()), "y", "s");
+    assert_eq!(groups.refuges(), [root.path().join("cgroup.procs")]);
+    directory(&root.path().join("sandyard-host"));
+    assert_eq!(groups.refuges(), [root.path().join("sandyard-host/cgroup.procs")]);
 }

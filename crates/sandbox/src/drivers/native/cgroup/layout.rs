@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::delegation::HOST_GROUP;
+
 /// The controllers we limit with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Controller {
@@ -66,6 +68,12 @@ impl Hierarchy {
         let limits = |controller| matches!(controller, &Controller::Memory | &Controller::Pids);
         self.version == Version::Two || self.controllers.iter().any(limits)
     }
+
+    /// Where a process goes that shall be in no sandbox's group: a delegated group can't hold it itself.
+    pub(in super::super) fn refuge(&self) -> PathBuf {
+        let host = self.root.join(HOST_GROUP);
+        if host.is_dir() { host } else { self.root.clone() }
+    }
 }
 
 /// All hierarchies we use; each of our controllers is in exactly one of them.
@@ -93,6 +101,13 @@ pub(in super::super) enum LayoutError {
 }
 
 impl Layout {
+    /// The part of the unified hierarchy below a group that was delegated.
+    pub(in super::super) fn delegated(group: PathBuf) -> Self {
+        let hierarchy =
+            Hierarchy { root: group, version: Version::Two, controllers: Controller::ALL.to_vec() };
+        Self { hierarchies: vec![hierarchy] }
+    }
+
     /// Looks at this host.
     pub(in super::super) fn detect() -> Result<Self, LayoutError> {
         let path = PathBuf::from("/proc/self/mountinfo");

@@ -1,4 +1,5 @@
-//! The host's half of making one sandbox: what needs the host's root, before and beside the new namespaces.
+//! The host's half of making one sandbox: what needs the rights of the host's root, or of the yard's, before and beside
+//! the new namespaces.
 //!
 //! Collect detached mounts → clone the process → write its id maps → map the mounts through its user namespace → let it
 //! build itself (`machine`) → have the companion make the spawner → wait until both have executed the guest or told why not.
@@ -13,17 +14,16 @@ use rustix::event::Timespec;
 use rustix::fs::{CWD, FlockOperation};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
+use super::super::ids;
 use super::super::sys::processes::{self, Parent, Side};
 use super::super::sys::{loops, mounts};
 use super::companion::{self, Making, Told};
 use super::guest::{self, GuestFds, Heard};
 use super::machine::{self, Materials};
-use super::messages::{Answer, LaunchFds, LaunchPlan, Order, Park, decode, encode};
+use super::messages::{Answer, DiskPlan, LaunchFds, LaunchPlan, Order, Owners, Park, decode, encode};
 use super::step::{Failure, Step, Steps};
-use super::{channel, devices, root};
+use super::{channel, devices, memory_disk, root};
 
-/// Ids of one sandbox.
-const ID_RANGE: u32 = 65_536;
 /// How long the disk's previous user may take to let go of it: the kernel writes its dirty pages first.
 const DISK_PATIENCE: Duration = Duration::from_secs(30);
 /// How often a companion's groups are tried before they are left to a later sweep.
@@ -87,10 +87,10 @@ fn abandon(groups: &Park) {
     if let Some(disk) = &groups.disk {
         let _ = std::fs::remove_file(disk);
     }
-    for job in groups.job.iter().filter_map(|entrance| entrance.parent()) {
-        let parents: Vec<&Path> = job.ancestors().skip(1).take(3).collect();
-        let [slot, yard, root] = parents.as_slice() else { continue };
-        let _ = std::fs::write(root.join("cgroup.procs"), "0");
+    for (entrance, refuge) in groups.job.iter().zip(&groups.refuges) {
+        let parents: Vec<&Path> = entrance.ancestors().skip(1).take(3).collect();
+        let [job, slot, yard] = parents.as_slice() else { continue };
+        let _ = std::fs::write(refuge, "0");
         for _ in 0..ABANDON_LOOKS {
             // The companion is on its way out.
             match std::fs::remove_dir(job) {
@@ -164,10 +164,12 @@ fn collect(
     let (guest, spawner) = steps.run(Step::Descriptors, "from the driver", || guest_fds(fds))?;
     let tree = steps.run(Step::ImageTree, plan.image_root.display(), || clone_tree(&plan.image_root))?;
     let devices = steps.run(Step::Devices, "/dev", devices::collect)?;
-    let disk = steps.run(Step::DiskMount, plan.disk.display(), || match parked_disk {
-        Some(disk) if plan.disk_is_parked => Ok(disk),
-        _ => mount_disk(&plan.disk),
-    })?;
+    let disk =
+        steps.run(Step::DiskMount, plan.disk.path().display(), || match (&plan.disk, parked_disk) {
+            (DiskPlan::Image { parked: true, .. }, Some(disk)) => Ok(disk),
+            (DiskPlan::Image { path, .. }, _) => mount_disk(path),
+            (DiskPlan::Memory(disk), _) => memory_disk::open(disk),
+        })?;
     let link =
         steps.run(Step::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
     Ok(Materials { tree, devices, disk, link, guest, spawner })
@@ -235,17 +237,21 @@ fn release(
     report: &OwnedFd,
     steps: &mut Steps,
 ) -> Result<(), Failure> {
-    steps.run(Step::IdMaps, plan.id_base, || {
-        let map = format!("0 {} {ID_RANGE}\n", plan.id_base);
+    steps.run(Step::IdMaps, &plan.host_name, || {
+        let map = ids::map_text(&plan.id_map);
         std::fs::write(format!("/proc/{pid}/uid_map"), &map)?;
         std::fs::write(format!("/proc/{pid}/gid_map"), &map)
     })?;
     steps.run(Step::MappedMounts, plan.image_root.display(), || {
-        let namespace = File::open(format!("/proc/{pid}/ns/user"))?;
+        let namespace = match plan.owners {
+            Owners::Mapped => Some(File::open(format!("/proc/{pid}/ns/user"))?),
+            Owners::AsTheyAre => None,
+        };
+        let namespace = namespace.as_ref().map(AsFd::as_fd);
         let writable = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let fixed = writable | MountAttrFlags::MOUNT_ATTR_RDONLY;
-        mounts::restrict(materials.tree.as_fd(), fixed, Some(namespace.as_fd()))?;
-        mounts::restrict(materials.disk.as_fd(), writable, Some(namespace.as_fd()))
+        mounts::restrict(materials.tree.as_fd(), fixed, namespace)?;
+        mounts::restrict(materials.disk.as_fd(), writable, namespace)
     })?;
     steps.run(Step::Identity, "release", || guest::go_on(report))
 }

@@ -79,7 +79,7 @@ fn build_tree(plan: &LaunchPlan, materials: &Materials, steps: &mut Steps) -> Re
     for mount in &plan.memory_mounts {
         steps.run(Step::MemoryMounts, &mount.target, || root::mount_memory(tree, mount))?;
     }
-    steps.run(Step::DiskPlaces, plan.disk.display(), || {
+    steps.run(Step::DiskPlaces, plan.disk.path().display(), || {
         root::place_disk(tree, materials.disk.as_fd(), &plan.disk_mounts)
     })?;
     steps.run(Step::LinkMount, &plan.link_target, || {

@@ -1,16 +1,46 @@
 //! What the driver and its launcher processes say to each other: JSON packets with descriptors.
 //!
-//! driver → launcher: an empty packet with one socket forks a helper that serves that socket.
+//! driver → launcher: an [`Errand`], most often to fork a helper that serves the socket which came with it.
 //! driver → helper: `Order::Park`, answered when it sits in its control groups; then `Order::Launch`, answered
 //! once the guest's first process runs. A helper whose socket closes before that kills what it made.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::super::ids::Extent;
 use super::step::{Failure, Step};
+
+/// What a workspace in memory is called in the list of mounts, before the first of its ids.
+pub(in super::super) const MEMORY_SOURCE: &str = "sandyard:";
+
+/// What the driver asks of a launcher.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in super::super) enum Errand {
+    /// Fork a helper that serves the socket which comes with it.
+    Helper,
+    /// Enter the yard's namespaces, those of the process whose descriptor comes with it, and go on there.
+    Enter,
+    /// Make the yard's namespaces and leave a process behind that holds them for as long as this file names it.
+    Hold {
+        /// Where the driver writes down which process that is.
+        record: PathBuf,
+    },
+}
+
+/// What the holder of the yard's namespaces says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(in super::super) enum Held {
+    /// It is there and waits for its ids.
+    Made {
+        /// Its pid.
+        pid: i32,
+    },
+    /// It has them.
+    Ready,
+}
 
 /// What the driver asks of a helper.
 #[derive(Debug, Serialize, Deserialize)]
@@ -28,6 +58,8 @@ pub(in super::super) struct Park {
     pub(in super::super) own: Vec<PathBuf>,
     /// For the job.
     pub(in super::super) job: Vec<PathBuf>,
+    /// Where a helper that is given up goes, for each group of the job's.
+    pub(in super::super) refuges: Vec<PathBuf>,
     /// A blank disk image to mount ahead.
     pub(in super::super) disk: Option<PathBuf>,
     /// Fails on purpose; for tests.
@@ -68,14 +100,14 @@ pub(in super::super) struct LaunchPlan {
     pub(in super::super) host_name: String,
     /// Tree of the image on the host.
     pub(in super::super) image_root: PathBuf,
-    /// Disk image on the host with the sandbox's writable places.
-    pub(in super::super) disk: PathBuf,
-    /// Whether that is the one which was mounted ahead.
-    pub(in super::super) disk_is_parked: bool,
+    /// What holds the sandbox's writable places.
+    pub(in super::super) disk: DiskPlan,
     /// Directory on the host that holds the link's socket.
     pub(in super::super) link_directory: PathBuf,
-    /// First of the 65,536 host ids that are the sandbox's 0 to 65,535.
-    pub(in super::super) id_base: u32,
+    /// Which ids the sandbox's own stand for, in the numbering of the launcher's user namespace.
+    pub(in super::super) id_map: Vec<Extent>,
+    /// Who owns the files of image and disk.
+    pub(in super::super) owners: Owners,
     /// Mounted in order, after the devices.
     pub(in super::super) memory_mounts: Vec<MemoryMount>,
     /// Directories of the disk and where they appear.
@@ -84,6 +116,65 @@ pub(in super::super) struct LaunchPlan {
     pub(in super::super) link_target: String,
     /// Fails on purpose at this step; for tests.
     pub(in super::super) fail_at: Option<Step>,
+}
+
+/// What holds the writable places.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in super::super) enum DiskPlan {
+    /// A disk image.
+    Image {
+        /// On the host.
+        path: PathBuf,
+        /// Whether that is the one which was mounted ahead.
+        parked: bool,
+    },
+    /// A file system in memory, mounted on the workspace's folder in the launcher's mount namespace by whoever comes first.
+    Memory(MemoryDisk),
+}
+
+impl DiskPlan {
+    /// Where it is, for errors.
+    pub(in super::super) fn path(&self) -> &Path {
+        match self {
+            Self::Image { path, .. } => path,
+            Self::Memory(disk) => &disk.folder,
+        }
+    }
+}
+
+/// A workspace in memory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in super::super) struct MemoryDisk {
+    /// The workspace's folder on the host.
+    pub(in super::super) folder: PathBuf,
+    /// Most bytes it holds.
+    pub(in super::super) size_bytes: u64,
+    /// Most files it holds.
+    pub(in super::super) inodes: u64,
+    /// First of its owners' ids, by which it is known later.
+    pub(in super::super) id_base: u32,
+    /// The directories it begins with.
+    pub(in super::super) places: Vec<MemoryPlace>,
+}
+
+/// A directory of a workspace in memory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in super::super) struct MemoryPlace {
+    /// Its name.
+    pub(in super::super) name: String,
+    /// Its owner, user and group, in the launcher's numbering.
+    pub(in super::super) owner: u32,
+    /// Its permission bits.
+    pub(in super::super) mode: u32,
+}
+
+/// Who owns the files of image and disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(in super::super) enum Owners {
+    /// On disk they have the sandbox's own ids; its mounts show them as such. Needs the host's root.
+    Mapped,
+    /// They have the host's: root's image is nobody's inside, and a disk in memory belongs to the sandbox already.
+    AsTheyAre,
 }
 
 /// A sized file system in memory.

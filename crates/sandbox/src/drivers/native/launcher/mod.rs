@@ -1,8 +1,9 @@
 //! The launcher: a single-threaded process that makes sandboxes for a multi-threaded driver.
 //!
-//! The driver executes it with a socket as standard input. For each socket it is sent it forks a helper, which parks
+//! The driver executes it with a socket as standard input and sends it errands. For most it forks a helper, which parks
 //! in the control groups of one sandbox and later makes that sandbox; then the helper is gone. Sandboxes are
 //! the launcher's children until it ends, which it does when the driver's end of the socket closes, and go on without it.
+//! For an ordinary user it first enters the yard's namespaces, which another process of it made and holds (`home`).
 //! Nothing here is async and nothing holds state: killing it loses only what had not begun.
 
 pub(super) mod channel;
@@ -10,7 +11,9 @@ mod companion;
 mod devices;
 mod guest;
 mod helper;
+mod home;
 mod machine;
+mod memory_disk;
 pub(super) mod messages;
 mod root;
 pub(super) mod step;
@@ -19,9 +22,12 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 
 use super::sys::processes::{self, Side};
+use messages::{Errand, decode};
+
+pub(super) use memory_disk::MARKER as LOST_WORKSPACE_MARKER;
 
 /// The hidden command by which the program that holds the driver becomes a launcher.
 pub const LAUNCHER_COMMAND: &str = "native-launcher";
@@ -55,10 +61,23 @@ fn serve(orders: BorrowedFd<'_>) -> io::Result<()> {
         if packet.is_end() {
             return Ok(());
         }
-        for socket in packet.fds {
-            if let Side::Child = processes::fork()? {
-                processes::exit_now(helper::serve(&socket));
+        match decode(&packet.bytes)? {
+            Errand::Helper => {
+                for socket in packet.fds {
+                    if let Side::Child = processes::fork()? {
+                        let code = leave_orders().map_or(1, |()| helper::serve(&socket));
+                        processes::exit_now(code);
+                    }
+                }
             }
+            Errand::Enter => return Err(home::enter(&packet.fds)),
+            Errand::Hold { record } => return home::hold(orders, &record),
         }
     }
+}
+
+/// Lets go of the launcher's socket: held by a waiting helper it would take orders that a dead launcher never reads.
+fn leave_orders() -> io::Result<()> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    processes::place(null.as_fd(), 0)
 }

@@ -13,6 +13,7 @@ use rustix::mount::{
     unmount,
 };
 
+use super::super::layout::TERMINAL_GROUP;
 use super::super::sys::mounts;
 use super::devices::Device;
 use super::messages::{DiskMount, MemoryMount};
@@ -73,12 +74,11 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
     for (name, to) in links {
         rustix::fs::symlinkat(to, &dev, name)?;
     }
-    // Group 5 is `tty` in Debian and in every distribution that follows it.
     let options = [
         ("newinstance", String::new()),
         ("ptmxmode", "0666".into()),
         ("mode", "0620".into()),
-        ("gid", "5".into()),
+        ("gid", TERMINAL_GROUP.to_string()),
     ];
     let terminals = new_file_system(
         "devpts",

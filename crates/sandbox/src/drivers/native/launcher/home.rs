@@ -1,0 +1,89 @@
+//! The yard's own user and mount namespace, where an ordinary user's launcher is at home: making it and entering it.
+//!
+//! Holding: clone a process into both → tell the driver its pid → it waits until the driver has mapped its ids → it stays. The
+//! process that was asked ends at once, so the holder is nobody's child.
+//! Entering: setns, then execute this program again. Processes of a program executed outside would belong, for
+//! /proc and setns, to a user namespace in which this user is nobody.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::event::Timespec;
+use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
+
+use super::super::liveness::ProcessIdentity;
+use super::super::sys::processes::{self, Parent, Side};
+use super::channel;
+use super::messages::{Held, encode};
+
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
+/// How often the holder looks whether it is still wanted.
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
+
+/// Enters the namespaces of the process behind the only descriptor and executes this program there. Returns only on failure.
+pub(super) fn enter(fds: &[OwnedFd]) -> io::Error {
+    let joined = match fds {
+        [holder] => {
+            let both = ThreadNameSpaceType::USER | ThreadNameSpaceType::MOUNT;
+            move_into_thread_name_spaces(holder.as_fd(), both).map_err(io::Error::from)
+        }
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    };
+    match joined.and_then(|()| own_command()) {
+        Ok(mut command) => command.exec(),
+        Err(error) => error,
+    }
+}
+
+/// This program with its own arguments.
+fn own_command() -> io::Result<Command> {
+    let line = std::fs::read("/proc/self/cmdline")?;
+    let mut words = line.split(|&byte| byte == 0).map(|word| std::ffi::OsString::from_vec(word.to_vec()));
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0(words.next().unwrap_or_default()).env_clear();
+    // The line ends with a NUL, after which there is no word.
+    command.args(words.filter(|word| !word.is_empty()));
+    Ok(command)
+}
+
+/// Leaves a holder behind, or a dead socket if that fails.
+pub(super) fn hold(driver: BorrowedFd<'_>, record: &Path) -> io::Result<()> {
+    match processes::clone_into(NAMESPACES, Parent::Caller)? {
+        Side::Parent(pid) => say(driver, &Held::Made { pid }),
+        Side::Child => {
+            let stayed = begin(driver).and_then(|()| stay(record));
+            processes::exit_now(i32::from(stayed.is_err()))
+        }
+    }
+}
+
+/// Waits for the ids.
+fn begin(driver: BorrowedFd<'_>) -> io::Result<()> {
+    if channel::receive(driver)?.is_end() {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    rustix::process::setsid()?;
+    say(driver, &Held::Ready)
+}
+
+/// Does nothing for as long as the file names this process.
+fn stay(record: &Path) -> io::Result<()> {
+    let own = ProcessIdentity::of(std::process::id().cast_signed())?;
+    // Also the socket: a driver must be able to hear the end of whoever it talks to.
+    processes::close_from(0)?;
+    loop {
+        rustix::event::poll(&mut [], Some(&LOOK_EVERY))?;
+        let named = std::fs::read(record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        if named != Some(own.clone()) {
+            return Ok(());
+        }
+    }
+}
+
+fn say(driver: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
+    channel::send(driver, &encode(held)?, &[])
+}

@@ -1,0 +1,58 @@
+//! A workspace in memory: a sized file system, mounted on the workspace's folder in the launcher's mount namespace.
+//!
+//! Mounted there it outlives the sandbox, and the kernel takes it away when somebody removes the folder, in whichever mount
+//! namespace that is. The folder itself then keeps a marker, so that a workspace which was lost is not taken for a new one.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, StatxAttributes, StatxFlags, Uid};
+use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+
+use super::messages::{MEMORY_SOURCE, MemoryDisk};
+use super::root;
+
+/// In the folder, below the mount.
+pub(in super::super) const MARKER: &str = "in-memory";
+
+/// The workspace as a detached mount. Makes it if it is not there yet.
+pub(super) fn open(disk: &MemoryDisk) -> io::Result<OwnedFd> {
+    let folder = open_folder(disk)?;
+    if !is_mount(&folder)? {
+        make(disk, &folder)?;
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(open_tree(CWD, &disk.folder, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?)
+}
+
+fn open_folder(disk: &MemoryDisk) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(&disk.folder, flags, Mode::empty())?)
+}
+
+fn is_mount(folder: &OwnedFd) -> io::Result<bool> {
+    let found = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+fn make(disk: &MemoryDisk, folder: &OwnedFd) -> io::Result<()> {
+    let options = [
+        ("source", format!("{MEMORY_SOURCE}{}", disk.id_base)),
+        ("size", disk.size_bytes.to_string()),
+        ("nr_inodes", disk.inodes.to_string()),
+        ("mode", "755".to_owned()),
+    ];
+    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let memory = root::new_file_system("tmpfs", &options, flags)?;
+    for place in &disk.places {
+        rustix::fs::mkdirat(&memory, &place.name, Mode::from_raw_mode(0o700))?;
+        let (user, group) = (Uid::from_raw(place.owner), Gid::from_raw(place.owner));
+        rustix::fs::chownat(&memory, &place.name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?;
+        rustix::fs::chmodat(&memory, &place.name, Mode::from_raw_mode(place.mode), AtFlags::empty())?;
+    }
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(memory.as_fd(), "", folder, "", flags)?;
+    let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    drop(rustix::fs::openat(folder, MARKER, flags, Mode::from_raw_mode(0o600))?);
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! The subordinate ids of a user: `/etc/subuid` and `/etc/subgid`, as subuid(5) describes them.
+
+use std::fs;
+
+use super::super::ids::{BLOCK, Supply};
+
+/// Fewer sandboxes at once than this are not worth a yard.
+const FEWEST_SANDBOXES: u32 = 16;
+
+/// A range of ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    /// The first, on the host.
+    pub(super) first: u32,
+    /// How many.
+    pub(super) count: u32,
+}
+
+/// Users and groups that one user may map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SubordinateIds {
+    /// Users.
+    pub(super) users: Range,
+    /// Groups.
+    pub(super) groups: Range,
+}
+
+impl SubordinateIds {
+    /// What the sandboxes of a yard share.
+    pub(super) fn supply(&self) -> Supply {
+        let count = self.users.count.min(self.groups.count);
+        Supply::Subordinate { first: self.users.first, count }
+    }
+}
+
+/// The largest range that a file gives a user, if it is large enough.
+pub(super) fn range_in(file: &str, user: u32) -> Option<Range> {
+    let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    largest(&fs::read_to_string(file).unwrap_or_default(), user, name_of(&passwd, user))
+}
+
+fn largest(text: &str, user: u32, name: Option<&str>) -> Option<Range> {
+    let number = user.to_string();
+    let range = |line: &str| {
+        let mut fields = line.trim().split(':');
+        let owner = fields.next()?;
+        let (first, count) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        (owner == number || Some(owner) == name).then_some(Range { first, count })
+    };
+    let found = text.lines().filter_map(range).max_by_key(|range| range.count);
+    found.filter(|range| range.count >= FEWEST_SANDBOXES * BLOCK && range.first > 0)
+}
+
+fn name_of(passwd: &str, user: u32) -> Option<&str> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(user)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_found_by_name_and_by_number_and_the_largest_is_taken() {
+        let text = "root:1:65536\nann:100000:64\nann:300000:65536\n1001:500000:1000\n";
+        assert_eq!(largest(text, 1000, Some("ann")), Some(Range { first: 300_000, count: 65_536 }));
+        assert_eq!(largest(text, 1001, None), Some(Range { first: 500_000, count: 1000 }));
+        assert_eq!(largest(text, 1002, Some("bob")), None);
+        assert_eq!(largest("ann:100000:63\n", 1000, Some("ann")), None);
+        assert_eq!(largest("ann:x:65536\nann\n", 1000, Some("ann")), None);
+    }
+
+    #[test]
+    fn a_users_name_comes_from_its_number() {
+        let passwd = "root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        assert_eq!((name_of(passwd, 1000), name_of(passwd, 7)), (Some("ann"), None));
+    }
+}
