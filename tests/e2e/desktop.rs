@@ -93,8 +93,16 @@ async fn the_desktop_is_typed_on_clicked_dragged_and_seen() {
 
     gui(&yard, &id, json!([{"type": "drag", "x": x + 200, "y": y - 10, "to_x": x + 300, "to_y": y + 90}]))
         .await;
-    let moved = window(&yard, &id, "xterm").await;
-    assert_eq!((moved["x"].as_i64().unwrap(), moved["y"].as_i64().unwrap()), (x + 100, y + 100), "{moved}");
+    // The window manager follows the pointer in its own time.
+    let deadline = Instant::now() + PATIENCE;
+    let moved = loop {
+        let moved = window(&yard, &id, "xterm").await;
+        if (moved["x"].as_i64().unwrap(), moved["y"].as_i64().unwrap()) == (x + 100, y + 100) {
+            break moved;
+        }
+        assert!(Instant::now() < deadline, "not dragged: {moved}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    };
     let script = "search --class xterm windowactivate --sync type 'echo script > script.txt'\nkey Return\ngetmouselocation";
     let run = gui(&yard, &id, json!([{"type": "xdotool", "script": script}])).await;
     assert!(run[0]["output"].as_str().unwrap().contains("x:"), "{run:?}");

@@ -161,7 +161,7 @@ impl Shared {
         self.keep(command, Some(duplicate(&spawned)?), Pid::from_raw(pid));
         std::thread::spawn(move || {
             let status = child.wait().unwrap_or_default();
-            shared.ended(id, status);
+            shared.ended(id, Pid::from_raw(pid), status);
         });
         Ok(spawned)
     }
@@ -182,7 +182,7 @@ impl Shared {
             let (mut input, mut output) = (std::fs::File::from(input), std::fs::File::from(output));
             let code = i32::from(worker::serve(Path::new(&root), &mut input, &mut output).is_err());
             drop(output);
-            shared.ended(id, ExitStatus::from_raw(code << 8));
+            shared.ended(id, None, ExitStatus::from_raw(code << 8));
         });
         Ok(spawned)
     }
@@ -192,11 +192,12 @@ impl Shared {
         self.state().processes.insert(id, Process { command, kept, group, exit: None });
     }
 
-    fn ended(&self, id: ProcessId, status: ExitStatus) {
+    fn ended(&self, id: ProcessId, group: Option<Pid>, status: ExitStatus) {
         let signal = status.signal();
         let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
         let mut state = self.state();
-        if let Some(process) = state.processes.get_mut(&id) {
+        // One that was forgotten may have a successor of the same name.
+        if let Some(process) = state.processes.get_mut(&id).filter(|process| process.group == group) {
             process.exit = Some(RawExit { id: id.clone(), code, signal });
             state.untold.push_back(id);
         }
