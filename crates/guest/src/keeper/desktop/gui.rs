@@ -58,10 +58,15 @@ pub(super) async fn serve(
 async fn ready_worker(keeper: &Arc<Keeper>) -> Result<DesktopWorker, GuestError> {
     session::ensure(keeper).await?;
     let mut worker = take_worker(keeper).await?;
-    if let Ok(Report { lost: false, .. }) = worker.obey(&Order::Clients, PART_PATIENCE).await
-        && let Ok(None) = worker.next_part(PART_PATIENCE).await
-    {
-        return Ok(worker);
+    match worker.obey(&Order::Clients, PART_PATIENCE).await {
+        Ok(Report { lost: false, .. }) => {
+            if let Ok(None) = worker.next_part(PART_PATIENCE).await {
+                return Ok(worker);
+            }
+        }
+        // A display that is silent now will not speak to the next one.
+        Err(error @ WorkerError::Stalled) => return Err(internal(error.to_string())),
+        _ => {}
     }
     drop(worker);
     let mut up = keeper.desktop.up.subscribe();
