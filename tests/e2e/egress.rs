@@ -91,9 +91,26 @@ async fn a_job_reaches_what_its_policy_and_the_operator_allow_and_its_bytes_are_
     yard.delete(&session).await;
 }
 
+#[tokio::test]
+async fn apt_and_sudo_say_what_to_do_instead() {
+    let yard = Yard::start().await;
+    let status = yard.run_shell("sudo apt-get install -y jq; echo $?; apt list --installed 2>/dev/null | grep -c ^git/; which apt").await;
+    assert_eq!(status["stdout"], "100\n1\n/run/job/bin/apt\n", "{status}");
+    assert!(status["stderr"].as_str().unwrap().contains("sandyard image build --with"), "{status}");
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_answer_is_not_blamed_on_the_rules() {
+    let yard = Yard::start().await;
+    let job = json!({"kind": "shell", "code": "curl --silent --fail https://no-such-host.invalid/", "egress": ["no-such-host.invalid"]});
+    let status = yard.run(&job).await;
+    assert_eq!(status["state"], "failed", "{status}");
+    assert!(status["error"]["hint"].is_null(), "{status}");
+}
+
 /// Needs the registries; a machine that can't reach them says so.
 #[tokio::test]
-async fn pip_npm_and_curl_work_through_the_gateway_without_set_up() {
+async fn pip_npm_curl_and_wget_work_through_the_gateway_without_set_up() {
     let reachable = std::process::Command::new("curl")
         .args(["--silent", "--head", "--max-time", "10", "https://pypi.org/simple/six/"])
         .status()
@@ -105,7 +122,8 @@ async fn pip_npm_and_curl_work_through_the_gateway_without_set_up() {
     let yard = Yard::start().await;
     let code = "set -e; pip download --quiet --disable-pip-version-check --no-deps --no-binary :none: six==1.16.0; ls *.whl; \
                 npm view is-number@7.0.0 version; \
-                curl --silent --fail https://pypi.org/simple/six/ | grep --count 'six-1.16.0' > /dev/null; echo done";
+                curl --silent --fail https://pypi.org/simple/six/ | grep --count 'six-1.16.0' > /dev/null; \
+                wget --quiet --output-document=- https://pypi.org/simple/six/ | grep --count 'six-1.16.0' > /dev/null; echo done";
     let status = yard.run(&json!({"kind": "shell", "code": code, "egress": ["packages"]})).await;
     assert_eq!(status["stdout"], "six-1.16.0-py2.py3-none-any.whl\n7.0.0\ndone\n", "{status}");
 }

@@ -43,7 +43,7 @@ impl GitServer {
             for stream in listener.incoming().flatten() {
                 let root = root.clone();
                 // A client that goes away in the middle is no failure of the server.
-                std::thread::spawn(move || drop(serve(stream, &root, manner)));
+                std::thread::spawn(move || serve(stream, &root, manner));
             }
         });
         Self { port, folder }

@@ -19,6 +19,8 @@ use crate::sys;
 const WORKSPACE: &str = "/workspace";
 /// The environment of everything that runs, before the job adds to it: the image's places and nothing else.
 const ENVIRONMENT: &[(&str, &str)] = &[
+    // cargo's own client of git knows fewer proxies than git.
+    ("CARGO_NET_GIT_FETCH_WITH_CLI", "true"),
     ("DBUS_SESSION_BUS_ADDRESS", "unix:path=/run/user/1000/bus"),
     ("DISPLAY", ":1"),
     ("HOME", "/home/agent"),
@@ -27,7 +29,11 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     // Node's own client looks at the proxy's variables only when told to.
     ("NODE_USE_ENV_PROXY", "1"),
     ("NO_PROXY", "localhost,127.0.0.1,::1"),
-    ("PATH", "/home/agent/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"),
+    // Keeper's own folder holds what explains itself (`keeper/stand_ins`); what the job installs comes before it.
+    (
+        "PATH",
+        "/home/agent/.local/bin:/run/job/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+    ),
     ("SHELL", "/bin/bash"),
     ("USER", "agent"),
     ("XDG_RUNTIME_DIR", "/run/user/1000"),

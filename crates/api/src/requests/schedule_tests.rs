@@ -186,12 +186,10 @@ fn a_refusal_names_the_place_and_the_nearest_member() {
 
 #[test]
 fn what_is_not_built_is_refused_last_with_a_hint() {
-    for (body, code) in [(json!({"task": "build"}), ErrorCode::NoModel)] {
-        let request = ScheduleRequest::from_json(&body).unwrap();
-        let error = refuse_what_is_not_built(&request).unwrap_err();
-        assert_eq!(error.code, code, "{body}");
-        assert!(error.hint.is_some(), "{body}");
-    }
+    let request = ScheduleRequest::from_json(&json!({"task": "build"})).unwrap();
+    let error = refuse_what_is_not_built(&request).unwrap_err();
+    assert_eq!(error.code, ErrorCode::NoModel);
+    assert!(error.hint.is_some());
     let accepted = json!({"kind": "shell", "code": "1", "egress": ["example.org", "packages"]});
     assert_eq!(refuse_what_is_not_built(&ScheduleRequest::from_json(&accepted).unwrap()), Ok(()));
 }

@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::app::{JobFailure, NewJob};
 use crate::config::EgressConfig;
 use crate::gateways;
-use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy};
+use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy, Refusal};
 use crate::store::{Change, JobRow};
 
 /// Attempts that wait for the next commit; a sandbox that makes more waits too.
@@ -65,11 +65,12 @@ impl WayOut {
         let mut changes = Vec::new();
         let data = match attempt.outcome {
             Outcome::Allowed => json!({ "target": attempt.target, "decision": "allowed" }),
-            Outcome::Refused(reason) => {
-                if self.refused.len() < NAMED {
+            Outcome::Refused(refusal) => {
+                // A host that can't be reached for another reason is not helped by a rule.
+                if matches!(refusal, Refusal::Denied(_)) && self.refused.len() < NAMED {
                     self.refused.insert(attempt.target.clone());
                 }
-                json!({ "target": attempt.target, "decision": "refused", "reason": reason })
+                json!({ "target": attempt.target, "decision": "refused", "reason": refusal.to_string() })
             }
             Outcome::Closed { sent, received } => {
                 changes.push(Change::EgressBytes(sent.saturating_add(received)));

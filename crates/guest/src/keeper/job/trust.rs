@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 
 const NAME: &str = "trust.pem";
+const WGET_SETTINGS: &str = "wgetrc";
 
 /// OpenSSL and Python, requests, pip, Node, git, curl, cargo and Deno each have their own.
 const VARIABLES: [&str; 8] = [
@@ -23,6 +24,10 @@ const VARIABLES: [&str; 8] = [
 pub(super) fn write(folder: &Path, pem: &str, env: &mut BTreeMap<String, String>) -> io::Result<()> {
     let path = folder.join(NAME);
     fs::write(&path, pem)?;
+    // wget has no variable for certificates, but one for its settings.
+    let settings = folder.join(WGET_SETTINGS);
+    fs::write(&settings, format!("ca_certificate = {}\n", path.display()))?;
+    env.entry("WGETRC".to_owned()).or_insert_with(|| settings.to_string_lossy().into_owned());
     for variable in VARIABLES {
         env.entry(variable.to_owned()).or_insert_with(|| path.to_string_lossy().into_owned());
     }

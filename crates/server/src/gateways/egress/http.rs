@@ -137,7 +137,7 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
 fn refuse(refusal: &Refusal) -> Response<Body> {
     let status = match refusal {
         Refusal::NotAProxyRequest | Refusal::Host(_) => StatusCode::BAD_REQUEST,
-        Refusal::Denied(_) | Refusal::Private => StatusCode::FORBIDDEN,
+        Refusal::Denied(_) | Refusal::Private | Refusal::OtherName { .. } => StatusCode::FORBIDDEN,
         Refusal::Connections | Refusal::Bytes => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Unresolved | Refusal::Unreachable | Refusal::Upstream => StatusCode::BAD_GATEWAY,
     };

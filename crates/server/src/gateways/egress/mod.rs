@@ -56,7 +56,7 @@ pub(crate) enum Outcome {
     /// It may go on.
     Allowed,
     /// It may not.
-    Refused(String),
+    Refused(Refusal),
     /// It is over.
     Closed {
         /// From the sandbox.
@@ -75,6 +75,8 @@ pub(crate) enum Refusal {
     Host(#[from] BadHost),
     #[error("{0} is not among the hosts this job may reach; add it to the job's `egress` list")]
     Denied(String),
+    #[error("the tunnel was opened for {allowed} and used for {asked}")]
+    OtherName { allowed: String, asked: String },
     #[error("the name leads to a private address, which only the operator can allow")]
     Private,
     #[error("too many connections at once")]
@@ -201,7 +203,7 @@ impl Gateway {
     async fn reach(&self, target: &Target) -> Result<Passage, Refusal> {
         let reached = self.try_reach(target).await;
         if let Err(refusal) = &reached {
-            self.tell(target, Outcome::Refused(refusal.to_string())).await;
+            self.tell(target, Outcome::Refused(refusal.clone())).await;
         }
         reached
     }

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::policy::Target;
 use super::server_name::{GREETING_BYTES, Greeting, greeting};
-use super::{Attempt, Outcome};
+use super::{Attempt, Outcome, Refusal};
 
 /// A tunnel on which nothing moves for this long is given up.
 const IDLE: Duration = Duration::from_secs(600);
@@ -79,9 +79,8 @@ impl Passage {
                 Greeting::Tls(Some(name)) if name == self.target.host => break,
                 Greeting::Tls(name) => {
                     let asked = name.unwrap_or_else(|| "no name".to_owned());
-                    let reason =
-                        format!("the tunnel was opened for {} and used for {asked}", self.target.host);
-                    self.tell(Outcome::Refused(reason)).await;
+                    let refusal = Refusal::OtherName { allowed: self.target.host.clone(), asked };
+                    self.tell(Outcome::Refused(refusal)).await;
                     return Err(io::ErrorKind::PermissionDenied.into());
                 }
                 Greeting::Other => break,
