@@ -98,7 +98,7 @@ def main():
         yard.process.terminate()
         yard.process.wait(30)
         seed(os.path.join(yard.data, "yard.db"), first, count)
-        yard = reopen(yard)
+        yard.serve()
         ids = [job["job_id"] for job in yard.request("GET", "/jobs?limit=200")["jobs"]]
         for job in ids:
             yard.request("GET", f"/status/{job}")
@@ -118,7 +118,7 @@ def main():
 
     yard.process.terminate()
     yard.process.wait(30)
-    yard = reopen(yard, "--concurrency", "0", "--queue", "10000000")
+    yard.serve("--concurrency", "0", "--queue", "10000000")
     body = json.dumps({"kind": "shell", "code": "true"})
     schedule_script = lua(["wrk.method = 'POST'", f"wrk.body = '{body}'",
                            "wrk.headers['Content-Type'] = 'application/json'"])
@@ -130,14 +130,6 @@ def main():
     yard.process.kill()
     yard.process.wait()
     subprocess.run(["rm", "-rf", yard.data], check=True)
-
-
-def reopen(yard, *flags):
-    """A new server on the same data."""
-    fresh = Yard.__new__(Yard)
-    fresh.data = yard.data
-    Yard.serve(fresh, *flags)
-    return fresh
 
 
 if __name__ == "__main__":

@@ -130,7 +130,7 @@ async fn kill_of_keeper_loses_no_output() {
 #[tokio::test]
 async fn l18_the_deadline_holds_while_no_server_runs() {
     let mut yard = Yard::start().await;
-    let id = yard.schedule(&json!({"kind": "shell", "code": "while :; do date +%s > beat; sleep 0.1; done", "limits": {"timeout_s": 3}})).await;
+    let id = yard.schedule(&json!({"kind": "shell", "code": "while :; do date +%s > next; mv next beat; sleep 0.1; done", "limits": {"timeout_s": 3}})).await;
     yard.wait_for(&id, |status| status["state"] == "running").await;
     yard.crash().await;
     tokio::time::sleep(Duration::from_secs(6)).await;

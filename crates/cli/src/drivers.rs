@@ -27,8 +27,9 @@ pub(crate) struct DriverPlan<'a> {
     pub(crate) probe_image: ProbeImage,
 }
 
-/// All drivers, or the one that is wanted. Must be called within a tokio runtime.
-pub(crate) fn open(plan: &DriverPlan<'_>, wanted: Option<&str>) -> Vec<Arc<dyn Driver>> {
+/// All drivers, or the one that is wanted. One that this machine can't run is stood in for. One that should run and fails to open
+/// is an error: whoever took it for unusable would take its sandboxes for dead. Must be called within a tokio runtime.
+pub(crate) fn open(plan: &DriverPlan<'_>, wanted: Option<&str>) -> Result<Vec<Arc<dyn Driver>>, OpenError> {
     NAMES
         .into_iter()
         .filter(|name| wanted.is_none_or(|wanted| wanted == *name))
@@ -36,7 +37,7 @@ pub(crate) fn open(plan: &DriverPlan<'_>, wanted: Option<&str>) -> Vec<Arc<dyn D
         .collect()
 }
 
-fn native(plan: &DriverPlan<'_>) -> Arc<dyn Driver> {
+fn native(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
     let config = NativeConfig {
         data: plan.data.to_owned(),
         run: plan.data.join("run"),
@@ -51,27 +52,18 @@ fn native(plan: &DriverPlan<'_>) -> Arc<dyn Driver> {
         fail_at: None,
     };
     match NativeDriver::open(config) {
-        Ok(driver) => Arc::new(driver),
-        Err(error) => Arc::new(Unusable::new("native", &error)),
+        Ok(driver) => Ok(Arc::new(driver)),
+        Err(error @ OpenError::Unusable { .. }) => {
+            Ok(Arc::new(Unusable { name: "native", availability: error.availability() }))
+        }
+        Err(error @ OpenError::Prepare { .. }) => Err(error),
     }
 }
 
-/// Stands for a driver that could not be opened, so that everybody who asks learns why.
+/// Stands for a driver that can't run here, so that everybody who asks learns why.
 struct Unusable {
     name: &'static str,
-    detail: String,
-    fix: Option<String>,
-}
-
-impl Unusable {
-    fn new(name: &'static str, error: &OpenError) -> Self {
-        let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-        let fix = match error {
-            OpenError::Unusable { fix, .. } => Some(fix.clone()),
-            OpenError::Prepare { .. } => None,
-        };
-        Self { name, detail: format!("{error}{cause}"), fix }
-    }
+    availability: Availability,
 }
 
 #[async_trait]
@@ -85,11 +77,11 @@ impl Driver for Unusable {
     }
 
     async fn availability(&self) -> Availability {
-        Availability { usable: false, detail: self.detail.clone(), fix: self.fix.clone() }
+        self.availability.clone()
     }
 
     async fn start(&self, _spec: &SandboxSpec) -> Result<(), StartError> {
-        Err(StartError::Unusable { driver: self.name, detail: self.detail.clone() })
+        Err(StartError::Unusable { driver: self.name, detail: self.availability.detail.clone() })
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
@@ -118,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn a_driver_that_cant_open_says_why_and_starts_nothing() {
         let error = OpenError::Unusable { detail: "no cgroups".to_owned(), fix: "mount them".to_owned() };
-        let driver = Unusable::new("native", &error);
+        let driver = Unusable { name: "native", availability: error.availability() };
         let availability = driver.availability().await;
         assert!(!availability.usable);
         assert_eq!(

@@ -5,6 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sandyard_server::http::mcp::StreamsError;
+
 use crate::client::ClientError;
 use crate::config::ConfigError;
 use crate::exit_codes::Exit;
@@ -23,6 +25,9 @@ pub(crate) enum CommandError {
     /// The server could not start or go on.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// A client of the tools could not be served.
+    #[error(transparent)]
+    Tools(#[from] StreamsError),
     /// An image could not be made or removed.
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -107,7 +112,7 @@ impl CommandError {
             Self::Usage { hint, .. } => hint.clone(),
             Self::NoSuchJob(_) => Some("`sandyard ps --all` lists the jobs that are kept".to_owned()),
             Self::AmbiguousJob { .. } => Some("write more of the id".to_owned()),
-            Self::File { .. } | Self::Archive { .. } | Self::Output(_) => None,
+            Self::File { .. } | Self::Archive { .. } | Self::Output(_) | Self::Tools(_) => None,
         }
     }
 }

@@ -6,7 +6,8 @@ use tracing_subscriber::EnvFilter;
 
 /// Sets up the log for this process. Directives that make no sense are left out.
 pub(crate) fn to_stderr(directives: &str, json: bool) {
-    let filter = EnvFilter::builder().parse_lossy(directives);
+    // The MCP library tells at `info` of every single call; directives of one's own win, because they come later.
+    let filter = EnvFilter::builder().parse_lossy(format!("rmcp=warn,{directives}"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let builder = builder.with_ansi(io::stderr().is_terminal());
     // Set up once, from main; a second time would be a mistake without consequence.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::drivers::native::OpenError;
 use sandyard_server::app::{JobFilter, JobStatus, StartYardError, Yard};
 use sandyard_server::auth::{Access, KeyFileError, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
@@ -76,6 +77,9 @@ pub(crate) enum ServeError {
     /// The yard can't go on; the next server finds everything as it is on disk.
     #[error("the yard can't go on: {0}")]
     Broken(String),
+    /// A driver that this machine can run fails to open.
+    #[error("open the driver")]
+    Driver(#[source] OpenError),
     /// A driver nobody knows.
     #[error("there is no driver `{0}`")]
     UnknownDriver(String),
@@ -141,7 +145,7 @@ impl Server {
             disk_mib: config.default_limits.machine.disk_mib,
             probe_image: Arc::new(move || probe.base_root()),
         };
-        let drivers = drivers::open(&plan, settings.driver.as_deref());
+        let drivers = drivers::open(&plan, settings.driver.as_deref()).map_err(ServeError::Driver)?;
         let preparation = images.prepare(settings, &context.surroundings, context.ui);
         let yard = Yard::start(config, drivers.clone(), Arc::new(images)).await?;
         let shutdown = CancellationToken::new();

@@ -43,3 +43,180 @@ pub const KEEPER_RESTARTS: usize = 10;
 pub const KEEPER_WINDOW: Duration = Duration::from_secs(60);
 /// The wait before the second restart in a window; it doubles with each further one. The first is immediate.
 pub const KEEPER_BACKOFF: Duration = Duration::from_millis(50);
+
+/// One spool file of output: small enough that acknowledged output frees disk soon, large enough that a flood of output
+/// costs few file operations.
+pub const SEGMENT_BYTES: u64 = 1024 * 1024;
+/// Output of the job that waits for the host, per stream: a quarter of the spool of 128 MiB that drivers give. Beyond it
+/// keeper stops reading and the job waits on its pipe.
+pub const SPOOL_BYTES: u64 = 32 * 1024 * 1024;
+/// Disk that output leaves free for keeper's documents, without which it can't go on.
+pub const DOCUMENT_RESERVE: u64 = 4 * 1024 * 1024;
+/// Disk that the output of callers' processes leaves free for the job's own, so that it never starves.
+pub const JOB_RESERVE: u64 = 16 * 1024 * 1024;
+/// Output sent to the host and not yet acknowledged: several of the host's commits of 1 MiB chunks.
+pub const OUTPUT_IN_FLIGHT: u64 = 8 * 1024 * 1024;
+/// Capacity of the pipes of the job's output, the most that the kernel gives without privilege.
+pub const JOB_PIPE_BYTES: usize = 1024 * 1024;
+/// Bytes moved before other tasks get their turn: under a millisecond of copying.
+pub const BYTES_PER_TURN: usize = 512 * 1024;
+/// Less than this at once is a line or two, of which more may follow.
+pub const FEW_BYTES: usize = 4096;
+/// How long such lines are gathered: nobody sees it, and a flood of lines costs 500 frames a second instead of one each.
+pub const GATHER_TIME: Duration = Duration::from_millis(2);
+/// Events that wait for the host. They are few; a note beyond this is dropped, the start and end of a job never are.
+pub const PENDING_EVENTS: usize = 1024;
+
+/// Ended processes whose exit and last output can still be asked for.
+pub const ENDED_PROCESSES: usize = 32;
+/// Output of ended processes that is kept, all together: a part of keeper's small disk.
+pub const ENDED_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
+/// How long one slow follower may hold a process back before it is told of lost output instead.
+pub const FOLLOWER_PATIENCE: Duration = Duration::from_secs(10);
+/// Between SIGTERM and SIGKILL when a limit ends a process; long enough to write a file or two.
+pub const TERMINATION_GRACE: Duration = Duration::from_secs(2);
+/// The longest grace a request may ask for, so that an end is an end.
+pub const LONGEST_GRACE_MS: u64 = 600_000;
+/// What a terminal's line discipline may still hold after its last process is gone is handed over within this.
+pub const TERMINAL_QUIET: Duration = Duration::from_millis(50);
+/// How often a full disk is tried again when nobody says that it has room.
+pub const FULL_DISK_RETRY: Duration = Duration::from_millis(200);
+/// The longest single sleep towards a deadline: the timer's clock stops while a machine is suspended, the deadline's
+/// does not.
+pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
+/// How often a kill of everything is repeated while a process of the job is still there.
+pub const KILL_AGAIN: Duration = Duration::from_secs(1);
+
+/// File operations at once, slow downloads among them; more wait their turn.
+pub const FILE_WORKERS: usize = 16;
+/// Workers of one kind kept for the next operation: a workspace opened in an editor needs two, and a desktop one that acts and one that looks.
+pub const IDLE_WORKERS: usize = 2;
+/// How long a worker waits for the next operation before its memory is given back.
+pub const WORKER_REST: Duration = Duration::from_secs(30);
+/// A file worker that neither reads nor writes for this long is stuck, or was stopped by the job.
+pub const FILE_WORKER_STALL: Duration = Duration::from_secs(60);
+/// A host that takes nothing of an answer for this long has lost interest; its turn is given to another operation.
+pub const HOST_STALL: Duration = Duration::from_secs(120);
+/// The largest file that is edited in place, as the protocol says.
+pub const EDIT_BYTES: u64 = 8 * 1024 * 1024;
+/// Directories open at once while a tree is removed; deeper ones are first moved up.
+pub const REMOVE_DEPTH: usize = 64;
+/// Names of one directory held for sorting, unless memory for them runs short.
+pub const SORTED_NAMES: usize = 100_000;
+/// Names of all open directories of a walk together, in bytes.
+pub const SORTED_NAME_BYTES: usize = 32 * 1024 * 1024;
+/// Names of one directory that are always held, even when those of its parents used the memory up.
+pub const FEWEST_SORTED_NAMES: usize = 256;
+/// Paths an export tells as left out.
+pub const SKIPPED_PATHS: usize = 100;
+/// Hits of one search; a page of a console shows fewer.
+pub const SEARCH_HITS: usize = 1000;
+/// Files one search opens.
+pub const SEARCH_FILES: usize = 100_000;
+/// The largest file a search reads; larger ones are data.
+pub const SEARCH_FILE_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes one search reads.
+pub const SEARCH_BYTES: u64 = 1024 * 1024 * 1024;
+/// How long one search lasts.
+pub const SEARCH_TIME: Duration = Duration::from_secs(10);
+/// Text of a line that a hit shows, as the protocol says.
+pub const SEARCH_LINE_BYTES: usize = 400;
+
+/// The host names its request within this, or the stream is dropped.
+pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+/// Connecting on loopback is immediate; a full backlog is the only wait.
+pub const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+/// How often a service that starts is looked at.
+pub const SERVICE_POLL: Duration = Duration::from_millis(50);
+/// A service listens within this: JupyterLab takes two seconds on an idle machine. Below the host's patience of 60 s.
+pub const SERVICE_START: Duration = Duration::from_secs(55);
+/// How long JupyterLab stays without a client, a kernel or a terminal.
+pub const LAB_IDLE: Duration = Duration::from_secs(900);
+/// After an answer to a request that still sends, what comes is read this long so that the answer is not lost to a reset.
+pub const LINGER: Duration = Duration::from_secs(5);
+/// Connections through the machine's proxy at once; the host bounds them too.
+pub const EGRESS_CONNECTIONS: usize = 128;
+/// How long such a connection waits for a link: a server's restart, with time to spare.
+pub const EGRESS_LINK_WAIT: Duration = Duration::from_secs(60);
+/// Between two attempts to listen on a port that somebody else holds.
+pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+/// The first wait between two dials.
+pub const FIRST_DIAL_WAIT: Duration = Duration::from_millis(10);
+/// The longest wait between two dials: a server that restarts is found within a second.
+pub const LONGEST_DIAL_WAIT: Duration = Duration::from_secs(1);
+/// A link that lasted shorter than this was no success; the next dial waits.
+pub const SHORT_LINK: Duration = Duration::from_secs(2);
+/// How often keeper looks whether the host's socket was replaced by another server's.
+pub const SOCKET_WATCH: Duration = Duration::from_secs(1);
+
+/// The kernel service.
+pub mod kernels {
+    use std::time::Duration;
+
+    /// Connecting and shaking hands on loopback takes a millisecond; a busy machine needs a little more.
+    pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
+    /// A kernel reads its sockets from a thread of its own, or between cells; one that reads nothing for so long is stuck.
+    pub const FRAME_SEND_DEADLINE: Duration = Duration::from_secs(30);
+    /// The longest command of the handshake and after: a socket type and an identity.
+    pub const COMMAND_BYTES: u64 = 1024;
+    /// Frames of one message: topic, delimiter, signature, four documents, and some buffers that are ignored.
+    pub const MESSAGE_FRAMES: usize = 32;
+    /// One message: a rich output with all its forms.
+    pub const MESSAGE_BYTES: usize = 8 * 1024 * 1024 + 64 * 1024;
+    /// Of a frame that is too long, so much is kept: the beginning of a text is worth more than nothing.
+    pub const OVERSIZE_HEAD_BYTES: usize = 1024 * 1024;
+    /// Smaller frames need no share of the common memory.
+    pub const LARGE_FRAME_BYTES: usize = 64 * 1024;
+    /// What large frames of all connections together may hold at once: keeper's memory, whatever the kernels do.
+    pub const MESSAGES_BYTES: usize = 24 * 1024 * 1024;
+    /// A longer frame is read past up to this length; one beyond it is nonsense and ends the connection.
+    pub const SKIPPED_BYTES: u64 = 1024 * 1024 * 1024;
+
+    /// From the start of a kernel's process to its first answer: imports on a busy machine with a cold cache.
+    pub const START_DEADLINE: Duration = Duration::from_secs(120);
+    /// How often a kernel that is starting is tried.
+    pub const START_POLL: Duration = Duration::from_millis(5);
+    /// A subscription that was not yet in force when the first answer came is tried again after this.
+    pub const SUBSCRIBE_RETRY: Duration = Duration::from_millis(100);
+    /// Starts of one kernel before it is given up: a port may be taken by somebody else meanwhile.
+    pub const START_TRIES: usize = 2;
+    /// What is shown of a kernel that could not be started: the last lines it printed.
+    pub const START_FAILURE_BYTES: usize = 2048;
+
+    /// After a time limit interrupted an execution, so long is waited before the kernel is restarted.
+    pub const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
+    /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
+    pub const IDLE_PATIENCE: Duration = Duration::from_secs(2);
+    /// After the reply late output is taken for so long at most, however much there is.
+    pub const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
+    /// After a kernel's own end its last output is taken within this.
+    pub const LAST_WORDS: Duration = Duration::from_millis(200);
+    /// Between SIGTERM and SIGKILL when a kernel is stopped; it has nothing to save.
+    pub const STOP_GRACE: Duration = Duration::from_millis(300);
+
+    /// Larger outputs are read for their texts alone: a tree of values takes up to thirty times the room of its JSON.
+    pub const TREE_BYTES: usize = 256 * 1024;
+    /// Lines of a traceback.
+    pub const TRACEBACK_LINES: usize = 256;
+    /// All text of an exception.
+    pub const ERROR_BYTES: usize = 64 * 1024;
+    /// Text in one event: in JSON, where each byte may take six, it stays below the protocol's message.
+    pub const TEXT_BYTES: usize = 64 * 1024;
+    /// Of text beyond what is kept of an execution, the last part is told at its end.
+    pub const TAIL_BYTES: usize = 64 * 1024;
+    /// Executions whose output can still be asked for.
+    pub const ENDED_EXECUTIONS: usize = 32;
+    /// Their output together: a part of keeper's small disk.
+    pub const ENDED_EXECUTION_BYTES: u64 = 24 * 1024 * 1024;
+
+    /// Outputs of one cell of a notebook.
+    pub const CELL_BYTES: usize = 1024 * 1024;
+    /// One notebook: what JupyterLab still opens without effort. Beyond it the next number is begun.
+    pub const NOTEBOOK_BYTES: u64 = 8 * 1024 * 1024;
+    /// One notebook with what came before it could be written: code of the longest request, escaped, still fits.
+    pub const MOST_NOTEBOOK_BYTES: u64 = 32 * 1024 * 1024;
+    /// Numbered copies of a notebook; beyond them the workspace is somebody's joke.
+    pub const NOTEBOOK_COPIES: u32 = 100;
+    /// Cells that come shortly after each other are written together: a notebook is rewritten as a whole.
+    pub const NOTEBOOK_GATHER: Duration = Duration::from_millis(100);
+}

@@ -54,13 +54,23 @@ struct Process {
     exit: Option<RawExit>,
 }
 
+impl LocalProcesses {
+    fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
+        let what = command.argv.first().cloned().unwrap_or_default();
+        self.shared
+            .spawn(command, input)
+            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
+    }
+}
+
 #[async_trait]
 impl ProcessHost for LocalProcesses {
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
-        let what = command.argv.first().cloned().unwrap_or_default();
-        self.shared
-            .spawn(command)
-            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
+        self.begin(command, None)
+    }
+
+    async fn spawn_with_input(&self, command: Command, input: OwnedFd) -> Result<Spawned, SpawnError> {
+        self.begin(command, Some(input))
     }
 
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
@@ -130,7 +140,7 @@ impl Shared {
         None
     }
 
-    fn spawn(self: &Arc<Self>, command: Command) -> io::Result<Spawned> {
+    fn spawn(self: &Arc<Self>, command: Command, input: Option<OwnedFd>) -> io::Result<Spawned> {
         if self.state().processes.contains_key(&command.id) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -142,7 +152,7 @@ impl Shared {
         }
         let (spawned, child_streams) = match command.terminal {
             Some(size) => terminal(size)?,
-            None => pipes(command.stdin)?,
+            None => pipes(command.stdin, input)?,
         };
         let mut child = child_streams.into_command(&command)?.spawn()?;
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
@@ -151,7 +161,7 @@ impl Shared {
         self.keep(command, Some(duplicate(&spawned)?), Pid::from_raw(pid));
         std::thread::spawn(move || {
             let status = child.wait().unwrap_or_default();
-            shared.ended(id, status);
+            shared.ended(id, Pid::from_raw(pid), status);
         });
         Ok(spawned)
     }
@@ -172,7 +182,7 @@ impl Shared {
             let (mut input, mut output) = (std::fs::File::from(input), std::fs::File::from(output));
             let code = i32::from(worker::serve(Path::new(&root), &mut input, &mut output).is_err());
             drop(output);
-            shared.ended(id, ExitStatus::from_raw(code << 8));
+            shared.ended(id, None, ExitStatus::from_raw(code << 8));
         });
         Ok(spawned)
     }
@@ -182,11 +192,12 @@ impl Shared {
         self.state().processes.insert(id, Process { command, kept, group, exit: None });
     }
 
-    fn ended(&self, id: ProcessId, status: ExitStatus) {
+    fn ended(&self, id: ProcessId, group: Option<Pid>, status: ExitStatus) {
         let signal = status.signal();
         let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
         let mut state = self.state();
-        if let Some(process) = state.processes.get_mut(&id) {
+        // One that was forgotten may have a successor of the same name.
+        if let Some(process) = state.processes.get_mut(&id).filter(|process| process.group == group) {
             process.exit = Some(RawExit { id: id.clone(), code, signal });
             state.untold.push_back(id);
         }
@@ -217,8 +228,10 @@ impl ChildStreams {
     }
 }
 
-fn pipes(with_stdin: bool) -> io::Result<(Spawned, ChildStreams)> {
-    let (stdin, child_stdin) = if with_stdin {
+fn pipes(with_stdin: bool, input: Option<OwnedFd>) -> io::Result<(Spawned, ChildStreams)> {
+    let (stdin, child_stdin) = if let Some(input) = input {
+        (None, Stdio::from(input))
+    } else if with_stdin {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&write, true)?;
         (Some(write), Stdio::from(read))

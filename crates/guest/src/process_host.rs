@@ -22,6 +22,9 @@ pub trait ProcessHost: Send + Sync + 'static {
     /// non-blocking pipes (or a terminal's master, in `stdout`).
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError>;
 
+    /// As `spawn`, with a descriptor of the caller's as the program's standard input.
+    async fn spawn_with_input(&self, command: Command, input: OwnedFd) -> Result<Spawned, SpawnError>;
+
     /// Sends a signal to the process's whole group. Nothing happens if it is gone.
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError>;
 

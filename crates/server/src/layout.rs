@@ -52,6 +52,11 @@ impl Layout {
         self.job(id).join("output.zip")
     }
 
+    /// What its workspace was at the start, as a pack of git's.
+    pub(crate) fn start(&self, id: &JobId) -> PathBuf {
+        self.job(id).join("start.pack")
+    }
+
     /// The last picture of its desktop.
     pub(crate) fn screenshot(&self, id: &JobId) -> PathBuf {
         self.job(id).join("screenshot.png")

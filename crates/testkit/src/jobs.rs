@@ -16,6 +16,7 @@ pub fn shell(code: &str) -> NewJob {
         limits: RequestedLimits { memory_mib: Some(64), timeout_s: Some(60), ..RequestedLimits::default() },
         keep: false,
         egress: Vec::new(),
+        git: None,
     }
 }
 

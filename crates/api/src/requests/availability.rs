@@ -9,10 +9,6 @@ pub fn refuse_what_is_not_built(request: &ScheduleRequest) -> Result<(), ApiErro
     if request.kind == JobKind::Task {
         return Err(no_agent());
     }
-    if request.git.is_some() {
-        return Err(not_available("`git` can't be fetched: this build does not start from repositories yet")
-            .with_hint("bring the sources in `files`, or PUT them into a session"));
-    }
     Ok(())
 }
 
@@ -23,8 +19,4 @@ fn no_agent() -> ApiError {
              model from `sandyard up --model SPEC` or SANDYARD_MODEL with the provider's key, and `sandyard demo` shows a \
              task without any key",
         )
-}
-
-fn not_available(message: &str) -> ApiError {
-    ApiError::new(ErrorCode::NotAvailable, message)
 }

@@ -107,7 +107,7 @@ pub struct ScheduleBody {
     /// How long a question waits for its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask_timeout_s: Option<u64>,
-    /// A repository to start from.
+    /// A repository to start from, cloned into the workspace before anything runs; `egress` must allow its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitBody>,
 }
@@ -128,9 +128,9 @@ pub enum FileBody {
 /// A repository of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct GitBody {
-    /// Where it is.
+    /// Where it is: an `https` address without a user or a key in it.
     pub url: String,
-    /// Which branch, tag or commit.
+    /// Which branch, tag or whole commit id; the repository's own choice if not given.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
@@ -213,9 +213,9 @@ pub struct InputFile {
 }
 
 /// A repository to start from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitSource {
-    /// An `https` address.
+    /// An `https` address, or an `http` one of a host that `egress` names with its port.
     pub url: String,
     /// Which branch, tag or commit.
     pub reference: Option<String>,
@@ -267,6 +267,7 @@ impl ScheduleRequest {
         let body = Object::root(body)?;
         body.only(&MEMBERS)?;
         let (kind, input) = work(&body)?;
+        let egress = members::egress(&body)?;
         Ok(Self {
             kind,
             input,
@@ -277,10 +278,10 @@ impl ScheduleRequest {
             isolation: members::isolation(&body)?,
             limits: members::limits(&body)?,
             budget: members::budget(&body)?,
-            egress: members::egress(&body)?,
+            git: members::git(&body, &egress)?,
+            egress,
             keep: body.boolean("keep")?.unwrap_or(false),
             ask_timeout_s: body.whole("ask_timeout_s", bounds::TIMEOUT_S)?,
-            git: members::git(&body)?,
         })
     }
 }

@@ -203,21 +203,44 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label_fits) && !numeric_end
 }
 
-pub(super) fn git(body: &Object<'_>) -> Result<Option<GitSource>, ApiError> {
+/// A repository. Plain `http` is for mirrors inside: whoever wants it has to name host and port among the hosts to be reached.
+pub(super) fn git(body: &Object<'_>, egress: &[String]) -> Result<Option<GitSource>, ApiError> {
     let Some(git) = body.object("git")? else { return Ok(None) };
     git.only(&["url", "ref"])?;
     let url = git.needed_text("url")?;
     let clean = url.bytes().all(|byte| byte.is_ascii_graphic()) && url.len() <= 2048;
-    if !clean || !url.starts_with("https://") {
-        return Err(invalid("git.url", "must be an `https://` address"));
+    let (scheme, rest) = url.split_once("://").filter(|_| clean).unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Err(invalid("git.url", "must not have a user or a key in it")
+            .with_hint("it would be readable in the sandbox and in the download"));
+    }
+    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
+    let port_fits = port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
+    let named = || {
+        let wanted = format!("{host}:{}", if port.is_empty() { "80" } else { port }).to_ascii_lowercase();
+        egress.contains(&wanted)
+    };
+    let scheme_fits = scheme == "https" || (scheme == "http" && named());
+    if !scheme_fits || !port_fits || !is_host_name(host) {
+        return Err(invalid(
+            "git.url",
+            "must be an `https://` address, or an `http://` one whose host and port are in `egress`",
+        ));
     }
     let reference = git.text("ref")?;
-    let reference_fits = |text: &str| {
-        let clean = text.bytes().all(|byte| byte.is_ascii_graphic());
-        clean && (1..=255).contains(&text.len()) && !text.starts_with('-')
-    };
-    if reference.is_some_and(|text| !reference_fits(text)) {
+    if reference.is_some_and(|text| !is_reference(text)) {
         return Err(invalid("git.ref", "must name a branch, tag or commit"));
     }
     Ok(Some(GitSource { url: url.to_owned(), reference: reference.map(str::to_owned) }))
+}
+
+/// What git itself takes for the name of a branch or tag, or for an object's id; nothing that reads as an option or a range.
+fn is_reference(text: &str) -> bool {
+    let clean = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"~^:?*[\\".contains(&byte));
+    clean
+        && (1..=255).contains(&text.len())
+        && !text.starts_with('-')
+        && !text.contains("..")
+        && !text.contains("@{")
 }

@@ -123,6 +123,13 @@ fn bad_members_are_refused() {
         ("egress", json!(["*"]), ErrorCode::InvalidValue),
         ("git", json!({"url": "file:///etc"}), ErrorCode::InvalidValue),
         ("git", json!({"url": "https://e.org/x", "ref": "--upload-pack=x"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "https://e.org/x", "ref": "a..b"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "https://user:key@e.org/x"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "http://e.org/x"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "ssh://e.org/x"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "ext::sh -c x"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "https://127.0.0.1/x"}), ErrorCode::InvalidValue),
+        ("git", json!({"url": "https://e.org:0/x"}), ErrorCode::InvalidValue),
         ("git", json!({}), ErrorCode::MissingMember),
         ("ask_timeout_s", json!(-5), ErrorCode::InvalidValue),
         ("model", json!("a b"), ErrorCode::InvalidValue),
@@ -179,10 +186,7 @@ fn a_refusal_names_the_place_and_the_nearest_member() {
 
 #[test]
 fn what_is_not_built_is_refused_last_with_a_hint() {
-    for (body, code) in [
-        (json!({"task": "build"}), ErrorCode::NoModel),
-        (json!({"kind": "shell", "code": "1", "git": {"url": "https://e.org/x"}}), ErrorCode::NotAvailable),
-    ] {
+    for (body, code) in [(json!({"task": "build"}), ErrorCode::NoModel)] {
         let request = ScheduleRequest::from_json(&body).unwrap();
         let error = refuse_what_is_not_built(&request).unwrap_err();
         assert_eq!(error.code, code, "{body}");

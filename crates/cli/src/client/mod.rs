@@ -2,8 +2,9 @@
 //!
 //! `endpoint` says where the server is; `jobs` and `files` are the routes; `sse` reads event streams and `follow` keeps
 //! one alive across lost connections; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client,
-//! `tunnel` a plain connection to a port of a sandbox.
+//! `tunnel` a plain connection to a port of a sandbox; `calls` are those of the tools for MCP clients.
 
+mod calls;
 mod desktop;
 mod endpoint;
 mod errors;

@@ -16,6 +16,7 @@ use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::host_checks::{self, Check};
 use crate::images::YardImages;
+use crate::serve::ServeError;
 use crate::ui::{Cell, Tone};
 
 /// Say what works on this machine, and how to get what does not
@@ -90,7 +91,7 @@ async fn try_drivers(images: &YardImages, wanted: Option<&str>) -> Result<Vec<Dr
         probe_image: Arc::new(move || probe.base_root()),
     };
     let mut findings = Vec::new();
-    for driver in drivers::open(&plan, wanted) {
+    for driver in drivers::open(&plan, wanted).map_err(ServeError::Driver)? {
         findings.push(try_driver(driver.as_ref()).await);
     }
     Ok(findings)

@@ -9,6 +9,7 @@ mod download;
 mod image;
 mod logs;
 mod man;
+mod mcp;
 mod open;
 mod prune;
 mod ps;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Cp(cp::Cp),
     Screenshot(screenshot::Screenshot),
     Open(open::Open),
+    Mcp(mcp::Mcp),
     Image(image::Image),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -90,6 +92,7 @@ impl Command {
             Self::Cp(command) => command.run(context).await,
             Self::Screenshot(command) => command.run(context).await,
             Self::Open(command) => command.run(context).await,
+            Self::Mcp(command) => command.run(context).await,
             Self::Image(command) => command.run(context).await,
             Self::Doctor(command) => command.run(context).await,
             Self::Completions(command) => command.run(context),

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sandyard_api::{JobKind, LimitsRequest, ScheduleBody};
+use sandyard_api::{GitBody, JobKind, LimitsRequest, ScheduleBody};
 
 use crate::config::Surroundings;
 use crate::errors::CommandError;
@@ -34,6 +34,12 @@ pub(crate) struct RunInput {
     /// Let it reach a host; may be given several times
     #[arg(long, value_name = "HOST[:PORT]")]
     egress: Vec<String>,
+    /// Start from a repository, whose host --egress must allow: cloned into the workspace first
+    #[arg(long, value_name = "URL")]
+    git: Option<String>,
+    /// The branch, tag or commit of the repository
+    #[arg(long = "ref", value_name = "REF", requires = "git")]
+    reference: Option<String>,
     /// The model for a task [env: SANDYARD_MODEL]
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
@@ -65,6 +71,7 @@ impl RunInput {
             limits: limits(&self.limit)?,
             isolation: self.isolation.clone(),
             egress: self.egress.clone(),
+            git: self.git.clone().map(|url| GitBody { url, reference: self.reference.clone() }),
             keep: self.keep.then_some(true),
             ..ScheduleBody::default()
         })

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use sandyard_protocol::limits::REPLAY_BYTES;
 use tokio::sync::{Notify, watch};
 
-use super::limits::{
+use super::segments::{Segments, Taken};
+use crate::limits::{
     BYTES_PER_TURN, DOCUMENT_RESERVE, FOLLOWER_PATIENCE, FULL_DISK_RETRY, JOB_RESERVE, SPOOL_BYTES,
 };
-use super::segments::{Segments, Taken};
 
 const REPLAY: u64 = REPLAY_BYTES as u64;
 

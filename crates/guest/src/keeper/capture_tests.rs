@@ -50,7 +50,7 @@ fn recent_output_is_bounded_and_a_late_follower_is_told_what_it_lost() {
     for _ in 0..3 * REPLAY_BYTES / CHUNK {
         assert_eq!(flow.flow(), Taken::Nothing);
     }
-    assert!(flow.capture.bytes() <= REPLAY + crate::keeper::limits::SEGMENT_BYTES);
+    assert!(flow.capture.bytes() <= REPLAY + crate::limits::SEGMENT_BYTES);
     let mut follower = Follower::new(flow.capture.clone(), 0);
     let mut buffer = vec![0; CHUNK];
     let Ok(Piece::Lost(lost)) = follower.read(&mut buffer) else { panic!("nothing was lost") };

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::limits::LONGEST_SLEEP;
+use crate::limits::LONGEST_SLEEP;
 
 /// Milliseconds since boot, those of suspension included.
 pub(super) fn boot_ms() -> u64 {

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use sandyard_pipe::Duplex;
 use tokio::net::UnixStream;
 
-use super::limits::SOCKET_WATCH;
+use crate::limits::SOCKET_WATCH;
 
 /// A way to the host. Used by one task; cancelling a call leaves nothing behind.
 #[async_trait]

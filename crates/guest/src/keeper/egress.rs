@@ -11,8 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::Keeper;
-use super::limits::{EGRESS_CONNECTIONS, EGRESS_LINK_WAIT, LISTEN_AGAIN};
 use super::link::FRAME_LIMITS;
+use crate::limits::{EGRESS_CONNECTIONS, EGRESS_LINK_WAIT, LISTEN_AGAIN};
 
 /// Takes connections for ever.
 pub(super) async fn serve(keeper: Arc<Keeper>, address: SocketAddr) {

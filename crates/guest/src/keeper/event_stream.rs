@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use super::Keeper;
 use super::capture::{Follower, Piece};
-use super::limits::OUTPUT_IN_FLIGHT;
 use super::link::{FRAME_LIMITS, HostStream};
+use crate::limits::OUTPUT_IN_FLIGHT;
 
 /// Serves the stream until it or the link fails.
 pub(super) async fn serve(keeper: Arc<Keeper>, link: Link) -> Result<(), FrameError> {

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::clock::unix_ms;
-use super::limits::PENDING_EVENTS;
 use super::spool::{Spool, SpoolError};
+use crate::limits::PENDING_EVENTS;
 
 const DOCUMENT: &str = "events.json";
 

@@ -8,8 +8,8 @@ use sandyard_protocol::limits::{DATA_BYTES, REQUEST_BYTES, STREAMS};
 use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 use tokio::task::JoinSet;
 
-use super::limits::REQUEST_DEADLINE;
 use super::{Keeper, desktop, event_stream, files, job, kernels, ports, processes};
+use crate::limits::REQUEST_DEADLINE;
 
 /// A stream between the host and a service.
 pub(super) type HostStream = Framed<PipeStream>;

@@ -16,7 +16,6 @@ pub mod files;
 mod in_use;
 mod job;
 mod kernels;
-pub mod limits;
 mod link;
 mod ports;
 mod processes;
@@ -26,6 +25,7 @@ mod segments;
 mod services;
 mod spool;
 mod tasks;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -40,15 +40,15 @@ use tokio::sync::{mpsc, watch};
 pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
+use crate::limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
 use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
-use files::Workers;
+use files::FileWorkers;
 use in_use::InUse;
 use job::{Job, Main};
 use kernels::Kernels;
-use limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use processes::Processes;
 use services::Services;
 use spool::Spool;
@@ -95,7 +95,7 @@ struct Keeper {
     processes: Processes,
     job: Job,
     kernels: Kernels,
-    files: Workers,
+    files: FileWorkers,
     in_use: InUse,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
@@ -129,7 +129,7 @@ async fn start(
     let spool = Arc::new(Spool::open(config.spool.clone())?);
     let number = spool.load::<u64>("starts.json")?.unwrap_or(0) + 1;
     spool.store("starts.json", &number)?;
-    let (files, dead_workers) = Workers::new(number);
+    let (burial, dead) = workers::burial();
     let (failure, failures) = mpsc::channel(1);
     let keeper = Owned(Arc::new(Keeper {
         host: host.clone(),
@@ -139,10 +139,10 @@ async fn start(
         processes: Processes::new(number),
         job: Job::open(&spool)?,
         kernels: Kernels::open(&spool, config.spool.clone(), number)?,
-        files,
+        files: FileWorkers::new(number, burial.clone()),
         in_use: InUse::default(),
         link: watch::Sender::new(None),
-        desktop: Desktop::new(number, config.scripts.join("control")),
+        desktop: Desktop::new(number, config.scripts.join("control"), burial),
         services: Services::open(&spool)?,
         failure,
         spool,
@@ -168,11 +168,11 @@ async fn start(
     }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     desktop::begin(&keeper.0);
-    keeper.0.tasks.spawn(files::bury(keeper.0.clone(), dead_workers));
+    keeper.0.tasks.spawn(workers::bury(keeper.0.clone(), dead));
     Ok((keeper, failures))
 }
 
-/// Tells each end to whoever waits for it; what nobody waits for is a file worker's.
+/// Tells each end to whoever waits for it; what nobody waits for is a worker's.
 async fn deliver_exits(keeper: Arc<Keeper>) {
     loop {
         match keeper.host.next_exit().await {

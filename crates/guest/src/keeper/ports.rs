@@ -8,9 +8,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::Keeper;
-use super::limits::CONNECT_DEADLINE;
 use super::link::{HostStream, reply};
 use super::services;
+use crate::limits::CONNECT_DEADLINE;
 
 /// Serves `ConnectPort`.
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {

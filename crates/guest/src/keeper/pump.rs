@@ -9,8 +9,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
 use super::capture::Capture;
-use super::limits::{FEW_BYTES, GATHER_TIME, TERMINAL_QUIET};
 use super::segments::Taken;
+use crate::limits::{FEW_BYTES, GATHER_TIME, TERMINAL_QUIET};
 use crate::sys;
 
 /// Where output comes from.

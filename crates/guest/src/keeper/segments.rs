@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-use super::limits::SEGMENT_BYTES;
+use crate::limits::SEGMENT_BYTES;
 
 /// The files of one stream, in order and without gaps. There is always a last one.
 #[derive(Debug)]

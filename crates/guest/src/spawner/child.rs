@@ -75,12 +75,16 @@ enum ChildStreams {
     Terminal(OwnedFd),
 }
 
-/// Forks the command. `own_program` is what `OWN_PROGRAM` stands for.
-pub(super) fn start(command: &Command, own_program: BorrowedFd<'_>) -> Result<Child, Refusal> {
+/// Forks the command, with `input` as its standard input if that is given. `own_program` is what `OWN_PROGRAM` stands for.
+pub(super) fn start(
+    command: &Command,
+    input: Option<OwnedFd>,
+    own_program: BorrowedFd<'_>,
+) -> Result<Child, Refusal> {
     let plan = Plan::new(command)?;
     let (streams, child_streams) = match command.terminal {
         Some(size) => terminal(size),
-        None => pipes(command.stdin),
+        None => pipes(command.stdin, input),
     }
     .map_err(|error| refusal("open its streams", &error))?;
     let (status, status_child) =
@@ -95,8 +99,10 @@ pub(super) fn start(command: &Command, own_program: BorrowedFd<'_>) -> Result<Ch
     }
 }
 
-fn pipes(with_stdin: bool) -> io::Result<(Streams, ChildStreams)> {
-    let (stdin, child_stdin) = if with_stdin {
+fn pipes(with_stdin: bool, input: Option<OwnedFd>) -> io::Result<(Streams, ChildStreams)> {
+    let (stdin, child_stdin) = if let Some(input) = input {
+        (None, input)
+    } else if with_stdin {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&write, true)?;
         (Some(write), read)

@@ -28,7 +28,7 @@ pub(crate) struct Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Call {
-    /// Start a program; answered by `Spawned` or `Refused`.
+    /// Start a program; answered by `Spawned` or `Refused`. A descriptor that comes along is its standard input.
     Spawn(Command),
     /// Signal a process's group; answered by `Done`.
     Signal {

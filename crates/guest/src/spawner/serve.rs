@@ -156,15 +156,16 @@ impl Server {
 
     /// Takes one request; `false` once keeper's ends are all closed.
     fn answer_next(&mut self) -> io::Result<bool> {
-        let Request { question, call } = match packets::receive(self.socket.as_fd()) {
-            Ok(Some(received)) => received.message,
+        let received = match packets::receive(self.socket.as_fd()) {
+            Ok(Some(received)) => received,
             Ok(None) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
         };
+        let Request { question, call } = received.message;
         let outcome = match call {
-            Call::Spawn(command) => match self.spawn(question, command) {
+            Call::Spawn(command) => match self.spawn(question, command, received.fds.into_iter().next()) {
                 None => return Ok(true),
                 Some(refused) => refused,
             },
@@ -181,7 +182,7 @@ impl Server {
     }
 
     /// Forks a command; its answer comes when it runs. An answer at once is a refusal.
-    fn spawn(&mut self, question: Question, command: Command) -> Option<Outcome> {
+    fn spawn(&mut self, question: Question, command: Command, input: Option<OwnedFd>) -> Option<Outcome> {
         let refused = |what: String, errno| Some(Outcome::Refused { what, errno });
         if command.id.0.len() > PROCESS_ID_BYTES {
             return refused("the process's name is too long".into(), libc::ENAMETOOLONG);
@@ -192,7 +193,7 @@ impl Server {
         if self.followed.len() >= TRACKED_PROCESSES {
             return refused(format!("{TRACKED_PROCESSES} processes are there already"), libc::EAGAIN);
         }
-        match child::start(&command, self.own_program.as_fd()) {
+        match child::start(&command, input, self.own_program.as_fd()) {
             Ok(child) => {
                 let deadline = Instant::now() + EXEC_WAIT;
                 let (status, streams) = (child.status, child.streams);

@@ -73,9 +73,14 @@ impl Shared {
 
     /// Asks the spawner and waits for its answer.
     pub(super) async fn ask(&self, call: Call) -> Result<Answer, SpawnError> {
+        self.ask_with(call, Vec::new()).await
+    }
+
+    /// Asks the spawner, sending descriptors along, and waits for its answer.
+    pub(super) async fn ask_with(&self, call: Call, fds: Vec<OwnedFd>) -> Result<Answer, SpawnError> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let request = Request { question: Question { session: self.session, number }, call };
-        let packet = Packet::new(&request, Vec::new()).map_err(gone)?;
+        let packet = Packet::new(&request, fds).map_err(gone)?;
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.state();

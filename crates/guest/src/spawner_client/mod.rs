@@ -38,6 +38,18 @@ impl SpawnerClient {
         *client.survivors.lock().unwrap_or_else(PoisonError::into_inner) = survivors;
         Ok(client)
     }
+
+    /// A task of its own, so that a caller who goes away leaves no process that nobody knows.
+    async fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
+        let (sender, receiver) = oneshot::channel();
+        let (shared, id) = (Arc::clone(&self.shared), command.id.clone());
+        tokio::spawn(async move {
+            if let Err(Ok(_)) = sender.send(shared.spawn(command, input).await) {
+                drop(shared.discard(&id).await);
+            }
+        });
+        receiver.await.map_err(|_| SpawnError::Gone)?
+    }
 }
 
 impl Drop for SpawnerClient {
@@ -49,15 +61,11 @@ impl Drop for SpawnerClient {
 #[async_trait]
 impl ProcessHost for SpawnerClient {
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
-        let (sender, receiver) = oneshot::channel();
-        let (shared, id) = (Arc::clone(&self.shared), command.id.clone());
-        // A task of its own, so that a caller who goes away leaves no process that nobody knows.
-        tokio::spawn(async move {
-            if let Err(Ok(_)) = sender.send(shared.spawn(command).await) {
-                drop(shared.discard(&id).await);
-            }
-        });
-        receiver.await.map_err(|_| SpawnError::Gone)?
+        self.begin(command, None).await
+    }
+
+    async fn spawn_with_input(&self, command: Command, input: OwnedFd) -> Result<Spawned, SpawnError> {
+        self.begin(command, Some(input)).await
     }
 
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
@@ -86,8 +94,9 @@ impl ProcessHost for SpawnerClient {
 }
 
 impl Shared {
-    async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
-        let Answer { outcome, fds } = self.ask(Call::Spawn(command.clone())).await?;
+    async fn spawn(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
+        let call = Call::Spawn(command.clone());
+        let Answer { outcome, fds } = self.ask_with(call, input.into_iter().collect()).await?;
         let Outcome::Spawned { pid, stdin, stderr } = outcome else { return Err(refused(outcome)) };
         let spawned = sort(pid, fds, stdin, stderr).ok_or(SpawnError::Gone)?;
         // A worker of keeper's own must see that its keeper is gone, and is of no use to the next one.

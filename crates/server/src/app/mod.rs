@@ -29,9 +29,9 @@ pub use events::EventStream;
 pub use images::{Flavour, ImageState, Images};
 pub use logs::LogStream;
 pub use model::{
-    DriverStatus, Floor, IdempotencyKey, InputFile, IsolationStatus, JobEvent, JobFailure, JobFilter,
-    JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, RequestedLimits, SandboxState, Scheduled,
-    TicketPurpose,
+    DriverStatus, Floor, GitSource, IdempotencyKey, InputFile, IsolationStatus, JobEvent, JobFailure,
+    JobFilter, JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, RequestedLimits, SandboxState,
+    Scheduled, TicketPurpose,
 };
 pub use open::StartYardError;
 pub use status::WithOutput;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::job_id::JobId;
 pub use crate::states::{JobState, SandboxState};
-pub use sandyard_api::JobKind;
+pub use sandyard_api::{GitSource, JobKind};
 
 /// A job to be scheduled; well-formed by the API's rules. Limits and isolation are checked by `schedule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,9 @@ pub struct NewJob {
     /// Hosts it may reach.
     #[serde(default)]
     pub egress: Vec<String>,
+    /// A repository that is cloned into the workspace before its files are written.
+    #[serde(default)]
+    pub git: Option<GitSource>,
 }
 
 impl NewJob {

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use sandyard_protocol::EntryKind;
@@ -12,6 +13,7 @@ use tokio::sync::mpsc;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
+use super::HostFile;
 use crate::layout;
 use crate::store::ArtifactRow;
 
@@ -48,6 +50,18 @@ impl Part {
             size: entry.size,
             modified_ms: entry.modified_ms,
             target: entry.target.clone().unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn host_file(name: String, file: &HostFile) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self::Entry {
+            name,
+            kind: EntryKind::File,
+            mode: 0o644,
+            size: file.bytes.len() as u64,
+            modified_ms: i64::try_from(now.as_millis()).unwrap_or(0),
+            target: String::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod names;
 use std::io;
 use std::path::Path;
 
+use bytes::Bytes;
 use sandyard_protocol::EntryKind;
 use sandyard_sandbox::machine::{Export, MachineError};
 use tokio::sync::mpsc;
@@ -47,24 +48,38 @@ pub(crate) struct Stored {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Takes an export and stores it as a zip at `path`.
+/// A file that the host adds to an artifact.
+#[derive(Debug, Clone)]
+pub(crate) struct HostFile {
+    /// At the top of the archive. If the job has something of that name, a number is put before its ending.
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Bytes,
+}
+
+/// Takes an export and stores it as a zip at `path`, with files of the host's behind it.
 pub(crate) async fn store_export(
     export: Export,
     path: &Path,
     bounds: &ExportConfig,
+    own: &[HostFile],
 ) -> Result<Stored, ArtifactError> {
     let deadline = bounds.timeout;
-    match tokio::time::timeout(deadline, carry(export, path, bounds)).await {
+    match tokio::time::timeout(deadline, carry(export, path, bounds, own)).await {
         Ok(result) => result,
         Err(_) => Err(ArtifactError::Deadline(deadline.as_secs())),
     }
 }
 
-async fn carry(mut export: Export, path: &Path, bounds: &ExportConfig) -> Result<Stored, ArtifactError> {
+async fn carry(
+    mut export: Export,
+    path: &Path,
+    bounds: &ExportConfig,
+    own: &[HostFile],
+) -> Result<Stored, ArtifactError> {
     let (parts, receiver) = mpsc::channel(PARTS);
     let target = path.to_owned();
     let writer = tokio::task::spawn_blocking(move || Archive::write(&target, receiver));
-    let carried = send_parts(&mut export, &parts, bounds).await;
+    let carried = send_parts(&mut export, &parts, bounds, own).await;
     drop(parts);
     // An archive that has not been told its end is thrown away by the writer.
     let written = writer.await.map_err(|error| ArtifactError::Write(io::Error::other(error)))?;
@@ -84,6 +99,7 @@ async fn send_parts(
     export: &mut Export,
     parts: &mpsc::Sender<Part>,
     bounds: &ExportConfig,
+    own: &[HostFile],
 ) -> Result<Vec<String>, ArtifactError> {
     let closed = |_| ArtifactError::Write(io::Error::from(io::ErrorKind::BrokenPipe));
     let (mut entries, mut bytes) = (0u64, 0u64);
@@ -112,6 +128,11 @@ async fn send_parts(
         while is_file && let Some(piece) = export.next_bytes().await? {
             parts.send(Part::Bytes(piece)).await.map_err(closed)?;
         }
+    }
+    for file in own {
+        let name = names.free(file.name);
+        parts.send(Part::host_file(name, file)).await.map_err(closed)?;
+        parts.send(Part::Bytes(file.bytes.clone())).await.map_err(closed)?;
     }
     parts.send(Part::End).await.map_err(closed)?;
     Ok(skipped)

@@ -55,6 +55,21 @@ impl Names {
         if is_new { Ok(name) } else { Err(Refused::Twice) }
     }
 
+    /// A name at the top for a file of the host's: this one, or with a number before its ending if the job has it in whatever
+    /// case, because not every file system tells cases apart.
+    pub(super) fn free(&mut self, name: &str) -> String {
+        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
+        let numbered = (2..).map(|number| format!("{stem}-{number}.{ending}"));
+        let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
+        let taken = |candidate: &String| {
+            let mut all = self.leaves.iter().chain(&self.directories);
+            all.any(|name| name.trim_end_matches('/').eq_ignore_ascii_case(candidate))
+        };
+        let free = candidates.find(|candidate| !taken(candidate)).unwrap_or_default();
+        self.leaves.insert(free.clone());
+        free
+    }
+
     /// A directory may be implied by what lies in it before it is named itself, once; the trailing slash marks the naming.
     fn named_directory(&mut self, name: &str) -> bool {
         self.directories.insert(name.to_owned());
@@ -74,6 +89,16 @@ mod tests {
 
     fn accept(names: &mut Names, path: &str, kind: EntryKind) -> Result<String, Refused> {
         names.accept(path, kind)
+    }
+
+    #[test]
+    fn a_file_of_the_hosts_takes_no_name_of_the_jobs() {
+        let mut names = Names::default();
+        assert_eq!(names.free("changes.patch"), "changes.patch");
+        let mut names = Names::default();
+        accept(&mut names, "Changes.PATCH", EntryKind::File).unwrap();
+        accept(&mut names, "changes-2.patch", EntryKind::Directory).unwrap();
+        assert_eq!(names.free("changes.patch"), "changes-3.patch");
     }
 
     #[test]

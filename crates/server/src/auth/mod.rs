@@ -101,6 +101,13 @@ impl Access {
         Some(format!("{scheme}://{}{port}", origin.name(domain)))
     }
 
+    /// The address of the API for whoever came by this `Host`.
+    pub fn own_url(&self, host: &str) -> String {
+        let local = name_of_authority(host).is_some_and(|name| is_local_name(&name));
+        let tls = !local && self.domain.as_ref().is_some_and(|domain| domain.tls);
+        format!("{}://{host}", if tls { "https" } else { "http" })
+    }
+
     /// Whether a header's bearer key is one of ours; it must not reach a sandbox.
     pub fn is_own_key(&self, authorization: &str) -> bool {
         let (scheme, key) = authorization.split_once(' ').unwrap_or_default();

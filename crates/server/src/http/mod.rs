@@ -21,6 +21,7 @@ mod jobs;
 mod kernels;
 mod lab;
 mod logs;
+pub mod mcp;
 mod openapi;
 mod pages;
 mod parts;
@@ -218,12 +219,13 @@ pub(crate) fn router(state: HttpState) -> Router {
     for (path, handlers) in routes() {
         router = router.route(path, handlers);
     }
-    router
+    let api = router
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(DefaultBodyLimit::disable())
-        .layer(axum::middleware::from_fn_with_state(state.clone(), gate::pass))
-        .with_state(state)
+        .with_state(state.clone());
+    let mcp = mcp::service(&state, api.clone());
+    api.route_service("/mcp", mcp).layer(axum::middleware::from_fn_with_state(state, gate::pass))
 }
 
 async fn no_route() -> Response {
@@ -251,6 +253,7 @@ mod tests {
             .into_iter()
             .filter(|(path, _)| !aliases.contains(path))
             .map(|(path, _)| path.replace("{*", "{"))
+            .chain(["/mcp".to_owned()])
             .collect();
         assert_eq!(documented, routed);
     }

@@ -10,7 +10,7 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, pages, proxy,
+    code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, mcp, pages, proxy,
     schedule, shell, status, terminal, tickets, unbuilt, yard,
 };
 
@@ -25,6 +25,7 @@ use super::{
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
         lab::any, lab::lab, lab::port, proxy::program::connection, proxy::program::root, proxy::program::pass_on,
         yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
+        mcp::message,
     ),
     components(schemas(CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent)),
     tags(

@@ -121,5 +121,6 @@ pub(super) fn new_job(request: ScheduleRequest) -> NewJob {
         },
         keep: request.keep,
         egress: request.egress,
+        git: request.git,
     }
 }

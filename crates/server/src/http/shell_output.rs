@@ -7,27 +7,40 @@ use std::collections::VecDeque;
 const HALF_BYTES: usize = 512 * 1024;
 
 /// The beginning and the end of a stream of any length.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HeadAndTail {
+    half_bytes: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
 }
 
+impl Default for HeadAndTail {
+    fn default() -> Self {
+        Self::with_half(HALF_BYTES)
+    }
+}
+
 impl HeadAndTail {
+    /// Keeps this many bytes of the beginning and as many of the end.
+    pub(super) fn with_half(half_bytes: usize) -> Self {
+        Self { half_bytes, head: Vec::new(), tail: VecDeque::new(), dropped: 0 }
+    }
+
     /// Takes more output.
     pub(super) fn push(&mut self, bytes: &[u8]) {
-        let room = HALF_BYTES - self.head.len();
+        let half_bytes = self.half_bytes;
+        let room = half_bytes - self.head.len();
         let (first, rest) = bytes.split_at(bytes.len().min(room));
         self.head.extend_from_slice(first);
-        let rest = if rest.len() > HALF_BYTES {
-            let (gone, kept) = rest.split_at(rest.len() - HALF_BYTES);
+        let rest = if rest.len() > half_bytes {
+            let (gone, kept) = rest.split_at(rest.len() - half_bytes);
             self.dropped += gone.len() as u64;
             kept
         } else {
             rest
         };
-        let excess = (self.tail.len() + rest.len()).saturating_sub(HALF_BYTES);
+        let excess = (self.tail.len() + rest.len()).saturating_sub(half_bytes);
         self.tail.drain(..excess);
         self.dropped += excess as u64;
         self.tail.extend(rest);
@@ -43,6 +56,12 @@ impl HeadAndTail {
         self.dropped
     }
 
+    /// What was kept, without a mark where something is left out.
+    pub(super) fn into_bytes(mut self) -> Vec<u8> {
+        self.head.extend(self.tail);
+        self.head
+    }
+
     /// The text, with a line where something is left out.
     pub(super) fn into_text(mut self) -> String {
         let mut text = String::from_utf8_lossy(&self.head).into_owned();
@@ -51,8 +70,7 @@ impl HeadAndTail {
             text.push_str(&String::from_utf8_lossy(self.tail.make_contiguous()));
             return text;
         }
-        self.head.extend(self.tail);
-        String::from_utf8_lossy(&self.head).into_owned()
+        String::from_utf8_lossy(&self.into_bytes()).into_owned()
     }
 }
 

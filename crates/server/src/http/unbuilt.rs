@@ -11,13 +11,12 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 6] = [
+pub(super) const PATHS: [&str; 5] = [
     "/jobs/{id}/explained",
     "/jobs/{id}/diagram.svg",
     "/jobs/{id}/diagram.dot",
     "/jobs/{id}/recall",
     "/jobs/{id}/audit",
-    "/mcp",
 ];
 
 /// Says that the capability is not there; an unknown job is still an unknown job.

@@ -10,6 +10,7 @@ use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 use serde_json::json;
 
+use super::changes::Changes;
 use super::linking;
 use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
@@ -87,7 +88,8 @@ impl Task {
                 break;
             }
             self.keep_last_screenshot(row, &machine).await;
-            match self.take_out(row, &machine).await {
+            let changes = self.changes(row, &machine).await?;
+            match self.take_out(row, &machine, &changes).await {
                 Ok(stored) => return Ok(Ok(stored)),
                 Err(error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_))) => {
                     return Ok(Err(failure(chain(&error))));
@@ -117,10 +119,22 @@ impl Task {
         }
     }
 
-    async fn take_out(&mut self, row: &JobRow, machine: &Machine) -> Result<Stored, ArtifactError> {
+    async fn take_out(
+        &mut self,
+        row: &JobRow,
+        machine: &Machine,
+        changes: &Changes,
+    ) -> Result<Stored, ArtifactError> {
         let export = machine.export("").await?;
         let path = self.shared.layout.artifact(&row.id);
-        store_export(export, &path, &self.shared.config.export).await
+        let (own, missing) = match changes {
+            Changes::None => (&[][..], None),
+            Changes::Patch(patch) => (std::slice::from_ref(patch), None),
+            Changes::Missing(why) => (&[][..], Some(why.clone())),
+        };
+        let mut stored = store_export(export, &path, &self.shared.config.export, own).await?;
+        stored.skipped.extend(missing);
+        Ok(stored)
     }
 
     /// A machine that has the workspace: the present one if it lives, otherwise a new one on the same disk.

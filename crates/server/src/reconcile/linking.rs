@@ -12,6 +12,9 @@ use crate::app::chain;
 use crate::metrics;
 use crate::store::JobRow;
 
+/// Before sandboxes that could not be listed are listed again.
+const LIST_AGAIN: Duration = Duration::from_millis(500);
+
 /// Why there is no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoLink {
@@ -73,16 +76,19 @@ pub(super) enum Alive {
     No,
 }
 
-/// Looks for a sandbox by its marker; `None` if it has none. If that can't be known it counts as dead.
+/// Looks for a sandbox by its marker; `None` if it has none. What can't be known now is asked again: a sandbox that was called
+/// dead by mistake would cost its job.
 pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Alive> {
-    match driver.list().await {
-        Ok(found) => {
-            let found = found.iter().find(|found| found.id == *sandbox)?;
-            Some(if found.alive { Alive::Yes } else { Alive::No })
-        }
-        Err(error) => {
-            tracing::warn!(error = %chain(&error), "the sandboxes could not be listed");
-            Some(Alive::No)
+    loop {
+        match driver.list().await {
+            Ok(found) => {
+                let found = found.iter().find(|found| found.id == *sandbox)?;
+                return Some(if found.alive { Alive::Yes } else { Alive::No });
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "the sandboxes could not be listed, trying again");
+                tokio::time::sleep(LIST_AGAIN).await;
+            }
         }
     }
 }

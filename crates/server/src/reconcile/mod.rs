@@ -5,12 +5,15 @@
 //! anew with a higher epoch, so that nothing of the old task can be written.
 
 mod adopting;
+mod changes;
 mod closing;
 mod finishing;
 mod following;
+mod guest_git;
 mod isolation;
 mod linking;
 mod outcome;
+mod preparing;
 mod retention;
 mod session;
 mod shared;

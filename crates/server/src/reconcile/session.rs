@@ -124,8 +124,13 @@ impl<'a> Session<'a> {
             JobState::Starting => Some(begin_job(&self.task.shared, self.row).await?),
             _ => None,
         };
+        // Opened once on a link: whoever prepared the job may have it already.
+        let opened = self.task.linked.as_mut().and_then(|linked| linked.events.take());
         let open = async {
-            let mut events = machine.event_stream().await?;
+            let mut events = match opened {
+                Some(events) => events,
+                None => machine.event_stream().await?,
+            };
             events.resume(&resume).await?;
             Ok::<_, MachineError>(events)
         };

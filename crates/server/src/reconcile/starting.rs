@@ -1,4 +1,4 @@
-//! The phase `starting`: an image, a driver, a machine, a link, the request's files.
+//! The phase `starting`: an image, a driver, a machine, a link, and what the job starts from (`preparing`).
 //!
 //! The sandbox's name is committed before it is made. That the job's process may have begun is committed while the machine
 //! boots, before it is told to begin; until then a machine that fails is replaced, a few times.
@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
-use sandyard_sandbox::machine::{Machine, MachineError};
+use sandyard_sandbox::machine::{EventStream, Machine};
 
 use super::linking::{self, Alive, NoLink};
 use super::outcome::Outcome;
+use super::preparing::prepare;
 use super::task::{Linked, Next, Task, on};
-use crate::app::{Flavour, ImageState, Images, InputFile, JobKind, chain};
+use crate::app::{Flavour, ImageState, Images, JobKind, chain};
 use crate::layout;
 use crate::metrics;
 use crate::states::{JobState, SandboxState};
@@ -30,7 +31,7 @@ const FULL_PAUSE: Duration = Duration::from_millis(500);
 const MOST_OWNERS: u64 = 30;
 
 /// Why a machine did not come up.
-enum Failure {
+pub(super) enum Failure {
     /// Another attempt may work.
     Again(String),
     /// None will.
@@ -81,8 +82,10 @@ impl Task {
             }
         };
         match brought_up {
-            Ok((row, machine)) => {
-                self.linked = Some(Linked::new(machine));
+            Ok((row, machine, events)) => {
+                let mut linked = Linked::new(machine);
+                linked.events = events;
+                self.linked = Some(linked);
                 self.shared.metrics.started(began.elapsed());
                 self.follow(row).await
             }
@@ -147,7 +150,7 @@ async fn bring_up(
     driver: &dyn Driver,
     mut row: JobRow,
     sandbox: &SandboxId,
-) -> Result<(JobRow, Arc<Machine>), Failure> {
+) -> Result<(JobRow, Arc<Machine>, Option<EventStream>), Failure> {
     let spec = spec(shared, &mut row, sandbox).await?;
     shared.config.fail_points.reach("start").await;
     start_machine(driver, &spec).await?;
@@ -158,20 +161,19 @@ async fn bring_up(
         let linked = linking::link(shared, driver, &row, sandbox, shared.config.link_timeout).await;
         linked.map_err(Failure::from)
     };
-    let begun = shared.commit(&row, vec![Change::Begun(true)]);
-    let (row, machine) = if request.files.is_empty() {
+    let (row, machine, events) = if request.files.is_empty() && request.job.git.is_none() {
         // The commit and the boot take about as long, and neither needs the other.
-        let (begun, machine) = tokio::join!(begun, link);
-        (begun?, machine?)
+        let (begun, machine) = tokio::join!(shared.commit(&row, vec![Change::Begun(true)]), link);
+        (begun?, machine?, None)
     } else {
-        // A job that may have begun has its files: whoever takes over must not write them again.
+        // A job that may have begun has all it starts from: whoever takes over must not bring it again.
         let machine = link.await?;
-        write_files(&request.files, &machine).await?;
+        let (row, events) = prepare(shared, row, &machine, &request).await?;
         shared.config.fail_points.reach("written").await;
-        (begun.await?, machine)
+        (shared.commit(&row, vec![Change::Begun(true)]).await?, machine, events)
     };
     shared.config.fail_points.reach("linked").await;
-    Ok((row, machine))
+    Ok((row, machine, events))
 }
 
 /// Starts a machine.
@@ -225,26 +227,6 @@ fn flavour(row: &JobRow, images: &dyn Images) -> Flavour {
         (JobKind::Shell | JobKind::Session, _) => Flavour::Base,
         (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui, _) => Flavour::Full,
     }
-}
-
-async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Failure> {
-    for file in files {
-        write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
-            MachineError::Guest(refusal) => Failure::Never(Outcome::failed(
-                "file_refused",
-                format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
-                None,
-            )),
-            other => Failure::Again(chain(&other)),
-        })?;
-    }
-    Ok(())
-}
-
-async fn write_file(machine: &Machine, path: &str, bytes: &[u8]) -> Result<(), MachineError> {
-    let mut writer = machine.write(path, bytes.len() as u64, None).await?;
-    writer.send(bytes).await?;
-    writer.finish().await.map(|_| ())
 }
 
 /// A machine on the workspace of one that died, to take the workspace out.

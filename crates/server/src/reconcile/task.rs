@@ -35,7 +35,8 @@ pub(super) struct Task {
 /// A machine with a link.
 pub(super) struct Linked {
     pub(super) machine: Arc<Machine>,
-    /// Held open, though nobody reads it after the job's end: the guest takes its loss for the loss of the host.
+    /// Before a session: opened while the job was prepared. After it: held open, though nobody reads it after the job's end,
+    /// because the guest takes its loss for the loss of the host.
     pub(super) events: Option<EventStream>,
     /// Tools reach it while this is here.
     pub(super) reachable: Option<Reachable>,

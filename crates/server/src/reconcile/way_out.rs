@@ -55,6 +55,11 @@ impl WayOut {
         }
     }
 
+    /// An attempt that has been made and not been taken.
+    pub(super) fn waiting(&mut self) -> Option<Attempt> {
+        self.attempts.try_recv().ok()
+    }
+
     /// What an attempt changes in the job's record.
     pub(super) fn record(&mut self, attempt: Attempt) -> Vec<Change> {
         let mut changes = Vec::new();

@@ -78,6 +78,7 @@ async fn w7_w23_every_route_and_upgrade_needs_the_key() {
         for path in [
             "/jobs",
             "/metrics",
+            "/mcp",
             "/drivers",
             "/version",
             &format!("/jobs/{id}/files/x"),

@@ -37,7 +37,7 @@ async fn every_bad_schedule_is_refused_and_leaves_nothing() {
         (JSON, shell("network", json!("host")), 422, "privileged_member"),
         (JSON, shell("mounts", json!(["/etc"])), 422, "privileged_member"),
         (JSON, shell("image", json!("evil")), 422, "privileged_member"),
-        (JSON, shell("git", json!({"url": "https://example.org/x"})), 422, "not_available"),
+        (JSON, shell("git", json!({"url": "ssh://example.org/x"})), 422, "invalid_value"),
         (JSON, shell("files", json!({"../x": "y"})), 422, "invalid_value"),
         (JSON, shell("files", json!({"/etc/passwd": "y"})), 422, "invalid_value"),
         (JSON, shell("files", json!({"n".repeat(5000): "y"})), 422, "invalid_value"),

@@ -9,11 +9,11 @@ use sandyard_protocol::{GuestError, GuestErrorCode, GuiAction, GuiResult, Reply}
 use super::hands::worker::{Order, Report};
 use super::session;
 use super::viewers::controlled;
-use super::workers::{Worker, WorkerError};
+use super::workers::{DesktopWorker, WorkerError};
 use super::{Served, internal};
 use crate::keeper::Keeper;
-use crate::keeper::limits::HOST_STALL;
 use crate::keeper::link::HostStream;
+use crate::limits::HOST_STALL;
 
 /// What an action may take beside the time it asks for: a script for xdotool is given two minutes by its worker.
 const PATIENCE: Duration = Duration::from_secs(130);
@@ -55,13 +55,18 @@ pub(super) async fn serve(
 }
 
 /// A worker with a display that answers. The death of the last one may not have been told yet: then there is another.
-async fn ready_worker(keeper: &Arc<Keeper>) -> Result<Worker, GuestError> {
+async fn ready_worker(keeper: &Arc<Keeper>) -> Result<DesktopWorker, GuestError> {
     session::ensure(keeper).await?;
     let mut worker = take_worker(keeper).await?;
-    if let Ok(Report { lost: false, .. }) = worker.obey(&Order::Clients, PART_PATIENCE).await
-        && let Ok(None) = worker.next_part(PART_PATIENCE).await
-    {
-        return Ok(worker);
+    match worker.obey(&Order::Clients, PART_PATIENCE).await {
+        Ok(Report { lost: false, .. }) => {
+            if let Ok(None) = worker.next_part(PART_PATIENCE).await {
+                return Ok(worker);
+            }
+        }
+        // A display that is silent now will not speak to the next one.
+        Err(error @ WorkerError::Stalled) => return Err(internal(error.to_string())),
+        _ => {}
     }
     drop(worker);
     let mut up = keeper.desktop.up.subscribe();
@@ -70,7 +75,7 @@ async fn ready_worker(keeper: &Arc<Keeper>) -> Result<Worker, GuestError> {
     take_worker(keeper).await
 }
 
-async fn take_worker(keeper: &Arc<Keeper>) -> Result<Worker, GuestError> {
+async fn take_worker(keeper: &Arc<Keeper>) -> Result<DesktopWorker, GuestError> {
     keeper.desktop.workers.take(keeper).await.map_err(|error| internal(error.to_string()))
 }
 
@@ -84,7 +89,7 @@ enum Usable {
 /// All actions, up to the first that fails. `None` if the host is gone.
 async fn perform(
     keeper: &Keeper,
-    worker: &mut Worker,
+    worker: &mut DesktopWorker,
     actions: &[GuiAction],
     stream: &mut HostStream,
 ) -> Option<Usable> {
@@ -126,7 +131,7 @@ async fn perform(
 
 /// Exactly the bytes that were announced; false if the worker sent others. Then the stream is dropped in the middle, which the
 /// host takes for what it is.
-async fn relay_picture(worker: &mut Worker, announced: u64, stream: &mut HostStream) -> Option<bool> {
+async fn relay_picture(worker: &mut DesktopWorker, announced: u64, stream: &mut HostStream) -> Option<bool> {
     let mut left = announced;
     loop {
         match worker.next_part(PART_PATIENCE).await {

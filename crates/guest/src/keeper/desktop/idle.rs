@@ -11,8 +11,8 @@ use crate::keeper::Keeper;
 /// The variable of a job that sets after how many seconds; 0 is never.
 const REST: &str = "SANDYARD_DESKTOP_IDLE_S";
 const DEFAULT_REST: Duration = Duration::from_secs(600);
-/// How often it is looked for; a fraction of the rest, but not a burden.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How often it is looked for, at most and at least: a fraction of the rest, but not a burden.
+const LOOK_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Connected to the display of a desktop without programs: the window manager, and the worker that asks.
 const OWN_CLIENTS: u32 = 2;
@@ -45,8 +45,10 @@ pub(super) async fn watch(keeper: Arc<Keeper>) {
         if up.wait_for(|up| *up).await.is_err() {
             return;
         }
-        tokio::time::sleep(LOOK_AGAIN).await;
-        let Some(rest) = rest(&keeper) else { continue };
+        let rest = rest(&keeper);
+        tokio::time::sleep(rest.map_or(LOOK_AGAIN.1, |rest| (rest / 4).clamp(LOOK_AGAIN.0, LOOK_AGAIN.1)))
+            .await;
+        let Some(rest) = rest else { continue };
         let desktop = &keeper.desktop;
         if desktop.viewers.load(Ordering::Relaxed) > 0 || desktop.used.rested_for() < rest {
             continue;
@@ -56,8 +58,6 @@ pub(super) async fn watch(keeper: Arc<Keeper>) {
             if up.wait_for(|up| !up).await.is_err() {
                 return;
             }
-        } else {
-            desktop.used.now();
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The desktop: an X server that speaks VNC on a socket, a window manager, and hands that act on it. Nothing runs before first use.
 //!
 //! `session` starts and stops the programs, by the first request of the host or the first knock on the display's socket
-//! (`doorbell`). `gui` serves lists of actions through `workers`, which run `hands` as the job's own user; `viewers` carries
+//! (`doorbell`, `display`). `gui` serves lists of actions through `workers`, which run `hands` as the job's own user; `viewers` carries
 //! VNC, `page` serves a page of our own inside the machine, `control` is the lock that says whether a person acts or the agent.
 //! Whatever answers on the display or its socket is the job's and is trusted with nothing.
 
 pub(in crate::keeper) mod control;
+mod display;
 mod doorbell;
 mod gui;
 pub mod hands;
@@ -27,9 +28,10 @@ pub(in crate::keeper) use last_look::last_look;
 
 use super::Keeper;
 use super::link::{HostStream, reply};
+use super::workers::Burial;
 use control::Control;
 use session::Session;
-use workers::Workers;
+use workers::DesktopWorkers;
 
 /// The display that everything in the machine is told of, running or not.
 pub const DISPLAY_NUMBER: u32 = 1;
@@ -61,7 +63,7 @@ pub(in crate::keeper) struct Desktop {
     session: Mutex<Session>,
     up: tokio::sync::watch::Sender<bool>,
     control: Control,
-    workers: Workers,
+    workers: DesktopWorkers,
     /// One list of actions at a time.
     turn: Mutex<()>,
     viewers: AtomicUsize,
@@ -70,12 +72,12 @@ pub(in crate::keeper) struct Desktop {
 
 impl Desktop {
     /// Of the nth keeper of this machine.
-    pub(in crate::keeper) fn new(keeper_number: u64, notice: PathBuf) -> Self {
+    pub(in crate::keeper) fn new(keeper_number: u64, notice: PathBuf, dead: Burial) -> Self {
         Self {
             session: Mutex::default(),
             up: tokio::sync::watch::Sender::new(false),
             control: Control::new(notice),
-            workers: Workers::new(keeper_number),
+            workers: DesktopWorkers::new(keeper_number, dead),
             turn: Mutex::default(),
             viewers: AtomicUsize::new(0),
             used: idle::Used::default(),
@@ -86,7 +88,7 @@ impl Desktop {
 /// Begins what waits for the desktop's first use.
 pub(in crate::keeper) fn begin(keeper: &Arc<Keeper>) {
     if let Some(places) = keeper.config.desktop.clone() {
-        keeper.tasks.spawn(doorbell::serve(keeper.clone(), places.clone()));
+        keeper.tasks.spawn(doorbell::serve(keeper.clone()));
         keeper.tasks.spawn(page::serve(keeper.clone(), places));
         keeper.tasks.spawn(idle::watch(keeper.clone()));
     }

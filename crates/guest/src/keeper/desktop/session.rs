@@ -1,19 +1,20 @@
 //! The programs of a desktop: started together through the process service, as the job's own user; found again by the keeper
 //! after; started anew when they died.
 
-use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_protocol::{EndReason, GuestError, GuestErrorCode, OutputStream, ProcessId, StartProcess};
+use sandyard_protocol::{EndReason, Exit, GuestError, GuestErrorCode, OutputStream, ProcessId, StartProcess};
 use serde::{Deserialize, Serialize};
 
-use super::{DISPLAY_NUMBER, DesktopPlaces, internal};
+use super::display::{self, DisplaySocket, MANAGED_NUMBER};
+use super::{DISPLAY_NUMBER, DesktopPlaces, doorbell, internal};
 use crate::keeper::Keeper;
 use crate::keeper::clock::milliseconds;
-use crate::keeper::limits::TERMINATION_GRACE;
 use crate::keeper::processes::{self, Ending, Process};
+use crate::limits::TERMINATION_GRACE;
 
 const DOCUMENT: &str = "desktop.json";
 /// The socket of the X server's VNC.
@@ -28,9 +29,15 @@ const DEFAULT_GEOMETRY: (u32, u32) = (1280, 800);
 /// Sides of a screen; a screenshot of the largest stays within its bound.
 const SIDES: std::ops::RangeInclusive<u32> = 320..=4096;
 
-/// Removes what a killed server left, then becomes it. The server itself takes the place of the socket that is there. The number of the display comes on standard output when it is ready.
-const SERVER: &str = r#"rm -f "/tmp/.X$0-lock"; exec Xvnc ":$0" "$@""#;
-const WINDOW_MANAGER: &str = "xsetroot -cursor_name left_ptr -solid '#3b4252'; exec openbox";
+/// A window manager that is not ready by then is not waited for.
+const MANAGER_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Removes what a killed server left, then becomes it. It listens on the socket that it finds at its standard input, and says
+/// the number of the display on standard output when it is ready.
+const SERVER: &str =
+    r#"rm -f "/tmp/.X$0-lock"; export LISTEN_FDS=1 LISTEN_PID=$$; exec Xvnc ":$0" "$@" 3<&0 </dev/null"#;
+/// Says so on standard output when it is ready, and nothing else there: windows that ask for it earlier are lost to it.
+const WINDOW_MANAGER: &str = r#"xsetroot -cursor_name left_ptr -solid '#3b4252'; exec 3>&1 1>&2; exec openbox --startup "sh -c 'echo ready >/proc/$$/fd/3'""#;
 const BUS: &str = r#"bus="$XDG_RUNTIME_DIR/bus"; rm -f "$bus"; exec dbus-daemon --session --nofork --nopidfile --nosyslog --address="unix:path=$bus""#;
 
 /// The programs, if they run.
@@ -38,6 +45,10 @@ const BUS: &str = r#"bus="$XDG_RUNTIME_DIR/bus"; rm -f "$bus"; exec dbus-daemon 
 pub(super) struct Session {
     server: Option<Arc<Process>>,
     companions: Vec<Arc<Process>>,
+    /// The socket that has the display's name.
+    bell: Option<Arc<DisplaySocket>>,
+    /// Whose end is waited for.
+    watched: Option<ProcessId>,
     looked: bool,
     notes: usize,
 }
@@ -74,6 +85,24 @@ impl Session {
     }
 }
 
+/// The socket that has the display's name while the desktop is down; made if need be.
+pub(super) async fn bell(keeper: &Keeper) -> Option<Arc<DisplaySocket>> {
+    let places = keeper.config.desktop.as_ref()?;
+    let mut session = keeper.desktop.session.lock().await;
+    if session.is_up() {
+        return None;
+    }
+    if session.bell.is_none() {
+        session.bell = DisplaySocket::of_a_bell(places).ok().map(Arc::new);
+    }
+    session.bell.clone()
+}
+
+/// Where programs find the display.
+pub(super) fn display_path(keeper: &Keeper) -> Option<PathBuf> {
+    keeper.config.desktop.as_ref().map(|places| display::socket_path(places, DISPLAY_NUMBER))
+}
+
 /// Whether the desktop runs now.
 pub(super) async fn is_up(keeper: &Keeper) -> bool {
     let mut session = keeper.desktop.session.lock().await;
@@ -90,7 +119,7 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     let mut session = keeper.desktop.session.lock().await;
     session.look_for_survivors(keeper);
     if session.is_up() {
-        announce(keeper, &session);
+        announce(keeper, &mut session);
         return Ok(places);
     }
     if let Some(exit) = session.server.take().and_then(|server| server.exit())
@@ -101,7 +130,7 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     end_all(&mut session);
     keeper.desktop.workers.dismiss();
     start(keeper, &mut session, &places).await?;
-    announce(keeper, &session);
+    announce(keeper, &mut session);
     Ok(places)
 }
 
@@ -127,17 +156,21 @@ fn end_all(session: &mut Session) {
     }
 }
 
-/// Tells the doorbell, now and when the server ends.
-fn announce(keeper: &Arc<Keeper>, session: &Session) {
+/// Tells that the desktop is up, and when this server ends, that it is down. The end of one that was replaced says nothing.
+fn announce(keeper: &Arc<Keeper>, session: &mut Session) {
     let Some(server) = session.server.clone() else { return };
-    if keeper.desktop.up.send_replace(true) {
+    keeper.desktop.up.send_replace(true);
+    if session.watched.replace(server.id().clone()).is_some_and(|watched| watched == *server.id()) {
         return;
     }
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
         server.ended().await;
-        owner.desktop.workers.dismiss();
-        owner.desktop.up.send_replace(false);
+        let session = owner.desktop.session.lock().await;
+        if session.watched.as_ref() == Some(server.id()) {
+            owner.desktop.workers.dismiss();
+            owner.desktop.up.send_replace(false);
+        }
     });
 }
 
@@ -146,63 +179,57 @@ async fn start(
     session: &mut Session,
     places: &DesktopPlaces,
 ) -> Result<(), GuestError> {
-    remove(&places.socket_directory.join(SOCKET))
-        .map_err(|error| internal(format!("remove the socket of the last desktop: {error}")))?;
-    let geometry = geometry(keeper);
-    let server = processes::start(keeper, server_command(places, geometry)).await?;
+    let unusable = |error: io::Error| internal(format!("make the display's sockets: {error}"));
+    display::remove(&places.socket_directory.join(SOCKET)).map_err(unusable)?;
+    let socket = DisplaySocket::of_a_server(places).map_err(unusable)?;
+    let listener = socket.duplicate().map_err(unusable)?;
+    let command = server_command(places, geometry(keeper));
+    let server = processes::start_with_input(keeper, command, listener).await?;
     session.server = Some(server.clone());
     wait_until_ready(&server).await?;
-    for script in [WINDOW_MANAGER, BUS] {
-        session.companions.push(processes::start(keeper, shell(script)).await?);
+    session.companions.push(processes::start(keeper, shell(BUS)).await?);
+    let manager = processes::start(keeper, on_managed_display(shell(WINDOW_MANAGER))).await?;
+    session.companions.push(manager.clone());
+    // Programs do without one that fails.
+    let _ = tokio::time::timeout(MANAGER_DEADLINE, says_something(&manager)).await;
+    socket.publish(places).map_err(unusable)?;
+    if let Some(bell) = session.bell.replace(Arc::new(socket)) {
+        keeper.tasks.spawn(doorbell::carry(keeper.clone(), bell, server.clone()));
     }
     let names = session.companions.iter().map(|process| process.id().clone()).collect();
     let document = Document { server: server.id().clone(), companions: names };
     keeper.spool.store(DOCUMENT, &document).map_err(|error| internal(error.to_string()))
 }
 
-/// Removes a socket; what can't be removed is left to the server, which says so if it stands in its way.
-pub(super) fn remove(path: &Path) -> std::io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error)
-            if !matches!(
-                error.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied
-            ) =>
-        {
-            Err(error)
-        }
-        _ => Ok(()),
+/// Returns when a program has written to its standard output, or has ended.
+async fn says_something(program: &Process) -> Option<Exit> {
+    let mut progress = program.output(OutputStream::Stdout).progress();
+    let said = async { progress.wait_for(|progress| progress.end > 0).await.is_ok() };
+    tokio::select! {
+        true = said => None,
+        exit = program.ended() => Some(exit),
     }
 }
 
-/// The display's own socket.
-pub(super) fn display_socket(places: &DesktopPlaces) -> std::path::PathBuf {
-    places.display_directory.join(format!("X{DISPLAY_NUMBER}"))
-}
-
 async fn wait_until_ready(server: &Process) -> Result<(), GuestError> {
-    let output = server.output(OutputStream::Stdout).clone();
-    let mut progress = output.progress();
-    let ready = async {
-        // The number and its newline, written at once.
-        while progress.borrow_and_update().end < 2 {
-            if progress.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        }
-    };
-    tokio::select! {
-        () = ready => Ok(()),
-        exit = server.ended() => {
+    match tokio::time::timeout(START_DEADLINE, says_something(server)).await {
+        Ok(None) => Ok(()),
+        Ok(Some(exit)) => {
             let missing = if exit.code == 127 { "; sessions with a desktop need the full image" } else { "" };
             let message = format!("the X server ended at once (exit code {}){missing}", exit.code);
             Err(GuestError::new(GuestErrorCode::SpawnFailed, message))
         }
-        () = tokio::time::sleep(START_DEADLINE) => {
+        Err(_) => {
             server.end(Ending::after(EndReason::Timeout, 0));
             Err(GuestError::new(GuestErrorCode::SpawnFailed, "the X server did not become ready"))
         }
     }
+}
+
+/// For a program that is there before the display has its name.
+fn on_managed_display(mut command: StartProcess) -> StartProcess {
+    command.env.insert("DISPLAY".into(), format!(":{MANAGED_NUMBER}"));
+    command
 }
 
 fn server_command(places: &DesktopPlaces, (width, height): (u32, u32)) -> StartProcess {
@@ -228,6 +255,8 @@ fn server_command(places: &DesktopPlaces, (width, height): (u32, u32)) -> StartP
         "None",
         "-nolisten",
         "tcp",
+        "-nolisten",
+        "local",
         "-displayfd",
         "1",
         "-AlwaysShared=1",

@@ -15,8 +15,8 @@ use super::control::Held;
 use super::session::{self, SOCKET};
 use super::{Served, internal};
 use crate::keeper::Keeper;
-use crate::keeper::limits::CONNECT_DEADLINE;
 use crate::keeper::link::HostStream;
+use crate::limits::CONNECT_DEADLINE;
 
 /// Viewers at once; more are told so.
 const MOST_VIEWERS: usize = 64;

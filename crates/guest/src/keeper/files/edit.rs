@@ -14,7 +14,7 @@ use super::wire::Wire;
 use super::worker::reply_stat;
 use super::workspace::{Workspace, stat_of};
 use super::write::NewFile;
-use crate::keeper::limits::EDIT_BYTES;
+use crate::limits::EDIT_BYTES;
 
 /// Applies edits to a UTF-8 file.
 pub(super) fn edit(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {

@@ -18,7 +18,7 @@ use super::path::RelativePath;
 use super::walk::{Found, Walk};
 use super::wire::Wire;
 use super::workspace::{Workspace, stat_of};
-use crate::keeper::limits::SKIPPED_PATHS;
+use crate::limits::SKIPPED_PATHS;
 
 /// Streams a directory.
 pub(super) fn export(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {

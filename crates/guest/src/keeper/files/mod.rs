@@ -21,7 +21,7 @@ pub mod worker;
 mod workspace;
 mod write;
 
-pub(super) use pool::{Workers, bury};
+pub(super) use pool::FileWorkers;
 pub(super) use relay::{claims, serve};
 pub(super) use replace::{Identity, Replace, Replaced};
 pub(super) use wire::Wire;

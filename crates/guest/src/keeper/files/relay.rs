@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender, PipeStream};
 use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 
-use super::pool::{Worker, WorkerError};
 use crate::keeper::Keeper;
-use crate::keeper::limits::{FILE_WORKER_STALL, HOST_STALL, LINGER};
 use crate::keeper::link::HostStream;
+use crate::keeper::workers::{Worker, WorkerError};
+use crate::limits::{FILE_WORKER_STALL, HOST_STALL, LINGER};
 
 /// Whether a request is about files.
 pub(in crate::keeper) fn claims(request: &Request) -> bool {

@@ -15,7 +15,7 @@ use super::path::RelativePath;
 use super::wire::Wire;
 use super::workspace::Workspace;
 use super::write::hidden_name;
-use crate::keeper::limits::REMOVE_DEPTH;
+use crate::limits::REMOVE_DEPTH;
 
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);

@@ -17,12 +17,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::FileError;
 use super::path::RelativePath;
-use super::pool::{Worker, WorkerError, Workers};
+use super::pool::FileWorkers;
 use super::wire::Wire;
 use super::workspace::Workspace;
 use super::write::NewFile;
 use crate::keeper::Keeper;
-use crate::keeper::limits::FILE_WORKER_STALL;
+use crate::keeper::workers::{Worker, WorkerError};
+use crate::limits::FILE_WORKER_STALL;
 
 /// What makes a file the one it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +78,7 @@ pub(in crate::keeper) enum ReplaceError {
     Stalled,
 }
 
-impl Workers {
+impl FileWorkers {
     /// Replaces a file of the workspace.
     pub(in crate::keeper) async fn replace(
         &self,

@@ -14,7 +14,7 @@ use super::path::RelativePath;
 use super::walk::{Found, Walk};
 use super::wire::Wire;
 use super::workspace::{Workspace, stat_of};
-use crate::keeper::limits::{
+use crate::limits::{
     SEARCH_BYTES, SEARCH_FILE_BYTES, SEARCH_FILES, SEARCH_HITS, SEARCH_LINE_BYTES, SEARCH_TIME,
 };
 

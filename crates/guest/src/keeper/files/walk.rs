@@ -11,7 +11,7 @@ use sandyard_protocol::limits::PATH_BYTES;
 use super::error::FileError;
 use super::names::{Name, names_after};
 use super::workspace::Workspace;
-use crate::keeper::limits::{FEWEST_SORTED_NAMES, SORTED_NAME_BYTES, SORTED_NAMES};
+use crate::limits::{FEWEST_SORTED_NAMES, SORTED_NAME_BYTES, SORTED_NAMES};
 
 /// Yields a tree's entries; the caller says which to enter.
 pub(super) struct Walk<'a> {

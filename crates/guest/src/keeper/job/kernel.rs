@@ -8,9 +8,9 @@ use super::{Document, run};
 use crate::keeper::Keeper;
 use crate::keeper::clock::{boot_ms, milliseconds, sleep_until};
 use crate::keeper::kernels::{self, Execution, Finished};
-use crate::keeper::limits::{KILL_AGAIN, TERMINATION_GRACE};
 use crate::keeper::processes::Ending;
 use crate::keeper::spool::SpoolError;
+use crate::limits::{KILL_AGAIN, TERMINATION_GRACE};
 
 /// Begins the code.
 pub(super) async fn start(

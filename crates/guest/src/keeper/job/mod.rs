@@ -24,10 +24,10 @@ use super::Keeper;
 use super::capture::{Capture, Retention};
 use super::clock::boot_ms;
 use super::kernels::Execution;
-use super::limits::LONGEST_GRACE_MS;
 use super::link::{HostStream, reply};
 use super::processes::{Ending, Process, check_environment};
 use super::spool::{Spool, SpoolError};
+use crate::limits::LONGEST_GRACE_MS;
 use crate::process_host::Survivor;
 
 const DOCUMENT: &str = "job.json";

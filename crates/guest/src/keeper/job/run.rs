@@ -10,10 +10,10 @@ use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
 use crate::keeper::desktop::{self, hands};
 use crate::keeper::kernels;
-use crate::keeper::limits::JOB_PIPE_BYTES;
 use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
+use crate::limits::JOB_PIPE_BYTES;
 use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned};
 
 pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {

@@ -166,7 +166,7 @@ async fn without_a_host_the_job_waits_and_loses_nothing() {
     let spool = machine.folder.path().join("spool/output/main/stdout");
     let size: u64 =
         std::fs::read_dir(spool).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
-    assert!(size <= crate::keeper::limits::SPOOL_BYTES);
+    assert!(size <= crate::limits::SPOOL_BYTES);
     let events = within(link.accept()).await.unwrap();
     let mut host = Host { link, events: Framed::new(events, limits()) };
     let mut record = Record::default();

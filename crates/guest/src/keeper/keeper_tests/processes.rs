@@ -271,12 +271,12 @@ async fn what_can_not_be_started_or_found_is_told_so() {
 async fn only_so_many_ended_processes_are_remembered() {
     let mut machine = Machine::start();
     let host = machine.host().await;
-    for _ in 0..crate::keeper::limits::ENDED_PROCESSES + 8 {
+    for _ in 0..crate::limits::ENDED_PROCESSES + 8 {
         let (_, mut stream) = start(&host, bash("true")).await;
         Output::until_exit(&mut stream).await;
     }
     let Reply::Processes(list) = host.ask(&Request::ListProcesses).await.0 else { panic!("no list") };
-    assert!(list.len() <= crate::keeper::limits::ENDED_PROCESSES + 1, "{}", list.len());
+    assert!(list.len() <= crate::limits::ENDED_PROCESSES + 1, "{}", list.len());
     let on_disk = std::fs::read_dir(machine.folder.path().join("spool/output")).unwrap().count();
     assert!(on_disk <= list.len() + 1);
 }

@@ -242,7 +242,7 @@ async fn lost(live: &mut Option<Live>) -> String {
             }
             heard = live.channels.next() => if let Err(error) = heard {
                 // The end of the process tells more than the end of its connection.
-                let gone = tokio::time::timeout(super::limits::IDLE_PATIENCE, live.process.ended()).await;
+                let gone = tokio::time::timeout(crate::limits::kernels::IDLE_PATIENCE, live.process.ended()).await;
                 if gone.is_err() {
                     return format!("could not be understood any more ({error}) and was ended");
                 }

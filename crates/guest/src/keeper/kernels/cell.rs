@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::content::{Bundle, cut};
-use super::limits::{CELL_BYTES, TREE_BYTES};
+use crate::limits::kernels::{CELL_BYTES, TREE_BYTES};
 
 /// The outputs of a cell, bounded.
 #[derive(Debug, Default)]

@@ -92,7 +92,8 @@ impl Channels {
             .map_err(|_| ZmtpError::Malformed("a request that can't be written"))?;
         control.send(&frames).await?;
         // The answer says that it was taken; without one the connection would be closed before it is read.
-        let answered = tokio::time::timeout(super::limits::HANDSHAKE_DEADLINE, control.receive()).await;
+        let answered =
+            tokio::time::timeout(crate::limits::kernels::HANDSHAKE_DEADLINE, control.receive()).await;
         answered.map_err(|_| ZmtpError::Stalled)?.map(drop)
     }
 

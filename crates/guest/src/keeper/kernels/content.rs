@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::limits::{ERROR_BYTES, TRACEBACK_LINES, TREE_BYTES};
 use super::message::Incoming;
+use crate::limits::kernels::{ERROR_BYTES, TRACEBACK_LINES, TREE_BYTES};
 
 /// Longest MIME type; the registry's longest has 73 letters.
 const MIME_BYTES: usize = 128;

@@ -9,14 +9,14 @@ use super::channels::{Channels, Heard, History};
 use super::connection::ConnectionFile;
 use super::kernel::{Document, Kernel};
 use super::language::Kind;
-use super::limits::{
-    START_DEADLINE, START_FAILURE_BYTES, START_POLL, START_TRIES, STOP_GRACE, SUBSCRIBE_RETRY,
-};
 use super::zmtp::{Budget, ZmtpError};
 use crate::keeper::Keeper;
 use crate::keeper::capture::{Follower, Piece};
 use crate::keeper::clock::milliseconds;
 use crate::keeper::processes::{self, Ending, Process};
+use crate::limits::kernels::{
+    START_DEADLINE, START_FAILURE_BYTES, START_POLL, START_TRIES, STOP_GRACE, SUBSCRIBE_RETRY,
+};
 
 /// The job's own user writes the connection file, in one step, and becomes the kernel. It goes by the environment because
 /// arguments are listed.

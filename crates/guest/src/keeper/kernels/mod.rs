@@ -15,7 +15,6 @@ mod content;
 mod kernel;
 mod language;
 mod launch;
-mod limits;
 mod message;
 mod notebook;
 mod record;
@@ -38,6 +37,7 @@ use super::Keeper;
 use super::clock::milliseconds;
 use super::link::{HostStream, reply};
 use super::processes::Ending;
+use crate::limits::kernels::STOP_GRACE;
 use kernel::Order;
 
 /// Whether a request is about kernels.
@@ -86,7 +86,7 @@ async fn serve_execute(keeper: &Arc<Keeper>, execute: Execute, mut stream: HostS
 async fn stop(keeper: &Arc<Keeper>, id: &KernelId) -> Result<Reply, GuestError> {
     let kernel = keeper.kernels.find(id)?;
     // A kernel that is being started hears no order before it answers; it is ended all the same.
-    let grace = milliseconds(limits::STOP_GRACE);
+    let grace = milliseconds(STOP_GRACE);
     kernel.end_process(Ending::after(sandyard_protocol::EndReason::Cancelled, grace));
     kernel.order(Order::Stop).await?;
     table::forget(keeper, &kernel).await;

@@ -14,10 +14,10 @@ use sandyard_protocol::Language;
 use serde::{Deserialize, Serialize};
 
 use super::language::Kind;
-use super::limits::{MOST_NOTEBOOK_BYTES, NOTEBOOK_BYTES, NOTEBOOK_COPIES, NOTEBOOK_GATHER};
 use crate::keeper::Keeper;
 use crate::keeper::files::{Identity, Replace, Replaced};
 use crate::keeper::spool::{Spool, SpoolError};
+use crate::limits::kernels::{MOST_NOTEBOOK_BYTES, NOTEBOOK_BYTES, NOTEBOOK_COPIES, NOTEBOOK_GATHER};
 
 const DOCUMENT: &str = "notebooks.json";
 const SEPARATOR: &[u8] = b",\n";

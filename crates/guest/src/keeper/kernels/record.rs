@@ -16,8 +16,8 @@ use sandyard_protocol::{ExecutionInfo, KernelEvent, OutputKind, OutputPart, Outp
 use tokio::sync::watch;
 
 use super::content::Bundle;
-use super::limits::{TAIL_BYTES, TEXT_BYTES};
-use crate::keeper::limits::JOB_RESERVE;
+use crate::limits::JOB_RESERVE;
+use crate::limits::kernels::{TAIL_BYTES, TEXT_BYTES};
 
 const HEADER_BYTES: usize = 5;
 const MESSAGE: u8 = 1;

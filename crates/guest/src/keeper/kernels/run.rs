@@ -15,13 +15,13 @@ use super::content::{ExecuteReply, Published};
 use super::kernel::{Execution, Kernel, Order};
 use super::language::{Interrupt, Kind};
 use super::launch::Live;
-use super::limits::{DRAIN_PATIENCE, IDLE_PATIENCE, INTERRUPT_PATIENCE, LAST_WORDS};
 use super::message::Incoming;
 use super::sink::Sink;
 use super::zmtp::ZmtpError;
 use crate::keeper::Keeper;
 use crate::keeper::capture::{Follower, Piece};
 use crate::keeper::clock::sleep_until;
+use crate::limits::kernels::{DRAIN_PATIENCE, IDLE_PATIENCE, INTERRUPT_PATIENCE, LAST_WORDS};
 
 const SIGINT: i32 = 2;
 

@@ -19,7 +19,6 @@ use super::connection::{ConnectionFile, random_text};
 use super::kernel::{Document, Execution, ExecutionLimits, Kernel, Order, Target};
 use super::language::Kind;
 use super::launch::Live;
-use super::limits::{ENDED_EXECUTION_BYTES, ENDED_EXECUTIONS};
 use super::notebook::Notebooks;
 use super::record::Record;
 use super::zmtp::Budget;
@@ -27,6 +26,7 @@ use crate::keeper::Keeper;
 use crate::keeper::clock::boot_ms;
 use crate::keeper::processes::{self, Ending};
 use crate::keeper::spool::{Spool, SpoolError};
+use crate::limits::kernels::{ENDED_EXECUTION_BYTES, ENDED_EXECUTIONS};
 
 pub(super) const DOCUMENT: &str = "kernels.json";
 /// Where connection files are, below the job's runtime directory.

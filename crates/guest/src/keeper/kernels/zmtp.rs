@@ -13,7 +13,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::limits::{
+use crate::limits::kernels::{
     COMMAND_BYTES, FRAME_SEND_DEADLINE, HANDSHAKE_DEADLINE, LARGE_FRAME_BYTES, MESSAGE_BYTES, MESSAGE_FRAMES,
     MESSAGES_BYTES, OVERSIZE_HEAD_BYTES, SKIPPED_BYTES,
 };

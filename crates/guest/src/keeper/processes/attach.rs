@@ -12,8 +12,8 @@ use super::process::{Ending, Process};
 use crate::keeper::Keeper;
 use crate::keeper::capture::{Follower, Piece};
 use crate::keeper::clock::milliseconds;
-use crate::keeper::limits::TERMINATION_GRACE;
 use crate::keeper::link::HostStream;
+use crate::limits::TERMINATION_GRACE;
 
 /// Ends a process when the stream that started it is lost.
 #[derive(Debug)]

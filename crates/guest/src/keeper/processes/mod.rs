@@ -10,6 +10,7 @@ mod process;
 mod supervise;
 mod table;
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request, StartProcess};
@@ -25,7 +26,7 @@ use super::link::{HostStream, reply};
 /// Serves the process requests.
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
     match request {
-        Request::StartProcess(start) => match table::start(&keeper, start).await {
+        Request::StartProcess(start) => match table::start(&keeper, start, None).await {
             Ok((process, guard)) => {
                 attach::serve(&keeper, &process, OutputOffsets::default(), stream, guard).await
             }
@@ -49,7 +50,16 @@ pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: Hos
 
 /// Starts a process for a service of keeper's own; it belongs to no stream.
 pub(super) async fn start(keeper: &Arc<Keeper>, start: StartProcess) -> Result<Arc<Process>, GuestError> {
-    table::start(keeper, StartProcess { ends_with_stream: false, ..start }).await.map(|(process, _)| process)
+    table::start(keeper, start, None).await.map(|(process, _)| process)
+}
+
+/// Starts one that finds a descriptor of keeper's at its standard input.
+pub(super) async fn start_with_input(
+    keeper: &Arc<Keeper>,
+    start: StartProcess,
+    input: OwnedFd,
+) -> Result<Arc<Process>, GuestError> {
+    table::start(keeper, start, Some(input)).await.map(|(process, _)| process)
 }
 
 async fn signal(keeper: &Keeper, id: &ProcessId, signal: i32) -> Result<(), GuestError> {

@@ -14,8 +14,8 @@ use crate::keeper::capture::Capture;
 use crate::keeper::clock::{boot_ms, milliseconds, sleep_until};
 use crate::keeper::desktop;
 use crate::keeper::exits::ended;
-use crate::keeper::limits::{KILL_AGAIN, TERMINATION_GRACE};
 use crate::keeper::pump::{Pumped, Source};
+use crate::limits::{KILL_AGAIN, TERMINATION_GRACE};
 use crate::process_host::{ProcessHost, RawExit};
 
 const SIGHUP: i32 = 1;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,8 +20,8 @@ use super::process::{Descriptors, Process};
 use super::supervise::{Limits, Scope, Supervision};
 use crate::keeper::Keeper;
 use crate::keeper::clock::boot_ms;
-use crate::keeper::limits::{ENDED_OUTPUT_BYTES, ENDED_PROCESSES};
 use crate::keeper::spool::{self, SpoolError};
+use crate::limits::{ENDED_OUTPUT_BYTES, ENDED_PROCESSES};
 use crate::process_host::{Command, SpawnError, Survivor};
 
 const RECORD: &str = "process.json";
@@ -115,12 +116,13 @@ impl Process {
 pub(super) async fn start(
     keeper: &Arc<Keeper>,
     start: StartProcess,
+    input: Option<OwnedFd>,
 ) -> Result<(Arc<Process>, Option<EndGuard>), GuestError> {
     let (answer, answered) = oneshot::channel();
     let ends_with_stream = start.ends_with_stream;
     let owner = keeper.clone();
     keeper.tasks.spawn(async move {
-        let started = start_now(&owner, &start).await;
+        let started = start_now(&owner, &start, input).await;
         // If nobody takes the answer, the guard in it ends the process.
         let guarded = started.map(|process| {
             let guard = ends_with_stream.then(|| EndGuard(process.clone()));
@@ -131,7 +133,11 @@ pub(super) async fn start(
     answered.await.unwrap_or_else(|_| Err(GuestError::new(GuestErrorCode::Internal, "keeper is stopping")))
 }
 
-async fn start_now(keeper: &Arc<Keeper>, start: &StartProcess) -> Result<Arc<Process>, GuestError> {
+async fn start_now(
+    keeper: &Arc<Keeper>,
+    start: &StartProcess,
+    input: Option<OwnedFd>,
+) -> Result<Arc<Process>, GuestError> {
     if !keeper.processes.has_room() {
         return Err(GuestError::new(GuestErrorCode::LimitReached, "too many processes run at once"));
     }
@@ -147,7 +153,7 @@ async fn start_now(keeper: &Arc<Keeper>, start: &StartProcess) -> Result<Arc<Pro
         ends_with_stream: start.ends_with_stream,
         exit: None,
     };
-    let started = spawn(keeper, &command, record).await;
+    let started = spawn(keeper, &command, input, record).await;
     if started.is_err() {
         keeper.exits.unexpect(&id);
         let _ = fs::remove_dir_all(keeper.spool.process(&id));
@@ -159,13 +165,18 @@ async fn start_now(keeper: &Arc<Keeper>, start: &StartProcess) -> Result<Arc<Pro
 async fn spawn(
     keeper: &Arc<Keeper>,
     command: &Command,
+    input: Option<OwnedFd>,
     mut record: Record,
 ) -> Result<Arc<Process>, GuestError> {
     let directory = keeper.spool.process(&command.id);
     let output = Process::open_output(&directory).map_err(internal)?;
     store(&directory, &record).map_err(internal)?;
     let raw_exit = keeper.exits.expect(&command.id);
-    let spawned = keeper.host.spawn(command.clone()).await.map_err(refused)?;
+    let spawned = match input {
+        Some(input) => keeper.host.spawn_with_input(command.clone(), input).await,
+        None => keeper.host.spawn(command.clone()).await,
+    }
+    .map_err(refused)?;
     record.pid = spawned.pid;
     let descriptors = Descriptors::new(spawned, command.terminal.is_some()).map_err(internal)?;
     let (process, sources) = Process::running(command, descriptors, output);

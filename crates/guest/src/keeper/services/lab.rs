@@ -3,7 +3,7 @@
 use sandyard_protocol::StartProcess;
 
 use super::Service;
-use crate::keeper::limits::LAB_IDLE;
+use crate::limits::LAB_IDLE;
 
 /// On its usual port.
 pub(super) const LAB: Service = Service {

@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, oneshot};
 
-use super::limits::{SERVICE_POLL, SERVICE_START};
 use super::processes::{self, Process};
 use super::spool::{Spool, SpoolError};
 use super::{Keeper, ports, scripts};
+use crate::limits::{SERVICE_POLL, SERVICE_START};
 
 const DOCUMENT: &str = "services.json";
 

@@ -22,6 +22,7 @@ fn job() -> InsertJob {
         limits: RequestedLimits::default(),
         keep: false,
         egress: Vec::new(),
+        git: None,
     };
     let row = JobRow {
         number: 0,

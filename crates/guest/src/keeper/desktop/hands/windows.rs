@@ -74,6 +74,8 @@ impl Hands {
     /// Programs connected to the display, this one among them.
     pub(super) fn clients(&self) -> Result<u32, HandsError> {
         let clients = self.connection.res_query_clients()?.reply()?.clients;
-        Ok(u32::try_from(clients.len()).unwrap_or(u32::MAX))
+        // The server is its own first client, the one whose resources begin at 0.
+        let programs = clients.iter().filter(|client| client.resource_base != 0).count();
+        Ok(u32::try_from(programs).unwrap_or(u32::MAX))
     }
 }

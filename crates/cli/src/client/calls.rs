@@ -1,0 +1,43 @@
+//! Calls of the tools that `sandyard mcp` offers, over the connection of every other command.
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use reqwest::Method;
+use sandyard_api::{ApiError, ErrorCode};
+use sandyard_server::http::mcp::{Api, Call, Reply, Verb};
+
+use super::{Client, ClientError};
+
+#[async_trait]
+impl Api for Client {
+    async fn send(&self, call: Call) -> Result<Reply, ApiError> {
+        let method = match call.verb {
+            Verb::Get => Method::GET,
+            Verb::Post => Method::POST,
+            Verb::Put => Method::PUT,
+            Verb::Patch => Method::PATCH,
+        };
+        let mut collector = call.collector();
+        let mut request = self.request(method, &call.path).body(call.body);
+        for (name, value) in call.headers {
+            request = request.header(name, value);
+        }
+        let response =
+            request.send().await.map_err(|error| lost(ClientError::sending(&self.endpoint, error)))?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let mut body = response.bytes_stream();
+        while let Some(bytes) = body.next().await {
+            collector.push(&bytes.map_err(|error| lost(ClientError::Lost(error)))?);
+        }
+        Ok(collector.finish(status, |name| Some(headers.get(name)?.to_str().ok()?.to_owned())))
+    }
+
+    fn address(&self, _: &str) -> String {
+        self.endpoint.base().to_owned()
+    }
+}
+
+fn lost(error: ClientError) -> ApiError {
+    ApiError::new(ErrorCode::Internal, error.to_string())
+        .with_hint("start the server with `sandyard up`, or name another with SANDYARD_URL")
+}

@@ -1,0 +1,114 @@
+//! The tools behind the protocol: what a client is told at the beginning, the list, and calls.
+
+use std::sync::Arc;
+
+use axum::http::header::HOST;
+use axum::http::request::Parts;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams,
+    ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, ServerInitializeError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::MESSAGE_BYTES;
+use super::answer::refusal;
+use super::call::Api;
+use super::tools::{self, Desk};
+
+const INSTRUCTIONS: &str = "Sandyard gives each job a sandbox: a Linux machine of its own. To work in one step by step, schedule_job with \
+    kind `session`, wait until job_status says `sandbox` is `live`, use run_shell, run_code, the file tools and gui with its job_id, \
+    and cancel_job when you are done. To run one script, schedule_job with `kind`, `code` and `wait_s`. To have something built by \
+    the server's own agent, schedule_job with `task`. Work is kept in /workspace; download_link gives it to a person afterwards. \
+    Sandboxes have no network except the hosts named in `egress`.";
+
+/// A client on a pair of streams could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamsError {
+    /// It did not begin as the protocol wants.
+    #[error("the client did not open the protocol")]
+    Opening(#[from] Box<ServerInitializeError>),
+    /// The task that served it failed.
+    #[error("serving the client failed")]
+    Serving(#[from] tokio::task::JoinError),
+}
+
+/// Serves the tools to one client.
+#[derive(Clone)]
+pub struct Tools {
+    api: Arc<dyn Api>,
+    version: Arc<str>,
+    /// Where a browser finds the server, for a client that did not come by HTTP.
+    address: Arc<str>,
+}
+
+impl Tools {
+    /// The tools of a server that `api` leads to.
+    pub fn new(api: Arc<dyn Api>, version: &str, address: &str) -> Self {
+        Self { api, version: version.into(), address: address.into() }
+    }
+
+    /// Serves one client over a pair of streams, a message on each line, until the client closes its own.
+    pub async fn serve_streams<R, W>(self, input: R, output: W) -> Result<(), StreamsError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let transport = AsyncRwTransport::new(input, output).with_max_line_length(MESSAGE_BYTES);
+        let running = serve_server(self, transport).await.map_err(Box::new)?;
+        running.waiting().await?;
+        Ok(())
+    }
+
+    /// Where this client finds the server: by the name that it used itself.
+    fn address(&self, context: &RequestContext<RoleServer>) -> String {
+        let host = context.extensions.get::<Parts>().and_then(|parts| parts.headers.get(HOST)?.to_str().ok());
+        match host {
+            Some(host) => self.api.address(host),
+            None => self.address.to_string(),
+        }
+    }
+}
+
+impl ServerHandler for Tools {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("sandyard", self.version.as_ref()).with_title("Sandyard"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tools::tools().to_vec()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::tools().iter().find(|tool| tool.name == name).cloned()
+    }
+
+    /// A client that gives up or goes away takes its call along: what runs for it in the sandbox ends.
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = tools::find(&request.name) else {
+            let shown: String = request.name.chars().take(64).collect();
+            return Err(ErrorData::invalid_params(format!("there is no tool `{shown}`"), None));
+        };
+        let address = self.address(&context);
+        let desk = Desk { api: self.api.as_ref(), address: &address };
+        tokio::select! {
+            answer = tool.call(desk, request.arguments.unwrap_or_default()) => {
+                let result = answer.map_or_else(|error| refusal(&error), |answer| answer.into_result());
+                Ok(result.into())
+            }
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `/mcp`: the API for clients of the Model Context Protocol, over streamable HTTP.
+//!
+//! Owns the tools and their words; what they do is the API's. A request passes `gate` like every other, the protocol is
+//! `rmcp`'s, a call of a tool becomes calls of our own router in the same process ([`InProcess`]), and answers are shaped for
+//! a model to read. Nothing is kept between two requests, so a client notices no restart of the server.
+//! `sandyard mcp` serves the same [`Tools`] over its standard streams.
+
+mod answer;
+mod arguments;
+mod call;
+mod handler;
+mod tools;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, bounds};
+use tower::ServiceExt;
+
+pub use call::{Api, Call, Collector, Reply, Verb};
+pub use handler::{StreamsError, Tools};
+
+use super::HttpState;
+use super::failure::Failure;
+
+/// A message of a client: a body of the API, in base64 at worst, and the words around it.
+const MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
+
+/// The route, given the router that calls of tools go to.
+pub(super) fn service(
+    state: &HttpState,
+    api: Router,
+) -> impl tower::Service<Request, Response = Response, Error = Infallible, Future: Send>
++ Clone
++ Send
++ Sync
++ 'static {
+    // Host and Origin are checked by `gate`, by the rules of the whole API.
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .with_max_request_body_bytes(MESSAGE_BYTES)
+        .with_cancellation_token(state.shutdown().clone())
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let tools = Tools::new(Arc::new(InProcess { api, state: state.clone() }), state.version(), "");
+    let protocol = StreamableHttpService::new(
+        move || Ok(tools.clone()),
+        Arc::new(NeverSessionManager::default()),
+        config,
+    );
+    tower::service_fn(move |request: Request| {
+        let protocol = protocol.clone();
+        async move { Ok(in_our_words(protocol.handle(request).await.map(Body::new))) }
+    })
+}
+
+/// Refusals of the protocol's transport are plain text; ours are JSON.
+fn in_our_words(response: Response) -> Response {
+    let status = response.status();
+    let plain =
+        response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !status.is_client_error() || !plain {
+        return response;
+    }
+    let (code, message) = match status {
+        StatusCode::METHOD_NOT_ALLOWED => (ErrorCode::MethodNotAllowed, "messages are sent with POST"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+            (ErrorCode::UnsupportedMediaType, "a message is `application/json`")
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => (ErrorCode::TooLarge, "the message is too large"),
+        StatusCode::NOT_ACCEPTABLE => {
+            (ErrorCode::BadRequest, "the Accept header must name `application/json` and `text/event-stream`")
+        }
+        _ => (ErrorCode::BadRequest, "this is no message of the Model Context Protocol"),
+    };
+    let refusal = ApiError::new(code, message)
+        .with_hint("give this address to an MCP client as a streamable HTTP server");
+    let mut answer = Failure::from(refusal).into_response();
+    answer
+        .headers_mut()
+        .extend(response.headers().get("allow").cloned().map(|allow| (axum::http::header::ALLOW, allow)));
+    answer
+}
+
+/// The API in this process: the routes behind `gate`, which the client's own request has passed.
+struct InProcess {
+    api: Router,
+    state: HttpState,
+}
+
+#[async_trait]
+impl Api for InProcess {
+    async fn send(&self, call: Call) -> Result<Reply, ApiError> {
+        let mut collector = call.collector();
+        let request =
+            request(call).map_err(|_| ApiError::new(ErrorCode::BadRequest, "an argument can't be sent"))?;
+        let answered = self.api.clone().oneshot(request).await;
+        let mut response = answered.unwrap_or_else(|never| match never {});
+        if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+            response = failure.render("", &HeaderMap::new());
+        }
+        let (parts, mut body) = response.into_parts();
+        while let Some(frame) = body.frame().await {
+            let broken = |_| ApiError::new(ErrorCode::SandboxFailed, "the answer broke off");
+            collector.push(frame.map_err(broken)?.data_ref().map_or(&[], |data| data));
+        }
+        let header = |name: &str| Some(parts.headers.get(name)?.to_str().ok()?.to_owned());
+        Ok(collector.finish(parts.status.as_u16(), header))
+    }
+
+    fn address(&self, host: &str) -> String {
+        self.state.access().own_url(host)
+    }
+}
+
+fn request(call: Call) -> Result<Request, axum::http::Error> {
+    let method = match call.verb {
+        Verb::Get => Method::GET,
+        Verb::Post => Method::POST,
+        Verb::Put => Method::PUT,
+        Verb::Patch => Method::PATCH,
+    };
+    let length = call.body.len();
+    let mut request =
+        axum::http::Request::builder().method(method).uri(call.path).header("content-length", length);
+    for (name, value) in call.headers {
+        request = request.header(name, value);
+    }
+    request.body(Body::from(call.body))
+}
+
+/// The Model Context Protocol (streamable HTTP), for clients of that protocol: tools to schedule and follow jobs and to work
+/// in live sandboxes.
+#[utoipa::path(
+    post, path = "/mcp", tag = "yard",
+    request_body(content = serde_json::Value, content_type = "application/json", description = "A message of the protocol"),
+    responses(
+        (status = 200, description = "Its answer", content((serde_json::Value = "application/json"), (String = "text/event-stream"))),
+        (status = 202, description = "A notification, taken"),
+        (status = 400, description = "No message of the protocol", body = ErrorBody),
+        (status = 401, body = ErrorBody),
+        (status = 413, description = "Too large", body = ErrorBody),
+    )
+)]
+#[expect(
+    dead_code,
+    reason = "stands for the route in the OpenAPI document; the service is made by `service`"
+)]
+pub(super) async fn message() {}

@@ -1,0 +1,103 @@
+//! Tools with hands and eyes: actions on the desktop of a live sandbox, and pictures of it.
+
+use sandyard_api::{ApiError, GuiView};
+use serde_json::json;
+
+use super::super::answer::{ToolAnswer, readable};
+use super::super::arguments::Arguments;
+use super::super::call::{Call, Verb};
+use super::{Desk, Effect, ToolEntry, job_id};
+
+pub(super) const ENTRIES: &[ToolEntry] = &[
+    ToolEntry {
+        name: "gui",
+        title: "Act on the desktop",
+        description: "Does a list of actions on the desktop of a live sandbox, in order, up to the first that fails, and answers with a \
+            line for each and the pictures that were taken. The desktop starts with its first use; programs are opened with \
+            run_shell (`chromium http://localhost:5173 &`). End the list with `screenshot` to see what came of it. Refused \
+            while a person controls the desktop; `wait_s` waits for them.",
+        effect: Effect::Changes,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "actions": {
+                    "type": "array",
+                    "description": "What to do. Coordinates are pixels of the screen, from its upper left corner. By `type`: click and double_click (x, y, button, hold), \
+                        move (x, y), drag (x, y, to_x, to_y, button), scroll (x, y, dx, dy in notches), type (text), key (keys: `ctrl+shift+t`, \
+                        several chords separated by spaces), wait (ms), wait_for_stable (quiet_ms, timeout_ms), screenshot (window), \
+                        windows (lists them), xdotool (script)",
+                    "items": {
+                        "type": "object",
+                        "properties": {"type": {"type": "string", "enum": ["click", "double_click", "move", "drag", "scroll", "type", "key", "wait", "wait_for_stable", "screenshot", "windows", "xdotool"]}},
+                        "required": ["type"],
+                    },
+                },
+                "wait_s": {"type": "integer", "minimum": 0, "description": "How long a person who controls the desktop is waited for"},
+            })
+        },
+        required: &["job_id", "actions"],
+        run: |desk, arguments| Box::pin(act(desk, arguments)),
+    },
+    ToolEntry {
+        name: "screenshot",
+        title: "Screenshot",
+        description: "Takes a picture of the desktop of a live sandbox, or shows the last one of an ended job's desktop.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "window": {"type": "integer", "minimum": 0, "description": "One window, as the gui action `windows` names it; the whole screen if not given"},
+            })
+        },
+        required: &["job_id"],
+        run: |desk, arguments| Box::pin(screenshot(desk, arguments)),
+    },
+];
+
+async fn act(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let call = Call::new(Verb::Post, format!("/jobs/{id}/gui")).json(&arguments.rest());
+    let view: GuiView = desk.send(call).await?.view()?;
+    let mut answer = ToolAnswer::default();
+    for (index, result) in view.results.iter().enumerate() {
+        let mut line =
+            format!("{}. {}: {}", index + 1, result.action, result.error.as_deref().unwrap_or("done"));
+        if result.stable == Some(false) {
+            line.push_str(", but the screen did not come to rest");
+        }
+        if let Some(output) = result.output.as_deref().filter(|output| !output.is_empty()) {
+            line.push_str(&format!("\n{}", readable(output)));
+        }
+        for window in result.windows.iter().flatten() {
+            line.push_str(&format!(
+                "\nwindow {} at {},{} size {}x{}{}: {}",
+                window.id,
+                window.x,
+                window.y,
+                window.width,
+                window.height,
+                if window.active { " (active)" } else { "" },
+                window.title
+            ));
+        }
+        answer.text(line);
+        if let Some(image) = &result.image {
+            answer.picture(&image.mime, &image.base64);
+        }
+    }
+    if !view.completed {
+        answer.text("[not all actions were done: nothing after the one that failed was tried]");
+    }
+    Ok(answer)
+}
+
+async fn screenshot(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let window = arguments.whole("window", 0..=u64::from(u32::MAX))?;
+    let query = window.map(|window| format!("?window={window}")).unwrap_or_default();
+    let reply =
+        desk.send(Call::new(Verb::Get, format!("/jobs/{id}/screenshot.png{query}"))).await?.accepted()?;
+    let mut answer = ToolAnswer::default();
+    answer.picture_bytes("image/png", &reply.bytes());
+    Ok(answer)
+}

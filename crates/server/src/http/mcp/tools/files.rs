@@ -1,0 +1,318 @@
+//! Tools on the files of a live sandbox's workspace: read, write, edit, list, search.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sandyard_api::{
+    ApiError, EntryKindView, ErrorCode, FileStatView, JobId, ListingView, SearchView, workspace_path,
+};
+use serde_json::json;
+
+use super::super::answer::{TEXT_BYTES, ToolAnswer, readable};
+use super::super::arguments::Arguments;
+use super::super::call::{Call, Reply, Verb};
+use super::{Desk, Effect, ToolEntry, job_id};
+
+/// What one call reads of a file.
+const READ_BYTES: std::ops::RangeInclusive<u64> = 1..=1024 * 1024;
+/// A picture that is shown whole.
+const PICTURE_BYTES: u64 = 5 * 1024 * 1024;
+
+pub(super) const ENTRIES: &[ToolEntry] = &[
+    ToolEntry {
+        name: "read_file",
+        title: "Read a file",
+        description: "Reads a file of a live sandbox's workspace: text as text, a picture (PNG, JPEG, GIF, WebP) as a picture. Of a long file \
+            the first 40960 bytes are read; a last line says where to go on. A folder is listed. Files of an ended job are in its \
+            download.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "path": {"type": "string", "description": "Relative to /workspace"},
+                "offset": {"type": "integer", "minimum": 0, "description": "The byte to begin at; 0 if not given"},
+                "max_bytes": {"type": "integer", "minimum": 1, "maximum": 1048576, "description": "How much to read; 40960 if not given"},
+            })
+        },
+        required: &["job_id", "path"],
+        run: |desk, arguments| Box::pin(read(desk, arguments)),
+    },
+    ToolEntry {
+        name: "write_file",
+        title: "Write a file",
+        description: "Writes a whole file in a live sandbox's workspace, atomically; missing folders are made and an existing file is \
+            replaced. To change a part of a file use edit_file.",
+        effect: Effect::Changes,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "path": {"type": "string", "description": "Relative to /workspace"},
+                "content": {"type": "string", "description": "The text of the file"},
+                "base64": {"type": "string", "description": "Its bytes instead, for what is no text"},
+                "mode": {"type": "string", "description": "Permission bits in octal; 644 if not given, 755 for a program"},
+            })
+        },
+        required: &["job_id", "path"],
+        run: |desk, arguments| Box::pin(write(desk, arguments)),
+    },
+    ToolEntry {
+        name: "edit_file",
+        title: "Edit a file",
+        description: "Replaces pieces of a text file in a live sandbox's workspace, all or none, in order. Each `old` must occur exactly once, \
+            character for character: take enough lines around it. Nothing is changed if one does not match.",
+        effect: Effect::Changes,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "path": {"type": "string", "description": "Relative to /workspace"},
+                "edits": {
+                    "type": "array",
+                    "description": "What to replace",
+                    "items": {
+                        "type": "object",
+                        "properties": {"old": {"type": "string", "description": "Must occur exactly once"}, "new": {"type": "string", "description": "Takes its place"}},
+                        "required": ["old", "new"],
+                    },
+                },
+            })
+        },
+        required: &["job_id", "path", "edits"],
+        run: |desk, arguments| Box::pin(edit(desk, arguments)),
+    },
+    ToolEntry {
+        name: "list_files",
+        title: "List a folder",
+        description: "Lists a folder of a live sandbox's workspace: names, kinds and sizes, sorted by name; folders end in `/`.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "path": {"type": "string", "description": "Relative to /workspace; the workspace itself if not given"},
+                "after": {"type": "string", "description": "Begin after this name, for the next page"},
+            })
+        },
+        required: &["job_id"],
+        run: |desk, arguments| Box::pin(list(desk, arguments)),
+    },
+    ToolEntry {
+        name: "search_files",
+        title: "Search files",
+        description: "Looks for a text, literally, in the names and contents of all files below a folder of a live sandbox's workspace. \
+            Answers with `path:line: text` for each hit.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "text": {"type": "string", "description": "What to look for"},
+                "path": {"type": "string", "description": "The folder, relative to /workspace; all of it if not given"},
+            })
+        },
+        required: &["job_id", "text"],
+        run: |desk, arguments| Box::pin(search(desk, arguments)),
+    },
+];
+
+/// Text within a URL, everything escaped but letters, digits and slashes.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                escaped.push(char::from(byte))
+            }
+            other => escaped.push_str(&format!("%{other:02X}")),
+        }
+    }
+    escaped
+}
+
+/// The route of a path. It is checked before it becomes part of an address, because clients of HTTP resolve `..` themselves.
+fn route(id: &JobId, path: &str) -> Result<String, ApiError> {
+    Ok(format!("/jobs/{id}/files/{}", escape(workspace_path(in_workspace(path))?)))
+}
+
+/// A path below the workspace; models like to name it in full.
+fn in_workspace(path: &str) -> &str {
+    match path {
+        "/workspace" | "." | "./" => "",
+        path => path.strip_prefix("/workspace/").or_else(|| path.strip_prefix("./")).unwrap_or(path),
+    }
+}
+
+async fn read(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let path = arguments.needed_text("path")?;
+    let start = arguments.whole("offset", 0..=u64::from(u32::MAX) << 16)?.unwrap_or(0);
+    let most = arguments.whole("max_bytes", READ_BYTES)?.unwrap_or(TEXT_BYTES as u64);
+    let route = route(&id, &path)?;
+    let call = Call::new(Verb::Get, &route).header("range", format!("bytes={start}-{}", start + most - 1));
+    let reply = desk.send(call).await?;
+    let size = size(&reply);
+    if reply.status == 416 && start == 0 {
+        return Ok(ToolAnswer::of("[the file is empty]"));
+    }
+    let reply = reply.accepted()?;
+    if reply.is_json {
+        return Ok(listing(reply.view()?));
+    }
+    let bytes = reply.bytes();
+    if let Some(mime) = picture_type(&bytes).filter(|_| start == 0 && size <= PICTURE_BYTES) {
+        let whole = desk.send(Call::new(Verb::Get, route)).await?.accepted()?.bytes();
+        let mut answer = ToolAnswer::default();
+        answer.picture_bytes(mime, &whole);
+        return Ok(answer);
+    }
+    Ok(ToolAnswer::of(piece(&bytes, start, size)))
+}
+
+/// The length of the whole file, which an answer with a part of it tells.
+fn size(reply: &Reply) -> u64 {
+    let total = reply.range.as_deref().and_then(|range| range.rsplit_once('/'));
+    total.and_then(|(_, total)| total.parse().ok()).unwrap_or(0)
+}
+
+/// A part of a file as text, cut between letters, and where it goes on.
+fn piece(bytes: &[u8], start: u64, size: u64) -> String {
+    let binary = || {
+        format!(
+            "[not text: a file of {size} bytes; look at it with run_shell (`file`, `xxd`), or take it from the download]"
+        )
+    };
+    let torn = bytes.iter().take(3).take_while(|byte| start > 0 && *byte & 0xc0 == 0x80).count();
+    let whole = &bytes[torn..];
+    let text = match std::str::from_utf8(whole) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() && error.valid_up_to() > 0 => {
+            std::str::from_utf8(&whole[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return binary(),
+    };
+    if text.contains('\0') {
+        return binary();
+    }
+    let next = start + (torn + text.len()) as u64;
+    if next >= size {
+        return text.to_owned();
+    }
+    format!("{text}\n[bytes {start} to {next} of {size}; go on with offset {next}]")
+}
+
+/// The kind of a picture, by its first bytes.
+fn picture_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+async fn write(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let path = arguments.needed_text("path")?;
+    let mode = arguments.text("mode")?.map(|mode| format!("?mode={}", escape(&mode))).unwrap_or_default();
+    let body = match (arguments.text("content")?, arguments.text("base64")?) {
+        (Some(text), None) => text.into_bytes(),
+        (None, Some(text)) => STANDARD.decode(text.trim()).map_err(|_| {
+            ApiError::new(ErrorCode::InvalidValue, "`base64` is not base64")
+                .with_hint("standard alphabet, with padding")
+        })?,
+        _ => {
+            return Err(ApiError::new(
+                ErrorCode::MissingMember,
+                "give exactly one of `content` and `base64`",
+            ));
+        }
+    };
+    let mut call = Call::new(Verb::Put, format!("{}{mode}", route(&id, &path)?));
+    call.body = body.into();
+    let view: FileStatView = desk.send(call).await?.view()?;
+    Ok(ToolAnswer::of(format!("wrote {} bytes to {}", view.size, view.path)))
+}
+
+async fn edit(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let path = arguments.needed_text("path")?;
+    let call = Call::new(Verb::Patch, route(&id, &path)?).json(&arguments.rest());
+    let view: FileStatView = desk.send(call).await?.view()?;
+    Ok(ToolAnswer::of(format!("edited {}, now {} bytes", view.path, view.size)))
+}
+
+async fn list(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let path = arguments.text("path")?.unwrap_or_default();
+    // Naming where to begin asks for a listing, also where there is a file.
+    let after = arguments.text("after")?.map(|name| format!("?after={}", escape(&name))).unwrap_or_default();
+    let call = Call::new(Verb::Get, format!("{}{after}", route(&id, &path)?)).keep(TEXT_BYTES * 16);
+    let reply = desk.send(call).await?.accepted()?;
+    if !reply.is_json {
+        return Err(ApiError::new(ErrorCode::NotADirectory, "this is a file").with_hint("read_file reads it"));
+    }
+    Ok(listing(reply.view()?))
+}
+
+fn listing(view: ListingView) -> ToolAnswer {
+    if view.entries.is_empty() {
+        return ToolAnswer::of("[the folder is empty]");
+    }
+    let lines = view.entries.iter().map(|entry| match (entry.kind, &entry.target) {
+        (EntryKindView::Directory, _) => format!("{}/", entry.name),
+        (EntryKindView::File, _) => format!("{}  {} bytes", entry.name, entry.size),
+        (EntryKindView::Symlink, Some(target)) => format!("{} -> {target}", entry.name),
+        (EntryKindView::Symlink | EntryKindView::Other, _) => format!("{}  (special)", entry.name),
+    });
+    let mut answer = ToolAnswer::of(readable(&lines.collect::<Vec<_>>().join("\n")));
+    if let Some(next) = view.next {
+        answer.text(format!("[there are more: pass after `{next}`]"));
+    }
+    answer
+}
+
+async fn search(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let text = arguments.needed_text("text")?;
+    let path = arguments.text("path")?.unwrap_or_default();
+    let call = Call::new(Verb::Get, format!("{}?search={}", route(&id, &path)?, escape(&text)));
+    let view: SearchView = desk.send(call).await?.view()?;
+    if view.hits.is_empty() {
+        return Ok(ToolAnswer::of("[nothing found]"));
+    }
+    let lines = view.hits.iter().map(|hit| match hit.line {
+        0 => hit.path.clone(),
+        line => format!("{}:{line}: {}", hit.path, hit.text),
+    });
+    let mut answer = ToolAnswer::of(readable(&lines.collect::<Vec<_>>().join("\n")));
+    if view.truncated {
+        answer.text("[there are more hits: look for something rarer, or in one folder]");
+    }
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_cut_between_letters_and_says_where_to_go_on() {
+        let whole = "aü€z".as_bytes();
+        assert_eq!(piece(whole, 0, 7), "aü€z");
+        let cut = piece(&whole[..2], 0, 7);
+        assert!(cut.starts_with("a\n") && cut.ends_with("go on with offset 1]"), "{cut}");
+        assert_eq!(piece(&whole[2..], 2, 7), "€z");
+        assert!(piece(b"\xff\xfe\0", 0, 3).starts_with("[not text"));
+        assert!(piece(b"a\0b", 0, 3).starts_with("[not text"));
+    }
+
+    #[test]
+    fn paths_are_escaped_and_taken_below_the_workspace() {
+        let id = JobId::from_random([0; 16]);
+        let expected = format!("/jobs/{id}/files/a%20b/%3F%23%25.txt");
+        for path in ["a b/?#%.txt", "/workspace/a b/?#%.txt", "./a b/?#%.txt"] {
+            assert_eq!(route(&id, path).unwrap(), expected);
+        }
+        assert_eq!(route(&id, "/workspace").unwrap(), format!("/jobs/{id}/files/"));
+        for path in ["..", "../../schedule", "a/../b", "/etc/passwd", "/workspace/../x"] {
+            assert_eq!(route(&id, path).unwrap_err().code, ErrorCode::InvalidPath, "{path}");
+        }
+    }
+}

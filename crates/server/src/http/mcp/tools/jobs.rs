@@ -1,0 +1,272 @@
+//! Tools about jobs as wholes: schedule, look, wait, answer, cancel, take home.
+
+use std::time::{Duration, Instant};
+
+use sandyard_api::{ApiError, JobId, JobListView, JobState, JobView, ScheduleView, TicketView, bounds};
+use serde_json::{Value, json};
+
+use super::super::answer::{TEXT_BYTES, ToolAnswer, readable};
+use super::super::arguments::Arguments;
+use super::super::call::{Call, Verb};
+use super::{Desk, Effect, ToolEntry, job_id};
+
+/// One look at a job that is waited for: a change in the moment between two looks is seen this much later.
+const LOOK_S: u64 = 5;
+/// Jobs in one listing, if the client does not say: enough to find the one that is meant.
+const LISTED: u64 = 20;
+/// A log that a client asks for in one call.
+const LOG_BYTES: std::ops::RangeInclusive<u64> = 1024..=1024 * 1024;
+
+pub(super) const ENTRIES: &[ToolEntry] = &[
+    ToolEntry {
+        name: "schedule_job",
+        title: "Schedule a job",
+        description: "Starts a job in a new sandbox: a Linux machine of its own with shell, Python, Node, git and, if used, a \
+            desktop. Give either `task` (plain words for the server's own agent; needs a model at the server), or `kind` \
+            and `code` (`shell`, `python`, `typescript`, `gui`: runs the code and ends), or `kind` `session` (an open \
+            sandbox to work in with run_shell, run_code, the file tools and gui, until it is cancelled or its time is up). \
+            Work happens in /workspace, which is kept and can be downloaded afterwards. The sandbox has no network except \
+            the hosts in `egress`. Answers at once with the job's id unless `wait_s` is given.",
+        effect: Effect::Adds,
+        properties: schedule_properties,
+        required: &[],
+        run: |desk, arguments| Box::pin(schedule(desk, arguments)),
+    },
+    ToolEntry {
+        name: "job_status",
+        title: "Status of a job",
+        description: "Tells how a job stands: state, exit code, error with hint, question if it waits for an answer, and the end \
+            of its output. `wait_s` waits for the job to end or to ask something, up to that many seconds; ask again if it \
+            still runs. The states queued, starting, running, waiting and finishing are passing; succeeded, failed, \
+            cancelled and timed_out are final. The sandbox tools work while `sandbox` is `live`.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "wait_s": {"type": "integer", "minimum": 0, "maximum": 300, "description": "Wait this long for the end; keep it below your own time limit for a call"},
+            })
+        },
+        required: &["job_id"],
+        run: |desk, arguments| Box::pin(status(desk, arguments)),
+    },
+    ToolEntry {
+        name: "list_jobs",
+        title: "List jobs",
+        description: "Lists the jobs that the server keeps, newest first, without their output. Use it to find a job's id, or an \
+            open session to go on in.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "status": {"type": "string", "description": "Only these: pending, running, complete, error, or a state such as waiting"},
+                "kind": {"type": "string", "description": "Only this kind, such as session or task"},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many; 20 if not given"},
+                "cursor": {"type": "string", "description": "From the listing before, for the next page"},
+            })
+        },
+        required: &[],
+        run: |desk, arguments| Box::pin(list(desk, arguments)),
+    },
+    ToolEntry {
+        name: "cancel_job",
+        title: "Cancel a job",
+        description: "Ends a job or session and whatever runs in it. Its workspace is kept and can still be downloaded. Harmless if \
+            the job has ended.",
+        effect: Effect::Changes,
+        properties: || json!({"job_id": job_id()}),
+        required: &["job_id"],
+        run: |desk, arguments| Box::pin(cancel(desk, arguments)),
+    },
+    ToolEntry {
+        name: "reply_to_job",
+        title: "Reply to a job",
+        description: "Answers a task that waits (its status has the `question`), or tells a running task something, which its agent \
+            reads before its next step.",
+        effect: Effect::Changes,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "text": {"type": "string", "description": "The answer or the message, in plain words"},
+            })
+        },
+        required: &["job_id", "text"],
+        run: |desk, arguments| Box::pin(reply(desk, arguments)),
+    },
+    ToolEntry {
+        name: "job_logs",
+        title: "Output of a job",
+        description: "Reads the whole output of a job's own process so far. Of a long one the beginning and the end are shown, with a \
+            line saying how much is left out between them; `max_bytes` shows more. What run_shell and run_code print is \
+            in their own answers, not here.",
+        effect: Effect::Reads,
+        properties: || {
+            json!({
+                "job_id": job_id(),
+                "stream": {"type": "string", "enum": ["stdout", "stderr"], "description": "Which output; stdout if not given"},
+                "max_bytes": {"type": "integer", "minimum": 1024, "maximum": 1048576, "description": "How much to show; 40960 if not given"},
+            })
+        },
+        required: &["job_id"],
+        run: |desk, arguments| Box::pin(logs(desk, arguments)),
+    },
+    ToolEntry {
+        name: "download_link",
+        title: "Link to the result",
+        description: "Makes a link to the zip of an ended job's workspace, for a person or a program such as curl. It needs no key, \
+            works once and only within 30 seconds: make it when it is needed. Files of a live sandbox are read with \
+            read_file instead.",
+        effect: Effect::Adds,
+        properties: || json!({"job_id": job_id()}),
+        required: &["job_id"],
+        run: |desk, arguments| Box::pin(download_link(desk, arguments)),
+    },
+];
+
+fn schedule_properties() -> Value {
+    json!({
+        "task": {"type": "string", "description": "What to build or do, in plain words, for the server's agent"},
+        "kind": {"type": "string", "enum": ["task", "shell", "python", "typescript", "gui", "session"], "description": "What the job is; task if only `task` is given"},
+        "code": {"type": "string", "description": "For shell: a bash script. For python and typescript: code, run as a notebook cell. For gui: a JSON list of actions or an xdotool script"},
+        "name": {"type": "string", "description": "For people, in listings"},
+        "files": {"type": "object", "description": "Files to write into /workspace first: {\"path\": \"text\"} or {\"path\": {\"base64\": \"…\"}}"},
+        "git": {"type": "object", "properties": {"url": {"type": "string"}, "ref": {"type": "string"}}, "required": ["url"], "description": "A repository to clone into /workspace first: an https URL, and a branch, tag or commit as `ref`. Its host must be in `egress`"},
+        "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Environment variables"},
+        "egress": {"type": "array", "items": {"type": "string"}, "description": "Hosts that the sandbox may reach: host, host:port, *.host, or `packages` for the registries of pip, npm and cargo and for GitHub. Nothing if not given"},
+        "limits": {"type": "object", "description": "cpus, memory_mib, disk_mib, pids, timeout_s, idle_timeout_s"},
+        "isolation": {"type": "string", "description": "The weakest isolation you accept: any, container, gvisor, vm, or a driver's name"},
+        "keep": {"type": "boolean", "description": "Leave the sandbox up after the end, so that the sandbox tools still work"},
+        "model": {"type": "string", "description": "For a task: one of the models that the server allows"},
+        "budget": {"type": "object", "description": "For a task: steps, tokens, usd"},
+        "ask_timeout_s": {"type": "integer", "description": "For a task: how long it waits for an answer before it goes on or ends"},
+        "idempotency_key": {"type": "string", "description": "Any text of your own; the same key and arguments give the same job, so a retry is safe"},
+        "wait_s": {"type": "integer", "minimum": 0, "maximum": 300, "description": "Wait this long for the end and answer like job_status"},
+    })
+}
+
+async fn schedule(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let wait_s = arguments.whole("wait_s", bounds::WAIT_S)?;
+    let key = arguments.text("idempotency_key")?;
+    let mut call = Call::new(Verb::Post, "/schedule").json(&arguments.rest());
+    if let Some(key) = key {
+        call = call.header("idempotency-key", key);
+    }
+    let scheduled: ScheduleView = desk.send(call).await?.view()?;
+    match wait_s.filter(|wait_s| *wait_s > 0) {
+        Some(wait_s) => Ok(describe(desk, watch(desk, &scheduled.job_id, wait_s).await?)),
+        None => Ok(ToolAnswer::of(format!(
+            "scheduled job {}; job_status with wait_s tells how it goes",
+            scheduled.job_id
+        ))),
+    }
+}
+
+async fn status(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let wait_s = arguments.whole("wait_s", bounds::WAIT_S)?.unwrap_or(0);
+    Ok(describe(desk, watch(desk, &id, wait_s).await?))
+}
+
+/// The status of a job when it has ended or asks something, or after so many seconds.
+async fn watch(desk: Desk<'_>, id: &JobId, wait_s: u64) -> Result<JobView, ApiError> {
+    let deadline = Instant::now() + Duration::from_secs(wait_s);
+    let mut look_s = 0;
+    loop {
+        let call = Call::new(Verb::Get, format!("/status/{id}?wait={look_s}"));
+        let view: JobView = desk.send(call).await?.view()?;
+        let left_s = deadline.saturating_duration_since(Instant::now()).as_secs();
+        if view.state.is_terminal() || view.state == JobState::Waiting || left_s == 0 {
+            return Ok(view);
+        }
+        look_s = left_s.min(LOOK_S);
+    }
+}
+
+/// A status for reading: what is there, then the output as it is.
+fn describe(desk: Desk<'_>, view: JobView) -> ToolAnswer {
+    let mut answer = ToolAnswer::of(facts(desk, &view));
+    for (name, output) in [("stdout", &view.stdout), ("stderr", &view.stderr)] {
+        if !output.is_empty() {
+            answer.text(format!("[end of {name}]\n{}", readable(output)));
+        }
+    }
+    answer
+}
+
+/// A job's members as JSON, without its output and without those that say nothing.
+fn facts(desk: Desk<'_>, view: &JobView) -> String {
+    let mut value = serde_json::to_value(view).unwrap_or_default();
+    if let Value::Object(members) = &mut value {
+        members.retain(|name, value| !matches!(name.as_str(), "stdout" | "stderr") && !value.is_null());
+        for (name, value) in members.iter_mut().filter(|(name, _)| name.ends_with("_url")) {
+            debug_assert!(value.is_string(), "{name} is an address");
+            *value = Value::String(format!("{}{}", desk.address, value.as_str().unwrap_or_default()));
+        }
+    }
+    serde_json::to_string_pretty(&value).unwrap_or_default()
+}
+
+async fn list(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let limit = arguments.whole("limit", bounds::LIST_LIMIT)?.unwrap_or(LISTED);
+    let mut path = format!("/jobs?limit={limit}");
+    for name in ["status", "kind", "cursor"] {
+        if let Some(value) = arguments.text(name)? {
+            path.push_str(&format!("&{name}={}", super::files::escape(&value)));
+        }
+    }
+    let page: JobListView = desk.send(Call::new(Verb::Get, path)).await?.view()?;
+    if page.jobs.is_empty() {
+        return Ok(ToolAnswer::of("there are no such jobs"));
+    }
+    let lines = page.jobs.iter().map(|job| {
+        let brief = json!({
+            "job_id": job.job_id, "name": job.name, "kind": job.kind, "state": job.state, "sandbox": job.sandbox,
+            "created_at": job.created_at, "exit_code": job.exit_code,
+        });
+        brief.to_string()
+    });
+    let mut answer = ToolAnswer::of(lines.collect::<Vec<_>>().join("\n"));
+    if let Some(cursor) = page.cursor {
+        answer.text(format!("[there are more: pass cursor `{cursor}`]"));
+    }
+    Ok(answer)
+}
+
+async fn cancel(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let view: JobView = desk.send(Call::new(Verb::Post, format!("/jobs/{id}/cancel"))).await?.view()?;
+    Ok(ToolAnswer::of(match view.state.is_terminal() {
+        true => format!("the job is {}", view.state.as_str()),
+        false => "the job is being cancelled; job_status with wait_s tells when it has ended".to_owned(),
+    }))
+}
+
+async fn reply(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let call = Call::new(Verb::Post, format!("/jobs/{id}/reply")).json(&arguments.rest());
+    desk.send(call).await?.accepted()?;
+    Ok(ToolAnswer::of("passed on"))
+}
+
+async fn logs(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let stream = arguments.text("stream")?.unwrap_or_else(|| "stdout".to_owned());
+    let most = arguments.whole("max_bytes", LOG_BYTES)?;
+    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(TEXT_BYTES);
+    let path = format!("/jobs/{id}/logs?stream={}", super::files::escape(&stream));
+    let reply = desk.send(Call::new(Verb::Get, path).keep(most)).await?.accepted()?;
+    Ok(ToolAnswer::of(reply.text()))
+}
+
+async fn download_link(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let id = arguments.job()?;
+    let view: JobView = desk.send(Call::new(Verb::Get, format!("/status/{id}"))).await?.view()?;
+    if view.download_url.is_none() {
+        return Err(ApiError::new(
+            sandyard_api::ErrorCode::NotEnded,
+            "the job has no result to download yet",
+        )
+        .with_hint("job_status with wait_s waits for its end; read_file reads files of a live sandbox"));
+    }
+    let call = Call::new(Verb::Post, format!("/jobs/{id}/tickets")).json(&json!({"for": "download"}));
+    let ticket: TicketView = desk.send(call).await?.view()?;
+    Ok(ToolAnswer::of(format!("{}{}", desk.address, ticket.url)))
+}

@@ -1,0 +1,132 @@
+"""The official MCP client on a server: `tools.py http URL`, `tools.py stdio PROGRAM URL`, with `legacy` behind for the older handshake.
+
+Lists the tools, runs a job, works in a session, and sees refusals as errors of the tool.
+"""
+
+import asyncio
+import base64
+import json
+import re
+import sys
+import urllib.request
+import zipfile
+from io import BytesIO
+
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+EXPECTED = {
+    "schedule_job", "job_status", "list_jobs", "cancel_job", "reply_to_job", "job_logs", "download_link", "run_shell",
+    "run_code", "read_file", "write_file", "edit_file", "list_files", "search_files", "gui", "screenshot",
+}
+
+
+def text(result):
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+async def ok(client, tool, /, **arguments):
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, f"{tool}: {text(result)}"
+    return text(result)
+
+
+async def refused(client, tool, /, *words, **arguments):
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error, f"{tool}: {text(result)}"
+    for word in words:
+        assert word in text(result), f"{tool}: {word} is not in {text(result)}"
+
+
+async def run_a_job(client):
+    said = await ok(client, "schedule_job", kind="shell", code="echo hello; echo oops >&2; echo kept > file.txt", name="mcp", wait_s=60)
+    facts = json.loads(said.split("\n[end of")[0])
+    assert facts["state"] == "succeeded" and facts["exit_code"] == 0, said
+    assert "[end of stdout]\nhello" in said and "[end of stderr]\noops" in said, said
+    job = facts["job_id"]
+    assert await ok(client, "job_logs", job_id=job) == "hello\n"
+    assert job in await ok(client, "list_jobs", status="complete")
+    link = await ok(client, "download_link", job_id=job)
+    assert re.match(r"http://127\.0\.0\.1:\d+/jobs/", link), link
+    with urllib.request.urlopen(link) as answer:
+        archive = zipfile.ZipFile(BytesIO(answer.read()))
+    assert archive.read("file.txt") == b"kept\n", archive.namelist()
+    await refused(client, "run_shell", "sandbox_not_live", job_id=job, command="true")
+
+
+async def work_in_a_session(client):
+    started = await ok(client, "schedule_job", kind="session")
+    job = re.search(r"[a-z2-7]{26}", started).group()
+    while json.loads((await ok(client, "job_status", job_id=job, wait_s=1)).split("\n[end of")[0])["sandbox"] != "live":
+        pass
+    assert "wrote 11 bytes" in await ok(client, "write_file", job_id=job, path="src/grüße.txt", content="eins\nzwei\nd")
+    assert await ok(client, "read_file", job_id=job, path="/workspace/src/grüße.txt") == "eins\nzwei\nd"
+    await ok(client, "edit_file", job_id=job, path="src/grüße.txt", edits=[{"old": "zwei", "new": "2"}])
+    await refused(client, "edit_file", "edit_mismatch", "hint", job_id=job, path="src/grüße.txt", edits=[{"old": "drei", "new": "3"}])
+    part = await ok(client, "read_file", job_id=job, path="src/grüße.txt", offset=5, max_bytes=2)
+    assert part.startswith("2\n") and "go on with offset 7" in part, part
+    assert await ok(client, "list_files", job_id=job) == "src/"
+    assert "src/grüße.txt:2: 2" in await ok(client, "search_files", job_id=job, text="2")
+    await ok(client, "write_file", job_id=job, path="empty", content="")
+    assert await ok(client, "read_file", job_id=job, path="empty") == "[the file is empty]"
+    assert "[exit code 3]" in await ok(client, "run_shell", job_id=job, command="echo no >&2; exit 3")
+    long = await ok(client, "run_shell", job_id=job, command="seq 1000000")
+    assert len(long) < 50_000 and long.startswith("1\n2\n") and "bytes left out" in long, len(long)
+    assert "time was up" in await ok(client, "run_shell", job_id=job, command="sleep 60", timeout_s=1)
+    pixel = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+    await ok(client, "write_file", job_id=job, path="a.png", base64=base64.b64encode(pixel).decode())
+    shown = await client.call_tool("read_file", {"job_id": job, "path": "a.png"})
+    assert shown.content[0].type == "image" and base64.b64decode(shown.content[0].data) == pixel
+    await refused(client, "read_file", "file_not_found", job_id=job, path="nothing")
+    await refused(client, "read_file", "invalid_path", job_id=job, path="../../etc/passwd")
+    await refused(client, "run_shell", "known arguments", job_id=job, command="true", comand="x")
+    await refused(client, "download_link", "not_ended", job_id=job)
+    return job
+
+
+async def look_and_compute(client, job):
+    assert await ok(client, "run_code", job_id=job, language="python", code="x = 6; print('hi')") == "hi\n"
+    assert await ok(client, "run_code", job_id=job, language="python", code="x * 7") == "42"
+    raised = await ok(client, "run_code", job_id=job, language="python", code="1 / 0")
+    assert "[exception]" in raised and "ZeroDivisionError" in raised and "\x1b" not in raised, raised
+    picture = await client.call_tool("screenshot", {"job_id": job})
+    assert picture.content[0].type == "image" and picture.content[0].mime_type == "image/png", text(picture)
+    acted = await client.call_tool("gui", {"job_id": job, "actions": [{"type": "move", "x": 5, "y": 5}, {"type": "screenshot"}]})
+    assert [block.type for block in acted.content] == ["text", "text", "image"], text(acted)
+
+
+async def give_up(client, job):
+    """A call that is given up takes its command along."""
+    waiting = asyncio.create_task(client.call_tool("run_shell", {"job_id": job, "command": "echo $$ > pid; sleep 1000", "timeout_s": 900}))
+    while "[exit code 0]" not in await ok(client, "run_shell", job_id=job, command="test -s pid"):
+        pass
+    waiting.cancel()
+    while "[exit code 0]" in await ok(client, "run_shell", job_id=job, command="kill -0 $(cat pid)"):
+        await asyncio.sleep(0.1)
+
+
+async def main(kind, *rest):
+    mode = "legacy" if "legacy" in rest else "auto"
+    if kind == "http":
+        server = rest[0] + "/mcp"
+    else:
+        server = stdio_client(StdioServerParameters(command=rest[0], args=["--url", rest[1], "mcp"]))
+    async with Client(server, mode=mode) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == EXPECTED, [tool.name for tool in tools]
+        assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools)
+        await run_a_job(client)
+        job = await work_in_a_session(client)
+        if "full" in rest:
+            await look_and_compute(client, job)
+        # Over HTTP the older protocol says so in a message of its own, which nothing connects with the call.
+        if (kind, mode) != ("http", "legacy"):
+            await give_up(client, job)
+        await ok(client, "cancel_job", job_id=job)
+        assert '"state": "cancelled"' in await ok(client, "job_status", job_id=job, wait_s=60)
+        await refused(client, "schedule_job", "unknown_kind", kind="pyton", code="1")
+        await refused(client, "job_status", "unknown_job", job_id="a" * 26)
+    print("done")
+
+
+asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 240))
