@@ -35,4 +35,6 @@ reasons=$(grep -ohE 'skipped: [^&<]*' "target/nextest/$profile/junit.xml" 2>/dev
 [ -z "$reasons" ] || sort <<<"$reasons" | uniq -c
 skipped=$(grep -c . <<<"$reasons" || true)
 echo "$(count passed) passed, $failed failed, $skipped skipped"
+# The driver on another kind of host.
+[ -z "${SANDYARD_SOAK:-}" ] || scripts/vm-test.sh || code=1
 exit "$code"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # The native driver on a host this machine may not be: a stock Debian kernel with version 2 control groups alone, as root
 # and as an ordinary user, in a virtual machine without hardware support (QEMU's own processor, one core).
-#   vm-test.sh [--sets "root rootless job doctor"] [--only "TEST…"]
+#   vm-test.sh [--sets "root rootless doctor jobs"] [--only "TEST…"]
 # Builds nothing: the tests must be compiled and the base image made. Three disks: a minimal Debian and the image are cached
 # by content below $SANDYARD_CACHE/vm; the programs under test are packed anew each time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-sets="root rootless job doctor"
+sets="root rootless doctor jobs"
 only=all
 while [ $# -gt 0 ]; do
     case $1 in
@@ -97,7 +97,7 @@ drive() {
 khz=$(awk '/^cpu MHz/ { printf "%d", $4 * 1000; exit }' /proc/cpuinfo)
 code=0
 # shellcheck disable=SC2046
-timeout "$patience_s" nice qemu-system-x86_64 -machine microvm,accel=tcg -cpu max -smp 1 -m "$memory_mib" \
+timeout "$patience_s" qemu-system-x86_64 -machine microvm,accel=tcg -cpu max -smp 1 -m "$memory_mib" \
     -nodefaults -no-user-config -nographic -no-reboot -serial stdio \
     -kernel "$system/kernel" -initrd "$system/initrd" \
     -append "console=ttyS0 quiet root=LABEL=system rw init=/sbin/test-machine reboot=t panic=-1 no_timer_check tsc_early_khz=$khz" \

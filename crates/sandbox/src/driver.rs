@@ -21,6 +21,12 @@ pub trait Driver: Send + Sync + 'static {
     /// What a sandbox of this driver gets. Constant for the life of the process.
     fn isolation(&self) -> Isolation;
 
+    /// The most of the host's memory that a sandbox with these limits can take. More than the job's own where its disk is
+    /// in memory too.
+    fn memory_mib(&self, limits: &Limits) -> u64 {
+        limits.memory_mib
+    }
+
     /// Whether sandboxes can start here, found out by really starting one; the answer may be cached.
     async fn availability(&self) -> Availability;
 

@@ -43,14 +43,23 @@ impl Admission {
 
     /// Room for a sandbox of that size, if there is some.
     pub(crate) fn admit(&self, memory_mib: u64) -> Option<Permit> {
-        let config = &self.gate.config;
         if !self.has_disk() {
             return None;
         }
         let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = taken.sandboxes < config.concurrency
-            && taken.memory_mib + memory_mib + config.reserve_mib <= config.memory_mib;
-        fits.then(|| self.take(&mut taken, memory_mib))
+        self.fits(&taken, memory_mib).then(|| self.take(&mut taken, memory_mib))
+    }
+
+    /// Whether asking for that much is worth while; the answer may be old by then.
+    pub(crate) fn has_room(&self, memory_mib: u64) -> bool {
+        let taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        self.has_disk() && self.fits(&taken, memory_mib)
+    }
+
+    fn fits(&self, taken: &Taken, memory_mib: u64) -> bool {
+        let config = &self.gate.config;
+        taken.sandboxes < config.concurrency
+            && taken.memory_mib + memory_mib + config.reserve_mib <= config.memory_mib
     }
 
     /// Room for a sandbox that is there already, whatever the limits say.

@@ -75,7 +75,11 @@ fn root_gets_system_places_and_others_their_own() {
     assert_eq!(load(&surroundings(true, &[("HOME", "/root")])).data, PathBuf::from("/var/lib/sandyard"));
     let own = load(&surroundings(false, &[("HOME", "/home/x")]));
     assert_eq!(own.data, PathBuf::from("/home/x/.local/share/sandyard"));
-    assert_eq!(own.cache, PathBuf::from("/home/x/.cache/sandyard"));
+    assert_eq!(
+        own.cache,
+        PathBuf::from("/var/cache/sandyard"),
+        "images are root's to build and everybody's to use"
+    );
     let moved = load(&surroundings(false, &[("HOME", "/home/x"), ("XDG_DATA_HOME", "/d")]));
     assert_eq!(moved.socket(), PathBuf::from("/d/sandyard/sandyard.sock"));
 }

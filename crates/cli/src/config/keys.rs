@@ -20,8 +20,6 @@ pub(super) enum Fallback {
     Fixed(&'static str),
     /// The system's or the user's data directory.
     Data,
-    /// The system's or the user's cache directory.
-    Cache,
 }
 
 impl Fallback {
@@ -29,7 +27,6 @@ impl Fallback {
         match self {
             Self::Fixed(text) => (*text).to_owned(),
             Self::Data => surroundings.data(),
-            Self::Cache => surroundings.cache(),
         }
     }
 }
@@ -42,7 +39,8 @@ const fn fixed(name: &'static str, variable: &'static str, default: &'static str
 pub(super) const KEYS: &[Key] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
     Key { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
-    Key { name: "cache", variable: "SANDYARD_CACHE", default: Fallback::Cache },
+    // Root builds images and everybody uses them.
+    fixed("cache", "SANDYARD_CACHE", "/var/cache/sandyard"),
     fixed("domain", "SANDYARD_DOMAIN", ""),
     fixed("driver", "SANDYARD_DRIVER", "auto"),
     fixed("images", "SANDYARD_IMAGES", "full"),

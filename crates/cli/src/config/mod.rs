@@ -50,11 +50,6 @@ impl Surroundings {
         self.place("/var/lib/sandyard", "XDG_DATA_HOME", ".local/share")
     }
 
-    /// Where images are kept.
-    fn cache(&self) -> String {
-        self.place("/var/cache/sandyard", "XDG_CACHE_HOME", ".cache")
-    }
-
     /// Where a configuration file may be without being named.
     fn config_file(&self) -> PathBuf {
         PathBuf::from(self.place("/etc/sandyard", "XDG_CONFIG_HOME", ".config")).join("config.toml")

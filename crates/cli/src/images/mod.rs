@@ -130,8 +130,13 @@ pub(crate) fn builder(store: ImageStore, surroundings: &Surroundings, cancellati
 fn missing(flavour: Flavour) -> ImageState {
     ImageState::Missing {
         detail: format!("the {flavour} image is not built"),
-        hint: format!("run `sandyard image build --flavour {flavour}`"),
+        hint: format!("run `{}sandyard image build --flavour {flavour}`", as_root()),
     }
+}
+
+/// Before a command that only root can run, for whoever is not.
+fn as_root() -> &'static str {
+    if rustix::process::geteuid().is_root() { "" } else { "sudo " }
 }
 
 /// An error and its causes in one line.

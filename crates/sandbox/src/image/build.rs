@@ -84,7 +84,10 @@ impl BuildError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotRoot => Some("run it with sudo, or as root".to_owned()),
+            Self::NotRoot => Some(
+                "root builds images and every user of this machine uses them: sudo sandyard image build"
+                    .to_owned(),
+            ),
             Self::MissingTools(packages) => Some(format!("apt-get install {packages}")),
             Self::Host(_) => {
                 Some("if a keyring is missing: apt-get install debian-archive-keyring".to_owned())

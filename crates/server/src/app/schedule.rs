@@ -39,7 +39,9 @@ impl Yard {
         let id = job_id::random().map_err(|error| AppError::internal(&error))?;
         let insert = self.insert(&id, job, limits, key);
         let folder = self.make_folder(&insert).await?;
-        let stored = self.store(insert, &choice, limits.machine.memory_mib).await;
+        let stored = self
+            .store(insert, &choice, self.shared.memory_mib(choice.driver.as_ref(), &limits.machine))
+            .await;
         if !matches!(stored, Ok((Inserted::New(_), _))) {
             // A refused request leaves nothing behind.
             let _ = layout::remove_tree(&folder);

@@ -126,7 +126,11 @@ impl Reconciler {
         match self.shared.store.claim_orphans(&self.shared.owner, self.shared.ttl_ms()).await {
             Ok(rows) => {
                 for row in rows {
-                    let permit = self.shared.admission.adopt(row.limits.machine.memory_mib);
+                    let machine = &row.limits.machine;
+                    let memory_mib = self.shared.driver(&row).map_or(machine.memory_mib, |driver| {
+                        self.shared.memory_mib(driver.as_ref(), machine)
+                    });
+                    let permit = self.shared.admission.adopt(memory_mib);
                     tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
                     self.spawn(row, permit, Origin::Orphan);
                 }
@@ -150,10 +154,13 @@ impl Reconciler {
             let queued = self.shared.store.queued(CLAIM_PAGE).await?;
             let mut claimed = 0;
             for row in queued {
-                let Some(permit) = self.shared.admission.admit(row.limits.machine.memory_mib) else {
+                if !self.shared.admission.has_room(row.limits.machine.memory_mib) {
                     return Ok(());
-                };
-                let Some(changes) = self.choose(&row).await? else { return Ok(()) };
+                }
+                let Some(choice) = self.choose(&row).await? else { return Ok(()) };
+                let memory_mib = self.shared.memory_mib(choice.driver.as_ref(), &row.limits.machine);
+                let Some(permit) = self.shared.admission.admit(memory_mib) else { return Ok(()) };
+                let changes = claim_changes(choice.driver.as_ref(), choice.reason);
                 let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
                 if let Some(row) = self.shared.store.claim_queued(&row.id, claim).await? {
                     self.spawn(row, permit, Origin::Queue);
@@ -166,12 +173,12 @@ impl Reconciler {
         }
     }
 
-    /// What claiming a job commits. A driver that has gone since it was accepted leaves the job waiting.
-    async fn choose(&self, row: &JobRow) -> Result<Option<Vec<crate::store::Change>>, StoreError> {
+    /// Who runs a job. A driver that has gone since it was accepted leaves the job waiting.
+    async fn choose(&self, row: &JobRow) -> Result<Option<Choice>, StoreError> {
         let request =
             self.shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
         match self.shared.drivers.choose(&request.job.isolation).await {
-            Ok(choice) => Ok(Some(claim_changes(choice.driver.as_ref(), choice.reason))),
+            Ok(choice) => Ok(Some(choice)),
             Err(error) => {
                 tracing::warn!(job = %row.id, error = %chain(&error), "a queued job has to wait");
                 Ok(None)

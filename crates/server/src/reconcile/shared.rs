@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::driver::{Driver, Limits};
 use sandyard_sandbox::machine::Machine;
 use tokio::sync::Notify;
 
@@ -76,6 +76,11 @@ impl Shared {
     /// How long a lease lasts.
     pub(crate) fn ttl_ms(&self) -> u64 {
         u64::try_from(self.config.lease.ttl.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// How much of the yard's memory a sandbox is admitted with. One that can take more than all of it runs alone.
+    pub(crate) fn memory_mib(&self, driver: &dyn Driver, limits: &Limits) -> u64 {
+        driver.memory_mib(limits).min(self.admission.largest_memory_mib()).max(limits.memory_mib)
     }
 
     /// The driver that runs a job.

@@ -42,7 +42,7 @@ pub use launcher::{LAUNCHER_COMMAND, launcher_main};
 pub use slots::LauncherProgram;
 
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
+    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
@@ -131,8 +131,8 @@ impl NativeDriver {
     pub fn open(config: NativeConfig) -> Result<Self, OpenError> {
         let prepare = |step| move |source| OpenError::Prepare { step, source };
         std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
-        let parts = standing::Parts::of_host(&config)?;
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
+        let parts = standing::Parts::of_host(&config, &yard)?;
         let records = record::Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
         parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
@@ -225,6 +225,10 @@ impl Driver for NativeDriver {
 
     fn isolation(&self) -> Isolation {
         Isolation { level: IsolationLevel::Container, runtime: self.yard.standing.runtime().into() }
+    }
+
+    fn memory_mib(&self, limits: &Limits) -> u64 {
+        limits.memory_mib.saturating_add(self.yard.workspaces.in_memory_mib(limits))
     }
 
     async fn availability(&self) -> Availability {

@@ -17,7 +17,7 @@ use crate::driver::SandboxId;
 pub(super) struct Record {
     /// Its name.
     pub(super) id: SandboxId,
-    /// First of its host ids.
+    /// First of its ids, as the launcher numbers them.
     pub(super) id_base: u32,
     /// Name of its control groups.
     pub(super) groups: String,

@@ -40,8 +40,8 @@ pub(super) struct Parts {
 
 impl Parts {
     /// What this user has on this host, or which condition fails.
-    pub(super) fn of_host(config: &NativeConfig) -> Result<Self, OpenError> {
-        if rustix::process::geteuid().is_root() { Self::of_root(config) } else { Self::of_user(config) }
+    pub(super) fn of_host(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
+        if rustix::process::geteuid().is_root() { Self::of_root(config) } else { Self::of_user(config, yard) }
     }
 
     fn of_root(config: &NativeConfig) -> Result<Self, OpenError> {
@@ -58,9 +58,10 @@ impl Parts {
         })
     }
 
-    fn of_user(config: &NativeConfig) -> Result<Self, OpenError> {
+    fn of_user(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
         let conditions = rootless::require()?;
-        let group = conditions.group().to_owned();
+        let group = cgroup::of_yard(&config.data, yard, conditions.group().to_owned())
+            .map_err(prepare("remember the delegated control group"))?;
         cgroup::settle(&group).map_err(prepare("share out the delegated control group"))?;
         let supply = conditions.supply();
         let namespace = YardNamespace::new(&config.data, config.launcher.clone(), conditions);

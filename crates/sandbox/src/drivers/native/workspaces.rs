@@ -100,6 +100,7 @@ fn in_memory(request: &Request<'_>) -> io::Result<DiskPlan> {
         size_bytes: request.size_mib.saturating_mul(MIB),
         inodes: disk::inodes(request.size_mib),
         id_base: request.id_base,
+        exists: request.exists_in_memory,
         places: DISK_PLACES.iter().map(place).collect::<io::Result<_>>()?,
     }))
 }
@@ -131,6 +132,7 @@ mod tests {
         fs::write(folder.path().join(LOST_WORKSPACE_MARKER), "").unwrap();
         let error = Workspaces::InMemory.prepare(None, &request(folder.path(), &map, false)).unwrap_err();
         assert!(error.to_string().contains("is gone"), "{error}");
-        Workspaces::InMemory.prepare(None, &request(folder.path(), &map, true)).unwrap();
+        let plan = Workspaces::InMemory.prepare(None, &request(folder.path(), &map, true)).unwrap();
+        assert!(matches!(plan, DiskPlan::Memory(MemoryDisk { exists: true, .. })), "{plan:?}");
     }
 }

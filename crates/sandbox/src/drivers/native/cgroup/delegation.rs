@@ -1,7 +1,7 @@
 //! The part of the unified hierarchy that an ordinary user was given to manage.
 //!
 //! A user may only move processes between groups whose common parent is theirs too, so the delegated group is the one this
-//! process was started in. A group that shares out controllers may hold no process itself: `settle` moves whoever is in
+//! process was started in, unless sandboxes of the yard are still in another: systemd gives each start a scope of its own. A group that shares out controllers may hold no process itself: `settle` moves whoever is in
 //! it to a group beside the sandboxes', where a restarted server then finds itself.
 
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::groups::enable_controllers;
+use super::groups::{enable_controllers, yard_directory};
 use super::layout::{Layout, LayoutError};
 
 /// Where the programs that are no sandbox's live.
@@ -64,8 +64,8 @@ fn delegated_group(mount: &Path, own: &str) -> Option<PathBuf> {
 }
 
 fn judge(group: &Path) -> Result<(), DelegationError> {
-    let ours = |name: &&str| rustix::fs::access(group.join(name), Access::WRITE_OK).is_ok();
-    if !DELEGATED_FILES.iter().all(|name| ours(&name)) {
+    let ours = |name| rustix::fs::access(group.join(name), Access::WRITE_OK).is_ok();
+    if !DELEGATED_FILES.into_iter().all(ours) {
         return Err(DelegationError::NotOurs(group.to_owned()));
     }
     let available = fs::read_to_string(group.join("cgroup.controllers")).unwrap_or_default();
@@ -75,6 +75,22 @@ fn judge(group: &Path) -> Result<(), DelegationError> {
         return Ok(());
     }
     Err(DelegationError::Controllers { missing: missing.join(" and ") })
+}
+
+/// The group of a yard: the one in which it has sandboxes, or else `found`. `<data>/control-group` remembers it.
+pub(in super::super) fn of_yard(data: &Path, yard: &str, found: PathBuf) -> io::Result<PathBuf> {
+    let record = data.join("control-group");
+    let remembered = match fs::read_to_string(&record) {
+        Ok(text) => Some(PathBuf::from(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    let in_use = |group: &PathBuf| group.join(yard_directory(yard)).is_dir() && judge(group).is_ok();
+    if let Some(group) = remembered.filter(in_use) {
+        return Ok(group);
+    }
+    fs::write(record, found.as_os_str().as_encoded_bytes())?;
+    Ok(found)
 }
 
 /// Empties the delegated group of processes and has it share out its controllers.
@@ -125,6 +141,21 @@ mod tests {
         assert_eq!(lacking, "the delegated control group lacks the cpu controller");
         fs::write(group.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         judge(group.path()).unwrap();
+    }
+
+    #[test]
+    fn a_yard_stays_in_the_group_where_its_sandboxes_are() {
+        let (data, one, two) =
+            (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let open = |group: &Path| of_yard(data.path(), "y", group.to_owned()).unwrap();
+        assert_eq!(open(one.path()), one.path());
+        assert_eq!(open(two.path()), two.path(), "nothing was left in the first");
+        for name in ["cgroup.procs", "cgroup.subtree_control"] {
+            fs::write(two.path().join(name), "").unwrap();
+        }
+        fs::write(two.path().join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+        fs::create_dir(two.path().join("sandyard-y")).unwrap();
+        assert_eq!(open(one.path()), two.path());
     }
 
     #[test]

@@ -217,7 +217,7 @@ impl Groups {
     }
 }
 
-fn yard_directory(yard: &str) -> String {
+pub(super) fn yard_directory(yard: &str) -> String {
     format!("sandyard-{yard}")
 }
 

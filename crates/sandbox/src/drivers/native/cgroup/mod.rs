@@ -10,6 +10,6 @@ mod groups;
 mod layout;
 mod usage;
 
-pub(super) use delegation::{DelegationError, find as find_delegated, settle};
+pub(super) use delegation::{DelegationError, find as find_delegated, of_yard, settle};
 pub(super) use groups::{GroupLimits, Groups};
 pub(super) use layout::{Layout, LayoutError};

@@ -50,11 +50,12 @@ fn own_command() -> io::Result<Command> {
     Ok(command)
 }
 
-/// Leaves a holder behind, or a dead socket if that fails.
+/// Leaves a holder behind, or says why not.
 pub(super) fn hold(driver: BorrowedFd<'_>, record: &Path) -> io::Result<()> {
-    match processes::clone_into(NAMESPACES, Parent::Caller)? {
-        Side::Parent(pid) => say(driver, &Held::Made { pid }),
-        Side::Child => {
+    match processes::clone_into(NAMESPACES, Parent::Caller) {
+        Err(error) => say(driver, &Held::Refused { errno: error.raw_os_error().unwrap_or(libc::EIO) }),
+        Ok(Side::Parent(pid)) => say(driver, &Held::Made { pid }),
+        Ok(Side::Child) => {
             let stayed = begin(driver).and_then(|()| stay(record));
             processes::exit_now(i32::from(stayed.is_err()))
         }

@@ -56,7 +56,9 @@ pub(super) fn run(plan: &LaunchPlan, materials: Materials, report: OwnedFd) -> !
 /// Everything up to the point where the spawner can be made, then waits for that.
 fn build(plan: &LaunchPlan, materials: &Materials, report: &Report) -> Result<(), Failure> {
     let mut steps = Steps::new(plan.fail_at);
-    steps.run(Step::Identity, "wait for ids", || report.wait())?;
+    // No step of its own: one that failed here on purpose would end the process before its ids are written.
+    let unreleased = |source| Failure { step: Step::Identity, object: "wait for ids".into(), source };
+    report.wait().map_err(unreleased)?;
     steps.run(Step::Identity, "session", rustix::process::setsid)?;
     steps.run(Step::Identity, "root", guest::become_root)?;
     build_tree(plan, materials, &mut steps)?;

@@ -12,17 +12,23 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, o
 use super::messages::{MEMORY_SOURCE, MemoryDisk};
 use super::root;
 
+/// From the kernel's `linux/magic.h`.
+const TMPFS: rustix::fs::FsWord = 0x0102_1994;
 /// In the folder, below the mount.
 pub(in super::super) const MARKER: &str = "in-memory";
 
 /// The workspace as a detached mount. Makes it if it is not there yet.
 pub(super) fn open(disk: &MemoryDisk) -> io::Result<OwnedFd> {
-    let folder = open_folder(disk)?;
-    if !is_mount(&folder)? {
-        make(disk, &folder)?;
+    if !disk.exists {
+        make(disk, &open_folder(disk)?)?;
     }
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    Ok(open_tree(CWD, &disk.folder, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?)
+    let tree = open_tree(CWD, &disk.folder, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?;
+    // Whatever has happened to the folder since: a place without a cap is never handed to a sandbox.
+    if rustix::fs::fstatfs(&tree)?.f_type == TMPFS && is_whole(&open_folder(disk)?)? {
+        return Ok(tree);
+    }
+    Err(io::ErrorKind::NotFound.into())
 }
 
 fn open_folder(disk: &MemoryDisk) -> io::Result<OwnedFd> {
@@ -30,7 +36,8 @@ fn open_folder(disk: &MemoryDisk) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(&disk.folder, flags, Mode::empty())?)
 }
 
-fn is_mount(folder: &OwnedFd) -> io::Result<bool> {
+/// Whether a directory is the root of a mount and not a part of one.
+fn is_whole(folder: &OwnedFd) -> io::Result<bool> {
     let found = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
     Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }

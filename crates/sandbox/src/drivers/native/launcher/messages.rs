@@ -40,6 +40,11 @@ pub(in super::super) enum Held {
     },
     /// It has them.
     Ready,
+    /// The kernel refused to make it.
+    Refused {
+        /// The system's error number.
+        errno: i32,
+    },
 }
 
 /// What the driver asks of a helper.
@@ -153,6 +158,8 @@ pub(in super::super) struct MemoryDisk {
     pub(in super::super) inodes: u64,
     /// First of its owners' ids, by which it is known later.
     pub(in super::super) id_base: u32,
+    /// Whether it is there already.
+    pub(in super::super) exists: bool,
     /// The directories it begins with.
     pub(in super::super) places: Vec<MemoryPlace>,
 }

@@ -92,7 +92,11 @@ impl YardNamespace {
 
     /// Maps the new namespace's ids and writes down who holds it.
     fn attend(&self, socket: &OwnedFd) -> io::Result<ProcessIdentity> {
-        let Held::Made { pid } = hear(socket)? else { return Err(io::ErrorKind::InvalidData.into()) };
+        let pid = match hear(socket)? {
+            Held::Made { pid } => pid,
+            Held::Refused { errno } => return Err(io::Error::from_raw_os_error(errno)),
+            Held::Ready => return Err(io::ErrorKind::InvalidData.into()),
+        };
         map_ids(&self.mappers.newuidmap, pid, getuid().as_raw(), self.ids.users)?;
         map_ids(&self.mappers.newgidmap, pid, getgid().as_raw(), self.ids.groups)?;
         let holder = ProcessIdentity::of(pid)?;
@@ -102,7 +106,7 @@ impl YardNamespace {
         channel::send(socket.as_fd(), b"mapped", &[])?;
         match hear(socket)? {
             Held::Ready => Ok(holder),
-            Held::Made { .. } => Err(io::ErrorKind::InvalidData.into()),
+            Held::Made { .. } | Held::Refused { .. } => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 }
@@ -110,7 +114,10 @@ impl YardNamespace {
 fn hear(socket: &OwnedFd) -> io::Result<Held> {
     let packet = channel::receive(socket.as_fd())?;
     if packet.is_end() {
-        return Err(io::Error::new(io::ErrorKind::BrokenPipe, "the yard's namespace was refused"));
+        return Err(io::Error::new(
+            io::ErrorKind::BrokenPipe,
+            "the process that was to hold the yard's namespace died",
+        ));
     }
     decode(&packet.bytes)
 }
