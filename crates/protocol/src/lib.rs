@@ -12,6 +12,7 @@ mod events;
 mod files;
 mod kernels;
 pub mod limits;
+mod model;
 mod output;
 mod processes;
 mod requests;
@@ -25,6 +26,10 @@ pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileSta
 pub use kernels::{
     Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
     KernelState, Language, Outcome, OutputKind, OutputPart,
+};
+pub use model::{
+    ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage, StopReason,
+    ToolCall, ToolResult, ToolSpec,
 };
 pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{

@@ -1,6 +1,7 @@
 //! Gateways: what a sandbox asks of the world, answered on the host, where the policy and the keys are.
 
 pub(crate) mod egress;
+mod model;
 
 use std::sync::Arc;
 
