@@ -17,6 +17,9 @@ pub enum GuestRequest {
     Events,
     /// A program's connection to the machine's proxy. Raw bytes follow, no frames, both ways.
     Egress,
+    /// A call of a model. A `ModelCall` message of at most `limits::MODEL_CALL_BYTES` follows, and the host answers with `ModelEvent`
+    /// messages until `Done` or `Failed`. The guest keeps its side open until then: closing it calls the question off.
+    Model,
 }
 
 /// Where the host's committed knowledge ends.

@@ -132,6 +132,9 @@ pub struct ModelUsage {
     pub input: u64,
     /// Of them, read from the provider's cache.
     pub cached: u64,
+    /// Of them, written to the provider's cache, where that has a price of its own.
+    #[serde(default)]
+    pub cache_written: u64,
     /// Tokens written.
     pub output: u64,
 }

@@ -8,6 +8,9 @@ use sandyard_sandbox::driver::Limits;
 
 use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
+pub use crate::gateways::model::{
+    ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Patience, Provider,
+};
 
 /// The settings of one yard.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! Gateways: what a sandbox asks of the world, answered on the host, where the policy and the keys are.
 
 pub(crate) mod egress;
-mod model;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "jobs get models when the loop is wired"))]
+pub(crate) mod model;
 
 use std::sync::Arc;
 
@@ -9,10 +10,12 @@ use sandyard_sandbox::machine::{Asked, Machine, MachineError};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
-use egress::Gateway;
-
 /// Serves every stream that a guest opens, until its link is gone. Dropping this ends them all.
-pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<Gateway>) {
+pub(crate) async fn serve(
+    machine: Arc<Machine>,
+    egress: Arc<egress::Gateway>,
+    model: Option<Arc<model::Gateway>>,
+) {
     let mut streams = JoinSet::new();
     loop {
         tokio::select! {
@@ -23,6 +26,15 @@ pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<Gateway>) {
                         let (read, write) = tokio::io::split(stream);
                         gateway.serve(std::io::Cursor::new(early).chain(read), write).await;
                     });
+                }
+                Ok(Asked::Model { stream, early }) => {
+                    // A job without a model has nobody to ask: its stream is dropped.
+                    if let Some(gateway) = model.clone() {
+                        streams.spawn(async move {
+                            let (read, write) = tokio::io::split(stream);
+                            gateway.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
+                        });
+                    }
                 }
                 // A second event stream is nobody's; a guest that does not say what it wants gets nothing.
                 Ok(Asked::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}

@@ -42,7 +42,7 @@ impl WayOut {
 
     /// Serves a machine until its link is gone or the handle is dropped.
     pub(super) fn serve(&self, machine: &Arc<Machine>) -> AbortOnDropHandle<()> {
-        let serving = gateways::serve(Arc::clone(machine), Arc::clone(&self.gateway));
+        let serving = gateways::serve(Arc::clone(machine), Arc::clone(&self.gateway), None);
         AbortOnDropHandle::new(tokio::spawn(serving))
     }
 

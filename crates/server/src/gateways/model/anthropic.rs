@@ -7,19 +7,18 @@ use sandyard_protocol::{
     ModelCall, ModelEvent, ModelMessage, ModelPart, ModelUsage, StopReason, ToolCall, ToolResult,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::Malformed;
+use super::failures::{Complaint, Trouble};
+use super::wire::{arguments_object, malformed};
 
-/// Blocks of one answer; more are a fault of the server.
-const MOST_BLOCKS: usize = 256;
+/// Calls in one answer; more are a fault of the server.
+const MOST_CALLS: usize = 128;
 
 /// The body of a request.
 pub(super) fn request(call: &ModelCall, model: &str) -> Value {
     let mut messages: Vec<Value> = call.messages.iter().map(message).collect();
-    if let Some(block) = last_block(&mut messages) {
-        block.insert("cache_control".into(), json!({ "type": "ephemeral" }));
-    }
+    mark_for_cache(&mut messages);
     let mut body = json!({
         "model": model,
         "max_tokens": call.max_tokens,
@@ -30,6 +29,7 @@ pub(super) fn request(call: &ModelCall, model: &str) -> Value {
         body["system"] = json!([{
             "type": "text", "text": call.system, "cache_control": { "type": "ephemeral" },
         }]);
+        // Tools come before the instructions in the provider's order, so the mark there covers them.
     }
     if !call.tools.is_empty() {
         body["tools"] = call
@@ -43,32 +43,35 @@ pub(super) fn request(call: &ModelCall, model: &str) -> Value {
     body
 }
 
-fn last_block(messages: &mut [Value]) -> Option<&mut Map<String, Value>> {
-    messages.last_mut()?.get_mut("content")?.as_array_mut()?.last_mut()?.as_object_mut()
+/// The end of the conversation, for the next call, and the user's turn before it, where the last call's mark was: the
+/// provider looks for known beginnings only twenty blocks back, and many calls at once are more.
+fn mark_for_cache(messages: &mut [Value]) {
+    let asked = messages.iter_mut().rev().filter(|message| message["role"] == "user");
+    for message in asked.take(2) {
+        let blocks = message.get_mut("content").and_then(Value::as_array_mut);
+        if let Some(block) = blocks.and_then(|blocks| blocks.last_mut()).and_then(Value::as_object_mut) {
+            block.insert("cache_control".into(), json!({ "type": "ephemeral" }));
+        }
+    }
 }
 
 fn message(message: &ModelMessage) -> Value {
     match message {
         ModelMessage::User { parts } => json!({ "role": "user", "content": content(parts) }),
         ModelMessage::Assistant { text, calls } => {
-            let words = (!text.is_empty()).then(|| json!({ "type": "text", "text": text }));
-            let calls = calls.iter().map(|call| {
-                json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input(&call.arguments) })
-            });
-            json!({ "role": "assistant", "content": words.into_iter().chain(calls).collect::<Vec<_>>() })
+            let mut blocks = Vec::with_capacity(calls.len() + 1);
+            if !text.trim().is_empty() {
+                blocks.push(json!({ "type": "text", "text": text }));
+            }
+            blocks.extend(calls.iter().map(|call| {
+                let input = arguments_object(&call.arguments);
+                json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": input })
+            }));
+            json!({ "role": "assistant", "content": never_empty(blocks) })
         }
         ModelMessage::Tools { results } => {
             json!({ "role": "user", "content": results.iter().map(result).collect::<Vec<_>>() })
         }
-    }
-}
-
-/// The provider takes objects only; whatever else the model wrote is shown to it as it was.
-fn input(arguments: &str) -> Value {
-    match serde_json::from_str(arguments) {
-        Ok(Value::Object(object)) => Value::Object(object),
-        _ if arguments.trim().is_empty() => json!({}),
-        _ => json!({ "malformed_arguments": arguments }),
     }
 }
 
@@ -78,17 +81,20 @@ fn result(result: &ToolResult) -> Value {
     })
 }
 
-/// Empty words are refused by the provider.
+/// Words of white space alone are refused by the provider.
 fn content(parts: &[ModelPart]) -> Vec<Value> {
     let blocks = parts.iter().filter_map(|part| match part {
-        ModelPart::Text { text } if text.is_empty() => None,
+        ModelPart::Text { text } if text.trim().is_empty() => None,
         ModelPart::Text { text } => Some(json!({ "type": "text", "text": text })),
         ModelPart::Png { base64 } => {
             let source = json!({ "type": "base64", "media_type": "image/png", "data": base64 });
             Some(json!({ "type": "image", "source": source }))
         }
     });
-    let blocks: Vec<Value> = blocks.collect();
+    never_empty(blocks.collect())
+}
+
+fn never_empty(blocks: Vec<Value>) -> Vec<Value> {
     if blocks.is_empty() { vec![json!({ "type": "text", "text": "(nothing)" })] } else { blocks }
 }
 
@@ -112,7 +118,10 @@ enum Event {
         usage: Usage,
     },
     MessageStop,
-    Error,
+    Error {
+        #[serde(default)]
+        error: Value,
+    },
     #[serde(other)]
     Other,
 }
@@ -133,6 +142,8 @@ enum Block {
     ToolUse {
         id: String,
         name: String,
+        #[serde(default)]
+        input: Value,
     },
     #[serde(other)]
     Other,
@@ -165,64 +176,75 @@ struct Usage {
     output_tokens: Option<u64>,
 }
 
+/// A call on its way in.
+#[derive(Debug)]
+struct Slot {
+    index: usize,
+    call: ToolCall,
+    /// What came with its beginning: nothing from Anthropic, all of it from some that speak alike.
+    input: Value,
+}
+
 /// An answer on its way in.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    calls: Vec<(usize, ToolCall)>,
+    calls: Vec<Slot>,
     stop: Option<String>,
-    usage: ModelUsage,
+    usage: Usage,
     done: bool,
 }
 
 impl Answer {
     /// Takes the data of one event; returns what is new.
-    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Malformed> {
-        let event: Event = serde_json::from_str(data).map_err(|_| Malformed("an event of no known form"))?;
+    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Trouble> {
+        let event: Event = serde_json::from_str(data).map_err(|_| malformed("an event of no known form"))?;
         let mut events = Vec::new();
         match event {
             Event::MessageStart { message } => self.count(&message.usage),
-            Event::ContentBlockStart { content_block: Block::Text { text }, .. } if !text.is_empty() => {
-                events.push(ModelEvent::Text { text });
+            Event::ContentBlockStart { content_block: Block::Text { text }, .. }
+            | Event::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
+                events.extend((!text.is_empty()).then_some(ModelEvent::Text { text }));
             }
-            Event::ContentBlockStart { index, content_block: Block::ToolUse { id, name } } => {
-                if self.calls.len() >= MOST_BLOCKS {
-                    return Err(Malformed("more calls than anybody makes"));
+            Event::ContentBlockStart { index, content_block: Block::ToolUse { id, name, input } } => {
+                if self.calls.len() >= MOST_CALLS {
+                    return Err(malformed("more calls than anybody makes"));
                 }
-                self.calls.push((index, ToolCall { id, name, arguments: String::new() }));
-            }
-            Event::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
-                events.push(ModelEvent::Text { text });
+                self.calls.push(Slot { index, call: ToolCall { id, name, arguments: String::new() }, input });
             }
             Event::ContentBlockDelta { index, delta: BlockDelta::InputJsonDelta { partial_json } } => {
-                let call = self.calls.iter_mut().find(|(known, _)| *known == index);
-                let (_, call) = call.ok_or(Malformed("arguments of a call that it never made"))?;
-                call.arguments.push_str(&partial_json);
+                let slot = self.calls.iter_mut().find(|slot| slot.index == index);
+                let slot = slot.ok_or_else(|| malformed("arguments of a call that it never made"))?;
+                slot.call.arguments.push_str(&partial_json);
             }
             Event::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.or(self.stop.take());
                 self.count(&usage);
             }
             Event::MessageStop => self.done = true,
-            Event::Error => return Err(Malformed("an error in the middle of its answer")),
+            Event::Error { error } => return Err(Complaint::of(&error).judge_in_answer()),
             Event::ContentBlockStart { .. } | Event::ContentBlockDelta { .. } | Event::Other => {}
         }
         Ok(events)
     }
 
-    /// Counts are of the whole message so far; input is told at the start, output at the end.
+    /// Counts are of the whole message so far; input is told at the start, output at the end, and either may be told again.
     fn count(&mut self, usage: &Usage) {
-        let parts = [usage.input_tokens, usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-        if parts.iter().any(Option::is_some) {
-            self.usage.input = parts.into_iter().flatten().fold(0, u64::saturating_add);
-            self.usage.cached = usage.cache_read_input_tokens.unwrap_or(0);
-        }
-        self.usage.output = usage.output_tokens.unwrap_or(self.usage.output);
+        let known = &mut self.usage;
+        known.input_tokens = usage.input_tokens.or(known.input_tokens);
+        known.cache_creation_input_tokens = usage.cache_creation_input_tokens.or(known.cache_creation_input_tokens);
+        known.cache_read_input_tokens = usage.cache_read_input_tokens.or(known.cache_read_input_tokens);
+        known.output_tokens = usage.output_tokens.or(known.output_tokens);
+    }
+
+    /// Whether the provider has said that nothing follows.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
     }
 
     /// The end of the stream: the calls, and why it ended. A stream that was cut off has no answer.
-    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Malformed> {
+    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Trouble> {
         if !self.done {
-            return Err(Malformed("an answer that breaks off"));
+            return Err(malformed("an answer that breaks off"));
         }
         let stop = match self.stop.as_deref() {
             Some("refusal") => StopReason::Refused,
@@ -230,8 +252,29 @@ impl Answer {
             _ if !self.calls.is_empty() => StopReason::Calls,
             _ => StopReason::End,
         };
-        let calls = self.calls.into_iter().map(|(_, call)| ModelEvent::Call(call));
-        Ok(calls.chain([ModelEvent::Done { stop, usage: self.usage }]).collect())
+        let usage = self.usage.whole();
+        let calls = self.calls.into_iter().map(|slot| ModelEvent::Call(slot.finish()));
+        Ok(calls.chain([ModelEvent::Done { stop, usage }]).collect())
+    }
+}
+
+impl Slot {
+    fn finish(mut self) -> ToolCall {
+        if self.call.arguments.trim().is_empty() {
+            self.call.arguments = if self.input.is_object() { self.input.to_string() } else { "{}".to_owned() };
+        }
+        self.call
+    }
+}
+
+impl Usage {
+    /// The provider counts what it read from the cache and wrote to it apart.
+    fn whole(&self) -> ModelUsage {
+        let cached = self.cache_read_input_tokens.unwrap_or(0);
+        let cache_written = self.cache_creation_input_tokens.unwrap_or(0);
+        let plain = self.input_tokens.unwrap_or(0);
+        let input = plain.saturating_add(cached).saturating_add(cache_written);
+        ModelUsage { input, cached, cache_written, output: self.output_tokens.unwrap_or(0) }
     }
 }
 

@@ -1,10 +1,299 @@
 //! The model gateway: a sandbox asks, the host adds the key, meters, and answers as the provider streams.
+//!
+//! A call comes out of the sandbox bounded (`bounds`), is held against the job's models and its budget (`budget`, `prices`),
+//! and asked of a model (`providers`): over HTTP (`client`, `http`, `wire` with `openai` and `anthropic`, `sse`) or out of a
+//! recording (`replay`). What comes back is stripped of the key (`secret`, `outlet`) and may be recorded (`record`).
 
 mod anthropic;
+mod bounds;
+mod budget;
+mod client;
+mod failures;
+mod http;
 mod openai;
+mod outlet;
+mod prices;
+mod providers;
+mod record;
+mod recording;
+mod replay;
+mod secret;
+mod specs;
 mod sse;
+mod wire;
 
-/// A provider's answer that can't be understood; says what was wrong with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the provider sent {0}")]
-pub(super) struct Malformed(pub(super) &'static str);
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_pipe::{Frame, FrameError, FrameLimits, FrameReceiver, FrameSender, Framed};
+use sandyard_protocol::{ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelUsage, limits};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+
+pub(crate) use budget::{Budget, BudgetLimits, Spent};
+pub(crate) use prices::{Money, Prices};
+pub(crate) use providers::{Model, Models, NoModel};
+pub(crate) use record::Recorder;
+
+pub use http::Patience;
+pub use providers::{ModelConfig, ModelsError};
+pub use secret::{ApiKey, BadKey};
+pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
+
+use budget::Reservation;
+use recording::gather;
+
+/// Calls of one job at once, those that are still being read included: each may take some 50 MiB while it is parsed.
+const CALLS_AT_ONCE: usize = 4;
+/// For a whole call, which a sandbox has ready when it opens the stream.
+const CALL_TIME: Duration = Duration::from_secs(60);
+/// For one event, so that a sandbox that does not read keeps no provider busy.
+const EVENT_TIME: Duration = Duration::from_secs(30);
+/// Events between the provider and the pipe.
+const WAITING: usize = 16;
+
+const FRAMES: FrameLimits = FrameLimits {
+    message_bytes: limits::MODEL_CALL_BYTES,
+    sent_message_bytes: limits::MODEL_EVENT_BYTES,
+    data_bytes: 0,
+};
+
+/// What became of one call, for the job's record.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    /// Which model, as the operator named it.
+    pub(crate) model: String,
+    pub(crate) outcome: Outcome,
+    /// What the job has spent so far, this call included.
+    pub(crate) spent: Spent,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Outcome {
+    /// With an answer. It cost nothing that we know of if the model has no price.
+    Answered { usage: ModelUsage, cost: Option<Money> },
+    /// Without one.
+    Failed(ModelFailure),
+    /// The sandbox went away before the answer was complete.
+    CalledOff,
+}
+
+/// One job's way to models. Dropping what [`Gateway::serve`] returns calls its question off.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    /// Those that the job may use, its own first.
+    models: Vec<Arc<Model>>,
+    budget: Arc<Budget>,
+    recorder: Option<Recorder>,
+    told: mpsc::Sender<Told>,
+    places: Semaphore,
+}
+
+/// The sandbox is gone, or does not read.
+#[derive(Debug)]
+struct Gone;
+
+impl Gateway {
+    /// A gateway that tells what became of each call to `told`.
+    pub(crate) fn new(
+        models: Vec<Arc<Model>>,
+        budget: Arc<Budget>,
+        recorder: Option<Recorder>,
+        told: mpsc::Sender<Told>,
+    ) -> Arc<Self> {
+        Arc::new(Self { models, budget, recorder, told, places: Semaphore::new(CALLS_AT_ONCE) })
+    }
+
+    /// Serves one stream that a sandbox opened for a call. Its end, or anything more on it, calls the question off.
+    pub(crate) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+        let (mut receiver, mut sender) = Framed::new(stream, FRAMES).split();
+        let Ok(_place) = self.places.acquire().await else { return };
+        let received = match timeout(CALL_TIME, receive(&mut receiver)).await {
+            Ok(Some(received)) => received,
+            Ok(None) | Err(_) => return,
+        };
+        let answering = async {
+            let last = match received {
+                Ok(call) => self.answer(call, &mut sender).await?,
+                Err(failure) => ModelEvent::Failed(failure),
+            };
+            send(&mut sender, &last).await?;
+            sender.finish().await.map_err(|_| Gone)
+        };
+        tokio::select! {
+            // Whoever is gone needs no answer.
+            _ = answering => {}
+            _ = receiver.receive() => {}
+        }
+    }
+
+    /// Asks, passes on what comes, and returns the last event.
+    async fn answer<S>(&self, mut call: ModelCall, sender: &mut FrameSender<S>) -> Result<ModelEvent, Gone>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (model, reservation) = match self.admit(&call) {
+            Ok(admitted) => admitted,
+            Err(failure) => return Ok(ModelEvent::Failed(failure)),
+        };
+        call.max_tokens = reservation.max_tokens();
+        let mut account = Account { gateway: self, model: &model, reservation: Some(reservation) };
+        account.with(Reservation::sent);
+        let mut said = Vec::new();
+        let (out, heard) = mpsc::channel(WAITING);
+        let asking = async {
+            let asked = model.ask(&call, &out).await;
+            drop(out);
+            Ok(asked)
+        };
+        let (asked, ()) = tokio::try_join!(asking, pass_on(heard, sender, &mut account, &mut said))?;
+        match asked {
+            Ok(ended) => {
+                let usage = account.answered(ended.usage).await;
+                let done = ModelEvent::Done { stop: ended.stop, usage };
+                said.push(done.clone());
+                self.record(&call, said).await;
+                Ok(done)
+            }
+            Err(failure) => {
+                account.failed(&failure).await;
+                Ok(ModelEvent::Failed(failure))
+            }
+        }
+    }
+
+    /// Whether the job may ask this.
+    fn admit(&self, call: &ModelCall) -> Result<(Arc<Model>, Reservation), ModelFailure> {
+        let not_allowed = |message: String| ModelFailure { code: ModelFailureCode::NotAllowed, message };
+        let model = match call.model.as_deref() {
+            None => self.models.first().ok_or_else(|| not_allowed("the job has no model".to_owned()))?,
+            Some(name) => self
+                .models
+                .iter()
+                .find(|model| model.name() == name)
+                .ok_or_else(|| not_allowed("the job may not use this model".to_owned()))?,
+        };
+        if call.messages.is_empty() || call.max_tokens == 0 {
+            let message = "a call has at least one message and asks for at least one token".to_owned();
+            return Err(ModelFailure { code: ModelFailureCode::Rejected, message });
+        }
+        Ok((Arc::clone(model), self.budget.reserve(call, model.price())?))
+    }
+
+    async fn record(&self, call: &ModelCall, said: Vec<ModelEvent>) {
+        let Some(recorder) = &self.recorder else { return };
+        if let Err(error) = recorder.write(call, said).await {
+            tracing::warn!(%error, "a turn could not be recorded");
+        }
+    }
+}
+
+/// The account of one call: settled and told once, also when the sandbox goes away in the middle.
+#[derive(Debug)]
+struct Account<'a> {
+    gateway: &'a Gateway,
+    model: &'a Model,
+    reservation: Option<Reservation>,
+}
+
+impl Account<'_> {
+    fn with(&mut self, change: impl FnOnce(&mut Reservation)) {
+        if let Some(reservation) = &mut self.reservation {
+            change(reservation);
+        }
+    }
+
+    async fn answered(mut self, usage: ModelUsage) -> ModelUsage {
+        let mut settled = (usage, None);
+        self.with(|reservation| settled = reservation.answered(usage));
+        let (usage, cost) = settled;
+        self.settle(Outcome::Answered { usage, cost }).await;
+        usage
+    }
+
+    async fn failed(mut self, failure: &ModelFailure) {
+        self.with(|reservation| reservation.failed(failure.code));
+        self.settle(Outcome::Failed(failure.clone())).await;
+    }
+
+    async fn settle(mut self, outcome: Outcome) {
+        drop(self.reservation.take());
+        let told = self.told(outcome);
+        // Nobody listens once the job is over.
+        let _ = self.gateway.told.send(told).await;
+    }
+
+    fn told(&self, outcome: Outcome) -> Told {
+        Told { model: self.model.name().to_owned(), outcome, spent: self.gateway.budget.spent() }
+    }
+}
+
+impl Drop for Account<'_> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            drop(reservation);
+            // A record so full that this is lost hears the sum with the next call.
+            let _ = self.gateway.told.try_send(self.told(Outcome::CalledOff));
+        }
+    }
+}
+
+/// The call, or what is wrong with it; nothing from a sandbox that has gone or breaks the protocol.
+async fn receive<S>(receiver: &mut FrameReceiver<S>) -> Option<Result<ModelCall, ModelFailure>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let failure = |code, message: String| Some(Err(ModelFailure { code, message }));
+    match receiver.receive().await {
+        Ok(Some(Frame::Message(json))) => match bounds::read_call(&json) {
+            Ok(call) => Some(Ok(call)),
+            Err(error) => failure(ModelFailureCode::Rejected, error.to_string()),
+        },
+        Err(FrameError::TooLong(bytes)) => {
+            let message = format!("a call of {bytes} bytes is longer than the host takes");
+            failure(ModelFailureCode::ContextTooLong, message)
+        }
+        Ok(Some(Frame::Data(_)) | None) | Err(_) => None,
+    }
+}
+
+async fn pass_on<S>(
+    mut heard: mpsc::Receiver<ModelEvent>,
+    sender: &mut FrameSender<S>,
+    account: &mut Account<'_>,
+    said: &mut Vec<ModelEvent>,
+) -> Result<(), Gone>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(event) = heard.recv().await {
+        account.with(|reservation| reservation.received(bytes_of(&event)));
+        send(sender, &event).await?;
+        gather(said, event);
+    }
+    Ok(())
+}
+
+fn bytes_of(event: &ModelEvent) -> usize {
+    match event {
+        ModelEvent::Text { text } => text.len(),
+        ModelEvent::Call(call) => call.name.len() + call.arguments.len(),
+        ModelEvent::Done { .. } | ModelEvent::Failed(_) => 0,
+    }
+}
+
+async fn send<S>(sender: &mut FrameSender<S>, event: &ModelEvent) -> Result<(), Gone>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match timeout(EVENT_TIME, sender.send_message(event)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(Gone),
+    }
+}
+
+#[cfg(test)]
+#[path = "model_tests/mod.rs"]
+mod tests;

@@ -2,32 +2,47 @@
 //!
 //! Pure translation, both ways. Servers of this family differ in what they leave out, so only what is needed is required.
 
-use std::collections::BTreeMap;
-
 use sandyard_protocol::{
     ModelCall, ModelEvent, ModelMessage, ModelPart, ModelUsage, StopReason, ToolCall, ToolResult,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::Malformed;
+use super::failures::{Complaint, Trouble};
+use super::wire::{arguments_object, malformed};
 
 /// Calls in one answer; more are a fault of the server.
 const MOST_CALLS: usize = 128;
 
+/// How a server wants to be told the longest answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnswerLimit {
+    /// As OpenAI does, whose newer models refuse the old way.
+    MaxCompletionTokens,
+    /// As everybody did before, and Ollama and others still do: they ignore the new way.
+    MaxTokens,
+}
+
 /// The body of a request.
-pub(super) fn request(call: &ModelCall, model: &str) -> Value {
-    let mut messages = vec![json!({ "role": "system", "content": call.system })];
+pub(super) fn request(call: &ModelCall, model: &str, limit: AnswerLimit) -> Value {
+    let mut messages = Vec::with_capacity(call.messages.len() + 1);
+    if !call.system.is_empty() {
+        messages.push(json!({ "role": "system", "content": call.system }));
+    }
     for message in &call.messages {
         write_message(message, &mut messages);
     }
     let mut body = json!({
         "model": model,
         "messages": messages,
-        "max_completion_tokens": call.max_tokens,
         "stream": true,
         "stream_options": { "include_usage": true },
     });
+    let longest = match limit {
+        AnswerLimit::MaxCompletionTokens => "max_completion_tokens",
+        AnswerLimit::MaxTokens => "max_tokens",
+    };
+    body[longest] = json!(call.max_tokens);
     if !call.tools.is_empty() {
         body["tools"] = call
             .tools
@@ -51,7 +66,7 @@ fn write_message(message: &ModelMessage, messages: &mut Vec<Value>) {
                 said["tool_calls"] = calls
                     .iter()
                     .map(|call| {
-                        let function = json!({ "name": call.name, "arguments": call.arguments });
+                        let function = json!({ "name": call.name, "arguments": arguments(&call.arguments) });
                         json!({ "id": call.id, "type": "function", "function": function })
                     })
                     .collect();
@@ -59,6 +74,14 @@ fn write_message(message: &ModelMessage, messages: &mut Vec<Value>) {
             messages.push(said);
         }
         ModelMessage::Tools { results } => write_results(results, messages),
+    }
+}
+
+/// As the model wrote them. vLLM, llama.cpp and Ollama parse them, and refuse the whole conversation for one that is no object.
+fn arguments(written: &str) -> String {
+    match serde_json::from_str(written) {
+        Ok(Value::Object(_)) => written.to_owned(),
+        _ => arguments_object(written).to_string(),
     }
 }
 
@@ -83,8 +106,10 @@ fn write_results(results: &[ToolResult], messages: &mut Vec<Value>) {
 }
 
 fn content(parts: &[ModelPart]) -> Value {
-    if let [ModelPart::Text { text }] = parts {
-        return json!(text);
+    match parts {
+        [] => return json!(""),
+        [ModelPart::Text { text }] => return json!(text),
+        _ => {}
     }
     parts
         .iter()
@@ -97,62 +122,67 @@ fn content(parts: &[ModelPart]) -> Value {
         .collect()
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+// Any member may be missing or null: vLLM ends with `"choices": null`, others leave out what is empty.
+
+#[derive(Debug, Deserialize)]
 struct Chunk {
-    choices: Vec<Choice>,
+    choices: Option<Vec<Choice>>,
     usage: Option<Usage>,
     error: Option<Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Choice {
-    delta: Delta,
+    delta: Option<Delta>,
     finish_reason: Option<String>,
+    error: Option<Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Delta {
     content: Option<String>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct CallDelta {
-    index: Option<usize>,
+    index: Option<u64>,
     id: Option<String>,
-    function: FunctionDelta,
+    function: Option<FunctionDelta>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
 struct FunctionDelta {
     name: Option<String>,
     arguments: Option<Value>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct Usage {
-    prompt_tokens: u64,
-    completion_tokens: u64,
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Deserialize)]
 struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
+/// A call on its way in.
+#[derive(Debug)]
+struct Slot {
+    index: Option<u64>,
+    call: ToolCall,
+}
+
 /// An answer on its way in.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Answer {
-    calls: BTreeMap<usize, ToolCall>,
+    /// Makes the ids of calls unique in the conversation where the server gives none.
+    turn: usize,
+    calls: Vec<Slot>,
     finish: Option<String>,
     refused: bool,
     usage: ModelUsage,
@@ -160,35 +190,49 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// The answer to a conversation of `turn` messages.
+    pub(super) fn new(turn: usize) -> Self {
+        let usage = ModelUsage::default();
+        Self { turn, calls: Vec::new(), finish: None, refused: false, usage, done: false }
+    }
+
     /// Takes the data of one event; returns what is new.
-    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Malformed> {
+    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Trouble> {
         if data.trim() == "[DONE]" {
             self.done = true;
             return Ok(Vec::new());
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|_| Malformed("an event that is no JSON"))?;
-        if chunk.error.is_some() {
-            return Err(Malformed("an error in the middle of its answer"));
+        let chunk: Chunk = serde_json::from_str(data).map_err(|_| malformed("an event of no known form"))?;
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
+            return Err(Complaint::of(&error).judge_in_answer());
         }
         if let Some(usage) = chunk.usage {
-            let cached = usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0);
-            self.usage = ModelUsage { input: usage.prompt_tokens, cached, output: usage.completion_tokens };
+            self.usage = ModelUsage {
+                input: usage.prompt_tokens.unwrap_or(0),
+                cached: usage.prompt_tokens_details.and_then(|details| details.cached_tokens).unwrap_or(0),
+                cache_written: 0,
+                output: usage.completion_tokens.unwrap_or(0),
+            };
         }
         let mut events = Vec::new();
-        for choice in chunk.choices {
+        for choice in chunk.choices.unwrap_or_default() {
             self.take_choice(choice, &mut events)?;
         }
         Ok(events)
     }
 
-    fn take_choice(&mut self, choice: Choice, events: &mut Vec<ModelEvent>) -> Result<(), Malformed> {
-        self.refused |= choice.delta.refusal.as_deref().is_some_and(|words| !words.is_empty());
-        let words = [choice.delta.content, choice.delta.refusal];
-        for text in words.into_iter().flatten().filter(|text| !text.is_empty()) {
-            events.push(ModelEvent::Text { text });
+    fn take_choice(&mut self, choice: Choice, events: &mut Vec<ModelEvent>) -> Result<(), Trouble> {
+        if let Some(error) = choice.error.filter(|error| !error.is_null()) {
+            return Err(Complaint::of(&error).judge_in_answer());
         }
-        for delta in choice.delta.tool_calls.unwrap_or_default() {
-            self.take_call(delta)?;
+        if let Some(delta) = choice.delta {
+            self.refused |= delta.refusal.as_deref().is_some_and(|words| !words.is_empty());
+            for text in [delta.content, delta.refusal].into_iter().flatten().filter(|text| !text.is_empty()) {
+                events.push(ModelEvent::Text { text });
+            }
+            for part in delta.tool_calls.unwrap_or_default() {
+                self.take_call(part)?;
+            }
         }
         if choice.finish_reason.is_some() {
             self.finish = choice.finish_reason;
@@ -196,32 +240,60 @@ impl Answer {
         Ok(())
     }
 
-    /// Parts of a call carry its index; servers that send whole calls leave it out.
-    fn take_call(&mut self, delta: CallDelta) -> Result<(), Malformed> {
-        let index = delta.index.unwrap_or(self.calls.len());
-        if index >= MOST_CALLS {
-            return Err(Malformed("more calls than anybody makes"));
-        }
-        let empty = || ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
-        let call = self.calls.entry(index).or_insert_with(empty);
-        if let Some(id) = delta.id.filter(|id| !id.is_empty()) {
+    fn take_call(&mut self, delta: CallDelta) -> Result<(), Trouble> {
+        let id = delta.id.filter(|id| !id.is_empty());
+        let function = delta.function.unwrap_or_default();
+        let call = self.slot(delta.index, id.as_deref(), function.name.is_some())?;
+        if let Some(id) = id {
             call.id = id;
         }
-        call.name.push_str(&delta.function.name.unwrap_or_default());
-        match delta.function.arguments {
+        // Some servers repeat the name with every part.
+        let name = function.name.unwrap_or_default();
+        if call.name != name {
+            call.name.push_str(&name);
+        }
+        match function.arguments {
             Some(Value::String(text)) => call.arguments.push_str(&text),
             Some(Value::Null) | None => {}
+            // Whole, as an object: older Ollama.
             Some(whole) => call.arguments = whole.to_string(),
         }
         Ok(())
     }
 
+    /// The call that a part belongs to. Parts of a call carry its index, and the id of a new call is new even where the index
+    /// is not (Ollama once sent 0 with each); whole calls without an index are calls of their own.
+    fn slot(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Result<&mut ToolCall, Trouble> {
+        let same = |slot: &Slot| match index {
+            Some(_) => {
+                slot.index == index && id.is_none_or(|id| slot.call.id.is_empty() || slot.call.id == id)
+            }
+            None => id.map_or(!named, |id| slot.call.id == id),
+        };
+        if let Some(known) = self.calls.iter().rposition(same) {
+            return Ok(&mut self.calls[known].call);
+        }
+        if self.calls.len() >= MOST_CALLS {
+            return Err(malformed("more calls than anybody makes"));
+        }
+        let call = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
+        let new = self.calls.len();
+        self.calls.push(Slot { index, call });
+        Ok(&mut self.calls[new].call)
+    }
+
+    /// Whether the provider has said that nothing follows.
+    pub(super) fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// The end of the stream: the calls, and why it ended. A stream that was cut off has no answer.
-    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Malformed> {
+    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Trouble> {
         if self.finish.is_none() && !self.done {
-            return Err(Malformed("an answer that breaks off"));
+            return Err(malformed("an answer that breaks off"));
         }
         let stop = match self.finish.as_deref() {
+            Some("error") => return Err(malformed("an answer that ended in an error")),
             _ if self.refused => StopReason::Refused,
             Some("content_filter") => StopReason::Refused,
             Some("length") => StopReason::Length,
@@ -229,12 +301,15 @@ impl Answer {
             _ => StopReason::End,
         };
         let mut events = Vec::with_capacity(self.calls.len() + 1);
-        for (index, mut call) in self.calls {
+        for (number, Slot { mut call, .. }) in self.calls.into_iter().enumerate() {
             if call.name.is_empty() {
-                return Err(Malformed("a call without a name"));
+                return Err(malformed("a call without a name"));
             }
             if call.id.is_empty() {
-                call.id = format!("call_{index}");
+                call.id = format!("call_{}_{number}", self.turn);
+            }
+            if call.arguments.trim().is_empty() {
+                call.arguments = "{}".to_owned();
             }
             events.push(ModelEvent::Call(call));
         }
