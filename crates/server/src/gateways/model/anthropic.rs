@@ -231,7 +231,8 @@ impl Answer {
     fn count(&mut self, usage: &Usage) {
         let known = &mut self.usage;
         known.input_tokens = usage.input_tokens.or(known.input_tokens);
-        known.cache_creation_input_tokens = usage.cache_creation_input_tokens.or(known.cache_creation_input_tokens);
+        known.cache_creation_input_tokens =
+            usage.cache_creation_input_tokens.or(known.cache_creation_input_tokens);
         known.cache_read_input_tokens = usage.cache_read_input_tokens.or(known.cache_read_input_tokens);
         known.output_tokens = usage.output_tokens.or(known.output_tokens);
     }
@@ -261,7 +262,8 @@ impl Answer {
 impl Slot {
     fn finish(mut self) -> ToolCall {
         if self.call.arguments.trim().is_empty() {
-            self.call.arguments = if self.input.is_object() { self.input.to_string() } else { "{}".to_owned() };
+            self.call.arguments =
+                if self.input.is_object() { self.input.to_string() } else { "{}".to_owned() };
         }
         self.call
     }

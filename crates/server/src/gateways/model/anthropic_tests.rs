@@ -45,7 +45,8 @@ fn a_conversation_is_written_as_the_specification_says() {
     let image = json!({ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "cGljdHVyZQ==" } });
     let ephemeral = json!({ "type": "ephemeral" });
     let text = |text: &str| json!({ "type": "text", "text": text });
-    let call = |id: &str, input: Value| json!({ "type": "tool_use", "id": id, "name": "shell", "input": input });
+    let call =
+        |id: &str, input: Value| json!({ "type": "tool_use", "id": id, "name": "shell", "input": input });
     let expected = json!({
         "model": "claude-x",
         "max_tokens": 1000,
@@ -90,7 +91,9 @@ const STOP: &str = r#"{"type":"message_stop"}"#;
 const PING: &str = r#"{"type":"ping"}"#;
 
 fn ended(reason: &str) -> String {
-    format!(r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}","stop_sequence":null}},"usage":{{"output_tokens":15}}}}"#)
+    format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"{reason}","stop_sequence":null}},"usage":{{"output_tokens":15}}}}"#
+    )
 }
 
 fn block(index: usize, block: &str) -> String {
@@ -229,7 +232,9 @@ fn what_breaks_off_or_is_garbage_may_be_better_next_time() {
 
 #[test]
 fn an_error_in_the_middle_is_judged_by_what_it_says() {
-    let error = |kind: &str, message: &str| format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#);
+    let error = |kind: &str, message: &str| {
+        format!(r#"{{"type":"error","error":{{"type":"{kind}","message":"{message}"}}}}"#)
+    };
     for (kind, message, code) in [
         ("overloaded_error", "Overloaded", None),
         ("api_error", "Internal server error", None),

@@ -64,7 +64,11 @@ mod tests {
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![Just(Value::Null), any::<i64>().prop_map(Value::from), ".{0,8}".prop_map(Value::from)];
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from)
+        ];
         leaf.prop_recursive(4, 64, 8, |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
@@ -93,7 +97,8 @@ mod tests {
 
     #[test]
     fn text_full_of_commas_is_taken_and_a_swarm_of_values_is_not() {
-        let text = json!([{ "role": "user", "parts": [{ "type": "text", "text": "[,\"{".repeat(300_000) }] }]);
+        let text =
+            json!([{ "role": "user", "parts": [{ "type": "text", "text": "[,\"{".repeat(300_000) }] }]);
         assert!(read_call(&call(&text)).is_ok());
         let swarm = json!([{ "role": "user", "parts": [], "more": vec![1; 200_001] }]);
         assert_eq!(read_call(&call(&swarm)), Err(BadCall::TooManyValues));

@@ -102,10 +102,20 @@ impl Budget {
         if output < asked.min(SHORTEST_ANSWER) {
             return Err(refusal(if by_tokens < asked.min(SHORTEST_ANSWER) { "tokens" } else { "money" }));
         }
-        let most = cost(&ModelUsage { input, output, ..ModelUsage::default() }, price.map(|price| price.dearest_input()));
+        let most = cost(
+            &ModelUsage { input, output, ..ModelUsage::default() },
+            price.map(|price| price.dearest_input()),
+        );
         account.reserved = account.reserved.plus(most);
         drop(account);
-        Ok(Reservation { budget: Arc::clone(self), reserved: most, input, output, price, outcome: Outcome::Unsent })
+        Ok(Reservation {
+            budget: Arc::clone(self),
+            reserved: most,
+            input,
+            output,
+            price,
+            outcome: Outcome::Unsent,
+        })
     }
 
     /// Tokens of output that the money left pays for, after the input.

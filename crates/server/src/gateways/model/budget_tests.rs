@@ -45,7 +45,10 @@ fn the_longest_answer_is_cut_to_what_is_left() {
     let reservation = budget.reserve(&call(0, 8000), price()).unwrap();
     // A cent less 16 tokens of input at 2.50 pays for 996 tokens at 10.00.
     assert_eq!(reservation.max_tokens(), 996);
-    assert_eq!(budget.reserve(&call(0, 8000), price()).unwrap_err().message, "the job's budget of money is used up");
+    assert_eq!(
+        budget.reserve(&call(0, 8000), price()).unwrap_err().message,
+        "the job's budget of money is used up"
+    );
 }
 
 #[test]

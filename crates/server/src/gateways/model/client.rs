@@ -88,14 +88,26 @@ impl Endpoint {
         }
     }
 
-    async fn attempt(&self, body: &Bytes, call: &ModelCall, outlet: &mut Outlet<'_>) -> Result<Ended, Trouble> {
+    async fn attempt(
+        &self,
+        body: &Bytes,
+        call: &ModelCall,
+        outlet: &mut Outlet<'_>,
+    ) -> Result<Ended, Trouble> {
         let place = timeout(self.patience.queue, self.places.acquire()).await;
-        let Ok(Ok(_place)) = place else { return Err(Trouble::passing("too many calls wait for the provider")) };
+        let Ok(Ok(_place)) = place else {
+            return Err(Trouble::passing("too many calls wait for the provider"));
+        };
         let whole = timeout(self.patience.whole, self.converse(body, call, outlet)).await;
         whole.unwrap_or_else(|_| Err(late("end its answer", self.patience.whole)))
     }
 
-    async fn converse(&self, body: &Bytes, call: &ModelCall, outlet: &mut Outlet<'_>) -> Result<Ended, Trouble> {
+    async fn converse(
+        &self,
+        body: &Bytes,
+        call: &ModelCall,
+        outlet: &mut Outlet<'_>,
+    ) -> Result<Ended, Trouble> {
         let request = self.http.post(&self.url).headers(self.headers.clone()).body(body.clone());
         let response = timeout(self.patience.first_byte, request.send())
             .await

@@ -101,15 +101,20 @@ impl Complaint {
             429 if kind.contains("insufficient_quota") => {
                 Trouble::failed(ModelFailureCode::Credentials, "the operator's account has used up its quota")
             }
-            413 => Trouble::failed(ModelFailureCode::ContextTooLong, "the request is too large for the provider"),
+            413 => {
+                Trouble::failed(ModelFailureCode::ContextTooLong, "the request is too large for the provider")
+            }
             300..=399 => Trouble::failed(
                 ModelFailureCode::Rejected,
                 "the provider sends us elsewhere, and redirects are not followed; its base URL is wrong",
             ),
-            400..=599 if self.is_too_long() => Trouble::failed(ModelFailureCode::ContextTooLong, message.clone()),
-            408 | 429 | 500 | 502 | 503 | 504 | 529 => {
-                Trouble::Passing { message: format!("the provider answers with status {status}: {message}"), after }
+            400..=599 if self.is_too_long() => {
+                Trouble::failed(ModelFailureCode::ContextTooLong, message.clone())
             }
+            408 | 429 | 500 | 502 | 503 | 504 | 529 => Trouble::Passing {
+                message: format!("the provider answers with status {status}: {message}"),
+                after,
+            },
             _ => Trouble::failed(
                 ModelFailureCode::Rejected,
                 format!("the provider rejects the request (status {status}): {message}"),

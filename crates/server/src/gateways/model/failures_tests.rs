@@ -10,14 +10,38 @@ fn code(status: u16, body: &str) -> Result<ModelFailureCode, String> {
 #[test]
 fn a_conversation_that_is_too_long_is_recognised_in_every_dialect() {
     for (status, body) in [
-        (400, r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#),
-        (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#),
-        (400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or `max_tokens` and try again"}}"#),
-        (413, r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#),
-        (400, r#"{"object":"error","message":"This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the messages, 10000 in the completion).","type":"BadRequestError","param":null,"code":400}"#),
-        (400, r#"{"error":{"message":"The decoder prompt (length 9000) is longer than the maximum model length of 4096.","type":"BadRequestError","param":null,"code":400}}"#),
-        (400, r#"{"error":{"code":400,"message":"request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}"#),
-        (500, r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"server_error"}}"#),
+        (
+            400,
+            r#"{"error":{"message":"This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+        ),
+        (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or `max_tokens` and try again"}}"#,
+        ),
+        (
+            413,
+            r#"{"type":"error","error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}"#,
+        ),
+        (
+            400,
+            r#"{"object":"error","message":"This model's maximum context length is 16384 tokens. However, you requested 122946 tokens (112946 in the messages, 10000 in the completion).","type":"BadRequestError","param":null,"code":400}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"The decoder prompt (length 9000) is longer than the maximum model length of 4096.","type":"BadRequestError","param":null,"code":400}}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"request (9000 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":4096}}"#,
+        ),
+        (
+            500,
+            r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"server_error"}}"#,
+        ),
         (400, r#"{"error":"prompt too long; exceeded max context length by 17 tokens"}"#),
     ] {
         assert_eq!(code(status, body), Ok(ModelFailureCode::ContextTooLong), "{body}");
@@ -48,7 +72,11 @@ fn what_keys_are_refused_with_is_not_passed_on() {
 #[test]
 fn other_refusals_are_final_and_told_in_one_bounded_line() {
     for (status, body, words) in [
-        (404, r#"{"error":{"message":"model 'x' not found","type":"not_found_error"}}"#, "model 'x' not found"),
+        (
+            404,
+            r#"{"error":{"message":"model 'x' not found","type":"not_found_error"}}"#,
+            "model 'x' not found",
+        ),
         (400, r#"{"detail":[{"loc":["body"],"msg":"field required"}]}"#, "field required"),
         (422, "<html>\n<b>no</b>\u{7}", "<html> <b>no</b>"),
         (302, "", "redirects are not followed"),

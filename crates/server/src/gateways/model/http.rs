@@ -88,9 +88,8 @@ pub(super) fn client(patience: &Patience) -> Result<Client, HttpError> {
 /// Trusts whom this host trusts. A host that trusts nobody still reaches servers that need no TLS.
 fn tls() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = || {
-        ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()
-    };
+    let builder =
+        || ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
     match builder()?.with_platform_verifier() {
         Ok(trusting) => Ok(trusting.with_no_client_auth()),
         Err(error) => {

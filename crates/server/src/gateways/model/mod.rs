@@ -136,7 +136,10 @@ impl Gateway {
     {
         let (model, reservation) = match self.admit(&call) {
             Ok(admitted) => admitted,
-            Err(failure) => return Ok(ModelEvent::Failed(failure)),
+            Err(failure) => {
+                self.tell_refused(&call, &failure).await;
+                return Ok(ModelEvent::Failed(failure));
+            }
         };
         call.max_tokens = reservation.max_tokens();
         let mut account = Account { gateway: self, model: &model, reservation: Some(reservation) };
@@ -180,6 +183,16 @@ impl Gateway {
             return Err(ModelFailure { code: ModelFailureCode::Rejected, message });
         }
         Ok((Arc::clone(model), self.budget.reserve(call, model.price())?))
+    }
+
+    /// Whoever waits for the job learns that its budget is used up, or what it tried.
+    async fn tell_refused(&self, call: &ModelCall, failure: &ModelFailure) {
+        let own = self.models.first().map(|model| model.name());
+        let named = call.model.as_deref().or(own).unwrap_or_default();
+        let model = named.chars().take(limits::NAME_BYTES).collect();
+        let told = Told { model, outcome: Outcome::Failed(failure.clone()), spent: self.budget.spent() };
+        // Nobody listens once the job is over.
+        let _ = self.told.send(told).await;
     }
 
     async fn record(&self, call: &ModelCall, said: Vec<ModelEvent>) {

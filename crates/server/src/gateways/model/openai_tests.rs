@@ -104,7 +104,9 @@ fn hear(data: &[&str]) -> Result<Vec<ModelEvent>, Trouble> {
 }
 
 fn delta(delta: &str) -> String {
-    format!(r#"{{"id":"1","object":"chat.completion.chunk","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
+    format!(
+        r#"{{"id":"1","object":"chat.completion.chunk","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#
+    )
 }
 
 fn finished(reason: &str) -> String {
@@ -153,8 +155,11 @@ fn calls_that_come_in_parts_are_put_together() {
         ],
         "tool_calls",
     );
-    let expected =
-        [called("call_a", "shell", r#"{"command":1}"#), called("call_b", "view", "{}"), done(StopReason::Calls)];
+    let expected = [
+        called("call_a", "shell", r#"{"command":1}"#),
+        called("call_b", "view", "{}"),
+        done(StopReason::Calls),
+    ];
     assert_eq!(events, expected);
 }
 
@@ -190,7 +195,9 @@ fn arguments_may_be_an_object_or_nothing_and_names_may_be_repeated() {
     let object = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":{"n":1}}}]}"#;
     assert_eq!(heard(&[object], "tool_calls")[0], called("x", "a", r#"{"n":1}"#));
     for nothing in ["null", r#""""#] {
-        let nothing = format!(r#"{{"tool_calls":[{{"index":0,"id":"x","function":{{"name":"a","arguments":{nothing}}}}}]}}"#);
+        let nothing = format!(
+            r#"{{"tool_calls":[{{"index":0,"id":"x","function":{{"name":"a","arguments":{nothing}}}}}]}}"#
+        );
         assert_eq!(heard(&[&nothing], "tool_calls")[0], called("x", "a", "{}"));
     }
     let repeated = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"a","arguments":"{"}}]}"#;
@@ -271,11 +278,14 @@ fn what_breaks_off_or_is_garbage_may_be_better_next_time() {
 fn a_flood_of_calls_is_stopped() {
     let mut answer = Answer::new(0);
     let flood = (0..=MOST_CALLS).any(|index| {
-        let call = format!(r#"{{"tool_calls":[{{"index":{index},"id":"{index}","function":{{"name":"a"}}}}]}}"#);
+        let call =
+            format!(r#"{{"tool_calls":[{{"index":{index},"id":"{index}","function":{{"name":"a"}}}}]}}"#);
         answer.take(&delta(&call)).is_err()
     });
     assert!(flood);
-    let far = delta(r#"{"tool_calls":[{"index":18446744073709551615,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#);
+    let far = delta(
+        r#"{"tool_calls":[{"index":18446744073709551615,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#,
+    );
     assert!(Answer::new(0).take(&far).is_ok(), "an index is a name, no place in memory");
 }
 

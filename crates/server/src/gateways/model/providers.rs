@@ -126,7 +126,8 @@ pub(crate) struct Models {
 impl Models {
     /// Makes every model ready, or says which one can't be.
     pub(crate) fn new(config: &ModelConfig, prices: &Prices) -> Result<Self, ModelsError> {
-        let mut maker = Maker { config, prices, http: http::client(&config.patience)?, endpoints: BTreeMap::new() };
+        let mut maker =
+            Maker { config, prices, http: http::client(&config.patience)?, endpoints: BTreeMap::new() };
         let mut all: Vec<Arc<Model>> = Vec::new();
         for spec in config.default.iter().chain(&config.allowed) {
             if !all.iter().any(|model| model.name == spec.to_string()) {
@@ -174,7 +175,10 @@ impl Maker<'_> {
             }
         };
         if price.is_none() && !matches!(upstream, Upstream::Replay(_)) {
-            tracing::info!(model = name, "the price of this model is not known; a budget of money does not bound it");
+            tracing::info!(
+                model = name,
+                "the price of this model is not known; a budget of money does not bound it"
+            );
         }
         Ok(Model { name, price, upstream })
     }
@@ -225,7 +229,10 @@ mod tests {
         assert_eq!(yard.find(None).unwrap().name(), "ollama/a");
         assert_eq!(yard.find(Some("ollama/b")).unwrap().name(), "ollama/b");
         let refused = yard.find(Some("ollama/c")).unwrap_err();
-        assert_eq!(refused, NoModel::Unknown { asked: "ollama/c".into(), known: "ollama/a, ollama/b".into() });
+        assert_eq!(
+            refused,
+            NoModel::Unknown { asked: "ollama/c".into(), known: "ollama/a, ollama/b".into() }
+        );
         let none = models(&config(None, &["ollama/b"])).unwrap();
         assert_eq!(none.find(None).unwrap_err(), NoModel::None);
         assert!(none.find(Some("ollama/b")).is_ok());

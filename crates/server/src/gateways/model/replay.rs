@@ -67,7 +67,9 @@ impl Replay {
         let head = lines.next().and_then(|(_, line)| serde_json::from_str::<Head>(line).ok());
         match head {
             Some(head) if head.sandyard_recording == FORMAT => {}
-            Some(head) => return Err((1, format!("a recording of form {}, not {FORMAT}", head.sandyard_recording))),
+            Some(head) => {
+                return Err((1, format!("a recording of form {}, not {FORMAT}", head.sandyard_recording)));
+            }
             None => return Err((1, "not the head of a recording".to_owned())),
         }
         let mut turns: Vec<Turn> = Vec::new();
@@ -108,12 +110,17 @@ impl Replay {
         for (index, (asked, recorded)) in answers(call).zip(&self.turns).enumerate() {
             let recorded: Vec<&ToolCall> = recorded.calls().collect();
             if !same(asked, &recorded) {
-                return Err(format!("the calls of turn {} differ{}", index + 1, difference(asked, &recorded)));
+                return Err(format!(
+                    "the calls of turn {} differ{}",
+                    index + 1,
+                    difference(asked, &recorded)
+                ));
             }
         }
         let turn = self.turns.get(number - 1);
-        let turn =
-            turn.ok_or_else(|| format!("it ends after turn {}, and turn {number} is asked for", self.turns.len()))?;
+        let turn = turn.ok_or_else(|| {
+            format!("it ends after turn {}, and turn {number} is asked for", self.turns.len())
+        })?;
         let template = template_of(call);
         if turn.template != template {
             return Err(format!(
@@ -134,10 +141,9 @@ fn mismatch(what: String) -> ModelFailure {
 
 fn same(asked: &[ToolCall], recorded: &[&ToolCall]) -> bool {
     asked.len() == recorded.len()
-        && asked
-            .iter()
-            .zip(recorded)
-            .all(|(asked, recorded)| asked.name == recorded.name && same_json(&asked.arguments, &recorded.arguments))
+        && asked.iter().zip(recorded).all(|(asked, recorded)| {
+            asked.name == recorded.name && same_json(&asked.arguments, &recorded.arguments)
+        })
 }
 
 /// White space and the order of members do not count.

@@ -16,7 +16,8 @@ fn asked(answers: &[&str]) -> ModelCall {
             results: vec![ToolResult { call: "call_1".into(), parts, failed: false }],
         });
     }
-    let tool = ToolSpec { name: "shell".into(), description: "runs".into(), parameters: serde_json::json!({}) };
+    let tool =
+        ToolSpec { name: "shell".into(), description: "runs".into(), parameters: serde_json::json!({}) };
     ModelCall { model: None, system: "You are.".into(), messages, tools: vec![tool], max_tokens: 100 }
 }
 
@@ -45,7 +46,10 @@ async fn two_turns() -> Replay {
 async fn play(replay: &Replay, call: &ModelCall) -> Result<Vec<ModelEvent>, ModelFailure> {
     let (out, mut events) = mpsc::channel(16);
     let ended = replay.ask(call, &out).await?;
-    assert_eq!(ended, Ended { stop: StopReason::Calls, usage: ModelUsage { input: 7, ..ModelUsage::default() } });
+    assert_eq!(
+        ended,
+        Ended { stop: StopReason::Calls, usage: ModelUsage { input: 7, ..ModelUsage::default() } }
+    );
     drop(out);
     let mut heard = Vec::new();
     while let Some(event) = events.recv().await {
@@ -117,6 +121,9 @@ fn files_that_are_no_recordings_are_refused_by_line() {
     assert!(refused(&head.replace(":1", ":2")).1.contains("form 2"));
     let (line, what) = refused(&format!("{head}\n\n{{\"turn\":2,\"template\":\"\",\"events\":[]}}"));
     assert_eq!((line, what.as_str()), (3, "turn 2 follows turn 0"));
-    assert_eq!(refused(&format!("{head}\n{{\"turn\":1,\"template\":\"\",\"events\":[]}}")).1, "a turn without an end");
+    assert_eq!(
+        refused(&format!("{head}\n{{\"turn\":1,\"template\":\"\",\"events\":[]}}")).1,
+        "a turn without an end"
+    );
     assert!(matches!(Replay::open(Path::new("/nonexistent")), Err(ReplayError::Read { .. })));
 }

@@ -106,7 +106,9 @@ pub enum BadModelSpec {
     #[error("`{0}` does not say whose model it is; write it as provider/model, e.g. openai/{0}")]
     NoProvider(String),
     /// By a provider that is not known.
-    #[error("`{0}` is no provider we know; there are openai, anthropic, openrouter, ollama, vllm, llamacpp, openai-compatible@URL/model and replay:FILE")]
+    #[error(
+        "`{0}` is no provider we know; there are openai, anthropic, openrouter, ollama, vllm, llamacpp, openai-compatible@URL/model and replay:FILE"
+    )]
     UnknownProvider(String),
     /// Without a model.
     #[error("`{0}` names no model")]
@@ -127,7 +129,10 @@ impl FromStr for ModelSpec {
         if let Some(path) = text.strip_prefix(REPLAY) {
             let named = !path.is_empty();
             let source = named.then(|| Source::Replay(PathBuf::from(path)));
-            return Ok(Self { text: text.to_owned(), source: source.ok_or_else(|| BadModelSpec::NoModel(text.into()))? });
+            return Ok(Self {
+                text: text.to_owned(),
+                source: source.ok_or_else(|| BadModelSpec::NoModel(text.into()))?,
+            });
         }
         let malformed = |character: char| character.is_whitespace() || character.is_control();
         if text.is_empty() || text.len() > NAME_BYTES || text.contains(malformed) {
@@ -214,7 +219,10 @@ mod tests {
         assert_eq!(parts("ollama:llama3:8b"), ("ollama", None, "llama3:8b".into()));
         assert_eq!(parts("openrouter/meta/llama-3"), ("openrouter", None, "meta/llama-3".into()));
         let at = |url: &str, model: &str| ("openai-compatible", Some(url.to_owned()), model.to_owned());
-        assert_eq!(parts("openai-compatible@http://127.0.0.1:8080/v1/name"), at("http://127.0.0.1:8080/v1", "name"));
+        assert_eq!(
+            parts("openai-compatible@http://127.0.0.1:8080/v1/name"),
+            at("http://127.0.0.1:8080/v1", "name")
+        );
         assert_eq!(parts("openai-compatible@https://h/v1/Qwen/Qwen2.5"), at("https://h/v1", "Qwen/Qwen2.5"));
         assert_eq!(parts("openai-compatible@http://h:1/api/name"), at("http://h:1/api", "name"));
         let replay: ModelSpec = "replay:demo todo.jsonl".parse().unwrap();
