@@ -4,6 +4,7 @@
 //! and asked of a model (`providers`): over HTTP (`client`, `http`, `wire` with `openai` and `anthropic`, `sse`) or out of a
 //! recording (`replay`). What comes back is stripped of the key (`secret`, `outlet`) and may be recorded (`record`).
 
+mod account;
 mod anthropic;
 mod bounds;
 mod budget;
@@ -33,7 +34,7 @@ use tokio::time::timeout;
 
 pub(crate) use budget::{Budget, BudgetLimits, Spent};
 pub(crate) use prices::{Money, Prices};
-pub(crate) use providers::{Model, Models, NoModel};
+pub(crate) use providers::{Model, Models};
 pub(crate) use record::Recorder;
 
 pub use http::Patience;
@@ -41,6 +42,7 @@ pub use providers::{ModelConfig, ModelsError};
 pub use secret::{ApiKey, BadKey};
 pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
 
+use account::Account;
 use budget::Reservation;
 use recording::gather;
 
@@ -110,20 +112,20 @@ impl Gateway {
     pub(crate) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
         let (mut receiver, mut sender) = Framed::new(stream, FRAMES).split();
         let Ok(_place) = self.places.acquire().await else { return };
-        let received = match timeout(CALL_TIME, receive(&mut receiver)).await {
-            Ok(Some(received)) => received,
+        let call = match timeout(CALL_TIME, receive(&mut receiver)).await {
+            Ok(Some(Ok(call))) => call,
+            Ok(Some(Err(failure))) => {
+                // Whoever is gone needs no answer; what else it sent is not read.
+                let _ = end(&mut sender, &ModelEvent::Failed(failure)).await;
+                return;
+            }
             Ok(None) | Err(_) => return,
         };
         let answering = async {
-            let last = match received {
-                Ok(call) => self.answer(call, &mut sender).await?,
-                Err(failure) => ModelEvent::Failed(failure),
-            };
-            send(&mut sender, &last).await?;
-            sender.finish().await.map_err(|_| Gone)
+            let last = self.answer(call, &mut sender).await?;
+            end(&mut sender, &last).await
         };
         tokio::select! {
-            // Whoever is gone needs no answer.
             _ = answering => {}
             _ = receiver.receive() => {}
         }
@@ -203,56 +205,6 @@ impl Gateway {
     }
 }
 
-/// The account of one call: settled and told once, also when the sandbox goes away in the middle.
-#[derive(Debug)]
-struct Account<'a> {
-    gateway: &'a Gateway,
-    model: &'a Model,
-    reservation: Option<Reservation>,
-}
-
-impl Account<'_> {
-    fn with(&mut self, change: impl FnOnce(&mut Reservation)) {
-        if let Some(reservation) = &mut self.reservation {
-            change(reservation);
-        }
-    }
-
-    async fn answered(mut self, usage: ModelUsage) -> ModelUsage {
-        let mut settled = (usage, None);
-        self.with(|reservation| settled = reservation.answered(usage));
-        let (usage, cost) = settled;
-        self.settle(Outcome::Answered { usage, cost }).await;
-        usage
-    }
-
-    async fn failed(mut self, failure: &ModelFailure) {
-        self.with(|reservation| reservation.failed(failure.code));
-        self.settle(Outcome::Failed(failure.clone())).await;
-    }
-
-    async fn settle(mut self, outcome: Outcome) {
-        drop(self.reservation.take());
-        let told = self.told(outcome);
-        // Nobody listens once the job is over.
-        let _ = self.gateway.told.send(told).await;
-    }
-
-    fn told(&self, outcome: Outcome) -> Told {
-        Told { model: self.model.name().to_owned(), outcome, spent: self.gateway.budget.spent() }
-    }
-}
-
-impl Drop for Account<'_> {
-    fn drop(&mut self) {
-        if let Some(reservation) = self.reservation.take() {
-            drop(reservation);
-            // A record so full that this is lost hears the sum with the next call.
-            let _ = self.gateway.told.try_send(self.told(Outcome::CalledOff));
-        }
-    }
-}
-
 /// The call, or what is wrong with it; nothing from a sandbox that has gone or breaks the protocol.
 async fn receive<S>(receiver: &mut FrameReceiver<S>) -> Option<Result<ModelCall, ModelFailure>>
 where
@@ -264,7 +216,7 @@ where
             Ok(call) => Some(Ok(call)),
             Err(error) => failure(ModelFailureCode::Rejected, error.to_string()),
         },
-        Err(FrameError::TooLong(bytes)) => {
+        Err(FrameError::TooLong(bytes)) if bytes > limits::MODEL_CALL_BYTES => {
             let message = format!("a call of {bytes} bytes is longer than the host takes");
             failure(ModelFailureCode::ContextTooLong, message)
         }
@@ -295,6 +247,14 @@ fn bytes_of(event: &ModelEvent) -> usize {
         ModelEvent::Call(call) => call.name.len() + call.arguments.len(),
         ModelEvent::Done { .. } | ModelEvent::Failed(_) => 0,
     }
+}
+
+async fn end<S>(sender: &mut FrameSender<S>, last: &ModelEvent) -> Result<(), Gone>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    send(sender, last).await?;
+    sender.finish().await.map_err(|_| Gone)
 }
 
 async fn send<S>(sender: &mut FrameSender<S>, event: &ModelEvent) -> Result<(), Gone>
