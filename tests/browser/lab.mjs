@@ -24,11 +24,18 @@ async function runsACell(page) {
 
 async function runIn(page, code, expected) {
   const notebook = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)");
-  const cell = notebook.locator(".jp-CodeCell .cm-content").last();
-  await cell.click();
-  await page.keyboard.type(code);
-  await page.keyboard.press("Shift+Enter");
-  await notebook.locator(".jp-OutputArea-output", { hasText: expected }).first().waitFor();
+  // A cell that is run while its kernel still starts may be lost.
+  await notebook.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').first().waitFor({ state: "attached" });
+  const output = notebook.locator(".jp-OutputArea-output", { hasText: expected }).first();
+  // Keys that come before the editor has the focus are commands of the notebook: then it is typed again.
+  await until(`the output ${expected}`, async () => {
+    const cell = notebook.locator(".jp-CodeCell .cm-content").last();
+    await cell.click();
+    await page.keyboard.press("Control+A");
+    await page.keyboard.type(code);
+    if ((await cell.innerText()).trim() === code) await page.keyboard.press("Shift+Enter");
+    return output.waitFor({ timeout: 10_000 }).then(() => true, () => false);
+  }, 120);
 }
 
 async function hasATerminal(page) {

@@ -232,8 +232,13 @@ async fn a_hostile_server_inside_costs_its_viewers_alone() {
     let (keeper, server) = (keeper_pid(&yard), i32::try_from(yard.server_pid()).unwrap());
     let (keeper_before, server_before) = (resident_kib(keeper), resident_kib(server));
     for kind in ["garbage", "huge", "flood", "silence"] {
-        yard.shell(&id, &format!("pkill -f hostile.py; python3 hostile.py {kind} >/dev/null 2>&1 & disown"))
-            .await;
+        yard.shell(
+            &id,
+            &format!(
+                "kill $(cat /tmp/pid); python3 hostile.py {kind} >/dev/null 2>&1 & echo $! > /tmp/pid; disown"
+            ),
+        )
+        .await;
         until(&yard, &id, &format!("test -e /tmp/ready-{kind}")).await;
         let mut viewers = Vec::new();
         for number in 0..8 {
@@ -260,7 +265,7 @@ async fn a_hostile_server_inside_costs_its_viewers_alone() {
         gui(&yard, &id, json!([{"type": "screenshot"}])).await;
     }
     // A link to keeper's own socket leads nowhere.
-    yard.shell(&id, "pkill -f hostile.py; ln -sf /run/sandyard/pipe.sock /tmp/.sandyard/rfb").await;
+    yard.shell(&id, "kill $(cat /tmp/pid); ln -sf /run/sandyard/pipe.sock /tmp/.sandyard/rfb").await;
     let refused = Viewer::connect(&yard, &id, "").await.err().unwrap();
     assert_eq!(refused.code, 4503, "{refused:?}");
     // Control came back with those who held it.
@@ -278,7 +283,7 @@ async fn a_hostile_display_can_not_hold_or_bloat_keeper() {
     let before = resident_kib(keeper);
     for kind in ["garbage", "flood"] {
         // The worker that is connected already would not notice: it rests, or dies with its display.
-        yard.shell(&id, &format!("pkill -f hostile.py; pkill -9 -f 'sandyard-guest desktop'; python3 hostile.py {kind} >/dev/null 2>&1 & disown")).await;
+        yard.shell(&id, &format!("kill $(cat /tmp/pid); pkill -9 -f '^sandyard-guest desktop'; python3 hostile.py {kind} >/dev/null 2>&1 & echo $! > /tmp/pid; disown")).await;
         until(&yard, &id, &format!("test -e /tmp/ready-{kind}")).await;
         let began = Instant::now();
         let answer =

@@ -139,6 +139,36 @@ async fn five_hundred_cells_in_a_row_lose_nothing() {
 }
 
 #[tokio::test]
+async fn many_lines_and_long_lines_arrive_whole() {
+    let Some(yard) = full_yard().await else { return };
+    let id = yard.session().await;
+    for (language, lines, long) in [
+        ("python", "for i in range(5000): print('line', i)", "print('x' * 5_000_000); print('the end')"),
+        (
+            "typescript",
+            "for (let i = 0; i < 5000; i++) console.log('line', i)",
+            "console.log('x'.repeat(3_000_000)); console.log('the end')",
+        ),
+    ] {
+        let answer = code(&yard, &id, language, lines).await;
+        let expected: String = (0..5000).map(|number| format!("line {number}\n")).collect();
+        assert!(
+            answer["stdout"] == expected,
+            "{language}: {:?}",
+            answer["stdout"].as_str().map(|text| text.lines().count())
+        );
+        let answer = code(&yard, &id, language, long).await;
+        let stdout = answer["stdout"].as_str().unwrap();
+        assert!(
+            stdout.starts_with("xxx") && stdout.ends_with("xxx\nthe end\n"),
+            "{language}: {}",
+            stdout.len()
+        );
+        assert_eq!(code(&yard, &id, language, "6 * 7").await["stdout"], "");
+    }
+}
+
+#[tokio::test]
 async fn calls_on_one_kernel_wait_and_kernels_run_beside_each_other() {
     let Some(yard) = full_yard().await else { return };
     let id = yard.session().await;
@@ -153,14 +183,14 @@ async fn calls_on_one_kernel_wait_and_kernels_run_beside_each_other() {
     let path = format!("/jobs/{id}/code");
     let other = json!({"language": "python", "kernel": "python-2", "code": "open('there', 'w').close()"});
     let queued = json!({"language": "python", "code": "'after'"});
-    let (slow, queued, other) =
+    let (slow, queued, made) =
         tokio::join!(yard.post_json(&path, &slow), yard.post_json(&path, &queued), async {
             wait_kernel(&yard, &id, "python", "busy").await;
             yard.post_json(&path, &other).await
         });
     assert_eq!(slow["result"], "'seen'", "{slow}");
     assert_eq!(queued["result"], "'after'", "{queued}");
-    assert_eq!(other["status"], "ok", "{other}");
+    assert_eq!(made["status"], "ok", "{made}");
     let gone = yard.client.delete(format!("{}/jobs/{id}/kernels/python-2", yard.url)).send().await.unwrap();
     assert_eq!(gone.status(), 204);
     assert_eq!(kernels(&yard, &id).await.len(), 1);
@@ -242,7 +272,13 @@ async fn prompts_are_errors_and_dead_kernels_are_replaced_with_a_note() {
         (&json!("error"), &json!("StdinNotImplementedError")),
         "{prompt}"
     );
-    let died = code(&yard, &id, "python", "import os\nprint('last words', flush=True)\nos._exit(7)").await;
+    let died = code(
+        &yard,
+        &id,
+        "python",
+        "import os, time\nprint('last words', flush=True)\ntime.sleep(0.3)\nos._exit(7)",
+    )
+    .await;
     assert_eq!((&died["status"], &died["stdout"]), (&json!("died"), &json!("last words\n")), "{died}");
     let next = code(&yard, &id, "python", "'x' in globals()").await;
     assert_eq!((&next["status"], &next["result"]), (&json!("ok"), &json!("False")), "{next}");
@@ -251,7 +287,7 @@ async fn prompts_are_errors_and_dead_kernels_are_replaced_with_a_note() {
     assert_eq!(died["status"], "died", "{died}");
     // A kernel that ends between two calls is noticed as well.
     code(&yard, &id, "bash", "true").await;
-    yard.shell(&id, "pkill -9 -f bash_kernel; sleep 0.2").await;
+    yard.shell(&id, "pkill -9 -f [b]ash_kernel; sleep 0.5").await;
     let next = code(&yard, &id, "bash", "echo alive").await;
     assert_eq!(next["stdout"], "alive\n", "{next}");
     assert!(next["notes"].to_string().contains("signal 9"), "{next}");
@@ -347,4 +383,35 @@ for content in ([], 3, {'data': [1] * 1000}, {'name': {}, 'text': 7}, {'tracebac
     assert_eq!(code(&yard, &id, "python", "3").await["result"], "3");
     yard.delete(&id).await;
     yard.expect_no_leftovers().await;
+}
+
+#[tokio::test]
+async fn l17_a_kernel_that_writes_garbage_into_its_channels_is_replaced() {
+    let Some(yard) = full_yard().await else { return };
+    let id = yard.session().await;
+    for garbage in [
+        r"bytes([2]) + (2**62).to_bytes(8, 'big') + b'x' * 100000",
+        r"b'\xff' * 1000000",
+        r"bytes([1, 1, 120]) * 1000000",
+    ] {
+        code(&yard, &id, "python", "x = 1").await;
+        // The kernel holds its ends of keeper's connections: it can say anything on them.
+        let attack = format!(
+            "import os, socket\nfor fd in range(3, 256):\n    try:\n        s = socket.socket(fileno=os.dup(fd)); s.getpeername()\n    except OSError: continue\n    if s.family == socket.AF_INET:\n        try: s.setblocking(True); s.settimeout(1); s.sendall({garbage})\n        except OSError: pass\n"
+        );
+        let body = json!({"language": "python", "code": attack, "timeout_s": 5});
+        let answer = yard.post_json(&format!("/jobs/{id}/code"), &body).await;
+        assert_ne!(answer["status"], "lost", "{answer}");
+        // Whatever became of it, the next code runs, in a fresh kernel if it must.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let body = json!({"language": "python", "code": "6 * 7", "timeout_s": 10});
+            let next = yard.post_json(&format!("/jobs/{id}/code"), &body).await;
+            if next["result"] == "42" {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{next}");
+        }
+    }
+    assert_eq!(yard.shell(&id, "echo alive").await["stdout"], "alive\n");
 }

@@ -67,7 +67,7 @@ async fn f2_what_a_person_wrote_is_never_overwritten_and_no_link_is_followed() {
     code(&yard, &id, "python", "'second'").await;
     notebook(&yard, &id, "session.python.ipynb", |found| cells(found) == 2).await;
     // A person saves the file: in place, as JupyterLab does.
-    yard.shell(&id, "sed -i.bak s/first/edited/ session.python.ipynb").await;
+    yard.shell(&id, "sed -i.bak s/first/edited/g session.python.ipynb").await;
     code(&yard, &id, "python", "'third'").await;
     let copy = notebook(&yard, &id, "session.python-2.ipynb", |found| cells(found) == 3).await;
     assert_eq!(copy["cells"][0]["source"], "'first'");
@@ -165,6 +165,19 @@ fn kill(pid: i32) {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
+/// Follows an execution; keeper dials again within a moment of its end.
+async fn attach(yard: &Yard, id: &str, execution: &str) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let response = yard.get(&format!("/jobs/{id}/code/{execution}")).await;
+        if response.status() != 502 {
+            return response.json().await.unwrap();
+        }
+        assert!(Instant::now() < deadline, "keeper did not come back");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_killed_keeper_costs_neither_kernels_nor_the_job_that_runs_in_one() {
     let Some(yard) = full_yard().await else { return };
@@ -181,7 +194,7 @@ async fn a_killed_keeper_costs_neither_kernels_nor_the_job_that_runs_in_one() {
     kill(keeper_pid(&yard));
     drop(response);
     let execution = text.split("\"execution\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let again = yard.get_json(&format!("/jobs/{id}/code/{execution}")).await;
+    let again = attach(&yard, &id, &execution).await;
     assert_eq!(
         (&again["status"], &again["stdout"], &again["result"]),
         (&json!("ok"), &json!("one\ntwo\n"), &json!("7")),
@@ -194,7 +207,11 @@ async fn a_killed_keeper_costs_neither_kernels_nor_the_job_that_runs_in_one() {
 
     let counted = "import time, os\nopen('runs', 'a').write('run\\n')\nprint('begun', flush=True)\ntime.sleep(3)\nprint(open('runs').read())";
     let id = yard.schedule(&json!({"kind": "python", "code": counted})).await;
-    yard.wait_for(&id, |status| status["stdout"] == "begun\n").await;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while yard.status(&id).await["stdout"] != "begun\n" {
+        assert!(Instant::now() < deadline, "it never began");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     kill(keeper_pid(&yard));
     let ended = yard.wait_end(&id).await;
     assert_eq!(

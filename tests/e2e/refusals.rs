@@ -38,7 +38,6 @@ async fn every_refusal_is_clear_and_leaves_nothing() {
         ),
         ("too large", json_type, huge, 413, ""),
         ("a task without a model", "text/plain", "Build me a todo app".into(), 422, ""),
-        ("a kind not built yet", json_type, json!({"kind": "python", "code": "1"}).to_string(), 422, ""),
         (
             "an unknown floor",
             json_type,

@@ -28,6 +28,8 @@ pub struct LinkClosed;
 const MOST_STREAMS: usize = 512;
 /// Streams opened by the peer that nobody has accepted yet.
 const MOST_WAITING: usize = 64;
+/// Bytes in one frame of yamux: each costs two writes to the connection, and pixels or exports come in pieces of this size.
+const SEND_BYTES: usize = 64 * 1024;
 /// Receive windows of all streams together; bounds what a hostile guest can make the host buffer.
 const RECEIVE_BYTES: usize = 256 * 1024 * MOST_STREAMS;
 
@@ -49,6 +51,7 @@ impl Link {
     pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode) -> Self {
         let mut config = yamux::Config::default();
         config.set_max_num_streams(MOST_STREAMS);
+        config.set_split_send_size(SEND_BYTES);
         config.set_max_connection_receive_window(Some(RECEIVE_BYTES));
         let connection = yamux::Connection::new(stream.compat(), config, mode);
         let (open, open_requests) = mpsc::channel(MOST_WAITING);

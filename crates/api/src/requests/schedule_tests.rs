@@ -181,9 +181,6 @@ fn a_refusal_names_the_place_and_the_nearest_member() {
 fn what_is_not_built_is_refused_last_with_a_hint() {
     for (body, code) in [
         (json!({"task": "build"}), ErrorCode::NoModel),
-        (json!({"kind": "python", "code": "1"}), ErrorCode::NotAvailable),
-        (json!({"kind": "typescript", "code": "1"}), ErrorCode::NotAvailable),
-        (json!({"kind": "gui", "code": "1"}), ErrorCode::NotAvailable),
         (json!({"kind": "shell", "code": "1", "git": {"url": "https://e.org/x"}}), ErrorCode::NotAvailable),
     ] {
         let request = ScheduleRequest::from_json(&body).unwrap();

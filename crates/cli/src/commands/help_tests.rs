@@ -36,6 +36,8 @@ fn what_scripts_rely_on_is_understood() {
         "sandyard logs -f abcd",
         "sandyard shell abcd -- ls -l /",
         "sandyard image build --flavour base --format tree",
+        "sandyard code abcd --language python --kernel python-2 --json 1+1",
+        "sandyard code abcd --file -",
         "sandyard doctor --json",
         "sandyard cp abcd:src ./src",
     ] {

@@ -98,8 +98,8 @@ fn prepare_scripts(config: &BootConfig) -> Result<(), BootFailure> {
         .step("scripts", format_args!("give {SCRIPTS} to keeper"))
 }
 
-/// The directories where keeper and the job's X server meet: keeper's, but open to the job, which can add to them and not
-/// replace them. One that the job left on its disk as something else is not used, and there is no desktop then.
+/// The directories where keeper and the job's X server meet: keeper's, but open to the job, whose server puts its socket in the
+/// place of keeper's at once, so that no program finds none. One that the job left on its disk as something else is not used, and there is no desktop then.
 fn prepare_desktop(keeper_id: u32) -> Vec<PathBuf> {
     let DesktopPlaces { display_directory, socket_directory, .. } = DesktopPlaces::default();
     let (user, group) = (Uid::from_raw(keeper_id), Gid::from_raw(keeper_id));
@@ -108,7 +108,7 @@ fn prepare_desktop(keeper_id: u32) -> Vec<PathBuf> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
         rustix::fs::fchown(&directory, Some(user), Some(group))?;
-        rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o1777))
+        rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o777))
     };
     [display_directory, socket_directory].into_iter().filter(|path| prepare(path).is_ok()).collect()
 }

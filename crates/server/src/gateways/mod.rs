@@ -10,12 +10,22 @@ use sandyard_sandbox::machine::{Asked, Machine, MachineError};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
+/// Ends the tunnels of a job that is no longer followed: nobody would record them.
+struct EndTunnels(Arc<egress::Gateway>);
+
+impl Drop for EndTunnels {
+    fn drop(&mut self) {
+        self.0.end_tunnels();
+    }
+}
+
 /// Serves every stream that a guest opens, until its link is gone. Dropping this ends them all.
 pub(crate) async fn serve(
     machine: Arc<Machine>,
     egress: Arc<egress::Gateway>,
     model: Option<Arc<model::Gateway>>,
 ) {
+    let _end = EndTunnels(Arc::clone(&egress));
     let mut streams = JoinSet::new();
     loop {
         tokio::select! {

@@ -29,8 +29,8 @@ use super::parts::{Job, query};
 
 /// A client's frame: keys, pointer, clipboard text.
 const FRAME_BYTES: usize = 2 * 1024 * 1024;
-/// Pixels in one frame.
-const BUFFER: usize = 64 * 1024;
+/// Pixels in one frame: a browser is woken for each.
+const BUFFER: usize = 256 * 1024;
 const PING: Duration = Duration::from_secs(20);
 /// Three pings without any sign of life.
 const SILENCE: Duration = Duration::from_secs(60);
@@ -112,12 +112,21 @@ pub(super) async fn socket(
     Ok(upgrade.protocols(["binary"]).max_message_size(FRAME_BYTES).max_frame_size(FRAME_BYTES).on_upgrade(
         move |mut socket| async move {
             // A page can't read a refused upgrade, so the refusal comes after it.
-            match machine.connect_desktop(mode).await {
+            let connected = tokio::select! {
+                connected = machine.connect_desktop(mode) => connected,
+                () = left(&mut socket) => return,
+            };
+            match connected {
                 Ok(desktop) => Viewer::new(socket, desktop, rights).serve(stop).await,
                 Err(error) => farewell(&mut socket, refusal(&error)).await,
             }
         },
     ))
+}
+
+/// Returns when the client leaves, or speaks before it was greeted.
+async fn left(socket: &mut WebSocket) {
+    while let Some(Ok(Message::Ping(_) | Message::Pong(_))) = socket.recv().await {}
 }
 
 /// Exactly this origin, port and all: a page of another server on this machine is a foreign one. Programs send none.

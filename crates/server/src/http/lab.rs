@@ -86,7 +86,7 @@ pub(super) async fn port(
 )]
 pub(super) async fn any(State(state): State<HttpState>, headers: HeaderMap) -> Answer {
     if is_foreign(&headers) {
-        return Ok(ask().answer(&headers));
+        return Ok(ask("").answer(&headers));
     }
     let states = vec![JobState::Running, JobState::Starting, JobState::Queued];
     let filter = JobFilter { states, kind: Some(JobKind::Session) };
@@ -103,9 +103,9 @@ pub(super) async fn any(State(state): State<HttpState>, headers: HeaderMap) -> A
 }
 
 /// The page that asks a person whom another site led here.
-pub(super) fn ask() -> Notice {
+fn ask(here: &str) -> Notice {
     let line = "Another page leads to this sandbox. Go on only if you meant to open it.";
-    Notice::new(StatusCode::OK, "Open this sandbox?", line).link("", "Open it")
+    Notice::new(StatusCode::OK, "Open this sandbox?", line).link(here, "Open it")
 }
 
 /// From a route of the API to a port's origin.
@@ -124,7 +124,7 @@ impl Way<'_> {
     async fn lead(&self, state: &HttpState, headers: &HeaderMap) -> Answer {
         let job = state.yard().status(self.id, WithOutput::Without).await?;
         if is_foreign(headers) {
-            return Ok(ask().answer(headers));
+            return Ok(ask(&self.here(state).await?).answer(headers));
         }
         if job.sandbox == SandboxState::Live {
             return self.go(state, headers).await;
@@ -141,12 +141,18 @@ impl Way<'_> {
         redirect(&format!("{url}{ENTER}?ticket={ticket}&to={}", self.to))
     }
 
+    /// This route again: with a key the ticket that led here is used up, so it carries another.
+    async fn here(&self, state: &HttpState) -> Result<String, Failure> {
+        let here = format!("/jobs/{}/{}", self.id, self.here);
+        if state.access().is_open() {
+            return Ok(here);
+        }
+        Ok(format!("{here}?ticket={}", state.yard().make_ticket(self.id, self.purpose).await?))
+    }
+
     async fn told(&self, state: &HttpState, job: &JobStatus) -> Result<Notice, Failure> {
         let (id, locked) = (self.id, !state.access().is_open());
-        let mut here = format!("/jobs/{id}/{}", self.here);
-        if locked {
-            here = format!("{here}?ticket={}", state.yard().make_ticket(id, self.purpose).await?);
-        }
+        let here = self.here(state).await?;
         let notice = Notice::of_job(job);
         if !job.state.is_terminal() {
             return Ok(notice.again(1, here));

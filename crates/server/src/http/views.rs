@@ -9,7 +9,7 @@ use crate::app;
 pub(super) fn job(status: &app::JobStatus) -> JobView {
     let state = status.state;
     let id = status.id.as_str();
-    let usage = status.usage.clone().unwrap_or_default();
+    let usage = status.usage.unwrap_or_default();
     JobView {
         name: status.name.clone(),
         kind: status.kind,

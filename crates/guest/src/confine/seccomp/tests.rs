@@ -30,7 +30,7 @@ impl Call {
         match offset {
             0 => self.number,
             4 => self.architecture,
-            16.. if offset % 8 == 0 => self.arguments[(offset as usize - 16) / 8] as u32,
+            16.. if offset.is_multiple_of(8) => self.arguments[(offset as usize - 16) / 8] as u32,
             _ => panic!("load from {offset}"),
         }
     }

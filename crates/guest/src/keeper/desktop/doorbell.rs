@@ -1,6 +1,6 @@
 //! The display's socket while no X server runs: the first program that knocks starts one.
 //!
-//! Programs that knocked before the server was there are carried to it; later ones find the server's own socket in the same
+//! Programs that knocked before the server was there are carried to it by keeper, and end with it; later ones find the server's own socket in the same
 //! place. When the server ends the doorbell hangs there again.
 
 use std::sync::Arc;
@@ -48,8 +48,8 @@ pub(super) async fn serve(keeper: Arc<Keeper>, places: DesktopPlaces) {
 
 fn hang(places: &DesktopPlaces) -> Option<UnixListener> {
     use std::os::unix::fs::PermissionsExt as _;
-    session::prepare(places).ok()?;
     let path = display_socket(places);
+    session::remove(&path).ok()?;
     let bell = UnixListener::bind(&path).ok()?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).ok()?;
     Some(bell)
@@ -59,7 +59,7 @@ async fn answer(keeper: &Arc<Keeper>, places: &DesktopPlaces, bell: &UnixListene
     match session::ensure(keeper).await {
         Ok(_) => carry(keeper, places, program),
         Err(error) => {
-            let _ = keeper.events.note(format!("the desktop could not be started: {error}"));
+            session::note_failure(keeper, &error).await;
             drop(program);
             // Those that wait behind it would start it again and again.
             while bell.accept().now_or_never().is_some() {}

@@ -17,6 +17,8 @@ use crate::keeper::link::HostStream;
 
 /// What an action may take beside the time it asks for: a script for xdotool is given two minutes by its worker.
 const PATIENCE: Duration = Duration::from_secs(130);
+/// How long the end of an X server takes to be told.
+const DEATH_PATIENCE: Duration = Duration::from_secs(2);
 /// A picture is made and sent at once.
 const PART_PATIENCE: Duration = Duration::from_secs(20);
 
@@ -36,13 +38,10 @@ pub(super) async fn serve(
     if acts && let Err(who) = keeper.desktop.control.free(patience).await {
         return Err((controlled(&who), stream));
     }
-    if let Err(error) = session::ensure(keeper).await {
-        return Err((error, stream));
-    }
     let _turn = if acts { Some(keeper.desktop.turn.lock().await) } else { None };
-    let mut worker = match keeper.desktop.workers.take(keeper).await {
+    let mut worker = match ready_worker(keeper).await {
         Ok(worker) => worker,
-        Err(error) => return Err((internal(error.to_string()), stream)),
+        Err(error) => return Err((error, stream)),
     };
     if stream.send_message(&Reply::Done).await.is_err() {
         return Ok(());
@@ -53,6 +52,26 @@ pub(super) async fn serve(
     keeper.desktop.used.now();
     let _ = stream.finish().await;
     Ok(())
+}
+
+/// A worker with a display that answers. The death of the last one may not have been told yet: then there is another.
+async fn ready_worker(keeper: &Arc<Keeper>) -> Result<Worker, GuestError> {
+    session::ensure(keeper).await?;
+    let mut worker = take_worker(keeper).await?;
+    if let Ok(Report { lost: false, .. }) = worker.obey(&Order::Clients, PART_PATIENCE).await
+        && let Ok(None) = worker.next_part(PART_PATIENCE).await
+    {
+        return Ok(worker);
+    }
+    drop(worker);
+    let mut up = keeper.desktop.up.subscribe();
+    let _ = tokio::time::timeout(DEATH_PATIENCE, up.wait_for(|up| !up)).await;
+    session::ensure(keeper).await?;
+    take_worker(keeper).await
+}
+
+async fn take_worker(keeper: &Arc<Keeper>) -> Result<Worker, GuestError> {
+    keeper.desktop.workers.take(keeper).await.map_err(|error| internal(error.to_string()))
 }
 
 /// Whether a worker can take another order.

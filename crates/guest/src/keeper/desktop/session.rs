@@ -20,14 +20,16 @@ const DOCUMENT: &str = "desktop.json";
 pub(super) const SOCKET: &str = "rfb";
 /// The X server is ready in 50 ms; on a machine that is busy with twenty of them it takes seconds.
 const START_DEADLINE: Duration = Duration::from_secs(30);
+/// Notes about the desktop in a keeper's life.
+const MOST_NOTES: usize = 20;
 /// The variable of a job that sets the screen's size.
 const GEOMETRY: &str = "SANDYARD_DESKTOP_GEOMETRY";
 const DEFAULT_GEOMETRY: (u32, u32) = (1280, 800);
 /// Sides of a screen; a screenshot of the largest stays within its bound.
 const SIDES: std::ops::RangeInclusive<u32> = 320..=4096;
 
-/// Removes what a killed server left, then becomes it. The number of the display comes on standard output when it is ready.
-const SERVER: &str = r#"rm -f "/tmp/.X$0-lock" "$1"; shift; exec Xvnc ":$0" "$@""#;
+/// Removes what a killed server left, then becomes it. The server itself takes the place of the socket that is there. The number of the display comes on standard output when it is ready.
+const SERVER: &str = r#"rm -f "/tmp/.X$0-lock"; exec Xvnc ":$0" "$@""#;
 const WINDOW_MANAGER: &str = "xsetroot -cursor_name left_ptr -solid '#3b4252'; exec openbox";
 const BUS: &str = r#"bus="$XDG_RUNTIME_DIR/bus"; rm -f "$bus"; exec dbus-daemon --session --nofork --nopidfile --nosyslog --address="unix:path=$bus""#;
 
@@ -37,6 +39,7 @@ pub(super) struct Session {
     server: Option<Arc<Process>>,
     companions: Vec<Arc<Process>>,
     looked: bool,
+    notes: usize,
 }
 
 /// Their names, for the next keeper.
@@ -51,6 +54,14 @@ impl Session {
         self.server.as_ref().is_some_and(|server| server.exit().is_none())
     }
 
+    /// Tells the host, up to a bound: a job can kill and start its desktop as often as it likes.
+    fn note(&mut self, keeper: &Keeper, text: String) {
+        self.notes += 1;
+        if self.notes <= MOST_NOTES {
+            let _ = keeper.events.note(text);
+        }
+    }
+
     /// Takes up what the keeper before had started.
     fn look_for_survivors(&mut self, keeper: &Keeper) {
         if std::mem::replace(&mut self.looked, true) {
@@ -58,8 +69,8 @@ impl Session {
         }
         let Ok(Some(document)) = keeper.spool.load::<Document>(DOCUMENT) else { return };
         let running = |id: &ProcessId| keeper.processes.find(id).filter(|process| process.exit().is_none());
-        self.server = running(&document.server);
         self.companions = document.companions.iter().filter_map(running).collect();
+        self.server = [&document.server].into_iter().find_map(running);
     }
 }
 
@@ -85,15 +96,19 @@ pub(super) async fn ensure(keeper: &Arc<Keeper>) -> Result<DesktopPlaces, GuestE
     if let Some(exit) = session.server.take().and_then(|server| server.exit())
         && exit.reason == EndReason::Own
     {
-        let _ = keeper
-            .events
-            .note(format!("the desktop had died (exit code {}) and is started again", exit.code));
+        session.note(keeper, format!("the desktop had died (exit code {}) and is started again", exit.code));
     }
     end_all(&mut session);
     keeper.desktop.workers.dismiss();
     start(keeper, &mut session, &places).await?;
     announce(keeper, &session);
     Ok(places)
+}
+
+/// Tells the host that the desktop could not be started by a program that needs it.
+pub(super) async fn note_failure(keeper: &Keeper, error: &GuestError) {
+    let text = format!("the desktop could not be started: {error}");
+    keeper.desktop.session.lock().await.note(keeper, text);
 }
 
 /// Stops the desktop; the next use starts another.
@@ -131,7 +146,8 @@ async fn start(
     session: &mut Session,
     places: &DesktopPlaces,
 ) -> Result<(), GuestError> {
-    prepare(places).map_err(|error| internal(format!("prepare the desktop's folders: {error}")))?;
+    remove(&places.socket_directory.join(SOCKET))
+        .map_err(|error| internal(format!("remove the socket of the last desktop: {error}")))?;
     let geometry = geometry(keeper);
     let server = processes::start(keeper, server_command(places, geometry)).await?;
     session.server = Some(server.clone());
@@ -144,14 +160,8 @@ async fn start(
     keeper.spool.store(DOCUMENT, &document).map_err(|error| internal(error.to_string()))
 }
 
-/// Makes room for the sockets. Init made their directories.
-pub(super) fn prepare(places: &DesktopPlaces) -> std::io::Result<()> {
-    remove(&display_socket(places))?;
-    remove(&places.socket_directory.join(SOCKET))
-}
-
 /// Removes a socket; what can't be removed is left to the server, which says so if it stands in its way.
-fn remove(path: &Path) -> std::io::Result<()> {
+pub(super) fn remove(path: &Path) -> std::io::Result<()> {
     match fs::remove_file(path) {
         Err(error)
             if !matches!(
@@ -198,7 +208,6 @@ async fn wait_until_ready(server: &Process) -> Result<(), GuestError> {
 fn server_command(places: &DesktopPlaces, (width, height): (u32, u32)) -> StartProcess {
     let number = DISPLAY_NUMBER.to_string();
     let geometry = format!("{width}x{height}");
-    let display = display_socket(places).to_string_lossy().into_owned();
     let socket = places.socket_directory.join(SOCKET).to_string_lossy().into_owned();
     // On no network, TCP or otherwise: only on the socket, which keeper can open by its mode, and there without a password.
     // The screen's size is the job's, and a client never sends another away.
@@ -226,7 +235,7 @@ fn server_command(places: &DesktopPlaces, (width, height): (u32, u32)) -> StartP
         "-noreset",
     ];
     let mut command = shell(SERVER);
-    command.argv.extend([number, display]);
+    command.argv.push(number);
     command.argv.extend(options.map(str::to_owned));
     command
 }

@@ -20,20 +20,23 @@ use crate::keeper::link::HostStream;
 
 /// Viewers at once; more are told so.
 const MOST_VIEWERS: usize = 64;
-/// Bytes on their way in each direction: one large rectangle of pixels.
-const BUFFER: usize = 64 * 1024;
+/// Bytes on their way to a viewer: the X server writes 16 KiB at a time, and fewer, larger pieces cost fewer switches.
+const PIXEL_BYTES: usize = 256 * 1024;
+/// Bytes on their way to the desktop: keys and pointer.
+const INPUT_BYTES: usize = 16 * 1024;
 /// A server that says nothing for this long after a viewer came is not one.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// A place among the viewers; dropping it leaves.
 pub(super) struct Seat {
     keeper: Arc<Keeper>,
-    _control: Option<Held>,
+    control: Option<Held>,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         count(&self.keeper).fetch_sub(1, Ordering::Relaxed);
+        drop(self.control.take());
         self.keeper.desktop.used.now();
     }
 }
@@ -44,7 +47,12 @@ fn count(keeper: &Keeper) -> &AtomicUsize {
 
 /// Serves `ConnectDesktop`.
 pub(super) async fn serve(keeper: &Arc<Keeper>, mode: DesktopMode, mut stream: HostStream) -> Served {
-    let (mut server, seat) = match enter(keeper, &mode).await {
+    // The host says nothing before it is answered: whatever comes is that it has left, and control must not wait for it.
+    let entered = tokio::select! {
+        entered = enter(keeper, &mode) => entered,
+        _ = stream.receive() => return Ok(()),
+    };
+    let (mut server, seat) = match entered {
         Ok(entered) => entered,
         Err(error) => return Err((error, stream)),
     };
@@ -53,7 +61,8 @@ pub(super) async fn serve(keeper: &Arc<Keeper>, mode: DesktopMode, mut stream: H
     }
     let (mut host, early) = stream.into_inner();
     if tokio::io::AsyncWriteExt::write_all(&mut server, &early).await.is_ok() {
-        let _ = tokio::io::copy_bidirectional_with_sizes(&mut host, &mut server, BUFFER, BUFFER).await;
+        let _ =
+            tokio::io::copy_bidirectional_with_sizes(&mut host, &mut server, INPUT_BYTES, PIXEL_BYTES).await;
     }
     drop(seat);
     Ok(())
@@ -68,9 +77,9 @@ pub(super) async fn enter(
         count(keeper).fetch_sub(1, Ordering::Relaxed);
         return Err(GuestError::new(GuestErrorCode::LimitReached, "too many viewers look at this desktop"));
     }
-    let mut seat = Seat { keeper: keeper.clone(), _control: None };
+    let mut seat = Seat { keeper: keeper.clone(), control: None };
     if let DesktopMode::Control { who } = mode {
-        seat._control = Some(keeper.desktop.control.take(who).map_err(|holder| controlled(&holder))?);
+        seat.control = Some(keeper.desktop.control.take(who).map_err(|holder| controlled(&holder))?);
     }
     let places = session::ensure(keeper).await?;
     let server = connect(&places.socket_directory.join(SOCKET))

@@ -361,7 +361,10 @@ fn search_finds_names_and_lines_but_no_binaries() {
 }
 
 /// An export as the host would gather it.
-fn exported(root: &Path, path: &str) -> (Vec<(EntryHeader, Vec<u8>)>, u64, Vec<String>) {
+/// Entries with their bytes, how many were told, and what was left out.
+type Exported = (Vec<(EntryHeader, Vec<u8>)>, u64, Vec<String>);
+
+fn exported(root: &Path, path: &str) -> Exported {
     let (reply, frames) = ask_with(root, &Request::Export { path: path.into() }, &[]);
     assert_eq!(reply, Reply::Done);
     let mut entries: Vec<(EntryHeader, Vec<u8>)> = Vec::new();

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use sandyard_protocol::{ExecutionEnd, ExecutionError, GuestError, KernelState, Outcome};
+use sandyard_protocol::{ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome};
 use tokio::sync::mpsc;
 
+use super::channels::History;
 use super::kernel::{Execution, Kernel, Order, Target};
 use super::language::Kind;
 use super::launch::{self, Live};
@@ -120,6 +121,11 @@ impl Actor {
     async fn execute(&mut self, execution: &Arc<Execution>) -> After {
         let keeper = self.keeper.clone();
         let mut sink = Sink::new(&keeper, execution);
+        if let Some(exit) = self.live.as_ref().and_then(|live| live.process.exit()) {
+            // It ended a moment ago, and nobody was told yet.
+            self.live = None;
+            self.lost = Some(how(exit));
+        }
         if let Some(why) = self.lost.take() {
             sink.note(format!(
                 "the kernel `{}` {why}: this is a fresh one, and its state is lost",
@@ -178,8 +184,9 @@ impl Actor {
     async fn begin(&mut self, execution: &Arc<Execution>) -> Result<(), (Outcome, ExecutionError)> {
         let deadline = execution.limits.deadline_ms;
         let starting = tokio::select! {
-            started = self.ensure_live() => started.map_err(|error| (Outcome::Died, failure(error.message))),
+            biased;
             () = sleep_until(deadline) => Err((Outcome::TimedOut, failure("its time was up before it began".into()))),
+            started = self.ensure_live() => started.map_err(|error| (Outcome::Died, failure(error.message))),
         };
         if let Err(refusal) = starting {
             if self.live.is_none() {
@@ -196,12 +203,12 @@ impl Actor {
         let job = matches!(execution.target, Target::Job);
         let broken = |error: super::zmtp::ZmtpError| (Outcome::Died, failure(error.to_string()));
         if let Some(code) = Kind::of(self.kernel.language).job_preparation.filter(|_| job) {
-            live.channels.execute("prepare", code, true).await.map_err(broken)?;
+            live.channels.execute("prepare", code, History::Silent).await.map_err(broken)?;
         }
         if job && !crate::keeper::job::note_execution(&self.keeper, &execution.info) {
             return Err((Outcome::Aborted, failure("the spool failed".into())));
         }
-        live.channels.execute(&execution.info.id.0, &execution.code, false).await.map_err(broken)
+        live.channels.execute(&execution.info.id.0, &execution.code, History::Counted).await.map_err(broken)
     }
 
     fn finish(&self, execution: &Execution, sink: Sink<'_>, end: ExecutionEnd) {
@@ -231,10 +238,7 @@ async fn lost(live: &mut Option<Live>) -> String {
     loop {
         tokio::select! {
             exit = live.process.ended() => {
-                return match exit.signal {
-                    Some(signal) => format!("was ended by signal {signal}"),
-                    None => format!("ended with code {}", exit.code),
-                };
+                return how(exit);
             }
             heard = live.channels.next() => if let Err(error) = heard {
                 // The end of the process tells more than the end of its connection.
@@ -244,6 +248,14 @@ async fn lost(live: &mut Option<Live>) -> String {
                 }
             },
         }
+    }
+}
+
+/// How a kernel's process ended, for a sentence that begins with its name.
+pub(super) fn how(exit: Exit) -> String {
+    match exit.signal {
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => format!("ended with code {}", exit.code),
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use sandyard_protocol::{ExecutionError, OutputKind, OutputStream};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::Value;
 
 use super::content::{Bundle, cut};
-use super::limits::CELL_BYTES;
+use super::limits::{CELL_BYTES, TREE_BYTES};
 
 /// The outputs of a cell, bounded.
 #[derive(Debug, Default)]
@@ -21,8 +21,8 @@ pub(super) struct Cell {
 #[serde(tag = "output_type", rename_all = "snake_case")]
 enum Output {
     Stream { name: &'static str, text: String },
-    DisplayData { data: BTreeMap<String, Box<RawValue>>, metadata: Empty },
-    ExecuteResult { execution_count: Option<u64>, data: BTreeMap<String, Box<RawValue>>, metadata: Empty },
+    DisplayData { data: BTreeMap<String, Value>, metadata: Empty },
+    ExecuteResult { execution_count: Option<u64>, data: BTreeMap<String, Value>, metadata: Empty },
     Error { ename: String, evalue: String, traceback: Vec<String> },
 }
 
@@ -70,11 +70,11 @@ impl Cell {
     }
 
     pub(super) fn output(&mut self, kind: OutputKind, count: Option<u64>, bundle: Bundle) {
-        let lawful = |(mime, value): &(String, Box<RawValue>)| {
-            mime == "application/json" || mime.ends_with("+json") || value.get().starts_with('"')
+        let lawful = |(mime, value): &(String, Value)| {
+            mime == "application/json" || mime.ends_with("+json") || value.is_string()
         };
         let data: BTreeMap<_, _> = bundle.0.into_iter().filter(lawful).collect();
-        let bytes: usize = data.values().map(|value| value.get().len()).sum();
+        let bytes: usize = data.values().map(|value| value.as_str().map_or(TREE_BYTES, str::len)).sum();
         if self.full || self.bytes + bytes > CELL_BYTES {
             self.room_for("[an output too large for the notebook]\n");
             return;

@@ -18,6 +18,17 @@ pub(super) struct Channels {
     requests: u64,
 }
 
+/// What an execution leaves in the kernel's own account of what it ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum History {
+    /// It is counted.
+    Counted,
+    /// It is not counted, but its result is shown.
+    Uncounted,
+    /// It is not counted, and shows nothing but what it prints.
+    Silent,
+}
+
 /// A message and where it came.
 #[derive(Debug)]
 pub(super) enum Heard {
@@ -59,9 +70,10 @@ impl Channels {
 
     /// Sends code to be run, under a name. A prompt is answered by the kernel itself with an exception, because we say
     /// that we can't.
-    pub(super) async fn execute(&mut self, id: &str, code: &str, silent: bool) -> Result<(), ZmtpError> {
+    pub(super) async fn execute(&mut self, id: &str, code: &str, history: History) -> Result<(), ZmtpError> {
         let content = json!({
-            "code": code, "silent": silent, "store_history": !silent, "user_expressions": {},
+            "code": code, "silent": history == History::Silent, "store_history": history == History::Counted,
+            "user_expressions": {},
             "allow_stdin": false, "stop_on_error": false,
         });
         let frames = encode(&self.signer, &self.session, id, "execute_request", &content)

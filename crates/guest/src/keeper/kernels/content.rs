@@ -6,9 +6,9 @@ use sandyard_protocol::limits::{OUTPUT_BYTES, OUTPUT_PARTS};
 use sandyard_protocol::{ExecutionError, OutputKind, OutputStream};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde_json::Value;
 
-use super::limits::{ERROR_BYTES, TRACEBACK_LINES};
+use super::limits::{ERROR_BYTES, TRACEBACK_LINES, TREE_BYTES};
 use super::message::Incoming;
 
 /// Longest MIME type; the registry's longest has 73 letters.
@@ -57,6 +57,13 @@ struct Shown {
     data: Bundle,
 }
 
+/// As `Shown`, with its texts alone.
+#[derive(Deserialize)]
+struct ShownTexts {
+    #[serde(default)]
+    data: Texts,
+}
+
 #[derive(Deserialize)]
 struct Status {
     #[serde(default)]
@@ -103,12 +110,8 @@ impl Published {
                 let stream: Stream = serde_json::from_slice(content).ok()?;
                 Self::Text(stream_named(&stream.name), stream.text)
             }
-            "display_data" | "update_display_data" => {
-                Self::Output(OutputKind::Display, serde_json::from_slice::<Shown>(content).ok()?.data)
-            }
-            "execute_result" => {
-                Self::Output(OutputKind::Result, serde_json::from_slice::<Shown>(content).ok()?.data)
-            }
+            "display_data" | "update_display_data" => Self::Output(OutputKind::Display, bundle(content)?),
+            "execute_result" => Self::Output(OutputKind::Result, bundle(content)?),
             "error" => Self::Error(serde_json::from_slice::<Failure>(content).ok()?.into_error()),
             "clear_output" => Self::Clear,
             "status" => match serde_json::from_slice::<Status>(content).ok()?.execution_state.as_str() {
@@ -121,6 +124,14 @@ impl Published {
     }
 }
 
+/// A tree of small values takes many times the room of its text, so a large output has texts only.
+fn bundle(content: &[u8]) -> Option<Bundle> {
+    if content.len() <= TREE_BYTES {
+        return serde_json::from_slice::<Shown>(content).ok().map(|shown| shown.data);
+    }
+    serde_json::from_slice::<ShownTexts>(content).ok().map(|shown| shown.data.0)
+}
+
 fn stream_named(name: &str) -> OutputStream {
     if name == "stderr" { OutputStream::Stderr } else { OutputStream::Stdout }
 }
@@ -131,7 +142,7 @@ fn cut_stream(head: &[u8], left_out: u64) -> Published {
     let head = String::from_utf8_lossy(head);
     let begin = head.find("\"text\"").and_then(|at| head[at + 6..].find('"').map(|quote| at + 6 + quote + 1));
     let Some(text) = begin.and_then(|begin| head.get(begin..)) else { return Published::TooLarge(left_out) };
-    let name = if head[..head.len().min(64)].contains("stderr") { "stderr" } else { "stdout" };
+    let name = if cut(&head, 64).contains("stderr") { "stderr" } else { "stdout" };
     let mut end = text.len();
     // A cut inside an escape takes a few bytes more away.
     for _ in 0..16 {
@@ -173,70 +184,106 @@ impl Failure {
     }
 }
 
-/// The forms of an output: MIME type and value, as JSON.
+/// The forms of an output: MIME type and value, in the kernel's order.
 #[derive(Debug, Default)]
-pub(super) struct Bundle(pub(super) Vec<(String, Box<RawValue>)>);
+pub(super) struct Bundle(pub(super) Vec<(String, Value)>);
+
+/// A bundle read for its texts.
+#[derive(Default)]
+struct Texts(Bundle);
 
 impl Bundle {
     /// The plain text, if there is one.
-    pub(super) fn text(&self) -> Option<String> {
-        let value = self.0.iter().find(|(mime, _)| mime == "text/plain").map(|(_, value)| value.get())?;
-        serde_json::from_str::<Text>(value).ok().map(|text| text.0)
-    }
-}
-
-/// Text, or lines of it, as nbformat allows.
-struct Text(String);
-
-impl<'de> Deserialize<'de> for Text {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Text;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("text")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(text.to_owned()))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Text, A::Error> {
-                let mut whole = String::new();
-                while let Some(part) = list.next_element::<String>()? {
-                    whole.push_str(&part);
-                }
-                Ok(Text(whole))
-            }
-        }
-        deserializer.deserialize_any(Reader)
+    pub(super) fn text(&self) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(mime, _)| mime == "text/plain")?;
+        value.as_str()
     }
 }
 
 impl<'de> Deserialize<'de> for Bundle {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Bundle;
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("forms by MIME type")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bundle, A::Error> {
-                let mut forms = Vec::new();
-                let mut left = OUTPUT_BYTES;
-                while let Some(mime) = map.next_key::<String>()? {
-                    if forms.len() >= OUTPUT_PARTS || mime.len() > MIME_BYTES || !mime.contains('/') {
-                        map.next_value::<IgnoredAny>()?;
-                        continue;
-                    }
-                    let value = map.next_value::<Box<RawValue>>()?;
-                    if let Some(rest) = left.checked_sub(value.get().len()) {
-                        left = rest;
-                        forms.push((mime, value));
-                    }
-                }
-                Ok(Bundle(forms))
+        deserializer.deserialize_map(Forms { texts_only: false })
+    }
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Forms { texts_only: true }).map(Self)
+    }
+}
+
+struct Forms {
+    texts_only: bool,
+}
+
+impl<'de> Visitor<'de> for Forms {
+    type Value = Bundle;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("forms by MIME type")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bundle, A::Error> {
+        let mut forms = Vec::new();
+        let mut left = OUTPUT_BYTES;
+        while let Some(mime) = map.next_key::<String>()? {
+            let lawful = forms.len() < OUTPUT_PARTS && mime.len() <= MIME_BYTES && mime.contains('/');
+            let value = match (lawful, self.texts_only) {
+                (false, _) => map.next_value::<IgnoredAny>().map(|_| None)?,
+                (true, false) => Some(map.next_value::<Value>()?),
+                (true, true) => map.next_value::<MaybeText>()?.0.map(Value::String),
+            };
+            let Some(value) = value else { continue };
+            // In JSON a text may be longer than it is; what is written is bounded again by its record.
+            let bytes = value.as_str().map_or(TREE_BYTES, str::len);
+            if let Some(rest) = left.checked_sub(bytes) {
+                left = rest;
+                forms.push((mime, value));
             }
         }
-        deserializer.deserialize_map(Reader)
+        Ok(Bundle(forms))
+    }
+}
+
+/// A text, or nothing for anything else.
+struct MaybeText(Option<String>);
+
+impl<'de> Deserialize<'de> for MaybeText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = MaybeText;
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("anything")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<MaybeText, E> {
+                Ok(MaybeText(Some(text.to_owned())))
+            }
+            fn visit_bool<E>(self, _: bool) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
+            }
+            fn visit_i64<E>(self, _: i64) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
+            }
+            fn visit_u64<E>(self, _: u64) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
+            }
+            fn visit_f64<E>(self, _: f64) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
+            }
+            fn visit_unit<E>(self) -> Result<MaybeText, E> {
+                Ok(MaybeText(None))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<MaybeText, A::Error> {
+                while list.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(MaybeText(None))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MaybeText, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(MaybeText(None))
+            }
+        }
+        deserializer.deserialize_any(Reader)
     }
 }
 

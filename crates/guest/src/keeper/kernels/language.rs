@@ -27,9 +27,36 @@ pub(super) struct Kind {
     pub(super) interrupt: Interrupt,
     /// Whether output may come after the idle status.
     pub(super) idles_early: bool,
+    /// Run in every fresh kernel, without a trace.
+    pub(super) preparation: Option<&'static str>,
     /// Run before the code of a job, so that the code finds what a script would.
     pub(super) job_preparation: Option<&'static str>,
 }
+
+/// ipykernel sends all that was printed within a fifth of a second as one message, however long. Sent in pieces of a million
+/// letters, none is too long to be taken, and a print of any length arrives whole.
+const PYTHON_PREPARATION: &str = "
+def __prepare():
+    import asyncio, sys
+    def split(stream):
+        def write(text, write=stream.write, flush=stream.flush, held=[0]):
+            if not isinstance(text, str):
+                return write(text)
+            for start in range(0, len(text), 1_000_000):
+                piece = text[start:start + 1_000_000]
+                held[0] += len(piece)
+                write(piece)
+                if held[0] >= 1_000_000:
+                    held[0] = 0
+                    flush()
+            return len(text)
+        stream.write = write
+    # After this cell: IPython puts the streams of a cell back as they were.
+    for stream in (sys.stdout, sys.stderr):
+        asyncio.get_running_loop().call_soon(split, stream)
+__prepare()
+del __prepare
+";
 
 const PYTHON: Kind = Kind {
     kernel_name: "python3",
@@ -41,6 +68,7 @@ const PYTHON: Kind = Kind {
     env: &[("PYTHONWARNINGS", "ignore:To exit")],
     interrupt: Interrupt::Signal,
     idles_early: false,
+    preparation: Some(PYTHON_PREPARATION),
     // IPython's own `exit` ends the kernel without the code it was given.
     job_preparation: Some("import sys\nexit = quit = sys.exit\ndel sys"),
 };
@@ -53,7 +81,13 @@ const DENO: Kind = Kind {
     env: &[("NO_COLOR", "1"), ("DENO_NO_UPDATE_CHECK", "1")],
     interrupt: Interrupt::Message,
     idles_early: true,
-    job_preparation: None,
+    preparation: None,
+    // Deno leaves without what was just printed; a moment lets its other thread send it.
+    job_preparation: Some(
+        "{ const exit = Deno.exit; Deno.exit = ((code?: number) => { \
+         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50); \
+         return exit(code); }) as typeof Deno.exit; } undefined",
+    ),
 };
 
 const JAVASCRIPT: Kind = Kind { language_name: "javascript", ..DENO };
@@ -66,6 +100,7 @@ const BASH: Kind = Kind {
     env: &[("PS1", "$")],
     interrupt: Interrupt::Signal,
     idles_early: false,
+    preparation: None,
     job_preparation: None,
 };
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputStream, StartProcess};
 
-use super::channels::{Channels, Heard};
+use super::channels::{Channels, Heard, History};
 use super::connection::ConnectionFile;
 use super::kernel::{Document, Kernel};
 use super::language::Kind;
@@ -54,7 +54,13 @@ async fn launch_once(keeper: &Arc<Keeper>, kernel: &Kernel) -> Result<Live, Gues
     keeper.kernels.save(keeper);
     let deadline = tokio::time::timeout(START_DEADLINE, connect(&document, &process, &keeper.kernels.budget));
     match deadline.await {
-        Ok(Ok(channels)) => Ok(Live { process, channels }),
+        Ok(Ok(mut channels)) => {
+            if let Some(code) = Kind::of(kernel.language).preparation {
+                // A kernel that is gone already is noticed by whoever needs it.
+                let _ = channels.execute("prepare-kernel", code, History::Silent).await;
+            }
+            Ok(Live { process, channels })
+        }
         outcome => {
             let why = last_words(&process);
             stop(&process).await;

@@ -36,13 +36,15 @@ pub(super) const START_FAILURE_BYTES: usize = 2048;
 pub(super) const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
 /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
 pub(super) const IDLE_PATIENCE: Duration = Duration::from_secs(2);
-/// Deno tells that it is idle before all output is out; so long after the last message nothing more comes.
-pub(super) const QUIET: Duration = Duration::from_millis(15);
+/// After the reply late output is taken for so long at most, however much there is.
+pub(super) const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
 /// After a kernel's own end its last output is taken within this.
 pub(super) const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Between SIGTERM and SIGKILL when a kernel is stopped; it has nothing to save.
 pub(super) const STOP_GRACE: Duration = Duration::from_millis(300);
 
+/// Larger outputs are read for their texts alone: a tree of values takes up to thirty times the room of its JSON.
+pub(super) const TREE_BYTES: usize = 256 * 1024;
 /// Lines of a traceback.
 pub(super) const TRACEBACK_LINES: usize = 256;
 /// All text of an exception.
@@ -58,8 +60,10 @@ pub(super) const ENDED_EXECUTION_BYTES: u64 = 24 * 1024 * 1024;
 
 /// Outputs of one cell of a notebook.
 pub(super) const CELL_BYTES: usize = 1024 * 1024;
-/// Source of one cell; the code itself has no tighter bound than a request.
+/// One notebook: what JupyterLab still opens without effort. Beyond it the next number is begun.
 pub(super) const NOTEBOOK_BYTES: u64 = 8 * 1024 * 1024;
+/// One notebook with what came before it could be written: code of the longest request, escaped, still fits.
+pub(super) const MOST_NOTEBOOK_BYTES: u64 = 32 * 1024 * 1024;
 /// Numbered copies of a notebook; beyond them the workspace is somebody's joke.
 pub(super) const NOTEBOOK_COPIES: u32 = 100;
 /// Cells that come shortly after each other are written together: a notebook is rewritten as a whole.

@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn message(frames: Vec<Vec<u8>>) -> Multipart {
-        Multipart { frames: frames.into_iter().map(Bytes::from).collect(), ..Multipart::default() }
+        Multipart::received(frames, 0)
     }
 
     #[test]

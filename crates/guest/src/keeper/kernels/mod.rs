@@ -103,6 +103,3 @@ async fn restart(keeper: &Arc<Keeper>, id: &KernelId) -> Result<Reply, GuestErro
     kernel.order(Order::Restart).await??;
     Ok(Reply::Kernel(kernel.info()))
 }
-
-#[cfg(test)]
-mod peer_tests;

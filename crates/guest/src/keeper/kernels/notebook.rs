@@ -14,7 +14,7 @@ use sandyard_protocol::Language;
 use serde::{Deserialize, Serialize};
 
 use super::language::Kind;
-use super::limits::{NOTEBOOK_BYTES, NOTEBOOK_COPIES, NOTEBOOK_GATHER};
+use super::limits::{MOST_NOTEBOOK_BYTES, NOTEBOOK_BYTES, NOTEBOOK_COPIES, NOTEBOOK_GATHER};
 use crate::keeper::Keeper;
 use crate::keeper::files::{Identity, Replace, Replaced};
 use crate::keeper::spool::{Spool, SpoolError};
@@ -60,10 +60,12 @@ impl Notebooks {
 pub(super) fn add(keeper: &Arc<Keeper>, language: Language, cell: &[u8]) {
     let mut books = keeper.kernels.notebooks.books();
     let book = books.entry(language).or_default();
-    if cell.len() as u64 > NOTEBOOK_BYTES {
+    let bytes = book.bytes + cell.len() as u64;
+    if bytes > MOST_NOTEBOOK_BYTES {
         return;
     }
-    if book.bytes + cell.len() as u64 > NOTEBOOK_BYTES {
+    // The next number is begun once this one is written, so that no cell is left out.
+    if bytes > NOTEBOOK_BYTES && !book.dirty && book.bytes > 0 {
         *book = Book { number: book.number + 1, waiting: book.waiting, ..Book::default() };
     }
     // A spool that is full costs the cell, not the execution.

@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use sandyard_pipe::Frame;
-use sandyard_protocol::limits::{DATA_BYTES, EXECUTION_BYTES, MESSAGE_BYTES};
+use sandyard_protocol::limits::{DATA_BYTES, EXECUTION_BYTES, MESSAGE_BYTES, OUTPUT_BYTES};
 use sandyard_protocol::{ExecutionInfo, KernelEvent, OutputKind, OutputPart, OutputStream};
 use tokio::sync::watch;
 
@@ -98,7 +98,8 @@ impl Record {
     pub(super) fn text(&self, stream: OutputStream, text: &str) {
         for piece in pieces(text) {
             let event = KernelEvent::Text { stream, text: piece.to_owned() };
-            if !self.event(&event) {
+            // Once something did not fit, nothing after it may come before it.
+            if !self.state().tail.is_empty() || !self.event(&event) {
                 self.state().keep_tail(stream, piece);
             }
         }
@@ -106,18 +107,25 @@ impl Record {
 
     /// Adds an output in all its forms.
     pub(super) fn output(&self, kind: OutputKind, bundle: &Bundle) {
-        let part = |(mime, value): &(String, Box<serde_json::value::RawValue>)| OutputPart {
-            mime: mime.clone(),
-            bytes: value.get().len() as u64,
+        let encode = |(mime, value): &(String, serde_json::Value)| {
+            Some((mime.clone(), serde_json::to_vec(value).ok()?))
         };
-        let event = KernelEvent::Output { kind, parts: bundle.0.iter().map(part).collect() };
+        let mut forms: Vec<(String, Vec<u8>)> = bundle.0.iter().filter_map(encode).collect();
+        // Escapes make a text longer: the largest forms go until the rest is within the bound.
+        while forms.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > OUTPUT_BYTES {
+            let largest = (0..forms.len()).max_by_key(|index| forms[*index].1.len()).unwrap_or(0);
+            self.state().left_out += forms.remove(largest).1.len() as u64;
+        }
+        let part =
+            |(mime, bytes): &(String, Vec<u8>)| OutputPart { mime: mime.clone(), bytes: bytes.len() as u64 };
+        let event = KernelEvent::Output { kind, parts: forms.iter().map(part).collect() };
         let Ok(message) = serde_json::to_vec(&event) else { return };
         let mut frames: Vec<(u8, &[u8])> = vec![(MESSAGE, &message)];
-        for (_, value) in &bundle.0 {
-            frames.extend(value.get().as_bytes().chunks(DATA_BYTES).map(|data| (DATA, data)));
+        for (_, bytes) in &forms {
+            frames.extend(bytes.chunks(DATA_BYTES).map(|data| (DATA, data)));
         }
         if !self.append(&frames) {
-            self.state().left_out += bundle.0.iter().map(|(_, value)| value.get().len() as u64).sum::<u64>();
+            self.state().left_out += forms.iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
         }
     }
 

@@ -11,6 +11,9 @@ use super::table::{DOCUMENT, Saved, prepare};
 use crate::keeper::Keeper;
 use crate::keeper::spool::SpoolError;
 
+/// What a notebook shows for code that went with the keeper before.
+const UNKNOWN_CODE: &str = "(keeper was restarted while this ran: the code is not known any more)";
+
 /// Finds kernels and records. `job` is the execution that is the job itself, if it was begun and has not ended; it is
 /// returned with the rest of its life before it.
 pub(in crate::keeper) fn recover(
@@ -19,8 +22,10 @@ pub(in crate::keeper) fn recover(
 ) -> Result<Option<Arc<Execution>>, SpoolError> {
     let saved: Saved = keeper.spool.load(DOCUMENT)?.unwrap_or_default();
     let mut unfinished = recover_records(keeper);
-    let job = job
-        .map(|info| Arc::new(Execution::new(info, String::new(), ExecutionLimits::default(), Target::Job)));
+    let job = job.map(|info| {
+        let limits = ExecutionLimits::default();
+        Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, Target::Job))
+    });
     unfinished.extend(job.clone());
     for document in saved.kernels {
         let of_this = |execution: &Arc<Execution>| execution.info.kernel == document.id;
@@ -47,7 +52,8 @@ fn recover_records(keeper: &Arc<Keeper>) -> Vec<Arc<Execution>> {
         };
         let over = record.is_closed();
         let limits = ExecutionLimits::default();
-        let execution = Arc::new(Execution::new(info, String::new(), limits, Target::Caller(record)));
+        let execution =
+            Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, Target::Caller(record)));
         if over {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
             execution.finished.send_replace(Some(Finished { end, error: None }));

@@ -1,19 +1,21 @@
 //! One execution in a running kernel, from the request to the last of its output.
 //!
-//! It is over when the kernel has answered and says that it is idle, and, for kernels that say so too early, when
-//! nothing more came for a moment; or when its process ended, or a limit was reached and it would not stop.
+//! It is over when the kernel has answered and says that it is idle; for kernels that say so too early, when something
+//! that is printed after it has come, because output keeps its order; or when the kernel's process ended, or a limit was
+//! reached and it would not stop.
 
 use std::time::Instant;
 
 use sandyard_protocol::{ExecutionEnd, Exit, Outcome, OutputStream};
 use tokio::sync::mpsc;
 
-use super::channels::Heard;
+use super::actor::how;
+use super::channels::{Heard, History};
 use super::content::{ExecuteReply, Published};
 use super::kernel::{Execution, Kernel, Order};
 use super::language::{Interrupt, Kind};
 use super::launch::Live;
-use super::limits::{IDLE_PATIENCE, INTERRUPT_PATIENCE, LAST_WORDS, QUIET};
+use super::limits::{DRAIN_PATIENCE, IDLE_PATIENCE, INTERRUPT_PATIENCE, LAST_WORDS};
 use super::message::Incoming;
 use super::sink::Sink;
 use super::zmtp::ZmtpError;
@@ -60,16 +62,25 @@ struct Progress {
     reply: Option<ExecuteReply>,
     replied_at: Instant,
     idle: bool,
+    /// The request after the end whose output shows that everything before it has come.
+    fence: Option<Fence>,
     /// When the last message for us came.
     heard_at: Instant,
     /// Why it was interrupted, and until when a limit waits for it to obey.
     interrupted: Option<(Outcome, Option<Instant>)>,
 }
 
+/// Texts keep their order, and so do results and what is shown; but not each with the other. So the mark comes as both.
+struct Fence {
+    id: String,
+    text_came: bool,
+    result_came: bool,
+}
+
 impl Progress {
     fn new() -> Self {
         let now = Instant::now();
-        Self { reply: None, replied_at: now, idle: false, heard_at: now, interrupted: None }
+        Self { reply: None, replied_at: now, idle: false, fence: None, heard_at: now, interrupted: None }
     }
 }
 
@@ -160,23 +171,24 @@ impl Run<'_> {
             progress.interrupted.is_none_or(|(_, until)| until.is_none()) && progress.reply.is_none();
         let silent_at = limits.silence.map(|silence| sink.last_output() + silence);
         let disobeyed = progress.interrupted.and_then(|(outcome, until)| Some((outcome, until?)));
-        let settled = settled_at(progress, Kind::of(self.kernel.language).idles_early);
+        let settled = settled_at(progress);
         let [stdout, stderr] = raw;
-        // An owner that goes away leaves a closed channel, which must not be asked again and again.
+        // Wishes and limits first: a kernel that talks without end must not keep them waiting. What it says comes before its
+        // end, and before the quiet after it.
         tokio::select! {
             biased;
-            heard = self.live.channels.next() => Happened::Heard(heard),
-            bytes = next_raw(stdout) => Happened::Raw(stdout.0, bytes),
-            bytes = next_raw(stderr) => Happened::Raw(stderr.0, bytes),
-            exit = self.live.process.ended() => Happened::Exited(exit),
             order = self.orders.recv() => Happened::Order(order),
             () = self.execution.unwanted.notified() => Happened::Unwanted,
-            () = at(settled) => Happened::Settled,
             () = at(disobeyed.map(|(_, until)| until)) => {
                 Happened::Disobeyed(disobeyed.map_or(Outcome::TimedOut, |(outcome, _)| outcome))
             }
             () = sleep_until(limits.deadline_ms), if in_time => Happened::Deadline(Outcome::TimedOut),
             () = at(silent_at), if in_time => Happened::Deadline(Outcome::IdleTimedOut),
+            heard = self.live.channels.next() => Happened::Heard(heard),
+            bytes = next_raw(stdout) => Happened::Raw(stdout.0, bytes),
+            bytes = next_raw(stderr) => Happened::Raw(stderr.0, bytes),
+            exit = self.live.process.ended() => Happened::Exited(exit),
+            () = at(settled) => Happened::Settled,
         }
     }
 
@@ -207,12 +219,27 @@ impl Run<'_> {
                 progress.heard_at = Instant::now();
                 take(&message, progress, sink).await;
             }
-            Heard::Iopub(_) => {}
+            Heard::Iopub(message) => {
+                let fence = progress.fence.as_mut().filter(|fence| fence.id == message.parent);
+                if let Some(fence) = fence {
+                    progress.heard_at = Instant::now();
+                    fence.take(&message, sink).await;
+                    if fence.text_came && fence.result_came {
+                        return Some(self.end(self.outcome(progress), sink));
+                    }
+                }
+            }
         }
-        // Most kernels are done at once; only those that idle early are waited for.
         let done = progress.reply.is_some() && progress.idle;
         if done && !Kind::of(self.kernel.language).idles_early {
             return Some(self.end(self.outcome(progress), sink));
+        }
+        if done && progress.fence.is_none() {
+            let id = format!("fence-{}", self.execution.info.id);
+            let code = format!("console.log({:?}); {:?}", mark(&id), mark(&id));
+            // A kernel that can't be asked any more is noticed by its silence.
+            let _ = self.live.channels.execute(&id, &code, History::Uncounted).await;
+            progress.fence = Some(Fence { id, text_came: false, result_came: false });
         }
         None
     }
@@ -249,10 +276,7 @@ impl Run<'_> {
         raw: &mut [(OutputStream, Option<Follower>); 2],
     ) -> (ExecutionEnd, After) {
         self.take_last_words(sink, raw).await;
-        let how = match exit.signal {
-            Some(signal) => format!("was ended by signal {signal}"),
-            None => format!("ended with code {}", exit.code),
-        };
+        let how = how(exit);
         sink.note(format!("the kernel `{}` {how} while this ran; its state is lost", self.kernel.id));
         let outcome = match progress.interrupted {
             Some((outcome @ (Outcome::TimedOut | Outcome::IdleTimedOut), _)) => outcome,
@@ -321,13 +345,38 @@ async fn take(message: &Incoming, progress: &mut Progress, sink: &mut Sink<'_>) 
     }
 }
 
-/// When an execution that was answered is taken to be over.
-fn settled_at(progress: &Progress, idles_early: bool) -> Option<Instant> {
-    progress.reply.as_ref()?;
-    if !progress.idle {
-        return Some(progress.replied_at.max(progress.heard_at) + IDLE_PATIENCE);
+/// What is printed after an execution to see that all of its own output has come.
+fn mark(fence: &str) -> String {
+    format!("[{fence}]")
+}
+
+impl Fence {
+    /// Takes late output, which comes in the name of the request after it, up to the mark.
+    async fn take(&mut self, message: &Incoming, sink: &mut Sink<'_>) {
+        let mark = mark(&self.id);
+        match Published::read(message) {
+            Published::Text(stream, text) if !self.text_came => {
+                let end = text.find(&mark);
+                self.text_came = end.is_some();
+                let own = end.map_or(text.as_str(), |end| &text[..end]);
+                if !own.is_empty() {
+                    sink.text(stream, own).await;
+                }
+            }
+            Published::Output(_, bundle) if bundle.text().is_some_and(|text| text.contains(&mark)) => {
+                self.result_came = true;
+            }
+            Published::Output(kind, bundle) if !self.result_came => sink.output(kind, bundle).await,
+            _ => {}
+        }
     }
-    idles_early.then(|| progress.heard_at + QUIET)
+}
+
+/// When an execution that was answered is taken to be over, if nothing else says so.
+fn settled_at(progress: &Progress) -> Option<Instant> {
+    progress.reply.as_ref()?;
+    let quiet = progress.replied_at.max(progress.heard_at) + IDLE_PATIENCE;
+    Some(quiet.min(progress.replied_at + DRAIN_PATIENCE))
 }
 
 /// The next bytes that the process itself printed, past its channels.

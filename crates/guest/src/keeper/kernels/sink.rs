@@ -75,7 +75,11 @@ impl<'a> Sink<'a> {
         self.cell.output(kind, self.count, bundle);
     }
 
-    pub(super) async fn error(&mut self, error: ExecutionError) {
+    pub(super) async fn error(&mut self, mut error: ExecutionError) {
+        if error.name.is_empty() {
+            // As bash's kernel tells that a command ended with another status than 0.
+            error.name = "NonzeroStatus".into();
+        }
         self.last_output = Instant::now();
         self.cell.error(&error);
         match &self.execution.target {

@@ -90,6 +90,15 @@ pub(super) struct Multipart {
     bytes: usize,
 }
 
+#[cfg(test)]
+impl Multipart {
+    /// A message as if it had been received.
+    pub(super) fn received(frames: Vec<Vec<u8>>, left_out: u64) -> Self {
+        let frames = frames.into_iter().map(Bytes::from).collect();
+        Self { frames, left_out, ..Self::default() }
+    }
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
@@ -297,10 +306,11 @@ impl Connection {
             self.buffer = BytesMut::new();
         }
         self.buffer.reserve(READ_BYTES.min(self.buffer.len().max(4096)));
-        match self.stream.read_buf(&mut self.buffer).await? {
-            0 => Err(ZmtpError::Closed),
-            _ => Ok(()),
-        }
+        let count = self.stream.read_buf(&mut self.buffer).await?;
+        // A peer that does not turn Nagle's algorithm off, as Deno, sends the rest of a message only when its beginning was
+        // acknowledged, which the kernel would put off by 40 ms. It has to be said each time, and may fail without harm.
+        let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
+        if count == 0 { Err(ZmtpError::Closed) } else { Ok(()) }
     }
 }
 

@@ -199,8 +199,13 @@ impl Drop for SetAside {
 }
 
 /// Removes a file, or what a killed probe left: a directory with a disk in it.
+/// Removes a file or folder. The helpers of a killed server remove their own at the same time.
 fn remove(path: &Path) -> io::Result<()> {
-    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 fn random() -> io::Result<u64> {

@@ -105,6 +105,18 @@ async fn a_tunnel_carries_bytes_and_its_account_is_told() {
 }
 
 #[tokio::test]
+async fn tunnels_end_when_the_job_is_no_longer_followed() {
+    let world = World::open().await;
+    let (mut client, _) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
+    skip_head(&mut client).await;
+    client.write_all(b"x").await.unwrap();
+    assert_eq!(client.read_u8().await.unwrap(), b'x');
+    world.gateway.end_tunnels();
+    let ended = tokio::time::timeout(Duration::from_secs(5), client.read(&mut [0; 1])).await;
+    assert_eq!(ended.unwrap().unwrap_or(0), 0);
+}
+
+#[tokio::test]
 async fn socks_carries_bytes_by_name_and_refuses_addresses() {
     let mut world = World::open().await;
     let mut client = world.connect();

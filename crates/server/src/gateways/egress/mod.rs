@@ -11,12 +11,12 @@ mod policy;
 mod server_name;
 mod socks;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
-use tokio_util::task::TaskTracker;
+use tokio::task::JoinSet;
 
 pub use addresses::PrivateException;
 pub(crate) use policy::Policy;
@@ -113,10 +113,31 @@ pub(crate) struct Gateway {
     connections: Arc<Semaphore>,
     bytes_left: Arc<AtomicU64>,
     attempts: mpsc::Sender<Attempt>,
-    tunnels: TaskTracker,
+    tunnels: Tunnels,
+}
+
+/// Connections that outlive the request that opened them. They end with the gateway, or when the job is no longer followed.
+#[derive(Debug, Default)]
+struct Tunnels(Mutex<JoinSet<()>>);
+
+impl Tunnels {
+    fn spawn(&self, tunnel: impl Future<Output = ()> + Send + 'static) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while running.try_join_next().is_some() {}
+        running.spawn(tunnel);
+    }
+
+    fn end(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+    }
 }
 
 impl Gateway {
+    /// Ends every open tunnel.
+    pub(crate) fn end_tunnels(&self) {
+        self.tunnels.end();
+    }
+
     /// A gateway that tells its attempts to `attempts`.
     pub(crate) fn new(
         policy: Policy,
@@ -131,7 +152,7 @@ impl Gateway {
             connections: Arc::new(Semaphore::new(limits.connections)),
             bytes_left: Arc::new(AtomicU64::new(limits.bytes.saturating_sub(used_bytes))),
             attempts,
-            tunnels: TaskTracker::new(),
+            tunnels: Tunnels::default(),
         })
     }
 

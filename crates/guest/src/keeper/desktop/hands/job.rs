@@ -10,6 +10,7 @@ use sandyard_protocol::limits::GUI_ACTIONS;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::pause;
 use super::{Done, Hands, HandsError, senseless};
 use crate::keeper::desktop::control::NOTICE;
 
@@ -102,7 +103,7 @@ fn wait_for_control() {
             let _ = writeln!(io::stderr(), "waiting: {who} controls the desktop");
             told = true;
         }
-        std::thread::sleep(LOOK_AGAIN);
+        pause(LOOK_AGAIN);
     }
 }
 

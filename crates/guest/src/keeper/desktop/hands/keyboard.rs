@@ -10,6 +10,7 @@ use x11rb::connection::Connection as _;
 use x11rb::protocol::xproto::{ConnectionExt as _, KEY_PRESS_EVENT, KEY_RELEASE_EVENT, Keycode, Keysym};
 use x11rb::protocol::xtest::ConnectionExt as _;
 
+use super::pause;
 use super::{Hands, HandsError, keys, senseless};
 
 /// What programs get to handle the keys so far before a spare key changes its character.
@@ -83,7 +84,7 @@ impl Hands {
                     .find(keys::of_character(*character))
                     .ok_or_else(|| senseless(format!("the display took no key for {character:?}")))?;
                 self.strike(key, shift)?;
-                std::thread::sleep(CHARACTER_TIME);
+                pause(CHARACTER_TIME);
             }
             rest = &rest[count..];
             first = false;
@@ -121,14 +122,14 @@ impl Hands {
             return Err(senseless("the display has no spare key for a character that no key has"));
         }
         if !first {
-            std::thread::sleep(SPARE_REST);
+            pause(SPARE_REST);
         }
         let free = spare.iter().filter(|code| !kept.contains(code));
         for (keysym, code) in missing.iter().zip(free) {
             self.connection.change_keyboard_mapping(1, *code, 2, &[*keysym, *keysym])?;
         }
         self.settle()?;
-        std::thread::sleep(MAPPING_TIME);
+        pause(MAPPING_TIME);
         Ok((self.layout()?, count))
     }
 
@@ -147,7 +148,7 @@ impl Hands {
                 self.key(*key, false)?;
             }
             self.settle()?;
-            std::thread::sleep(CHARACTER_TIME);
+            pause(CHARACTER_TIME);
         }
         Ok(())
     }

@@ -110,7 +110,7 @@ impl Hands {
                 self.press_keys(keys).map(nothing)
             }
             GuiAction::Wait { ms } => {
-                std::thread::sleep(Duration::from_millis((*ms).min(GUI_WAIT_MS)));
+                pause(Duration::from_millis((*ms).min(GUI_WAIT_MS)));
                 Ok(Done::default())
             }
             GuiAction::WaitForStable { quiet_ms, timeout_ms } => self.wait_for_stable(*quiet_ms, *timeout_ms),
@@ -146,7 +146,7 @@ impl Hands {
             if Instant::now() >= deadline {
                 break false;
             }
-            std::thread::sleep(LOOK_AGAIN.min(quiet));
+            pause(LOOK_AGAIN.min(quiet));
             let now = self.fingerprint()?;
             if now != shown {
                 (shown, since) = (now, Instant::now());
@@ -171,4 +171,9 @@ fn check_length(text: &str) -> Result<(), HandsError> {
         return Err(senseless(format!("more than {GUI_TEXT_BYTES} bytes at once")));
     }
     Ok(())
+}
+/// Lets programs on the display keep up: X has no way to tell when they have.
+#[expect(clippy::disallowed_methods, reason = "a role of its own, with one thread and nothing else to do")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
 }

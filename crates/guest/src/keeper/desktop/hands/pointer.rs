@@ -6,6 +6,7 @@ use sandyard_protocol::GuiClick;
 use x11rb::protocol::xproto::{BUTTON_PRESS_EVENT, BUTTON_RELEASE_EVENT, MOTION_NOTIFY_EVENT};
 use x11rb::protocol::xtest::ConnectionExt as _;
 
+use super::pause;
 use super::{Hands, HandsError, senseless};
 
 /// What a window manager needs to give the clicked window the keyboard.
@@ -39,7 +40,7 @@ impl Hands {
         }
         let clicked = (0..times).try_for_each(|number| {
             if number > 0 {
-                std::thread::sleep(DOUBLE_CLICK_GAP);
+                pause(DOUBLE_CLICK_GAP);
             }
             self.button(click.button, true)?;
             self.button(click.button, false)
@@ -50,7 +51,7 @@ impl Hands {
         }
         clicked?;
         self.settle()?;
-        std::thread::sleep(FOCUS_TIME);
+        pause(FOCUS_TIME);
         Ok(())
     }
 
@@ -67,15 +68,15 @@ impl Hands {
         self.button(button, true)?;
         self.settle()?;
         let moved = (1..=DRAG_STEPS).try_for_each(|step| {
-            std::thread::sleep(DRAG_STEP_TIME);
+            pause(DRAG_STEP_TIME);
             let at = |from: i32, to: i32| from + (to - from) * step / DRAG_STEPS;
             self.move_to(at(from.0, to.0), at(from.1, to.1))
         });
-        std::thread::sleep(DRAG_STEP_TIME);
+        pause(DRAG_STEP_TIME);
         self.button(button, false)?;
         moved?;
         self.settle()?;
-        std::thread::sleep(FOCUS_TIME);
+        pause(FOCUS_TIME);
         Ok(())
     }
 

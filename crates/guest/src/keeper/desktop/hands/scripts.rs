@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::pause;
 use super::{HandsError, senseless};
 
 /// What a script may print; the rest is cut.
@@ -59,7 +60,7 @@ fn wait(child: &mut Child) -> std::io::Result<Option<std::process::ExitStatus>> 
             child.wait()?;
             return Ok(None);
         }
-        std::thread::sleep(LOOK_AGAIN);
+        pause(LOOK_AGAIN);
     }
 }
 
