@@ -17,7 +17,7 @@ fn tokens(limit: u64) -> Arc<Budget> {
 }
 
 fn price() -> Option<Price> {
-    ModelTable::embedded().unwrap().price("openai/gpt-4o")
+    ModelTable::with("").unwrap().price("openai/gpt-4o")
 }
 
 #[test]

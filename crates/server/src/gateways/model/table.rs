@@ -133,12 +133,7 @@ struct Row {
 pub(crate) struct ModelTable(Vec<Row>);
 
 impl ModelTable {
-    /// The table that ships with the server.
-    pub(crate) fn embedded() -> Result<Self, TableError> {
-        Self::with("")
-    }
-
-    /// The same with rows of the operator's own, which win where the name is the same.
+    /// The table that ships with the server, with rows of the operator's own, which win where the name is the same.
     pub(crate) fn with(own: &str) -> Result<Self, TableError> {
         let (own, ours): (Table, Table) = (toml::from_str(own)?, toml::from_str(TABLE)?);
         let mut rows: Vec<_> = own.model.into_iter().chain(ours.model).collect();
@@ -190,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_longest_name_wins_and_a_name_ends_at_a_border() {
-        let prices = ModelTable::embedded().unwrap();
+        let prices = ModelTable::with("").unwrap();
         let usd = |model: &str| {
             let usage = ModelUsage { output: 1_000_000, ..ModelUsage::default() };
             prices.price(model).map(|price| price.of(&usage).usd())
@@ -206,7 +201,7 @@ mod tests {
 
     #[test]
     fn each_kind_of_token_has_its_price() {
-        let prices = ModelTable::embedded().unwrap();
+        let prices = ModelTable::with("").unwrap();
         let price = prices.price("anthropic/claude-sonnet-4-5").unwrap();
         let usage = ModelUsage { input: 1_000_000, cached: 600_000, cache_written: 300_000, output: 100_000 };
         let usd = price.of(&usage).usd();
@@ -217,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_is_known_of_a_family_holds_for_its_members_and_the_operator_knows_better() {
-        let table = ModelTable::embedded().unwrap();
+        let table = ModelTable::with("").unwrap();
         assert!(table.abilities("openai/gpt-77").sees);
         assert_eq!(table.abilities("anthropic/claude-opus-4-8").window, 200_000);
         assert_eq!(table.abilities("ollama/llama3"), Abilities::default());
@@ -233,7 +228,7 @@ mod tests {
 
     #[test]
     fn nonsense_overflows_nothing() {
-        let price = ModelTable::embedded().unwrap().price("openai/gpt-4o").unwrap();
+        let price = ModelTable::with("").unwrap().price("openai/gpt-4o").unwrap();
         let usage = ModelUsage { input: 0, cached: u64::MAX, cache_written: u64::MAX, output: u64::MAX };
         assert_eq!(price.of(&usage), Money(u64::MAX));
         assert_eq!(Money::from_usd(f64::NAN), Money::default());
