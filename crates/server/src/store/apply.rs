@@ -117,6 +117,9 @@ pub(super) fn move_to(
     if !allowed(row.state, to) {
         return Err(StoreError::IllegalMove { job: row.id.clone(), from: row.state, to });
     }
+    if let (JobState::Waiting, Some(task)) = (row.state, &mut row.task) {
+        apply_journal::answered(task, now_ms);
+    }
     row.state = to;
     row.reason.clone_from(&reason);
     if to == JobState::Running && row.started_ms.is_none() {

@@ -157,7 +157,8 @@ fn asked(task: &mut TaskRow, question: &str, why: WhyAsked, now_ms: i64) {
     task.question = Some(Question { text: cut(question, STATUS_BYTES), why, asked_ms: now_ms });
 }
 
-fn answered(task: &mut TaskRow, now_ms: i64) {
+/// Whatever was asked is no longer asked.
+pub(super) fn answered(task: &mut TaskRow, now_ms: i64) {
     if let Some(question) = task.question.take() {
         task.waited_ms += u64::try_from(now_ms - question.asked_ms).unwrap_or(0);
     }

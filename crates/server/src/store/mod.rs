@@ -8,6 +8,8 @@ pub(crate) mod apply;
 mod apply_journal;
 mod errors;
 pub(crate) mod rows;
+#[cfg(test)]
+pub(crate) mod samples;
 pub(crate) mod sqlite;
 mod watch;
 

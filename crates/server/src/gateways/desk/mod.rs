@@ -293,7 +293,3 @@ fn spent_of(spent: SpentRow) -> TaskSpent {
         usd: Money::from_units(spent.money).usd(),
     }
 }
-
-#[cfg(test)]
-#[path = "desk_tests.rs"]
-mod tests;

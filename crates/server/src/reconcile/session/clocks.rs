@@ -9,7 +9,7 @@ use crate::reconcile::following::{SharedMachine, running_backstop, time_left, wa
 use crate::reconcile::outcome::{Circumstances, Outcome};
 use crate::reconcile::waiting::Silence;
 use crate::states::JobState;
-use crate::store::{JobRow, StoreError};
+use crate::store::{JobRow, Said, StoreError};
 
 /// What the guest knows of its job's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,24 +64,20 @@ impl Session<'_> {
     /// Nobody answered in time.
     pub(super) async fn unanswered(&mut self, machine: &SharedMachine) -> Result<(), StoreError> {
         let Some(agent) = &self.task.agent else { return Ok(()) };
-        match agent.patience().silence(self.row) {
-            Silence::Say(said) => {
-                self.task.shared.store.say(&self.row.id, said).await?;
-                if let Some(fresh) = self.task.shared.store.any_job(&self.row.id).await? {
-                    *self.row = fresh;
-                }
-                self.hold_clocks(machine).await;
-            }
-            Silence::End => {
-                self.end_asked = true;
-                let outcome = Outcome::unanswered(agent.patience().seconds());
-                *self.backstop = self.backstop.clone().min(self.task.end_backstop(outcome));
-                let grace = self.task.shared.config.end_grace;
-                let end = machine.end_job(EndReason::Cancelled, grace);
-                if !matches!(tokio::time::timeout(HANDSHAKE, end).await, Ok(Ok(_))) {
-                    tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
-                }
-            }
+        let seconds = agent.patience().seconds();
+        if let Silence::Say(said) = agent.patience().silence(self.row)
+            && let Said::Kept(fresh) = self.task.shared.store.say(&self.row.id, said).await?
+        {
+            *self.row = *fresh;
+            self.hold_clocks(machine).await;
+            return Ok(());
+        }
+        self.end_asked = true;
+        let backstop = self.task.end_backstop(Outcome::unanswered(seconds));
+        *self.backstop = self.backstop.clone().min(backstop);
+        let end = machine.end_job(EndReason::Cancelled, self.task.shared.config.end_grace);
+        if !matches!(tokio::time::timeout(HANDSHAKE, end).await, Ok(Ok(_))) {
+            tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
         }
         Ok(())
     }
