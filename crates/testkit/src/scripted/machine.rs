@@ -85,8 +85,14 @@ impl Machine {
 
     async fn serve(self: &Arc<Self>, stream: DuplexStream) {
         let Ok((link, _)) = join(stream, self.secret.expose(), 0).await else { return };
+        // As keeper does: the event stream is the first on every link.
+        let Ok(events) = link.open().await else { return };
+        let mut events = Framed::new(events, FRAMES);
+        if events.send_message(&GuestRequest::Events).await.is_err() {
+            return;
+        }
         self.link.send_replace(Some(link.clone()));
-        let (machine, events) = (Arc::clone(self), link.clone());
+        let machine = Arc::clone(self);
         self.spawn(async move { machine.tell(events).await });
         while let Some(stream) = link.accept().await {
             let machine = Arc::clone(self);
@@ -95,12 +101,7 @@ impl Machine {
     }
 
     /// The event stream: all that the host lacks, then what comes.
-    async fn tell(&self, link: Link) {
-        let Ok(stream) = link.open().await else { return };
-        let mut stream = Framed::new(stream, FRAMES);
-        if stream.send_message(&GuestRequest::Events).await.is_err() {
-            return;
-        }
+    async fn tell(&self, mut stream: Framed<PipeStream>) {
         let Ok(resume) = stream.receive_message::<Resume>().await else { return };
         let (mut sequence, mut changes) = (resume.next_sequence.max(1), self.events.subscribe());
         let (mut acknowledged, mut sender) = stream.split();

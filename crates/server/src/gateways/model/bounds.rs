@@ -91,7 +91,9 @@ mod tests {
     }
 
     fn call(messages: &Value) -> Vec<u8> {
-        let call = json!({ "model": null, "system": "", "messages": messages, "tools": [], "max_tokens": 1 });
+        let call = json!({
+            "number": 1, "model": null, "system": "", "messages": messages, "tools": [], "max_tokens": 1,
+        });
         call.to_string().into_bytes()
     }
 
