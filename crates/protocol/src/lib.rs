@@ -5,19 +5,27 @@
 //! stream carries what that request documents. Streams opened by the guest begin with a [`GuestRequest`].
 //! Everything that arrives from a guest is hostile: each type here is bounded by `limits`.
 
+mod agent;
 mod boot;
+mod desk;
 mod desktop;
 mod errors;
 mod events;
 mod files;
 mod kernels;
 pub mod limits;
+mod model;
 mod output;
 mod processes;
 mod requests;
 pub mod rfb;
 
+pub use agent::AgentRequest;
 pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use desk::{
+    DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,
+    Speaker, TaskBudget, TaskFacts, TaskSpent, WhyAsked,
+};
 pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
@@ -25,6 +33,10 @@ pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileSta
 pub use kernels::{
     Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
     KernelState, Language, Outcome, OutputKind, OutputPart,
+};
+pub use model::{
+    ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage, StopReason,
+    ToolCall, ToolResult, ToolSpec,
 };
 pub use output::{OutputChunk, OutputOffsets, OutputStream};
 pub use processes::{

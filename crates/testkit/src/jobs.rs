@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_server::app::{Floor, JobKind, NewJob, RequestedLimits};
+use sandyard_server::app::{Floor, JobKind, NewJob, RequestedLimits, TaskOptions};
 
 /// A shell job with small limits.
 pub fn shell(code: &str) -> NewJob {
@@ -17,7 +17,13 @@ pub fn shell(code: &str) -> NewJob {
         keep: false,
         egress: Vec::new(),
         git: None,
+        task: TaskOptions::default(),
     }
+}
+
+/// A task in plain words.
+pub fn task(words: &str) -> NewJob {
+    NewJob { kind: JobKind::Task, ..shell(words) }
 }
 
 /// An open sandbox.

@@ -1,6 +1,5 @@
 //! Requests: read from JSON by hand, so that a refusal says which member, what was expected and what is nearest.
 
-pub(crate) mod availability;
 pub mod bounds;
 pub(crate) mod code;
 pub(crate) mod files;

@@ -2,15 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::availability::refuse_what_is_not_built;
-use super::schedule::{InputFile, IsolationFloor, JobKind, ScheduleRequest};
+use super::bounds;
+use super::schedule::{InputFile, IsolationFloor, JobKind, OnBreach, OnSilence, ScheduleRequest};
 use crate::ErrorCode;
 
 fn code_of(body: &Value) -> ErrorCode {
-    ScheduleRequest::from_json(body)
-        .and_then(|request| refuse_what_is_not_built(&request))
-        .expect_err(&body.to_string())
-        .code
+    ScheduleRequest::from_json(body).expect_err(&body.to_string()).code
 }
 
 #[test]
@@ -185,11 +182,22 @@ fn a_refusal_names_the_place_and_the_nearest_member() {
 }
 
 #[test]
-fn what_is_not_built_is_refused_last_with_a_hint() {
-    let request = ScheduleRequest::from_json(&json!({"task": "build"})).unwrap();
-    let error = refuse_what_is_not_built(&request).unwrap_err();
-    assert_eq!(error.code, ErrorCode::NoModel);
-    assert!(error.hint.is_some());
-    let accepted = json!({"kind": "shell", "code": "1", "egress": ["example.org", "packages"]});
-    assert_eq!(refuse_what_is_not_built(&ScheduleRequest::from_json(&accepted).unwrap()), Ok(()));
+fn how_a_task_is_worked_on_is_read() {
+    let body = json!({
+        "task": "build", "model": "ollama/a", "ask_timeout_s": 60, "on_silence": "go_on",
+        "budget": {"steps": 5, "usd": 0.5, "on_breach": "end"},
+    });
+    let request = ScheduleRequest::from_json(&body).unwrap();
+    assert_eq!((request.model.as_deref(), request.ask_timeout_s), (Some("ollama/a"), Some(60)));
+    assert_eq!((request.on_silence, request.budget.on_breach), (OnSilence::GoOn, Some(OnBreach::End)));
+    for (member, value) in [
+        ("on_silence", json!("wait")),
+        ("budget", json!({"on_breach": "panic"})),
+        ("budget", json!({"euro": 1})),
+        ("task", json!("x".repeat(bounds::TASK_BYTES + 1))),
+    ] {
+        let mut body = json!({"task": "build"});
+        body[member] = value;
+        assert!(ScheduleRequest::from_json(&body).is_err(), "{member}");
+    }
 }

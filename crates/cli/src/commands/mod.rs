@@ -13,6 +13,7 @@ mod mcp;
 mod open;
 mod prune;
 mod ps;
+mod reply;
 mod rm;
 mod run;
 mod run_input;
@@ -57,6 +58,7 @@ pub(crate) enum Command {
     Ps(ps::Ps),
     Status(status::Status),
     Logs(logs::Logs),
+    Reply(reply::Reply),
     Cancel(cancel::Cancel),
     Rm(rm::Rm),
     Prune(prune::Prune),
@@ -83,6 +85,7 @@ impl Command {
             Self::Ps(command) => command.run(context).await,
             Self::Status(command) => command.run(context).await,
             Self::Logs(command) => command.run(context).await,
+            Self::Reply(command) => command.run(context).await,
             Self::Cancel(command) => command.run(context).await,
             Self::Rm(command) => command.run(context).await,
             Self::Prune(command) => command.run(context).await,

@@ -32,6 +32,14 @@ impl Machine {
                 let (stream, early) = stream.into_inner();
                 Ok(Asked::Egress { stream, early })
             }
+            GuestRequest::Model => {
+                let (stream, early) = stream.into_inner();
+                Ok(Asked::Model { stream, early })
+            }
+            GuestRequest::Desk => {
+                let (stream, early) = stream.into_inner();
+                Ok(Asked::Desk { stream, early })
+            }
         }
     }
 }
@@ -43,6 +51,20 @@ pub enum Asked {
     Events(EventStream),
     /// A program's connection to the proxy, and what came of it already.
     Egress {
+        /// The rest of it.
+        stream: PipeStream,
+        /// Its first bytes.
+        early: Bytes,
+    },
+    /// A call of a model, whose frames have bounds of their own, and what came of it already.
+    Model {
+        /// The rest of it.
+        stream: PipeStream,
+        /// Its first bytes.
+        early: Bytes,
+    },
+    /// The desk of a task, as a call of a model.
+    Desk {
         /// The rest of it.
         stream: PipeStream,
         /// Its first bytes.

@@ -4,6 +4,7 @@
 //! entries from the guest to it. The file appears in its place only when it is whole and synced; its hash is committed last.
 
 mod archive;
+mod journal;
 mod names;
 
 use std::io;
@@ -20,6 +21,7 @@ use crate::config::ExportConfig;
 use crate::store::ArtifactRow;
 
 pub(crate) use archive::{EMPTY_ZIP, empty_sha256};
+pub(crate) use journal::JournalLines;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
 const PARTS: usize = 16;
@@ -56,15 +58,24 @@ pub(crate) struct HostFile {
     pub(crate) bytes: Bytes,
 }
 
-/// Takes an export and stores it as a zip at `path`, with files of the host's behind it.
+/// What the host adds to the job's own files.
+#[derive(Default)]
+pub(crate) struct Additions<'a> {
+    /// The journal of a task.
+    pub(crate) journal: Option<JournalLines>,
+    /// Whole files.
+    pub(crate) files: &'a [HostFile],
+}
+
+/// Takes an export and stores it as a zip at `path`, with what the host adds behind the job's own files.
 pub(crate) async fn store_export(
     export: Export,
     path: &Path,
     bounds: &ExportConfig,
-    own: &[HostFile],
+    additions: Additions<'_>,
 ) -> Result<Stored, ArtifactError> {
     let deadline = bounds.timeout;
-    match tokio::time::timeout(deadline, carry(export, path, bounds, own)).await {
+    match tokio::time::timeout(deadline, carry(export, path, bounds, additions)).await {
         Ok(result) => result,
         Err(_) => Err(ArtifactError::Deadline(deadline.as_secs())),
     }
@@ -74,12 +85,12 @@ async fn carry(
     mut export: Export,
     path: &Path,
     bounds: &ExportConfig,
-    own: &[HostFile],
+    additions: Additions<'_>,
 ) -> Result<Stored, ArtifactError> {
     let (parts, receiver) = mpsc::channel(PARTS);
     let target = path.to_owned();
     let writer = tokio::task::spawn_blocking(move || Archive::write(&target, receiver));
-    let carried = send_parts(&mut export, &parts, bounds, own).await;
+    let carried = send_parts(&mut export, &parts, bounds, additions).await;
     drop(parts);
     // An archive that has not been told its end is thrown away by the writer.
     let written = writer.await.map_err(|error| ArtifactError::Write(io::Error::other(error)))?;
@@ -99,7 +110,7 @@ async fn send_parts(
     export: &mut Export,
     parts: &mpsc::Sender<Part>,
     bounds: &ExportConfig,
-    own: &[HostFile],
+    additions: Additions<'_>,
 ) -> Result<Vec<String>, ArtifactError> {
     let closed = |_| ArtifactError::Write(io::Error::from(io::ErrorKind::BrokenPipe));
     let (mut entries, mut bytes) = (0u64, 0u64);
@@ -129,10 +140,13 @@ async fn send_parts(
             parts.send(Part::Bytes(piece)).await.map_err(closed)?;
         }
     }
-    for file in own {
+    for file in additions.files {
         let name = names.free(file.name);
         parts.send(Part::host_file(name, file)).await.map_err(closed)?;
         parts.send(Part::Bytes(file.bytes.clone())).await.map_err(closed)?;
+    }
+    if let Some(journal) = additions.journal {
+        journal.send(&mut names, parts).await?;
     }
     parts.send(Part::End).await.map_err(closed)?;
     Ok(skipped)

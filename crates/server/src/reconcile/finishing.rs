@@ -11,11 +11,12 @@ use sandyard_sandbox::machine::Machine;
 use serde_json::json;
 
 use super::changes::Changes;
+use super::following::now;
 use super::linking;
 use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
 use crate::app::{JobFailure, chain};
-use crate::artifacts::{ArtifactError, Stored, store_export};
+use crate::artifacts::{Additions, ArtifactError, JournalLines, Stored, store_export};
 use crate::layout;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
@@ -132,7 +133,13 @@ impl Task {
             Changes::Patch(patch) => (std::slice::from_ref(patch), None),
             Changes::Missing(why) => (&[][..], Some(why.clone())),
         };
-        let mut stored = store_export(export, &path, &self.shared.config.export, own).await?;
+        let journal = row.task.is_some().then(|| JournalLines {
+            store: Arc::clone(&self.shared.store),
+            job: row.number,
+            at_ms: i64::try_from(now().as_millis()).unwrap_or(i64::MAX),
+        });
+        let additions = Additions { journal, files: own };
+        let mut stored = store_export(export, &path, &self.shared.config.export, additions).await?;
         stored.skipped.extend(missing);
         Ok(stored)
     }

@@ -5,6 +5,7 @@
 //! anew with a higher epoch, so that nothing of the old task can be written.
 
 mod adopting;
+mod agent;
 mod changes;
 mod closing;
 mod finishing;
@@ -14,11 +15,13 @@ mod isolation;
 mod linking;
 mod outcome;
 mod preparing;
+mod restarting;
 mod retention;
 mod session;
 mod shared;
 mod starting;
 mod task;
+mod waiting;
 mod way_out;
 
 use std::collections::HashMap;

@@ -63,7 +63,7 @@ async fn clone(
     git: &GitSource,
 ) -> Result<JobRow, Failure> {
     let mut way_out = WayOut::new(&request.job, &row, &shared.config.egress);
-    let _gateways = way_out.serve(machine);
+    let _gateways = way_out.serve(machine, None);
     let proxy = format!("http://127.0.0.1:{EGRESS_PORT}");
     let script = Script {
         text: include_str!("scripts/clone.sh"),

@@ -176,3 +176,22 @@ async fn cancel_is_idempotent_and_delete_leaves_nothing() {
     assert_eq!(served.request("DELETE", &format!("/jobs/{id}"), &[], b"").await.status, 404);
     served.expect_nothing().await;
 }
+
+#[tokio::test]
+async fn a_reply_is_for_tasks_and_well_formed() {
+    let served = Served::start().await;
+    let id = served.schedule(&json!({"kind": "session"})).await;
+    let path = format!("/jobs/{id}/reply");
+    for (body, status, code) in [
+        (json!({"text": "hello"}), 409, "not_waiting"),
+        (json!({"text": ""}), 422, "invalid_value"),
+        (json!({}), 422, "missing_member"),
+        (json!({"text": "more", "budget": {"steps": 0}}), 422, "invalid_value"),
+        (json!({"text": "more", "budget": {"euro": 1}}), 422, "unknown_member"),
+    ] {
+        let reply = served.post(&path, &body).await;
+        assert_eq!((reply.status, reply.code().as_str()), (status, code), "{body}");
+    }
+    let unknown = served.post("/jobs/aaaaaaaaaaaaaaaaaaaaaaaaaa/reply", &json!({"text": "x"})).await;
+    assert_eq!((unknown.status, unknown.code().as_str()), (404, "unknown_job"));
+}

@@ -1,66 +1,15 @@
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
-use sandyard_protocol::Secret;
+use sandyard_protocol::{ModelUsage, Secret, Speaker, StopReason, WhyAsked, limits};
 
 use super::*;
-use crate::app::{Floor, JobKind, NewJob, RequestedLimits};
-use crate::config::JobLimits;
-use crate::states::{JobState, SandboxState};
-use crate::store::{ArtifactRow, Purpose, StoredKey, StreamRow};
+use crate::app::JobKind;
+use crate::states::JobState;
+use crate::store::{ArtifactRow, Purpose, SpentRow, StoredKey, TaskRow, samples};
 
 const TTL_MS: u64 = 60_000;
 
 fn job() -> InsertJob {
-    let request = NewJob {
-        kind: JobKind::Shell,
-        code: "true".into(),
-        name: None,
-        files: Vec::new(),
-        env: BTreeMap::new(),
-        isolation: Floor::Any,
-        limits: RequestedLimits::default(),
-        keep: false,
-        egress: Vec::new(),
-        git: None,
-    };
-    let row = JobRow {
-        number: 0,
-        id: crate::job_id::random().unwrap(),
-        name: Some("name".into()),
-        kind: JobKind::Shell,
-        limits: JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None },
-        keep: false,
-        created_ms: 0,
-        state: JobState::Queued,
-        sandbox: SandboxState::None,
-        reason: None,
-        requested_isolation: "any".into(),
-        driver: None,
-        runtime: None,
-        isolation_reason: None,
-        started_ms: None,
-        finished_ms: None,
-        exit_code: None,
-        failure: None,
-        usage: None,
-        outcome: None,
-        artifact: None,
-        incarnation: 0,
-        attempts: 0,
-        begun: false,
-        secret: Secret::new([7; 32]),
-        epoch: 0,
-        cancel_requested: false,
-        delete_requested: false,
-        open: true,
-        guest_sequence: 0,
-        stdout: StreamRow::default(),
-        stderr: StreamRow::default(),
-        last_event: 0,
-        revision: 0,
-        egress_bytes: 0,
-    };
+    let (request, row) = (samples::new_job(), samples::job_row());
     InsertJob { row, request: StoredRequest { job: request, files: Vec::new() }, key: None, queue: 100 }
 }
 
@@ -219,4 +168,115 @@ async fn r21_the_queries_of_a_status_use_an_index() {
             "{query}: {plan}"
         );
     }
+}
+
+fn nudge(text: &str) -> Box<JournalEntry> {
+    Box::new(JournalEntry::Nudge { text: text.into() })
+}
+
+fn said(text: &str) -> Box<JournalEntry> {
+    Box::new(JournalEntry::Said { text: text.into(), by: Speaker::Person, budget: None })
+}
+
+/// A task that runs.
+async fn running_task(store: &SqliteStore) -> JobRow {
+    let mut insert = job();
+    insert.row.kind = JobKind::Task;
+    insert.row.task = Some(TaskRow::default());
+    insert.request.job.kind = JobKind::Task;
+    insert.request.job.code = "build it".into();
+    let Inserted::New(row) = store.insert(insert, Some(claim("a"))).await.unwrap() else { panic!() };
+    store.commit(&row.fence(), vec![to(JobState::Running)]).await.unwrap()
+}
+
+#[tokio::test]
+async fn entries_come_where_they_are_expected_behind_what_was_said_and_once() {
+    let data = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(data.path()).unwrap();
+    let row = running_task(&store).await;
+    let fence = row.fence();
+    let append = |number, text: &'static str| store.append(&fence, number, nudge(text));
+    let kept = |number| Appended::Kept { number };
+    assert_eq!(append(2, "two").await.unwrap(), kept(2));
+    assert_eq!(append(2, "two").await.unwrap(), kept(2), "once");
+    assert_eq!(append(2, "other").await.unwrap(), Appended::NumberTaken);
+    assert_eq!(append(4, "early").await.unwrap(), Appended::NumberTaken);
+    for text in ["a", "b"] {
+        assert!(matches!(store.say(&row.id, said(text)).await.unwrap(), Said::Kept(_)));
+    }
+    assert_eq!(append(3, "three").await.unwrap(), kept(5));
+    assert_eq!(append(3, "three").await.unwrap(), kept(5));
+    let all = store.journal(row.number, 1, 100, usize::MAX).await.unwrap();
+    assert_eq!(all.iter().map(|row| row.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(all[0].entry, JournalEntry::Task { text: "build it".into() });
+    assert_eq!((all[4].incarnation, &all[4].entry), (1, nudge("three").as_ref()));
+    assert_eq!(
+        store.journal(row.number, 2, 100, 1).await.unwrap().len(),
+        1,
+        "bytes end a page after the first"
+    );
+    assert_eq!(store.journal(row.number, 2, 2, usize::MAX).await.unwrap().len(), 2);
+
+    let stale = Fence { epoch: row.epoch + 1, ..row.fence() };
+    assert!(store.append(&stale, 6, nudge("late")).await.unwrap_err().is_stale());
+    let ends = vec![to(JobState::Finishing)];
+    store.commit(&row.fence(), ends).await.unwrap();
+    assert_eq!(append(6, "too late").await.unwrap(), Appended::Ended);
+    assert_eq!(append(2, "two").await.unwrap(), kept(2), "what was kept stays kept");
+    assert!(matches!(store.say(&row.id, said("c")).await.unwrap(), Said::Deaf(_)));
+}
+
+#[tokio::test]
+async fn an_answer_and_what_was_spent_are_one_commit_and_survive() {
+    let data = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(data.path()).unwrap();
+    let row = running_task(&store).await;
+    let spent = SpentRow { steps: 1, tokens_in: 100, tokens_out: 10, money: 7 };
+    let answer = JournalEntry::Answer {
+        model: "m".into(),
+        text: "Yes.".into(),
+        calls: vec![],
+        stop: StopReason::End,
+        usage: ModelUsage::default(),
+    };
+    let changes = vec![Change::Spent(spent), Change::Journal(Box::new(answer.clone()))];
+    store.commit(&row.fence(), changes).await.unwrap();
+    let less = SpentRow { steps: 0, tokens_in: 200, tokens_out: 5, money: 0 };
+    store.commit(&row.fence(), vec![Change::Spent(less)]).await.unwrap();
+    drop(store);
+    let store = SqliteStore::open(data.path()).unwrap();
+    let row = store.job(&row.id).await.unwrap().unwrap();
+    let task = row.task.clone().unwrap();
+    assert_eq!(task.spent, SpentRow { tokens_in: 200, ..spent }, "it never falls");
+    assert_eq!(store.journal(row.number, 2, 9, usize::MAX).await.unwrap()[0].entry, answer);
+    assert!(row.journal_bytes > 0 && store.retained().await.unwrap().bytes == row.kept_bytes());
+}
+
+#[tokio::test]
+async fn a_journal_has_an_end_and_room_for_last_words() {
+    let data = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(data.path()).unwrap();
+    let row = running_task(&store).await;
+    // As if so much had been written before.
+    let full = format!("UPDATE jobs SET journal_bytes = {}", limits::JOURNAL_BYTES);
+    store.writer().unwrap().write(move |writing| Ok(writing.connection.execute_batch(&full)?)).await.unwrap();
+    assert_eq!(store.append(&row.fence(), 2, nudge("more")).await.unwrap(), Appended::Full);
+    assert!(matches!(store.say(&row.id, said("more")).await.unwrap(), Said::Deaf(_)));
+    let last = Box::new(JournalEntry::GaveUp { reason: "no room".into() });
+    assert_eq!(store.append(&row.fence(), 2, last).await.unwrap(), Appended::Kept { number: 2 });
+}
+
+#[tokio::test]
+async fn a_question_moves_the_job_and_an_answer_moves_it_back() {
+    let data = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(data.path()).unwrap();
+    let row = running_task(&store).await;
+    let asked = Box::new(JournalEntry::Asked { question: "?".into(), why: WhyAsked::Ask });
+    store.append(&row.fence(), 2, asked.clone()).await.unwrap();
+    assert_eq!(store.append(&row.fence(), 2, asked).await.unwrap(), Appended::Kept { number: 2 });
+    let waiting = store.job(&row.id).await.unwrap().unwrap();
+    assert_eq!(waiting.state, JobState::Waiting);
+    let Said::Kept(answered) = store.say(&row.id, said("!")).await.unwrap() else { panic!() };
+    assert_eq!((answered.state, answered.task.unwrap().question), (JobState::Running, None));
+    assert_eq!(store.counts()[2..4], [1, 0], "running and waiting are counted");
 }

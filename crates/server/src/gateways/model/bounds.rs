@@ -1,0 +1,111 @@
+//! A call as it comes out of a sandbox: bounded before it is parsed.
+
+use sandyard_protocol::{ModelCall, ModelMessage, limits};
+
+/// Why a call is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadCall {
+    #[error("a call of a model has too many parts")]
+    TooManyValues,
+    #[error("not a call of a model: {0}")]
+    Malformed(String),
+}
+
+/// Reads a call. Its length is bounded by its frame; its parts are counted first, because a parser takes up to thirty times
+/// the memory of what it reads. Arguments are JSON in a string, parsed later, and count too.
+pub(super) fn read_call(json: &[u8]) -> Result<ModelCall, BadCall> {
+    let outer = values(json);
+    if outer > limits::MODEL_CALL_VALUES {
+        return Err(BadCall::TooManyValues);
+    }
+    let call: ModelCall =
+        serde_json::from_slice(json).map_err(|error| BadCall::Malformed(error.to_string()))?;
+    let inner: usize = call
+        .messages
+        .iter()
+        .map(|message| match message {
+            ModelMessage::Assistant { calls, .. } => {
+                calls.iter().map(|call| values(call.arguments.as_bytes())).sum()
+            }
+            ModelMessage::User { .. } | ModelMessage::Tools { .. } => 0,
+        })
+        .sum();
+    if outer + inner > limits::MODEL_CALL_VALUES { Err(BadCall::TooManyValues) } else { Ok(call) }
+}
+
+/// At least as many values as a document has: what separates and opens them, outside of strings.
+pub(in crate::gateways) fn values(json: &[u8]) -> usize {
+    let (mut count, mut in_string, mut escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b',' | b':' | b'[' | b'{' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn count(value: &Value) -> usize {
+        match value {
+            Value::Array(values) => 1 + values.iter().map(count).sum::<usize>(),
+            Value::Object(map) => 1 + map.values().map(count).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from)
+        ];
+        leaf.prop_recursive(4, 64, 8, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..8).prop_map(Value::from),
+                prop::collection::vec((".{0,4}", inner), 0..8)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_document_has_more_values_than_are_counted(value in any_json()) {
+            prop_assert!(values(value.to_string().as_bytes()) >= count(&value));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read_call(&bytes);
+        }
+    }
+
+    fn call(messages: &Value) -> Vec<u8> {
+        let call = json!({
+            "number": 1, "model": null, "system": "", "messages": messages, "tools": [], "max_tokens": 1,
+        });
+        call.to_string().into_bytes()
+    }
+
+    #[test]
+    fn text_full_of_commas_is_taken_and_a_swarm_of_values_is_not() {
+        let text =
+            json!([{ "role": "user", "parts": [{ "type": "text", "text": "[,\"{".repeat(300_000) }] }]);
+        assert!(read_call(&call(&text)).is_ok());
+        let swarm = json!([{ "role": "user", "parts": [], "more": vec![1; 200_001] }]);
+        assert_eq!(read_call(&call(&swarm)), Err(BadCall::TooManyValues));
+        let hidden = json!({ "id": "1", "name": "x", "arguments": format!("[{}1]", "1,".repeat(200_001)) });
+        let hidden = json!([{ "role": "assistant", "text": "", "calls": [hidden] }]);
+        assert_eq!(read_call(&call(&hidden)), Err(BadCall::TooManyValues));
+    }
+}

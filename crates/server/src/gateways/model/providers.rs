@@ -1,0 +1,284 @@
+//! The models of a yard: those that the operator named, each ready to be asked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sandyard_protocol::{ModelCall, ModelEvent, ModelFacts, ModelFailure};
+use tokio::sync::mpsc;
+
+use super::client::{Ended, Endpoint};
+use super::http::{self, HttpError, Patience};
+use super::replay::{Replay, ReplayError};
+use super::secret::{ApiKey, BadKey};
+use super::specs::{ModelSpec, Provider, Source};
+use super::table::{Abilities, ModelTable, Price, TableError};
+
+/// What an operator says of models. Keys and addresses go by the providers' names.
+#[derive(Debug, Clone)]
+pub struct ModelConfig {
+    /// For jobs that name none.
+    pub default: Option<ModelSpec>,
+    /// Others that a job may name.
+    pub allowed: Vec<ModelSpec>,
+    /// Keys.
+    pub keys: BTreeMap<String, ApiKey>,
+    /// Addresses other than the usual.
+    pub base_urls: BTreeMap<String, String>,
+    /// Calls that one provider is sent at once, for all jobs together.
+    pub calls_at_once: usize,
+    /// How long is waited.
+    pub patience: Patience,
+    /// A table of models of the operator's own, in TOML; it goes before the one that ships with the server.
+    pub table: Option<String>,
+    /// A file to which every answer of the next run is recorded.
+    pub record: Option<PathBuf>,
+}
+
+impl Default for ModelConfig {
+    /// Sixteen calls at once: below what providers allow their smallest customers.
+    fn default() -> Self {
+        Self {
+            default: None,
+            allowed: Vec::new(),
+            keys: BTreeMap::new(),
+            base_urls: BTreeMap::new(),
+            calls_at_once: 16,
+            patience: Patience::default(),
+            table: None,
+            record: None,
+        }
+    }
+}
+
+/// The operator's models can't be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelsError {
+    /// No key.
+    #[error("the model {model} needs a key; set {variable}")]
+    NoKey {
+        /// Of which model.
+        model: String,
+        /// Where it is looked for.
+        variable: &'static str,
+    },
+    /// No address.
+    #[error("the model {0} has no address")]
+    NoAddress(String),
+    /// A key that is none.
+    #[error("the key of {0}")]
+    Key(&'static str, #[source] BadKey),
+    /// A table of models that is none.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// A recording that is none.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
+    /// No HTTP.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+/// A job asked for a model that it can't have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoModel {
+    #[error("no model is configured")]
+    None,
+    #[error("the model `{asked}` is not among those of this server: {known}")]
+    Unknown { asked: String, known: String },
+}
+
+/// A model that can be asked.
+#[derive(Debug)]
+pub(crate) struct Model {
+    name: String,
+    price: Option<Price>,
+    abilities: Abilities,
+    upstream: Upstream,
+}
+
+#[derive(Debug)]
+enum Upstream {
+    Remote { endpoint: Arc<Endpoint>, model: String },
+    Replay(Replay),
+}
+
+impl Model {
+    /// As the operator wrote it; a replay says that it is one.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it costs, if that is known.
+    pub(super) fn price(&self) -> Option<Price> {
+        self.price
+    }
+
+    /// What a loop must know of it.
+    pub(crate) fn facts(&self) -> ModelFacts {
+        ModelFacts {
+            name: self.name.clone(),
+            replay: matches!(self.upstream, Upstream::Replay(_)),
+            sees: self.abilities.sees,
+            window_tokens: self.abilities.window,
+            max_output_tokens: self.abilities.max_output,
+        }
+    }
+
+    /// Asks; words and calls go to `out` as they come. Dropping the future calls the question off.
+    pub(super) async fn ask(
+        &self,
+        call: &ModelCall,
+        out: &mpsc::Sender<ModelEvent>,
+    ) -> Result<Ended, ModelFailure> {
+        match &self.upstream {
+            Upstream::Remote { endpoint, model } => endpoint.ask(model, call, out).await,
+            Upstream::Replay(replay) => replay.ask(call, out).await,
+        }
+    }
+}
+
+/// All models of a yard.
+#[derive(Debug)]
+pub(crate) struct Models {
+    default: Option<Arc<Model>>,
+    all: Vec<Arc<Model>>,
+}
+
+impl Models {
+    /// Makes every model ready, or says which one can't be.
+    pub(crate) fn new(config: &ModelConfig) -> Result<Self, ModelsError> {
+        let table = ModelTable::with(config.table.as_deref().unwrap_or_default())?;
+        let http = http::client(&config.patience)?;
+        let mut maker = Maker { config, table, http, endpoints: BTreeMap::new() };
+        let mut all: Vec<Arc<Model>> = Vec::new();
+        for spec in config.default.iter().chain(&config.allowed) {
+            if !all.iter().any(|model| model.name == spec.to_string()) {
+                all.push(Arc::new(maker.model(spec)?));
+            }
+        }
+        let default = config.default.is_some().then(|| all.first().cloned()).flatten();
+        Ok(Self { default, all })
+    }
+
+    /// The model that a job asks for, or the yard's own.
+    pub(crate) fn find(&self, asked: Option<&str>) -> Result<Arc<Model>, NoModel> {
+        let Some(asked) = asked else { return self.default.clone().ok_or(NoModel::None) };
+        let found = self.all.iter().find(|model| model.name == asked).cloned();
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.all.iter().map(|model| model.name()).collect();
+            if known.is_empty() {
+                return NoModel::None;
+            }
+            NoModel::Unknown { asked: asked.to_owned(), known: known.join(", ") }
+        })
+    }
+}
+
+struct Maker<'a> {
+    config: &'a ModelConfig,
+    table: ModelTable,
+    http: reqwest::Client,
+    /// By provider and address: models of one provider share its places.
+    endpoints: BTreeMap<(&'static str, String), Arc<Endpoint>>,
+}
+
+impl Maker<'_> {
+    fn model(&mut self, spec: &ModelSpec) -> Result<Model, ModelsError> {
+        let name = spec.to_string();
+        let upstream = match &spec.source {
+            Source::Replay(path) => Upstream::Replay(Replay::open(path)?),
+            Source::Remote { provider, base_url, model } => {
+                let configured = self.config.base_urls.get(provider.name).map(String::as_str);
+                let address = base_url.as_deref().or(configured).or(provider.base_url);
+                let address = address.ok_or_else(|| ModelsError::NoAddress(name.clone()))?;
+                let endpoint = self.endpoint(provider, address, &name)?;
+                Upstream::Remote { endpoint, model: model.clone() }
+            }
+        };
+        let known_as = match &upstream {
+            Upstream::Replay(replay) => replay.model().to_owned(),
+            Upstream::Remote { .. } => spec.table_name().unwrap_or_default(),
+        };
+        let price = self.table.price(&known_as).filter(|_| matches!(upstream, Upstream::Remote { .. }));
+        if price.is_none() && matches!(upstream, Upstream::Remote { .. }) {
+            tracing::info!(
+                model = name,
+                "the price of this model is not known; a budget of money does not bound it"
+            );
+        }
+        let abilities = self.table.abilities(&known_as);
+        Ok(Model { name, price, abilities, upstream })
+    }
+
+    fn endpoint(
+        &mut self,
+        provider: &'static Provider,
+        address: &str,
+        model: &str,
+    ) -> Result<Arc<Endpoint>, ModelsError> {
+        let place = (provider.name, address.to_owned());
+        if let Some(known) = self.endpoints.get(&place) {
+            return Ok(Arc::clone(known));
+        }
+        let key = self.config.keys.get(provider.name).cloned();
+        if key.is_none() && provider.needs_key {
+            return Err(ModelsError::NoKey { model: model.to_owned(), variable: provider.key_variable });
+        }
+        let (http, patience) = (self.http.clone(), self.config.patience.clone());
+        let endpoint = Endpoint::new(http, provider.wire, address, key, self.config.calls_at_once, patience)
+            .map_err(|error| ModelsError::Key(provider.name, error))?;
+        let endpoint = Arc::new(endpoint);
+        self.endpoints.insert(place, Arc::clone(&endpoint));
+        Ok(endpoint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(default: Option<&str>, allowed: &[&str]) -> ModelConfig {
+        let spec = |text: &&str| text.parse().unwrap();
+        ModelConfig {
+            default: default.as_ref().map(spec),
+            allowed: allowed.iter().map(spec).collect(),
+            ..ModelConfig::default()
+        }
+    }
+
+    fn models(config: &ModelConfig) -> Result<Models, ModelsError> {
+        Models::new(config)
+    }
+
+    #[test]
+    fn jobs_get_the_yards_model_or_one_that_is_allowed() {
+        let yard = models(&config(Some("ollama/a"), &["ollama/b", "ollama/a"])).unwrap();
+        assert_eq!(yard.find(None).unwrap().name(), "ollama/a");
+        assert_eq!(yard.find(Some("ollama/b")).unwrap().name(), "ollama/b");
+        let refused = yard.find(Some("ollama/c")).unwrap_err();
+        assert_eq!(
+            refused,
+            NoModel::Unknown { asked: "ollama/c".into(), known: "ollama/a, ollama/b".into() }
+        );
+        let none = models(&config(None, &["ollama/b"])).unwrap();
+        assert_eq!(none.find(None).unwrap_err(), NoModel::None);
+        assert!(none.find(Some("ollama/b")).is_ok());
+    }
+
+    #[test]
+    fn a_provider_without_its_key_is_named_at_the_start() {
+        let error = models(&config(Some("anthropic/claude-opus-5"), &[])).unwrap_err();
+        assert_eq!(error.to_string(), "the model anthropic/claude-opus-5 needs a key; set ANTHROPIC_API_KEY");
+    }
+
+    #[test]
+    fn nothing_shows_a_key() {
+        let mut config = config(Some("openai/gpt-5"), &[]);
+        config.keys.insert("openai".into(), ApiKey::new("sk-very-secret-indeed").unwrap());
+        let models = models(&config).unwrap();
+        for shown in [format!("{config:?}"), format!("{models:?}")] {
+            assert!(!shown.contains("very-secret"), "{shown}");
+        }
+    }
+}
