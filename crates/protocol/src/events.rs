@@ -20,6 +20,8 @@ pub enum GuestRequest {
     /// A call of a model. A `ModelCall` message of at most `limits::MODEL_CALL_BYTES` follows, and the host answers with `ModelEvent`
     /// messages until `Done` or `Failed`. The guest keeps its side open until then: closing it calls the question off.
     Model,
+    /// The desk of a task: see `DeskRequest`. At most a few at once; the newest counts.
+    Desk,
 }
 
 /// Where the host's committed knowledge ends.

@@ -5,7 +5,9 @@
 //! stream carries what that request documents. Streams opened by the guest begin with a [`GuestRequest`].
 //! Everything that arrives from a guest is hostile: each type here is bounded by `limits`.
 
+mod agent;
 mod boot;
+mod desk;
 mod desktop;
 mod errors;
 mod events;
@@ -18,7 +20,12 @@ mod processes;
 mod requests;
 pub mod rfb;
 
+pub use agent::AgentRequest;
 pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use desk::{
+    DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,
+    Speaker, TaskBudget, TaskFacts, TaskSpent, WhyAsked,
+};
 pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 /// What the agent asks. The host adds the key, and the model if none is named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
+    /// The journal number that the answer is expected to have. If an answer is kept there, it is given again, and nobody asked.
+    pub number: u64,
     /// Which model of those the job may use; the job's own if none is named.
     pub model: Option<String>,
     /// Standing instructions.
@@ -100,6 +102,11 @@ pub enum ModelEvent {
     },
     /// A whole call of a tool.
     Call(ToolCall),
+    /// The answer is in the journal, durable; comes just before `Done`.
+    Kept {
+        /// Under this number.
+        number: u64,
+    },
     /// The answer is complete.
     Done {
         /// Why it ended.

@@ -23,6 +23,13 @@ pub enum Request {
         /// Time between SIGTERM and SIGKILL.
         grace_ms: u64,
     },
+    /// Stops the job's clocks while it waits for a person: neither its deadline nor its limit without output runs. Answered by `Reply::Job`; harmless if they stand, or the job is over.
+    PauseJob,
+    /// Lets them run again. Answered by `Reply::Job`; harmless if they run.
+    ResumeJob {
+        /// Time left, counted from now.
+        timeout_ms: u64,
+    },
     /// Starts a process. Answered by `Reply::Process`; then as `AttachProcess` from offset 0.
     StartProcess(StartProcess),
     /// Follows a process. Answered by `Reply::Process`; then keeper sends output data frames and `ProcessEvent`s, the host sends data frames for standard input and `ProcessInput`s.
@@ -258,6 +265,8 @@ pub enum JobWork {
         /// The code.
         code: String,
     },
+    /// Works on a task: the loop runs, and asks the desk what the task is.
+    Task,
     /// Nothing of its own: the machine is there for tools until its time is up.
     Session,
 }

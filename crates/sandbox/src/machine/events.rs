@@ -36,6 +36,10 @@ impl Machine {
                 let (stream, early) = stream.into_inner();
                 Ok(Asked::Model { stream, early })
             }
+            GuestRequest::Desk => {
+                let (stream, early) = stream.into_inner();
+                Ok(Asked::Desk { stream, early })
+            }
         }
     }
 }
@@ -54,6 +58,13 @@ pub enum Asked {
     },
     /// A call of a model, whose frames have bounds of their own, and what came of it already.
     Model {
+        /// The rest of it.
+        stream: PipeStream,
+        /// Its first bytes.
+        early: Bytes,
+    },
+    /// The desk of a task, as a call of a model.
+    Desk {
         /// The rest of it.
         stream: PipeStream,
         /// Its first bytes.

@@ -47,7 +47,7 @@ pub(crate) async fn serve(
                     }
                 }
                 // A second event stream is nobody's; a guest that does not say what it wants gets nothing.
-                Ok(Asked::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
+                Ok(Asked::Events(_) | Asked::Desk { .. }) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
                 Err(MachineError::Lost) => return,
             },
             Some(_) = streams.join_next(), if !streams.is_empty() => {}

@@ -177,6 +177,9 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
         }
         JobWork::Kernel { .. } => Work::Kernel { execution: None },
         JobWork::Session => Work::Session,
+        JobWork::Task => {
+            return Err(GuestError::new(GuestErrorCode::BadRequest, "this machine has no loop for tasks"));
+        }
     };
     let mut env = begin.env;
     if let Some(pem) = &begin.trust {
@@ -199,7 +202,7 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     keeper.tasks.spawn(async move {
         let outcome = match begin.work {
             JobWork::Shell { .. } | JobWork::Gui { .. } => run::start_shell(&owner, new).await,
-            JobWork::Session => run::run_session(&owner, new).await,
+            JobWork::Session | JobWork::Task => run::run_session(&owner, new).await,
             JobWork::Kernel { language, code } => kernel::start(&owner, new, language, code).await,
         };
         owner.stop_on(outcome);

@@ -14,6 +14,7 @@ fn conversation() -> ModelCall {
         arguments: arguments.into(),
     };
     ModelCall {
+        number: 1,
         model: None,
         system: "Be brief.".into(),
         messages: vec![

@@ -3,6 +3,7 @@ use crate::gateways::model::prices::Prices;
 
 fn call(text_bytes: usize, max_tokens: u32) -> ModelCall {
     ModelCall {
+        number: 1,
         model: None,
         system: "x".repeat(text_bytes),
         messages: Vec::new(),

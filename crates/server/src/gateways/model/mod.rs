@@ -245,7 +245,7 @@ fn bytes_of(event: &ModelEvent) -> usize {
     match event {
         ModelEvent::Text { text } => text.len(),
         ModelEvent::Call(call) => call.name.len() + call.arguments.len(),
-        ModelEvent::Done { .. } | ModelEvent::Failed(_) => 0,
+        ModelEvent::Kept { .. } | ModelEvent::Done { .. } | ModelEvent::Failed(_) => 0,
     }
 }
 

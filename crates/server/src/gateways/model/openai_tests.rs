@@ -12,6 +12,7 @@ fn conversation() -> ModelCall {
     };
     let result = |call: &str, parts: Vec<ModelPart>| ToolResult { call: call.into(), parts, failed: false };
     ModelCall {
+        number: 1,
         model: None,
         system: "Be brief.".into(),
         messages: vec![

@@ -45,7 +45,7 @@ impl<'a> Outlet<'a> {
                 self.send(ModelEvent::Call(call), bytes).await
             }
             // The end is told by whoever settles the account.
-            ModelEvent::Done { .. } | ModelEvent::Failed(_) => Ok(()),
+            ModelEvent::Kept { .. } | ModelEvent::Done { .. } | ModelEvent::Failed(_) => Ok(()),
         }
     }
 

@@ -18,7 +18,14 @@ fn asked(answers: &[&str]) -> ModelCall {
     }
     let tool =
         ToolSpec { name: "shell".into(), description: "runs".into(), parameters: serde_json::json!({}) };
-    ModelCall { model: None, system: "You are.".into(), messages, tools: vec![tool], max_tokens: 100 }
+    ModelCall {
+        number: 1,
+        model: None,
+        system: "You are.".into(),
+        messages,
+        tools: vec![tool],
+        max_tokens: 100,
+    }
 }
 
 fn done() -> ModelEvent {

@@ -135,6 +135,7 @@ pub(super) fn question() -> ModelCall {
     };
     let result = |call: &str, parts| ToolResult { call: call.into(), parts, failed: false };
     ModelCall {
+        number: 1,
         model: None,
         system: "Be brief.".into(),
         messages: vec![
