@@ -8,22 +8,22 @@ use serde_json::{Map, Value};
 
 /// What a tool takes.
 #[derive(Debug, Clone, Copy)]
-pub struct Form {
+pub(crate) struct Form {
     /// The tool's name.
-    pub tool: &'static str,
+    pub(crate) tool: &'static str,
     /// Its members, and other names under which models send them.
-    pub members: &'static [(&'static str, &'static [&'static str])],
+    pub(crate) members: &'static [(&'static str, &'static [&'static str])],
     /// An example that is right.
-    pub example: &'static str,
+    pub(crate) example: &'static str,
 }
 
 /// The arguments can't be used; the text is for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct BadArguments(pub String);
+pub(crate) struct BadArguments(pub(crate) String);
 
 /// Reads a tool's arguments.
-pub fn read<T: DeserializeOwned>(form: &Form, arguments: &str) -> Result<T, BadArguments> {
+pub(crate) fn read<T: DeserializeOwned>(form: &Form, arguments: &str) -> Result<T, BadArguments> {
     let members = object(form, arguments)?;
     let members = named(form, members)?;
     serde_json::from_value(Value::Object(members)).map_err(|error| form.refuse(&error.to_string()))
@@ -48,7 +48,8 @@ fn object(form: &Form, arguments: &str) -> Result<Map<String, Value>, BadArgumen
 fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>, BadArguments> {
     let mut known = Map::new();
     for (name, value) in members {
-        let member = form.members.iter().find(|(member, others)| *member == name || others.contains(&name.as_str()));
+        let member =
+            form.members.iter().find(|(member, others)| *member == name || others.contains(&name.as_str()));
         let Some((member, _)) = member else {
             let members: Vec<&str> = form.members.iter().map(|(member, _)| *member).collect();
             return Err(form.refuse(&format!("there is no `{name}`; it takes {}", members.join(", "))));
@@ -63,7 +64,7 @@ fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>,
 
 impl Form {
     /// A refusal with the tool's form.
-    pub fn refuse(&self, what: &str) -> BadArguments {
+    pub(crate) fn refuse(&self, what: &str) -> BadArguments {
         BadArguments(format!("{}: {what}. Nothing was done. For example: {}", self.tool, self.example))
     }
 }

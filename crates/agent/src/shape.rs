@@ -4,21 +4,21 @@ use std::fmt::Write as _;
 
 /// What is kept of a text, and how the gap is told.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Bytes of the result, the line about the gap not counted.
-    pub bytes: usize,
+    pub(crate) bytes: usize,
     /// Of a hundred bytes, those from the beginning.
-    pub head_percent: usize,
+    pub(crate) head_percent: usize,
 }
 
 impl Shape {
     /// Output of commands: errors and results come last, what was done comes first.
-    pub const fn output(bytes: usize) -> Self {
+    pub(crate) const fn output(bytes: usize) -> Self {
         Self { bytes, head_percent: 40 }
     }
 
     /// Cuts a text. `hint` tells how to see the rest.
-    pub fn cut(self, text: &str, hint: &str) -> String {
+    pub(crate) fn cut(self, text: &str, hint: &str) -> String {
         if text.len() <= self.bytes {
             return text.to_owned();
         }
@@ -51,7 +51,7 @@ fn amount(lines: usize, bytes: usize) -> String {
 }
 
 /// A size as people read it.
-pub fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         1024..1_048_576 => format!("{}.{} KiB", bytes / 1024, bytes % 1024 * 10 / 1024),
@@ -80,7 +80,7 @@ fn line_start(text: &str, limit: usize) -> usize {
 
 /// Terminal text as a person would see it: no colours, no control characters, and of a line that was overwritten with carriage
 /// returns only what stayed.
-pub fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let (body, newline) = line.strip_suffix('\n').map_or((line, ""), |body| (body, "\n"));

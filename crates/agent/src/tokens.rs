@@ -5,19 +5,19 @@
 use sandyard_protocol::ModelPart;
 
 /// Around each message and call: role, marks, ids.
-pub const PER_MESSAGE: u64 = 8;
+pub(crate) const PER_MESSAGE: u64 = 8;
 /// A picture of the desktop: providers count 1,000 to 1,600 for 1280 × 800.
-pub const PER_PICTURE: u64 = 1600;
+pub(crate) const PER_PICTURE: u64 = 1600;
 
 /// Tokens of a text. English has 4.2 bytes per token, code 3.3, other scripts 2 to 3.
-pub fn of_text(text: &str) -> u64 {
+pub(crate) fn of_text(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
     let other = text.len() as u64 - ascii;
     (ascii * 10).div_ceil(33) + other.div_ceil(2)
 }
 
 /// Tokens of the parts of a message.
-pub fn of_parts(parts: &[ModelPart]) -> u64 {
+pub(crate) fn of_parts(parts: &[ModelPart]) -> u64 {
     parts
         .iter()
         .map(|part| match part {
@@ -29,7 +29,7 @@ pub fn of_parts(parts: &[ModelPart]) -> u64 {
 
 /// What the provider counts, in hundredths of the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Correction(u64);
+pub(crate) struct Correction(u64);
 
 impl Default for Correction {
     fn default() -> Self {
@@ -39,14 +39,14 @@ impl Default for Correction {
 
 impl Correction {
     /// Learns from a call. Beyond these bounds the provider counts something else than we do.
-    pub fn learn(&mut self, estimated: u64, counted: u64) {
+    pub(crate) fn learn(&mut self, estimated: u64, counted: u64) {
         if counted > 0 && estimated > 0 {
             self.0 = (counted.saturating_mul(100) / estimated).clamp(60, 200);
         }
     }
 
     /// An estimate, corrected.
-    pub fn apply(self, estimated: u64) -> u64 {
+    pub(crate) fn apply(self, estimated: u64) -> u64 {
         estimated.saturating_mul(self.0) / 100
     }
 }
