@@ -20,7 +20,10 @@ pub(super) fn explain(path: &str, text: &str, edits: &[Edit]) -> String {
         match places.as_slice() {
             [place] => text.replace_range(*place..*place + edit.old.len(), &edit.new),
             [] => {
-                return format!("{path} was not changed: {which} is not in it. {}", nearest(&text, &edit.old));
+                return format!(
+                    "{path} was not changed: {which} is not in it. {}",
+                    nearest(&text, &edit.old)
+                );
             }
             places => {
                 let lines: Vec<String> = places
