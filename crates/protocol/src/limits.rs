@@ -58,8 +58,8 @@ pub const MODEL_ANSWER_BYTES: usize = 4 * 1024 * 1024;
 pub const MODEL_EVENT_BYTES: usize = 6 * MODEL_ANSWER_BYTES + TEXT_BYTES;
 /// An entry of a task's journal as JSON: a long tool result and two screenshots. Bigger pictures are made smaller first.
 pub const JOURNAL_ENTRY_BYTES: usize = 4 * 1024 * 1024;
-/// A message on the desk: an entry and what is around it.
-pub const DESK_MESSAGE_BYTES: usize = JOURNAL_ENTRY_BYTES + MESSAGE_BYTES;
+/// A message on the desk: an answer of a model, or an entry of the loop, and what is around it.
+pub const DESK_MESSAGE_BYTES: usize = MODEL_EVENT_BYTES + MESSAGE_BYTES;
 /// Entries of one job's journal: 2,000 steps take some 7,000.
 pub const JOURNAL_ENTRIES: u64 = 50_000;
 /// Bytes of one job's journal: 2,000 steps with a screenshot in every fourth.

@@ -28,7 +28,12 @@ struct Service {
 
 const SERVICES: [Service; 7] = [
     Service {
-        claims: |request| matches!(request, Request::BeginJob(_) | Request::EndJob { .. }),
+        claims: |request| {
+            matches!(
+                request,
+                Request::BeginJob(_) | Request::EndJob { .. } | Request::PauseJob | Request::ResumeJob { .. }
+            )
+        },
         serve: |keeper, request, stream| Box::pin(job::serve(keeper, request, stream)),
     },
     Service {

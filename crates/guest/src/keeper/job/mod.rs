@@ -26,7 +26,7 @@ use super::clock::boot_ms;
 use super::kernels::Execution;
 use super::limits::LONGEST_GRACE_MS;
 use super::link::{HostStream, reply};
-use super::processes::{Ending, Process, check_environment};
+use super::processes::{Ending, Limits, Process, check_environment};
 use super::spool::{Spool, SpoolError};
 use crate::process_host::Survivor;
 
@@ -37,6 +37,8 @@ const DOCUMENT: &str = "job.json";
 pub(super) struct Job {
     document: Mutex<Option<Document>>,
     changed: watch::Sender<()>,
+    /// How long the job's process may go on, as the document says.
+    limits: watch::Sender<Limits>,
     output: [Arc<Capture>; 2],
 }
 
@@ -47,6 +49,12 @@ struct Document {
     env: BTreeMap<String, String>,
     deadline_ms: u64,
     idle_timeout_ms: Option<u64>,
+    /// Whether its clocks stand: it waits for a person.
+    #[serde(default)]
+    paused: bool,
+    /// Silence before this time since boot does not count.
+    #[serde(default)]
+    idle_from_ms: u64,
     keep: bool,
     ending: Option<Ending>,
     exit: Option<Exit>,
@@ -66,6 +74,19 @@ enum Work {
     },
 }
 
+impl Document {
+    fn limits(&self) -> Limits {
+        if self.paused {
+            return Limits::default();
+        }
+        Limits {
+            deadline_ms: Some(self.deadline_ms),
+            idle_timeout_ms: self.idle_timeout_ms,
+            idle_from_ms: self.idle_from_ms,
+        }
+    }
+}
+
 impl Work {
     /// Whether the job is the main process.
     fn is_a_process(&self) -> bool {
@@ -83,7 +104,9 @@ impl Job {
             Capture::open(path.clone(), Retention::UntilAcknowledged).map(Arc::new).map_err(failed)
         };
         let output = [open("stdout")?, open("stderr")?];
-        Ok(Self { document: Mutex::new(spool.load(DOCUMENT)?), changed: watch::Sender::new(()), output })
+        let document: Option<Document> = spool.load(DOCUMENT)?;
+        let limits = watch::Sender::new(document.as_ref().map(Document::limits).unwrap_or_default());
+        Ok(Self { document: Mutex::new(document), changed: watch::Sender::new(()), limits, output })
     }
 
     /// One of the outputs of the job's process.
@@ -127,6 +150,7 @@ impl Job {
         let Some(mut changed) = document.clone() else { return Ok(()) };
         change(&mut changed);
         spool.store(DOCUMENT, &changed)?;
+        self.limits.send_replace(changed.limits());
         *document = Some(changed);
         drop(document);
         self.changed.send_replace(());
@@ -138,13 +162,15 @@ impl Job {
     }
 }
 
-/// Serves `BeginJob` and `EndJob`.
+/// Serves what concerns the job's life.
 pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
     let outcome = match request {
         Request::BeginJob(begin) => begin_once(&keeper, begin),
         Request::EndJob { reason, grace_ms } => {
             end(&keeper, Ending::after(reason, grace_ms.min(LONGEST_GRACE_MS)))
         }
+        Request::PauseJob => pause(&keeper),
+        Request::ResumeJob { timeout_ms } => resume(&keeper, timeout_ms),
         _ => return,
     };
     let answer = match outcome {
@@ -191,11 +217,14 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
         env,
         deadline_ms: boot_ms().saturating_add(begin.timeout_ms),
         idle_timeout_ms: begin.idle_timeout_ms,
+        paused: false,
+        idle_from_ms: 0,
         keep: begin.keep,
         ending: None,
         exit: None,
     };
     keeper.spool.store(DOCUMENT, &new).map_err(|error| internal(&error.to_string()))?;
+    keeper.job.limits.send_replace(new.limits());
     *document = Some(new.clone());
     drop(document);
     let owner = keeper.clone();
@@ -214,6 +243,23 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
 fn end(keeper: &Keeper, ending: Ending) -> Result<(), GuestError> {
     let merge = |document: &mut Document| document.ending = Some(ending.merge(document.ending));
     keeper.job.change(&keeper.spool, merge).map_err(|error| internal(&error.to_string()))
+}
+
+/// Stops the clocks of the job's process.
+fn pause(keeper: &Keeper) -> Result<(), GuestError> {
+    let stop = |document: &mut Document| document.paused = true;
+    keeper.job.change(&keeper.spool, stop).map_err(|error| internal(&error.to_string()))
+}
+
+/// Lets them run again.
+fn resume(keeper: &Keeper, timeout_ms: u64) -> Result<(), GuestError> {
+    let run = |document: &mut Document| {
+        if std::mem::take(&mut document.paused) {
+            document.deadline_ms = boot_ms().saturating_add(timeout_ms);
+            document.idle_from_ms = boot_ms();
+        }
+    };
+    keeper.job.change(&keeper.spool, run).map_err(|error| internal(&error.to_string()))
 }
 
 /// Notes which execution is the job, before its code is sent; false if that can't be done.

@@ -11,7 +11,7 @@ use crate::keeper::clock::sleep_until;
 use crate::keeper::desktop::{self, hands};
 use crate::keeper::kernels;
 use crate::keeper::limits::JOB_PIPE_BYTES;
-use crate::keeper::processes::{Descriptors, Limits, Process, Scope, Supervision, main_command};
+use crate::keeper::processes::{Descriptors, Process, Scope, Supervision, main_command};
 use crate::keeper::pump::Source;
 use crate::keeper::spool::SpoolError;
 use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned};
@@ -63,7 +63,7 @@ pub(super) async fn run_shell(
         process: process.clone(),
         sources,
         raw_exit,
-        limits: Limits { deadline_ms: Some(document.deadline_ms), idle_timeout_ms: document.idle_timeout_ms },
+        limits: keeper.job.limits.subscribe(),
         scope: Scope::Machine { keep: document.keep },
         witness: Some(keeper.clone()),
     };

@@ -118,6 +118,26 @@ async fn time_limits_end_a_job_and_keep_its_output() {
 }
 
 #[tokio::test]
+async fn the_clocks_of_a_job_that_waits_stand_still_over_a_restart_too() {
+    let mut machine = Machine::start();
+    let host = machine.host().await;
+    let limits = BeginJob { timeout_ms: 1000, idle_timeout_ms: Some(900), ..shell("sleep 60") };
+    host.begin(limits).await;
+    host.ask(&Request::PauseJob).await;
+    drop(host);
+    machine.kill_keeper().await;
+    machine.start_keeper();
+    let mut host = machine.host().await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let resumed = Instant::now();
+    assert_eq!(host.ask(&Request::ResumeJob { timeout_ms: 600 }).await.0, Reply::Job(JobProgress::Running));
+    // Again is harmless, and gives no more time.
+    host.ask(&Request::ResumeJob { timeout_ms: 60_000 }).await;
+    assert_eq!(host.follow(&mut Record::default()).await.reason, EndReason::Timeout);
+    assert!(resumed.elapsed() >= Duration::from_millis(500), "{:?}", resumed.elapsed());
+}
+
+#[tokio::test]
 async fn a_time_limit_holds_over_a_restart() {
     let mut machine = Machine::start();
     let host = machine.host().await;

@@ -30,6 +30,15 @@ pub(in crate::keeper) struct Limits {
     pub(in crate::keeper) deadline_ms: Option<u64>,
     /// How long it may be silent.
     pub(in crate::keeper) idle_timeout_ms: Option<u64>,
+    /// Silence before this time since boot does not count.
+    pub(in crate::keeper) idle_from_ms: u64,
+}
+
+impl Limits {
+    /// Limits that nobody changes.
+    pub(in crate::keeper) fn fixed(self) -> watch::Receiver<Self> {
+        watch::channel(self).1
+    }
 }
 
 /// What goes down with the process.
@@ -49,7 +58,7 @@ pub(in crate::keeper) struct Supervision {
     pub(in crate::keeper) process: Arc<Process>,
     pub(in crate::keeper) sources: Vec<(Source, Arc<Capture>)>,
     pub(in crate::keeper) raw_exit: watch::Receiver<Option<RawExit>>,
-    pub(in crate::keeper) limits: Limits,
+    pub(in crate::keeper) limits: watch::Receiver<Limits>,
     pub(in crate::keeper) scope: Scope,
     /// Takes a last picture of the desktop before the machine's processes are ended.
     pub(in crate::keeper) witness: Option<Arc<Keeper>>,
@@ -88,10 +97,12 @@ impl Supervision {
         raw_exit: &mut watch::Receiver<Option<RawExit>>,
     ) -> Exit {
         let mut wishes = self.process.ending.subscribe();
+        let mut limits = self.limits.clone();
         let mut asked_to_leave = false;
         let mut next_kill_ms = None;
         loop {
             let wish = *wishes.borrow_and_update();
+            let limit = *limits.borrow_and_update();
             if let (Some(wish), false) = (wish, asked_to_leave) {
                 self.ask_to_leave(host).await;
                 asked_to_leave = true;
@@ -102,8 +113,9 @@ impl Supervision {
             tokio::select! {
                 raw = ended(raw_exit) => return self.left(host, raw, wish).await,
                 _ = wishes.changed() => next_kill_ms = None,
-                () = sleep_until(self.limits.deadline_ms), if wish.is_none() => self.end_by_limit(EndReason::Timeout),
-                () = self.silence(), if wish.is_none() => self.end_by_limit(EndReason::IdleTimeout),
+                () = changed(&mut limits) => {}
+                () = sleep_until(limit.deadline_ms), if wish.is_none() => self.end_by_limit(EndReason::Timeout),
+                () = self.silence(limit), if wish.is_none() => self.end_by_limit(EndReason::IdleTimeout),
                 () = sleep_until(kill_ms), if wish.is_some() => {
                     self.kill(host).await;
                     next_kill_ms = Some(boot_ms() + milliseconds(KILL_AGAIN));
@@ -117,12 +129,13 @@ impl Supervision {
     }
 
     /// Returns when no output came for too long.
-    async fn silence(&self) {
-        let Some(limit) = self.limits.idle_timeout_ms.map(Duration::from_millis) else {
+    async fn silence(&self, limits: Limits) {
+        let Some(limit) = limits.idle_timeout_ms.map(Duration::from_millis) else {
             return std::future::pending().await;
         };
         loop {
-            let quiet = self.process.quiet_for();
+            let counted = Duration::from_millis(boot_ms().saturating_sub(limits.idle_from_ms));
+            let quiet = self.process.quiet_for().min(counted);
             match limit.checked_sub(quiet) {
                 Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
                 _ => return,
@@ -160,5 +173,12 @@ impl Supervision {
             let _ = host.kill_everything().await;
         }
         Exit { code: raw.code, signal: raw.signal, reason: wish.map_or(EndReason::Own, |wish| wish.reason) }
+    }
+}
+
+/// Returns when limits are others; never, if nobody changes them.
+async fn changed(limits: &mut watch::Receiver<Limits>) {
+    if limits.changed().await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

@@ -45,6 +45,12 @@ struct Record {
     exit: Option<Exit>,
 }
 
+impl Record {
+    fn limits(&self) -> Limits {
+        Limits { deadline_ms: self.deadline_ms, idle_timeout_ms: self.idle_timeout_ms, idle_from_ms: 0 }
+    }
+}
+
 impl Processes {
     /// An empty table of the nth keeper of this machine.
     pub(in crate::keeper) fn new(keeper_number: u64) -> Self {
@@ -169,7 +175,7 @@ async fn spawn(
     record.pid = spawned.pid;
     let descriptors = Descriptors::new(spawned, command.terminal.is_some()).map_err(internal)?;
     let (process, sources) = Process::running(command, descriptors, output);
-    let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
+    let limits = record.limits().fixed();
     let supervision = Supervision {
         process: process.clone(),
         sources,
@@ -249,7 +255,7 @@ fn recover_one(
     if record.ends_with_stream {
         drop(EndGuard(process.clone()));
     }
-    let limits = Limits { deadline_ms: record.deadline_ms, idle_timeout_ms: record.idle_timeout_ms };
+    let limits = record.limits().fixed();
     follow(
         keeper,
         Supervision { process, sources, raw_exit, limits, scope: Scope::Group, witness: None },
