@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sandyard_pipe::{FrameError, FrameLimits, Framed};
 use sandyard_protocol::limits::{
-    DATA_BYTES, DESK_MESSAGE_BYTES, MODEL_CALL_BYTES, MODEL_EVENT_BYTES, REQUEST_BYTES,
+    AGENT_REQUEST_BYTES, DATA_BYTES, DESK_MESSAGE_BYTES, MODEL_CALL_BYTES, MODEL_EVENT_BYTES, REQUEST_BYTES,
 };
 use sandyard_protocol::{AgentRequest, GuestError, Reply, Request};
 use tokio::net::UnixStream;
@@ -18,8 +18,11 @@ const RETRY: Duration = Duration::from_millis(50);
 /// How long a tool waits for keeper to be there. A keeper that stays away longer takes its machine with it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const TOOL_LIMITS: FrameLimits =
-    FrameLimits { message_bytes: REQUEST_BYTES, sent_message_bytes: REQUEST_BYTES, data_bytes: DATA_BYTES };
+const TOOL_LIMITS: FrameLimits = FrameLimits {
+    message_bytes: REQUEST_BYTES,
+    sent_message_bytes: AGENT_REQUEST_BYTES,
+    data_bytes: DATA_BYTES,
+};
 const DESK_LIMITS: FrameLimits = FrameLimits {
     message_bytes: DESK_MESSAGE_BYTES,
     sent_message_bytes: DESK_MESSAGE_BYTES,
@@ -52,6 +55,9 @@ pub(crate) enum ToolError {
     /// The connection was lost after the request was sent: it may have been served.
     #[error("the connection to the machine was lost in the middle")]
     Lost,
+    /// The request is too long to be sent.
+    #[error("too long for one call")]
+    TooLong,
     /// Keeper said what it should not.
     #[error("the machine gave an answer that does not fit")]
     Unexpected,
@@ -82,8 +88,10 @@ impl Keeper {
     pub(crate) async fn send(&self, request: Request) -> Result<Stream, ToolError> {
         let connect = tokio::time::timeout(PATIENCE, self.connect(TOOL_LIMITS));
         let mut stream = connect.await.map_err(|_| ToolError::Unreachable)?;
-        stream.send_message(&AgentRequest::Tool(request)).await?;
-        Ok(stream)
+        match stream.send_message(&AgentRequest::Tool(request)).await {
+            Err(FrameError::TooLong(_)) => Err(ToolError::TooLong),
+            sent => Ok(sent.map(|()| stream)?),
+        }
     }
 
     /// A connection to the desk on the host. Waits for as long as it takes.

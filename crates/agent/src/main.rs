@@ -5,6 +5,9 @@ use std::process::ExitCode;
 use sandyard_agent::End;
 use sandyard_protocol::{AGENT_AGAIN, AGENT_SOCKET_VARIABLE};
 
+/// As `EX_SOFTWARE`: neither done nor given up.
+const SOFTWARE: u8 = 70;
+
 fn main() -> ExitCode {
     let Some(socket) = std::env::var_os(AGENT_SOCKET_VARIABLE) else {
         return tell(&format!("{AGENT_SOCKET_VARIABLE} does not say where keeper listens"));
@@ -24,5 +27,5 @@ fn tell(what: &str) -> ExitCode {
     use std::io::Write as _;
     // A process without standard error has nobody to tell.
     let _ = writeln!(std::io::stderr(), "sandyard-agent: {what}");
-    ExitCode::FAILURE
+    ExitCode::from(SOFTWARE)
 }

@@ -128,6 +128,9 @@ impl From<ToolError> for Outcome {
         match error {
             ToolError::Refused(error) => Self::failed(format!("{error}.")),
             ToolError::Unreachable => Self::failed("The machine does not answer; nothing was done."),
+            ToolError::TooLong => {
+                Self::failed("This is too long for one call; do it in several. Nothing was done.")
+            }
             ToolError::Lost | ToolError::Unexpected => Self::interrupted(
                 "The connection to the machine was lost in the middle, so nobody knows how far this came. Look before you do it again.",
             ),

@@ -165,11 +165,10 @@ async fn a_provider_that_refuses_ends_the_job_in_words() {
 
 #[tokio::test]
 async fn a_window_that_is_smaller_than_announced_is_packed_until_it_fits() {
-    let tries = AtomicUsize::new(0);
+    let answers = AtomicUsize::new(0);
     let world = World::new("t", move |call| {
         let long = format!("{:?}", call.messages).len() > 60_000;
         if long {
-            tries.fetch_add(1, Ordering::Relaxed);
             return Err(failure(ModelFailureCode::ContextTooLong));
         }
         let calls =

@@ -114,7 +114,7 @@ async fn what_was_cut_is_recalled_whole() {
 async fn a_long_job_fits_its_window_and_people_are_not_forgotten() {
     let world = World::new("build it with tabs", |call| {
         let calls = match turn(call) {
-            _ if format!("{:?}", call.messages).contains("did step 400\\n") => vec![finish()],
+            _ if format!("{:?}", call.messages).contains("did step 400\"") => vec![finish()],
             _ => {
                 let next = last_step(call).map_or(0, |step| step + 1);
                 vec![shell(&format!("step {next}")), shell(&format!("yes {}", 3000 + next))]

@@ -26,47 +26,47 @@ const LIMITS: FrameLimits = FrameLimits {
 };
 
 /// One answer of the scripted model, made from what it is shown.
-pub type Script = dyn Fn(&ModelCall) -> Result<Answer, ModelFailure> + Send + Sync;
+pub(crate) type Script = dyn Fn(&ModelCall) -> Result<Answer, ModelFailure> + Send + Sync;
 
 /// What the scripted model says.
 #[derive(Debug, Clone, Default)]
-pub struct Answer {
-    pub text: String,
-    pub calls: Vec<(&'static str, String)>,
-    pub stop: Option<StopReason>,
-    pub input_tokens: u64,
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<(&'static str, String)>,
+    pub(crate) stop: Option<StopReason>,
+    pub(crate) input_tokens: u64,
 }
 
 /// Everything behind keeper's socket.
-pub struct World {
-    pub state: Mutex<State>,
+pub(crate) struct World {
+    pub(crate) state: Mutex<State>,
     script: Box<Script>,
     changed: watch::Sender<u64>,
     folder: tempfile::TempDir,
-    pub facts: ModelFacts,
+    pub(crate) facts: ModelFacts,
 }
 
 #[derive(Default)]
-pub struct State {
-    pub journal: Vec<JournalRow>,
+pub(crate) struct State {
+    pub(crate) journal: Vec<JournalRow>,
     /// Commands that the machine ran, in order.
-    pub ran: Vec<String>,
-    pub running: Vec<ProcessInfo>,
-    pub files: BTreeMap<String, Vec<u8>>,
+    pub(crate) ran: Vec<String>,
+    pub(crate) running: Vec<ProcessInfo>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
     /// What the model was asked, in order.
-    pub asked: Vec<ModelCall>,
-    pub incarnation: u32,
-    pub budget: TaskBudget,
+    pub(crate) asked: Vec<ModelCall>,
+    pub(crate) incarnation: u32,
+    pub(crate) budget: TaskBudget,
     /// Calls of the desk after which its connection is cut, as a lost link would.
-    pub cut_desk_after: Option<usize>,
+    pub(crate) cut_desk_after: Option<usize>,
     /// Pretends that the connection is lost after a command began.
-    pub most_at_once: usize,
-    pub at_once: usize,
+    pub(crate) most_at_once: usize,
+    pub(crate) at_once: usize,
 }
 
 impl World {
     /// A world with a task.
-    pub fn new(
+    pub(crate) fn new(
         task: &str,
         script: impl Fn(&ModelCall) -> Result<Answer, ModelFailure> + Send + Sync + 'static,
     ) -> Arc<Self> {
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// A world whose job has come so far.
-    pub fn with_journal(entries: Vec<JournalEntry>, script: Box<Script>) -> Arc<Self> {
+    pub(crate) fn with_journal(entries: Vec<JournalEntry>, script: Box<Script>) -> Arc<Self> {
         let world = Arc::new(Self {
             state: Mutex::new(State { incarnation: 1, ..State::default() }),
             script,
@@ -104,28 +104,28 @@ impl World {
         world
     }
 
-    pub fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("agent.sock")
     }
 
     /// Runs a loop to its end.
-    pub async fn work(&self) -> sandyard_agent::End {
+    pub(crate) async fn work(&self) -> sandyard_agent::End {
         let work = sandyard_agent::run(self.socket());
         tokio::time::timeout(Duration::from_secs(60), work).await.expect("the loop ends")
     }
 
     /// A person speaks.
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         self.state().add(JournalEntry::Said { text: text.into(), by: Speaker::Person, budget: None });
         self.changed.send_modify(|count| *count += 1);
     }
 
     /// Waits for something in the journal.
-    pub async fn until(&self, what: impl Fn(&[JournalRow]) -> bool) {
+    pub(crate) async fn until(&self, what: impl Fn(&[JournalRow]) -> bool) {
         let wait = async {
             while !what(&self.state().journal) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
@@ -134,7 +134,7 @@ impl World {
         tokio::time::timeout(Duration::from_secs(30), wait).await.expect("it comes to pass");
     }
 
-    pub fn entries(&self) -> Vec<JournalEntry> {
+    pub(crate) fn entries(&self) -> Vec<JournalEntry> {
         self.state().journal.iter().map(|row| row.entry.clone()).collect()
     }
 
@@ -370,7 +370,7 @@ impl World {
 }
 
 impl State {
-    pub fn add(&mut self, entry: JournalEntry) -> u64 {
+    pub(crate) fn add(&mut self, entry: JournalEntry) -> u64 {
         let number = self.journal.len() as u64 + 1;
         self.journal.push(JournalRow { number, at_ms: 0, incarnation: self.incarnation, entry });
         number
@@ -386,17 +386,17 @@ fn not_found() -> Reply {
 }
 
 /// A shell command as a call.
-pub fn shell(command: &str) -> (&'static str, String) {
+pub(crate) fn shell(command: &str) -> (&'static str, String) {
     ("shell", serde_json::json!({ "command": command }).to_string())
 }
 
 /// The end.
-pub fn finish() -> (&'static str, String) {
+pub(crate) fn finish() -> (&'static str, String) {
     ("finish", r#"{"summary":"done"}"#.to_owned())
 }
 
 /// Which answer is asked for, from 0.
-pub fn turn(call: &ModelCall) -> usize {
+pub(crate) fn turn(call: &ModelCall) -> usize {
     call.messages
         .iter()
         .filter(|message| matches!(message, sandyard_protocol::ModelMessage::Assistant { .. }))
