@@ -187,6 +187,8 @@ error_codes! {
     EmptyTask = 422 "empty_task",
     /// A task without a model to work on it.
     NoModel = 422 "no_model",
+    /// A model that this server does not offer.
+    UnknownModel = 422 "unknown_model",
     /// Well-formed, but this build can't do it.
     NotAvailable = 422 "not_available",
     /// The program could not be started.

@@ -39,6 +39,9 @@ pub enum EventBody {
         /// What the job's process exited with, once it has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
+        /// What a task asks, while it waits.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        question: Option<String>,
     },
     /// Standard output of the job's process.
     Stdout(OutputText),
@@ -48,6 +51,59 @@ pub enum EventBody {
     Note {
         /// The sentence.
         text: String,
+    },
+    /// A task is about to call a tool.
+    Step {
+        /// The call's id, as its `tool` event has it.
+        call: String,
+        /// Which tool.
+        tool: String,
+        /// What the model wrote, cut after 2,000 bytes.
+        arguments: String,
+    },
+    /// A task's call of a tool is over.
+    Tool(ToolEvent),
+    /// A model answers: words as they come, and at the end what it took.
+    Model(ModelEvent),
+    /// A task wrote a file.
+    File {
+        /// Relative to the workspace.
+        path: String,
+    },
+    /// A task looked at a picture.
+    Screenshot {
+        /// The number of the entry in the job's journal that has it.
+        entry: u64,
+        /// Which of the entry's parts.
+        picture: u64,
+    },
+    /// What a task means to do, as it is now.
+    Plan {
+        /// In order.
+        items: Vec<PlanItemView>,
+    },
+    /// Somebody told a task something.
+    Said {
+        /// The words.
+        text: String,
+        /// `person`, or `host` in the place of one who did not answer.
+        by: String,
+    },
+    /// A program asked for a place on the network.
+    Egress {
+        /// Host and port.
+        target: String,
+        /// `allowed`, `refused` or `closed`.
+        decision: String,
+        /// Why it was refused.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// Bytes sent, once it is closed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<u64>,
+        /// Bytes received, once it is closed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        received: Option<u64>,
     },
     /// A stream passed its cap: its head and tail are kept, the middle is not.
     Truncated {
@@ -64,9 +120,83 @@ impl EventBody {
             Self::Stdout(_) => "stdout",
             Self::Stderr(_) => "stderr",
             Self::Note { .. } => "note",
+            Self::Step { .. } => "step",
+            Self::Tool(_) => "tool",
+            Self::Model(_) => "model",
+            Self::File { .. } => "file",
+            Self::Screenshot { .. } => "screenshot",
+            Self::Plan { .. } => "plan",
+            Self::Said { .. } => "said",
+            Self::Egress { .. } => "egress",
             Self::Truncated { .. } => "truncated",
         }
     }
+}
+
+/// A task's call of a tool, once it is over.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolEvent {
+    /// The call's id, as its `step` event has it.
+    pub call: String,
+    /// Which tool, if that is known.
+    pub tool: Option<String>,
+    /// Whether it failed.
+    pub failed: bool,
+    /// Whether it was cut off in the middle.
+    pub interrupted: bool,
+    /// How long it took.
+    pub took_ms: u64,
+    /// The beginning of what the model is shown, at most 2,000 bytes.
+    pub output: String,
+}
+
+/// A run of a model's answer (`text`), or the end of a call of it (`done`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ModelEvent {
+    /// The number that the answer has, or is to have, in the job's journal.
+    pub entry: u64,
+    /// Bytes of the answer before `text`; 0 again if the model had to be asked anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// More words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Whether the call is over.
+    #[serde(default)]
+    pub done: bool,
+    /// Which model; one that begins with `replay:` is a recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Tokens sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    /// Of them, read from the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_cached: Option<u64>,
+    /// Tokens got.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
+    /// What it cost, if the model has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usd: Option<f64>,
+    /// Why there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The kind of that failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Whether nobody waited for the answer any more.
+    #[serde(default)]
+    pub called_off: bool,
+}
+
+/// One thing that a task means to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PlanItemView {
+    /// What.
+    pub text: String,
+    /// `open`, `doing` or `done`.
+    pub state: String,
 }
 
 /// A run of output.
@@ -160,7 +290,15 @@ mod tests {
                 status: JobStatus::Running,
                 reason: None,
                 exit_code: None,
+                question: None,
             },
+            EventBody::Step { call: "c".into(), tool: "shell".into(), arguments: "{}".into() },
+            EventBody::Tool(ToolEvent::default()),
+            EventBody::Model(ModelEvent::default()),
+            EventBody::File { path: "a".into() },
+            EventBody::Screenshot { entry: 1, picture: 0 },
+            EventBody::Plan { items: vec![] },
+            EventBody::Said { text: "s".into(), by: "person".into() },
             EventBody::Stdout(OutputText::new(7, b"hi")),
             EventBody::Stderr(OutputText::default()),
             EventBody::Note { text: "n".into() },

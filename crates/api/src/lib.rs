@@ -12,7 +12,7 @@ mod timestamp;
 mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
-pub use events::{EventBody, JobEvent, OutputText, ShellEvent};
+pub use events::{EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, ShellEvent, ToolEvent};
 pub use ids::{InvalidJobId, JobId};
 pub use requests::availability::refuse_what_is_not_built;
 pub use requests::bounds;
@@ -21,8 +21,8 @@ pub use requests::files::{FileChange, workspace_path, workspace_path_of_uri};
 pub use requests::gui::{GuiAction, GuiClick, GuiRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{
-    Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, ScheduleBody,
-    ScheduleRequest,
+    Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, OnBreach,
+    OnSilence, ScheduleBody, ScheduleRequest,
 };
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use timestamp::Timestamp;

@@ -14,6 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 use sandyard_sandbox::driver::Driver;
 use sandyard_server::app::{JobFilter, JobStatus, StartYardError, Yard};
 use sandyard_server::auth::{Access, KeyFileError, KeyStore};
+use sandyard_server::config::BadKey;
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
@@ -25,7 +26,7 @@ use crate::context::Context;
 use crate::drivers::{self, DriverPlan};
 use crate::images::{Preparation, YardImages};
 use crate::machine;
-use crate::server_config::server_config;
+use crate::server_config::{model_config, server_config};
 use crate::ui::Ui;
 
 /// How long another `run` may take until its socket answers.
@@ -66,6 +67,15 @@ pub(crate) enum ServeError {
         /// Why.
         #[source]
         source: io::Error,
+    },
+    /// A provider's key can't be used; it is never shown.
+    #[error("the key in {variable}")]
+    ModelKey {
+        /// Where it was found.
+        variable: &'static str,
+        /// What is wrong with it.
+        #[source]
+        source: BadKey,
     },
     /// The key can't be used.
     #[error("prepare the server's key")]
@@ -133,7 +143,8 @@ impl Server {
         let socket = settings.socket();
         let listener = bind_socket(&socket)?;
         let images = YardImages::new(settings);
-        let config = server_config(settings, machine::memory_mib());
+        let mut config = server_config(settings, machine::memory_mib());
+        config.models = model_config(settings, &context.surroundings)?;
         let probe = images.clone();
         let plan = DriverPlan {
             data: &settings.data,

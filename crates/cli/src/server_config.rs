@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use sandyard_server::config::ServerConfig;
+use sandyard_server::config::{ApiKey, ModelConfig, PROVIDERS, ServerConfig};
 
-use crate::config::Settings;
+use crate::config::{Settings, Surroundings};
+use crate::serve::ServeError;
 
 /// A lease outlives this many heartbeats, so that two may be lost.
 const HEARTBEATS: u32 = 3;
@@ -29,4 +30,29 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
     config
+}
+
+/// The models, with the keys that people keep in their environment under the providers' usual names.
+pub(crate) fn model_config(
+    settings: &Settings,
+    surroundings: &Surroundings,
+) -> Result<ModelConfig, ServeError> {
+    let mut config = ModelConfig {
+        default: settings.model.clone(),
+        allowed: settings.models.clone(),
+        record: settings.record.clone(),
+        ..ModelConfig::default()
+    };
+    for provider in &PROVIDERS {
+        let Some(key) = surroundings.get(provider.key_variable) else { continue };
+        let key = ApiKey::new(key)
+            .map_err(|source| ServeError::ModelKey { variable: provider.key_variable, source })?;
+        config.keys.insert(provider.name.to_owned(), key);
+    }
+    if let Some(path) = &settings.model_table {
+        let failed =
+            |source| ServeError::Data { action: "read the table of models", path: path.clone(), source };
+        config.table = Some(std::fs::read_to_string(path).map_err(failed)?);
+    }
+    Ok(config)
 }

@@ -113,6 +113,11 @@ impl Ui {
         self.tell(text, tone);
     }
 
+    /// Words that come piece by piece, without a line break of their own.
+    pub(crate) fn piece(&self, text: &str) {
+        put(text);
+    }
+
     /// Something that may surprise.
     pub(crate) fn warn(&self, text: &str) {
         let label = paint("warning:", Tone::Warning, self.colour_err);
@@ -152,6 +157,11 @@ fn put(text: &str) {
 /// Text that came from elsewhere, fit for one line of a terminal: without control characters.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// The same for several lines: line breaks stay.
+pub(crate) fn clean_lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
 /// A number with its noun.

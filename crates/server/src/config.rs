@@ -12,6 +12,9 @@ pub use crate::gateways::model::{
     ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Patience, Provider,
 };
 
+/// How long a task may wait for answers in all: its machine is there meanwhile, and must end some day without a server too.
+pub const LONGEST_WAITS_S: u64 = 7 * 24 * 3600;
+
 /// The settings of one yard.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
@@ -33,6 +36,8 @@ pub struct ServerConfig {
     pub export: ExportConfig,
     /// How jobs reach the network.
     pub egress: EgressConfig,
+    /// The models that tasks may use.
+    pub models: ModelConfig,
     /// How often a machine is made for a job whose process never began.
     pub start_attempts: u32,
     /// Time between SIGTERM and SIGKILL when a job is ended.
@@ -71,6 +76,7 @@ impl ServerConfig {
             output: OutputConfig::default(),
             export: ExportConfig::default(),
             egress: EgressConfig::default(),
+            models: ModelConfig::default(),
             start_attempts: 3,
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_server::app::{Floor, JobKind, NewJob, RequestedLimits};
+use sandyard_server::app::{Floor, JobKind, NewJob, RequestedLimits, TaskOptions};
 
 /// A shell job with small limits.
 pub fn shell(code: &str) -> NewJob {
@@ -16,6 +16,7 @@ pub fn shell(code: &str) -> NewJob {
         limits: RequestedLimits { memory_mib: Some(64), timeout_s: Some(60), ..RequestedLimits::default() },
         keep: false,
         egress: Vec::new(),
+        task: TaskOptions::default(),
     }
 }
 

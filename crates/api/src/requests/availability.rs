@@ -1,28 +1,16 @@
 //! What the contract knows and this build can't do yet: refused after everything else was found in order, so
 //! that a mistake is reported as a mistake.
 
-use super::schedule::{JobKind, ScheduleRequest};
+use super::schedule::ScheduleRequest;
 use crate::{ApiError, ErrorCode};
 
 /// Refuses a request that needs a capability this build lacks.
 pub fn refuse_what_is_not_built(request: &ScheduleRequest) -> Result<(), ApiError> {
-    if request.kind == JobKind::Task {
-        return Err(no_agent());
-    }
     if request.git.is_some() {
         return Err(not_available("`git` can't be fetched: this build does not start from repositories yet")
             .with_hint("bring the sources in `files`, or PUT them into a session"));
     }
     Ok(())
-}
-
-fn no_agent() -> ApiError {
-    ApiError::new(ErrorCode::NoModel, "no model is configured: tasks need the agent, which this build does not have")
-        .with_hint(
-            "run code instead: {\"kind\": \"shell\", \"code\": \"…\"} or {\"kind\": \"session\"}. Builds with the agent take a \
-             model from `sandyard up --model SPEC` or SANDYARD_MODEL with the provider's key, and `sandyard demo` shows a \
-             task without any key",
-        )
 }
 
 fn not_available(message: &str) -> ApiError {

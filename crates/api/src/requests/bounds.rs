@@ -6,6 +6,8 @@ use std::ops::RangeInclusive;
 pub const BODY_BYTES: usize = 16 * 1024 * 1024;
 /// A task or a piece of code: the guest's own bound.
 pub const CODE_BYTES: usize = 8 * 1024 * 1024;
+/// A task in plain words: a quarter of a million tokens, more than most models read. Longer texts belong in `files`.
+pub const TASK_BYTES: usize = 1024 * 1024;
 /// All files of a request, decoded.
 pub const FILES_BYTES: usize = 12 * 1024 * 1024;
 /// Files of a request.

@@ -107,6 +107,9 @@ pub struct ScheduleBody {
     /// How long a question waits for its answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask_timeout_s: Option<u64>,
+    /// What becomes of a question that nobody answers; the job ends if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_silence: Option<OnSilence>,
     /// A repository to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitBody>,
@@ -161,7 +164,7 @@ pub struct LimitsRequest {
 /// What an agent may spend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Budget {
-    /// Steps.
+    /// Answers of a model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// Tokens.
@@ -170,6 +173,29 @@ pub struct Budget {
     /// Money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
+    /// What becomes of a job that has used it up; it asks if nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_breach: Option<OnBreach>,
+}
+
+/// What becomes of a job whose budget is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBreach {
+    /// It waits and asks.
+    Ask,
+    /// It ends, its work kept.
+    End,
+}
+
+/// What becomes of a question that nobody answers within `ask_timeout_s`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSilence {
+    /// The job ends, its work kept.
+    End,
+    /// It goes on as it thinks best. A budget that is used up ends it all the same.
+    GoOn,
 }
 
 /// A request to schedule, understood: every value is within its bounds.
@@ -199,6 +225,8 @@ pub struct ScheduleRequest {
     pub keep: bool,
     /// How long a question waits for its answer.
     pub ask_timeout_s: Option<u64>,
+    /// What becomes of a question that nobody answers.
+    pub on_silence: OnSilence,
     /// A repository to start from.
     pub git: Option<GitSource>,
 }
@@ -237,7 +265,7 @@ pub enum IsolationFloor {
     Driver(String),
 }
 
-const MEMBERS: [&str; 15] = [
+const MEMBERS: [&str; 16] = [
     "task",
     "prompt",
     "kind",
@@ -252,6 +280,7 @@ const MEMBERS: [&str; 15] = [
     "egress",
     "keep",
     "ask_timeout_s",
+    "on_silence",
     "git",
 ];
 
@@ -280,6 +309,7 @@ impl ScheduleRequest {
             egress: members::egress(&body)?,
             keep: body.boolean("keep")?.unwrap_or(false),
             ask_timeout_s: body.whole("ask_timeout_s", bounds::TIMEOUT_S)?,
+            on_silence: members::on_silence(&body)?,
             git: members::git(&body)?,
         })
     }
@@ -320,7 +350,7 @@ fn task_text(task: &str) -> Result<String, ApiError> {
     if task.trim().is_empty() {
         return Err(ApiError::new(ErrorCode::EmptyTask, "the task is empty"));
     }
-    bounded("task", task)
+    bounded("task", task, bounds::TASK_BYTES)
 }
 
 fn code_text(code: &str) -> Result<String, ApiError> {
@@ -328,12 +358,12 @@ fn code_text(code: &str) -> Result<String, ApiError> {
         return Err(ApiError::new(ErrorCode::EmptyCode, "`code` is empty")
             .with_hint("an open sandbox without code is {\"kind\": \"session\"}"));
     }
-    bounded("code", code)
+    bounded("code", code, CODE_BYTES)
 }
 
-fn bounded(path: &str, text: &str) -> Result<String, ApiError> {
-    if text.len() > CODE_BYTES {
-        return Err(invalid(path, &format!("must be at most {CODE_BYTES} bytes")));
+fn bounded(path: &str, text: &str, most: usize) -> Result<String, ApiError> {
+    if text.len() > most {
+        return Err(invalid(path, &format!("must be at most {most} bytes")));
     }
     Ok(text.to_owned())
 }

@@ -10,7 +10,7 @@ use super::bounds;
 use super::nearest::nearest;
 use super::object::{Object, invalid, text_at, wrong_type};
 use super::paths::workspace_path;
-use super::schedule::{Budget, GitSource, InputFile, IsolationFloor, LimitsRequest};
+use super::schedule::{Budget, GitSource, InputFile, IsolationFloor, LimitsRequest, OnBreach, OnSilence};
 use crate::{ApiError, ErrorCode};
 
 pub(super) fn name(body: &Object<'_>) -> Result<Option<String>, ApiError> {
@@ -156,13 +156,28 @@ pub(super) fn limits(body: &Object<'_>) -> Result<LimitsRequest, ApiError> {
     })
 }
 
+pub(super) fn on_silence(body: &Object<'_>) -> Result<OnSilence, ApiError> {
+    match body.text("on_silence")? {
+        None | Some("end") => Ok(OnSilence::End),
+        Some("go_on") => Ok(OnSilence::GoOn),
+        Some(_) => Err(invalid("on_silence", "must be `end` or `go_on`")),
+    }
+}
+
 pub(super) fn budget(body: &Object<'_>) -> Result<Budget, ApiError> {
     let Some(budget) = body.object("budget")? else { return Ok(Budget::default()) };
-    budget.only(&["steps", "tokens", "usd"])?;
+    budget.only(&["steps", "tokens", "usd", "on_breach"])?;
+    let on_breach = match budget.text("on_breach")? {
+        None => None,
+        Some("ask") => Some(OnBreach::Ask),
+        Some("end") => Some(OnBreach::End),
+        Some(_) => return Err(invalid("budget.on_breach", "must be `ask` or `end`")),
+    };
     Ok(Budget {
         steps: budget.whole("steps", bounds::STEPS)?,
         tokens: budget.whole("tokens", bounds::TOKENS)?,
         usd: budget.number("usd", bounds::USD)?,
+        on_breach,
     })
 }
 

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::nearest::nearest;
 use super::object::{Object, invalid, missing};
-use super::schedule_members::env;
+use super::schedule::Budget;
+use super::schedule_members::{self as members, env};
 use crate::{ApiError, ErrorCode};
 
 /// Body of `POST /jobs/{id}/shell`.
@@ -75,22 +76,26 @@ fn working_directory(body: &Object<'_>) -> Result<Option<String>, ApiError> {
 }
 
 /// Body of `POST /jobs/{id}/reply`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ReplyRequest {
-    /// The answer.
+    /// The answer, or whatever the job should know.
     pub text: String,
+    /// What it may spend from now on; members that are not given stay as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 impl ReplyRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
         let body = Object::root(body)?;
-        body.only(&["text"])?;
+        body.only(&["text", "budget"])?;
         let text = body.needed_text("text")?;
         if text.trim().is_empty() || text.len() > bounds::REPLY_BYTES {
             return Err(invalid("text", &format!("must have 1 to {} bytes", bounds::REPLY_BYTES)));
         }
-        Ok(Self { text: text.to_owned() })
+        let budget = body.object("budget")?.is_some().then(|| members::budget(&body)).transpose()?;
+        Ok(Self { text: text.to_owned(), budget })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use reqwest::{Method, Response};
 use sandyard_api::{
-    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, LogStream, ScheduleBody, ScheduleView,
-    ShellRequest,
+    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, LogStream, ReplyRequest, ScheduleBody,
+    ScheduleView, ShellRequest,
 };
 
 use super::{Client, ClientError, SseReader};
@@ -60,6 +60,11 @@ impl Client {
             LogStream::Stderr => "stderr",
         };
         self.send(self.request(Method::GET, &format!("/jobs/{job}/logs?stream={name}"))).await
+    }
+
+    /// Says something to a task.
+    pub(crate) async fn reply(&self, job: &str, body: &ReplyRequest) -> Result<(), ClientError> {
+        self.send(self.request(Method::POST, &format!("/jobs/{job}/reply")).json(body)).await.map(drop)
     }
 
     /// Ends a job.

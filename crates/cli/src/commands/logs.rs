@@ -65,7 +65,7 @@ async fn follow(
     id: &str,
     only: Option<LogStream>,
 ) -> Result<Exit, CommandError> {
-    let sink = OutputSink::output_only(context.ui, only);
+    let mut sink = OutputSink::output_only(context.ui, only);
     let mut events = Follow::new(client, id);
     loop {
         match events.next().await? {

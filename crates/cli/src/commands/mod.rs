@@ -12,6 +12,7 @@ mod man;
 mod open;
 mod prune;
 mod ps;
+mod reply;
 mod rm;
 mod run;
 mod run_input;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Ps(ps::Ps),
     Status(status::Status),
     Logs(logs::Logs),
+    Reply(reply::Reply),
     Cancel(cancel::Cancel),
     Rm(rm::Rm),
     Prune(prune::Prune),
@@ -81,6 +83,7 @@ impl Command {
             Self::Ps(command) => command.run(context).await,
             Self::Status(command) => command.run(context).await,
             Self::Logs(command) => command.run(context).await,
+            Self::Reply(command) => command.run(context).await,
             Self::Cancel(command) => command.run(context).await,
             Self::Rm(command) => command.run(context).await,
             Self::Prune(command) => command.run(context).await,

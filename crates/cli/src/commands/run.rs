@@ -15,6 +15,7 @@ use crate::job::{self, Destination, Output, Watch, Watched};
 use crate::log;
 use crate::machine;
 use crate::serve::{self, ServeError, Server};
+use crate::ui;
 
 /// What a server that is only a means to an end logs: the job's own story is told by its events.
 const QUIET: &str = "error";
@@ -42,6 +43,9 @@ pub(crate) struct Run {
     /// The driver to use if there is no server [env: SANDYARD_DRIVER]
     #[arg(long, value_name = "NAME")]
     driver: Option<String>,
+    /// Record what the model answers if there is no server, for --model replay:FILE [env: SANDYARD_RECORD]
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
 }
 
 impl Run {
@@ -62,11 +66,13 @@ impl Run {
         let mut flags = Flags::default();
         flags.set("data", self.data.as_ref().map(|path| path.display()));
         flags.set("driver", self.driver.as_ref());
+        flags.set("model", self.input.model());
+        flags.set("record", self.record.as_ref().map(|path| path.display()));
         let layers = context.layers(&flags)?;
         let mut settings = Settings::new(&layers)?;
         if !layers.is_set("images") {
             // One job should not build what only other jobs need.
-            settings.images = ImageChoice::Base;
+            settings.images = if self.input.is_task() { ImageChoice::Full } else { ImageChoice::Base };
         }
         Ok(settings)
     }
@@ -146,6 +152,10 @@ impl Run {
     ) -> Result<Exit, CommandError> {
         let ui = &context.ui;
         ui.faint(&format!("· job {id}"));
+        if self.input.is_task() && !self.input.egress().is_empty() {
+            let hosts = self.input.egress().join(", ");
+            ui.faint(&format!("· it may reach {hosts} (--egress names others, --offline none)"));
+        }
         let output = if self.json { Output::Withheld } else { Output::Live };
         let state = match Watch::new(ui, client, id, output, leaving).run().await? {
             Watched::Ended(state) => state,
@@ -156,6 +166,9 @@ impl Run {
         };
         let view = client.status(id).await?;
         tell_end(context, &view);
+        if let Some(summary) = view.summary.as_ref().filter(|_| !self.json) {
+            ui.line(&ui::clean_lines(summary))?;
+        }
         if let Some(target) = &self.output {
             job::take_home(ui, client, id, &Destination::parse(target)).await?;
         }
@@ -172,11 +185,17 @@ fn tell_end(context: &Context, view: &JobView) {
         _ => String::new(),
     };
     let code = view.exit_code.filter(|code| *code != 0).map(|code| format!(", exit code {code}"));
-    let why = view.error.as_ref().map(|error| format!(": {}", crate::ui::clean(&error.message)));
+    let why = view.error.as_ref().map(|error| format!(": {}", ui::clean(&error.message)));
     let words = why.or(code).unwrap_or_default();
     let text = format!("· {}{took}{words}", view.state.as_str().replace('_', " "));
     context.ui.toned(&text, job::state_tone(view.state));
+    let usage = &view.usage;
+    if usage.tokens_in + usage.tokens_out > 0 {
+        let money = if usage.usd > 0.0 { format!(", {:.4} USD", usage.usd) } else { String::new() };
+        let tokens = format!("· {} tokens in, {} out{money}", usage.tokens_in, usage.tokens_out);
+        context.ui.faint(&tokens);
+    }
     if let Some(hint) = view.error.as_ref().and_then(|error| error.hint.as_ref()) {
-        context.ui.note(&format!("  hint: {}", crate::ui::clean(hint)));
+        context.ui.note(&format!("  hint: {}", ui::clean(hint)));
     }
 }

@@ -5,10 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sandyard_api::{JobKind, LimitsRequest, ScheduleBody};
+use sandyard_api::{Budget, JobKind, LimitsRequest, ScheduleBody};
 
 use crate::config::Surroundings;
 use crate::errors::CommandError;
+
+/// What a task may reach if nobody says otherwise.
+const PACKAGES: &str = "packages";
 
 /// The job itself.
 #[derive(Debug, Args)]
@@ -31,12 +34,22 @@ pub(crate) struct RunInput {
     /// The weakest isolation to accept: any, container, gvisor, vm, or a driver's name
     #[arg(long, value_name = "FLOOR")]
     isolation: Option<String>,
-    /// Let it reach a host; may be given several times
+    /// Let it reach a host, or `packages` for package registries and GitHub; may be given several times [default: packages for
+    /// a task, nothing for code]
     #[arg(long, value_name = "HOST[:PORT]")]
     egress: Vec<String>,
+    /// Let it reach nothing
+    #[arg(long, conflicts_with = "egress")]
+    offline: bool,
     /// The model for a task [env: SANDYARD_MODEL]
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
+    /// What a task may spend: steps, tokens or usd; beyond it, it asks
+    #[arg(long, short, value_name = "NAME=NUMBER")]
+    budget: Vec<String>,
+    /// How long a question of a task waits for its answer [default: a day]
+    #[arg(long, value_name = "SECONDS")]
+    ask_timeout_s: Option<u64>,
     /// Leave the sandbox up after the end
     #[arg(long)]
     keep: bool,
@@ -46,9 +59,23 @@ pub(crate) struct RunInput {
 }
 
 impl RunInput {
+    /// The model that was named.
+    pub(super) fn model(&self) -> Option<&String> {
+        self.model.as_ref()
+    }
+
+    /// Whether it is words for the agent.
+    pub(super) fn is_task(&self) -> bool {
+        self.kind() == JobKind::Task
+    }
+
+    fn kind(&self) -> JobKind {
+        self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task)
+    }
+
     /// The request.
     pub(super) fn body(&self, surroundings: &Surroundings) -> Result<ScheduleBody, CommandError> {
-        let kind = self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task);
+        let kind = self.kind();
         let text = self.text(kind)?;
         let (task, code) = match kind {
             JobKind::Task => (text, None),
@@ -64,10 +91,20 @@ impl RunInput {
             env: environment(&self.env, surroundings)?,
             limits: limits(&self.limit)?,
             isolation: self.isolation.clone(),
-            egress: self.egress.clone(),
+            egress: self.egress(),
             keep: self.keep.then_some(true),
+            budget: budget(&self.budget)?,
+            ask_timeout_s: self.ask_timeout_s,
             ..ScheduleBody::default()
         })
+    }
+
+    /// Hosts that it may reach. A task that can't install anything is of little use.
+    pub(super) fn egress(&self) -> Vec<String> {
+        if self.egress.is_empty() && self.is_task() && !self.offline {
+            return vec![PACKAGES.to_owned()];
+        }
+        self.egress.clone()
     }
 
     fn text(&self, kind: JobKind) -> Result<Option<String>, CommandError> {
@@ -144,6 +181,26 @@ fn limits(given: &[String]) -> Result<Option<LimitsRequest>, CommandError> {
     Ok((!given.is_empty()).then_some(limits))
 }
 
+/// What a task may spend, as `NAME=NUMBER`.
+pub(super) fn budget(given: &[String]) -> Result<Option<Budget>, CommandError> {
+    let mut budget = Budget::default();
+    for text in given {
+        let wrong = || {
+            let hint = "write NAME=NUMBER with steps, tokens or usd";
+            CommandError::usage_with_hint(format!("`{text}` is no budget"), hint)
+        };
+        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
+        let whole = || value.parse::<u64>().map(Some).map_err(|_| wrong());
+        match name {
+            "steps" => budget.steps = whole()?,
+            "tokens" => budget.tokens = whole()?,
+            "usd" => budget.usd = Some(value.parse().map_err(|_| wrong())?),
+            _ => return Err(wrong()),
+        }
+    }
+    Ok((!given.is_empty()).then_some(budget))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -167,8 +224,9 @@ mod tests {
     fn words_are_a_task_and_a_kind_makes_them_code() {
         assert_eq!(
             body(&["build", "me", "an", "app"]).unwrap(),
-            serde_json::json!({"task": "build me an app"})
+            serde_json::json!({"task": "build me an app", "egress": ["packages"]})
         );
+        assert_eq!(body(&["--offline", "build"]).unwrap(), serde_json::json!({"task": "build"}));
         assert_eq!(
             body(&["--kind", "shell", "--", "echo", "-n", "hi"]).unwrap(),
             serde_json::json!({"kind": "shell", "code": "echo -n hi"})
@@ -183,6 +241,16 @@ mod tests {
         std::fs::write(&script, "echo hi\n").unwrap();
         let sent = body(&["--file", script.to_str().unwrap()]).unwrap();
         assert_eq!(sent, serde_json::json!({"kind": "shell", "code": "echo hi\n"}));
+    }
+
+    #[test]
+    fn a_task_has_a_budget_and_a_model() {
+        let sent =
+            body(&["--offline", "--model", "ollama/a", "-b", "steps=5", "-b", "usd=0.5", "do it"]).unwrap();
+        assert_eq!(
+            sent,
+            serde_json::json!({"task": "do it", "model": "ollama/a", "budget": {"steps": 5, "usd": 0.5}})
+        );
     }
 
     #[test]
@@ -215,6 +283,8 @@ mod tests {
             &["-k", "shell", "-l", "memory=64", "true"],
             &["-k", "shell", "-l", "pids=many", "true"],
             &["-k", "shell", "-e", "ABSENT", "true"],
+            &["-b", "euro=1", "do it"],
+            &["-b", "steps=many", "do it"],
             &["-k", "session", "code"],
         ] {
             assert!(matches!(body(words), Err(CommandError::Usage { .. })), "{words:?}");

@@ -46,9 +46,19 @@ pub(crate) struct Up {
     /// Control groups and blank disks kept ready; 0 keeps none [default: 4] [env: SANDYARD_POOL]
     #[arg(long, value_name = "N")]
     pool: Option<String>,
-    /// The model for tasks [env: SANDYARD_MODEL]
+    /// The model for tasks: provider/model, openai-compatible@URL/model or replay:FILE; its key is taken from the provider's usual
+    /// variable, e.g. OPENAI_API_KEY [env: SANDYARD_MODEL]
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
+    /// Other models that a task may name, separated by commas [env: SANDYARD_MODELS]
+    #[arg(long, value_name = "SPECS")]
+    models: Option<String>,
+    /// A TOML file with prices and abilities of models, before the shipped ones [env: SANDYARD_MODEL_TABLE]
+    #[arg(long, value_name = "FILE")]
+    model_table: Option<PathBuf>,
+    /// Record what models answer, for replay:FILE; one task at a time [env: SANDYARD_RECORD]
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Sandboxes at once [default: 64] [env: SANDYARD_CONCURRENCY]
     #[arg(long, value_name = "N")]
     concurrency: Option<String>,
@@ -95,9 +105,6 @@ impl Up {
         }
         log::to_stderr(&settings.log, settings.log_json);
         machine::raise_open_files();
-        if settings.model.is_some() {
-            context.ui.warn("tasks are not built yet: the model is not used");
-        }
         serve(context, &settings).await?;
         Ok(Exit::Success)
     }
@@ -111,6 +118,7 @@ impl Up {
             ("images", &self.images),
             ("pool", &self.pool),
             ("model", &self.model),
+            ("models", &self.models),
             ("concurrency", &self.concurrency),
             ("memory_mib", &self.memory_mib),
             ("queue", &self.queue),
@@ -125,6 +133,8 @@ impl Up {
             flags.set(key, value.as_ref());
         }
         flags.set("data", self.data.as_ref().map(|path| path.display()));
+        flags.set("model_table", self.model_table.as_ref().map(|path| path.display()));
+        flags.set("record", self.record.as_ref().map(|path| path.display()));
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
         flags
     }

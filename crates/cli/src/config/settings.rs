@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use sandyard_server::auth::origins::Domain;
-use sandyard_server::config::PrivateException;
+use sandyard_server::config::{ModelSpec, PrivateException};
 
 use super::layers::{ConfigError, Layers};
 
@@ -39,8 +39,14 @@ pub(crate) struct Settings {
     pub(crate) packages: Vec<String>,
     /// Parts of sandboxes (control groups, blank disks) kept ready.
     pub(crate) pool: usize,
-    /// The model for tasks.
-    pub(crate) model: Option<String>,
+    /// The model for tasks that name none.
+    pub(crate) model: Option<ModelSpec>,
+    /// Others that tasks may name.
+    pub(crate) models: Vec<ModelSpec>,
+    /// A table of prices and abilities that goes before the shipped one.
+    pub(crate) model_table: Option<PathBuf>,
+    /// Where answers of models are recorded.
+    pub(crate) record: Option<PathBuf>,
     /// Sandboxes at once; with 0 jobs are accepted but not started.
     pub(crate) concurrency: usize,
     /// Memory to give to jobs; `None` takes the machine's.
@@ -84,7 +90,10 @@ impl Settings {
                 .map(str::to_owned)
                 .collect(),
             pool: parse(layers, "pool", "a number of sandboxes")?,
-            model: text(layers, "model"),
+            model: optional(layers, "model", MODEL)?,
+            models: models(layers)?,
+            model_table: text(layers, "model_table").map(PathBuf::from),
+            record: text(layers, "record").map(PathBuf::from),
             concurrency: parse(layers, "concurrency", "a number of sandboxes")?,
             memory_mib: optional(layers, "memory_mib", "a number of MiB")?,
             queue: parse(layers, "queue", "a number of jobs")?,
@@ -103,6 +112,14 @@ impl Settings {
     pub(crate) fn socket(&self) -> PathBuf {
         self.data.join("sandyard.sock")
     }
+}
+
+const MODEL: &str = "a model like openai/gpt-5, anthropic/claude-opus-5, ollama/qwen3, openai-compatible@URL/model or replay:FILE";
+
+/// Models, separated by commas.
+fn models(layers: &Layers) -> Result<Vec<ModelSpec>, ConfigError> {
+    let specs = layers.get("models").0.split(',').map(str::trim).filter(|spec| !spec.is_empty());
+    specs.map(|spec| spec.parse().map_err(|_| bad(layers, "models", MODEL))).collect()
 }
 
 /// `HOST:PORT=ADDRESS`, separated by commas.

@@ -3,6 +3,7 @@
 mod archive;
 mod resolve;
 mod show;
+mod show_task;
 mod transfer;
 mod watch;
 

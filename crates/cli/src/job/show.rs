@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use sandyard_api::{EventBody, JobEvent, JobState, LogStream, OutputText, Timestamp};
 
+use super::show_task::Story;
 use crate::ui::{Tone, Ui, clean};
 
 /// Passes a job's events on: output to the stream it came from, the rest as remarks on standard error.
@@ -11,22 +12,26 @@ pub(crate) struct OutputSink {
     ui: Ui,
     only: Option<LogStream>,
     remarks: bool,
+    /// A task at work, told so that a person likes to read it.
+    story: Story,
 }
 
 impl OutputSink {
     /// Everything.
     pub(crate) fn new(ui: Ui) -> Self {
-        Self { ui, only: None, remarks: true }
+        Self { ui, only: None, remarks: true, story: Story::new(ui) }
     }
 
     /// Output alone, of one stream or of both.
     pub(crate) fn output_only(ui: Ui, only: Option<LogStream>) -> Self {
-        Self { ui, only, remarks: false }
+        Self { ui, only, remarks: false, story: Story::new(ui) }
     }
 
     /// Remarks alone: the output is wanted in another form.
-    pub(crate) fn show_remarks(&self, event: &JobEvent) {
+    pub(crate) fn show_remarks(&mut self, event: &JobEvent) {
+        self.story.before(&event.body);
         match &event.body {
+            EventBody::State { state, question: Some(question), .. } => self.story.question(*state, question),
             EventBody::State { state, reason, .. } => self.state(*state, reason.as_deref()),
             EventBody::Note { text } => self.ui.faint(&format!("· {}", clean(text))),
             EventBody::Truncated { stream } => {
@@ -34,12 +39,17 @@ impl OutputSink {
                 self.ui
                     .warn(&format!("the job's {name} is too long to keep: only its head and tail will be"));
             }
-            EventBody::Stdout(_) | EventBody::Stderr(_) => {}
+            EventBody::Egress { target, decision, reason, .. } if decision == "refused" => {
+                let reason = reason.as_deref().unwrap_or("not allowed");
+                self.ui.warn(&format!("{} could not be reached: {}", clean(target), clean(reason)));
+            }
+            EventBody::Stdout(_) | EventBody::Stderr(_) | EventBody::Egress { .. } => {}
+            told => self.story.tell(told),
         }
     }
 
     /// An event of the job.
-    pub(crate) fn show(&self, event: &JobEvent) -> io::Result<()> {
+    pub(crate) fn show(&mut self, event: &JobEvent) -> io::Result<()> {
         match &event.body {
             EventBody::Stdout(text) if self.only != Some(LogStream::Stderr) => {
                 write_output(io::stdout(), text)

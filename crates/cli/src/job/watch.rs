@@ -59,7 +59,7 @@ impl<'a> Watch<'a> {
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut terminations = signal(SignalKind::terminate())?;
         let mut events = Follow::new(self.client.clone(), self.id);
-        let sink = OutputSink::new(*self.ui);
+        let mut sink = OutputSink::new(*self.ui);
         loop {
             tokio::select! {
                 followed = events.next() => match followed? {

@@ -103,6 +103,17 @@ impl Machine {
         self.job(&Request::EndJob { reason, grace_ms }).await
     }
 
+    /// Stops the job's clocks; harmless if they stand.
+    pub async fn pause_job(&self) -> Result<JobProgress, MachineError> {
+        self.job(&Request::PauseJob).await
+    }
+
+    /// Lets the job's clocks run again, with so much time left; harmless if they run.
+    pub async fn resume_job(&self, left: Duration) -> Result<JobProgress, MachineError> {
+        let timeout_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        self.job(&Request::ResumeJob { timeout_ms }).await
+    }
+
     async fn job(&self, request: &Request) -> Result<JobProgress, MachineError> {
         match self.call(request).await?.1 {
             Reply::Job(progress) => Ok(progress),

@@ -14,6 +14,7 @@ mod images;
 mod logs;
 mod model;
 mod open;
+mod reply;
 mod schedule;
 mod screenshot;
 mod status;
@@ -30,8 +31,8 @@ pub use images::{Flavour, ImageState, Images};
 pub use logs::LogStream;
 pub use model::{
     DriverStatus, Floor, IdempotencyKey, InputFile, IsolationStatus, JobEvent, JobFailure, JobFilter,
-    JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, RequestedLimits, SandboxState, Scheduled,
-    TicketPurpose,
+    JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState,
+    Scheduled, TaskOptions, TicketPurpose,
 };
 pub use open::StartYardError;
 pub use status::WithOutput;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
-use sandyard_protocol::{JobWork, Language};
+use sandyard_protocol::{JobWork, Language, TaskBudget};
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub use sandyard_api::JobKind;
 pub struct NewJob {
     /// What it is.
     pub kind: JobKind,
-    /// The script; empty for a session.
+    /// The script or the task; empty for a session.
     pub code: String,
     /// A name for people.
     pub name: Option<String>,
@@ -38,18 +38,46 @@ pub struct NewJob {
     /// Hosts it may reach.
     #[serde(default)]
     pub egress: Vec<String>,
+    /// How a task is worked on.
+    #[serde(default)]
+    pub task: TaskOptions,
+}
+
+/// How a task is worked on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TaskOptions {
+    /// Which model; the yard's own if none is named. Always named in a stored job.
+    pub model: Option<String>,
+    /// What it may spend.
+    pub budget: TaskBudget,
+    /// How long a question waits for its answer. Always there in a stored job.
+    pub ask_timeout_s: Option<u64>,
+    /// What becomes of a question that nobody answers.
+    #[serde(default)]
+    pub on_silence: OnSilence,
+}
+
+/// What becomes of a question that nobody answers in time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSilence {
+    /// The job ends, its work kept.
+    #[default]
+    End,
+    /// It goes on as it thinks best. A budget that is used up ends it all the same.
+    GoOn,
 }
 
 impl NewJob {
-    /// What the guest is to do; nothing for a kind that this build can't run.
-    pub(crate) fn work(&self) -> Option<JobWork> {
+    /// What the guest is to do.
+    pub(crate) fn work(&self) -> JobWork {
         match self.kind {
-            JobKind::Shell => Some(JobWork::Shell { code: self.code.clone() }),
-            JobKind::Gui => Some(JobWork::Gui { code: self.code.clone() }),
-            JobKind::Session => Some(JobWork::Session),
-            JobKind::Python => Some(self.in_kernel(Language::Python)),
-            JobKind::Typescript => Some(self.in_kernel(Language::Typescript)),
-            JobKind::Task => None,
+            JobKind::Shell => JobWork::Shell { code: self.code.clone() },
+            JobKind::Gui => JobWork::Gui { code: self.code.clone() },
+            JobKind::Session => JobWork::Session,
+            JobKind::Python => self.in_kernel(Language::Python),
+            JobKind::Typescript => self.in_kernel(Language::Typescript),
+            JobKind::Task => JobWork::Task,
         }
     }
 
@@ -163,6 +191,16 @@ pub struct JobStatus {
     pub usage: Option<Usage>,
     /// What went through the egress gateway, both ways.
     pub egress_bytes: u64,
+    /// What a task asks; only while it waits.
+    pub question: Option<String>,
+    /// What a task says it did.
+    pub summary: Option<String>,
+    /// Tokens sent to models.
+    pub tokens_in: u64,
+    /// Tokens got from models.
+    pub tokens_out: u64,
+    /// Money spent on models whose price is known, in US dollars.
+    pub usd: f64,
     /// Whether `download` has something to give.
     pub download: bool,
     /// Whether the sandbox outlives the job.

@@ -14,7 +14,8 @@ use super::ended::EndedJobs;
 use super::images::Images;
 use super::tickets::Tickets;
 use crate::admission::Admission;
-use crate::config::ServerConfig;
+use crate::config::{ModelsError, ServerConfig};
+use crate::gateways::model::Models;
 use crate::job_id::{self, RandomError};
 use crate::layout::{self, Layout};
 use crate::metrics::Metrics;
@@ -49,6 +50,9 @@ pub enum StartYardError {
     /// What the last server left can't be read.
     #[error("read what the last server left")]
     Left(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A model that was named can't be had.
+    #[error("prepare the models")]
+    Models(#[from] ModelsError),
     /// The operating system gave no randomness.
     #[error(transparent)]
     Random(#[from] RandomError),
@@ -92,6 +96,7 @@ impl Yard {
         let wake = Arc::new(Notify::new());
         let shared = Arc::new(Shared {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
+            models: Models::new(&config.models)?,
             config,
             store,
             drivers: Drivers::new(drivers),

@@ -3,31 +3,42 @@
 use sandyard_sandbox::driver::Limits;
 use sha2::{Digest, Sha256};
 
-use super::model::{Floor, IdempotencyKey, NewJob, RequestedLimits, Scheduled};
+use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
 use crate::config::JobLimits;
+use crate::config::LONGEST_WAITS_S;
 use crate::gateways::egress::Policy;
+use crate::gateways::model::NoModel;
 use crate::job_id::{self, JobId};
 use crate::layout;
 use crate::metrics;
 use crate::reconcile::{Choice, NoDriver, claim_changes, new_secret};
 use crate::states::{JobState, SandboxState};
-use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest, StreamRow};
+use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest, StreamRow, TaskRow};
+
+/// How long a question waits, if the job does not say: until tomorrow.
+const ASK_TIMEOUT_S: u64 = 24 * 3600;
 
 /// Drivers there are, whether or not this yard has them.
 const DRIVERS: [&str; 7] = ["firecracker", "native", "oci", "docker", "qemu", "kubernetes", "nomad"];
 
 impl Yard {
     /// Makes a job, durably, and answers at once.
-    pub async fn schedule(&self, job: NewJob, key: Option<IdempotencyKey>) -> Result<Scheduled, AppError> {
+    pub async fn schedule(
+        &self,
+        mut job: NewJob,
+        key: Option<IdempotencyKey>,
+    ) -> Result<Scheduled, AppError> {
         if self.is_stopping() {
             return Err(
                 AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping").retry_after(5)
             );
         }
         let limits = self.limits(&job.limits)?;
-        check_kind(&job)?;
+        if job.kind == JobKind::Task {
+            self.settle_task(&mut job)?;
+        }
         check_egress(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.shared.drivers.choose(&job.isolation).await.map_err(no_driver)?;
@@ -128,6 +139,16 @@ impl Yard {
         }
     }
 
+    /// Fills in what a task leaves open, or says what it can't have.
+    fn settle_task(&self, job: &mut NewJob) -> Result<(), AppError> {
+        let model = self.shared.models.find(job.task.model.as_deref()).map_err(no_model)?;
+        let ask_timeout_s = job.task.ask_timeout_s.unwrap_or(ASK_TIMEOUT_S);
+        within("ask_timeout_s", ask_timeout_s, 1, LONGEST_WAITS_S)?;
+        job.task.model = Some(model.name().to_owned());
+        job.task.ask_timeout_s = Some(ask_timeout_s);
+        Ok(())
+    }
+
     /// A driver that exists but can't run here is one thing, a name that nobody knows another.
     fn check_isolation(&self, floor: &Floor) -> Result<(), AppError> {
         let Floor::Driver(name) = floor else { return Ok(()) };
@@ -188,12 +209,18 @@ fn check_egress(job: &NewJob) -> Result<(), AppError> {
     }
 }
 
-fn check_kind(job: &NewJob) -> Result<(), AppError> {
-    if job.work().is_some() {
-        return Ok(());
+fn no_model(error: NoModel) -> AppError {
+    match error {
+        NoModel::None => AppError::new(ErrorKind::Unacceptable, "no_model", error.to_string()).hint(
+            "name one with `sandyard up --model SPEC`, SANDYARD_MODEL or `model` in the configuration file (e.g. \
+             openai/gpt-5, anthropic/claude-opus-5 or ollama/qwen3, with the provider's key in its usual variable); \
+             `sandyard demo` shows a task without any key",
+        ),
+        NoModel::Unknown { .. } => {
+            AppError::new(ErrorKind::Unacceptable, "unknown_model", error.to_string())
+                .hint("the server's operator allows models with `models` in the configuration file")
+        }
     }
-    let message = format!("jobs of kind `{}` can't run in this build", job.kind.as_str());
-    Err(AppError::new(ErrorKind::Unacceptable, "not_available", message))
 }
 
 fn no_driver(error: NoDriver) -> AppError {
@@ -241,5 +268,7 @@ fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
         last_event: 0,
         revision: 0,
         egress_bytes: 0,
+        task: (job.kind == JobKind::Task).then(TaskRow::default),
+        journal_bytes: 0,
     }
 }

@@ -7,6 +7,7 @@ use sandyard_protocol::OutputStream;
 
 use super::model::{IsolationStatus, JobFilter, JobPage, JobStatus, KnownStatus};
 use super::{AppError, ErrorKind, Yard};
+use crate::gateways::model::Money;
 use crate::job_id::JobId;
 use crate::output;
 use crate::store::JobRow;
@@ -100,6 +101,7 @@ impl Yard {
             stdout_tail = output::tail(store, layout, &row, OutputStream::Stdout).await?;
             stderr_tail = output::tail(store, layout, &row, OutputStream::Stderr).await?;
         }
+        let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.shared.config.retention.age.as_millis()).unwrap_or(i64::MAX);
         Ok(JobStatus {
             isolation: IsolationStatus {
@@ -128,6 +130,11 @@ impl Yard {
             error: row.failure,
             usage: row.usage,
             egress_bytes: row.egress_bytes,
+            question: task.question.map(|question| question.text),
+            summary: task.summary,
+            tokens_in: task.spent.tokens_in,
+            tokens_out: task.spent.tokens_out,
+            usd: Money::from_units(task.spent.money).usd(),
             keep: row.keep,
             revision: row.revision,
         })

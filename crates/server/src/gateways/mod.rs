@@ -1,7 +1,7 @@
 //! Gateways: what a sandbox asks of the world, answered on the host, where the policy and the keys are.
 
+pub(crate) mod desk;
 pub(crate) mod egress;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "jobs get models when the loop is wired"))]
 pub(crate) mod model;
 
 use std::sync::Arc;
@@ -19,12 +19,15 @@ impl Drop for EndTunnels {
     }
 }
 
+/// What a task has beside a way to the network.
+#[derive(Clone)]
+pub(crate) struct TaskGateways {
+    pub(crate) desk: Arc<desk::Desk>,
+    pub(crate) model: Arc<model::Gateway>,
+}
+
 /// Serves every stream that a guest opens, until its link is gone. Dropping this ends them all.
-pub(crate) async fn serve(
-    machine: Arc<Machine>,
-    egress: Arc<egress::Gateway>,
-    model: Option<Arc<model::Gateway>>,
-) {
+pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<egress::Gateway>, task: Option<TaskGateways>) {
     let _end = EndTunnels(Arc::clone(&egress));
     let mut streams = JoinSet::new();
     loop {
@@ -37,17 +40,21 @@ pub(crate) async fn serve(
                         gateway.serve(std::io::Cursor::new(early).chain(read), write).await;
                     });
                 }
-                Ok(Asked::Model { stream, early }) => {
-                    // A job without a model has nobody to ask: its stream is dropped.
-                    if let Some(gateway) = model.clone() {
-                        streams.spawn(async move {
-                            let (read, write) = tokio::io::split(stream);
-                            gateway.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
-                        });
-                    }
-                }
+                // A job that is no task has neither desk nor model: its stream is dropped.
+                Ok(Asked::Model { stream, early }) => if let Some(task) = task.clone() {
+                    streams.spawn(async move {
+                        let (read, write) = tokio::io::split(stream);
+                        task.model.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
+                    });
+                },
+                Ok(Asked::Desk { stream, early }) => if let Some(task) = task.clone() {
+                    streams.spawn(async move {
+                        let (read, write) = tokio::io::split(stream);
+                        task.desk.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
+                    });
+                },
                 // A second event stream is nobody's; a guest that does not say what it wants gets nothing.
-                Ok(Asked::Events(_) | Asked::Desk { .. }) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
+                Ok(Asked::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
                 Err(MachineError::Lost) => return,
             },
             Some(_) = streams.join_next(), if !streams.is_empty() => {}

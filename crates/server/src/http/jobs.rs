@@ -13,6 +13,7 @@ use super::HttpState;
 use super::body;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, query};
+use super::schedule::budget;
 use super::views;
 use crate::app;
 
@@ -90,6 +91,7 @@ pub(super) async fn cancel(State(state): State<HttpState>, Job(id): Job) -> Answ
         (status = 204, description = "Passed on"),
         (status = 404, body = ErrorBody),
         (status = 409, description = "The job does not listen", body = ErrorBody),
+        (status = 422, description = "Well-formed but not acceptable", body = ErrorBody),
     )
 )]
 pub(super) async fn reply(
@@ -99,7 +101,7 @@ pub(super) async fn reply(
     body: Body,
 ) -> Answer {
     let request = ReplyRequest::from_json(&body::json(&headers, body).await?)?;
-    state.yard().reply(&id, request.text).await?;
+    state.yard().reply(&id, request.text, request.budget.map(budget)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

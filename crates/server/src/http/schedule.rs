@@ -9,13 +9,14 @@ use sandyard_api::{
     ApiError, ErrorBody, ErrorCode, IsolationFloor, JobStatus, ScheduleBody, ScheduleRequest, ScheduleView,
     bounds, refuse_what_is_not_built,
 };
+use sandyard_protocol::{OnBreach, TaskBudget};
 use sandyard_sandbox::driver::IsolationLevel;
 use sha2::{Digest, Sha256};
 
 use super::HttpState;
 use super::body::{BodyType, body_type, parse_json, whole};
 use super::failure::{Answer, Failure};
-use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, RequestedLimits};
+use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, OnSilence, RequestedLimits, TaskOptions};
 
 /// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
 #[utoipa::path(
@@ -121,5 +122,27 @@ pub(super) fn new_job(request: ScheduleRequest) -> NewJob {
         },
         keep: request.keep,
         egress: request.egress,
+        task: TaskOptions {
+            model: request.model,
+            budget: budget(request.budget),
+            ask_timeout_s: request.ask_timeout_s,
+            on_silence: match request.on_silence {
+                sandyard_api::OnSilence::End => OnSilence::End,
+                sandyard_api::OnSilence::GoOn => OnSilence::GoOn,
+            },
+        },
+    }
+}
+
+/// A budget as jobs have it.
+pub(super) fn budget(asked: sandyard_api::Budget) -> TaskBudget {
+    TaskBudget {
+        steps: asked.steps,
+        tokens: asked.tokens,
+        usd: asked.usd,
+        on_breach: match asked.on_breach {
+            None | Some(sandyard_api::OnBreach::Ask) => OnBreach::Ask,
+            Some(sandyard_api::OnBreach::End) => OnBreach::End,
+        },
     }
 }

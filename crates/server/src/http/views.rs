@@ -17,7 +17,7 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
         state,
         sandbox: status.sandbox,
         reason: status.reason.clone(),
-        question: None,
+        question: status.question.clone(),
         isolation: IsolationView {
             requested: status.isolation.requested.clone(),
             effective: status.isolation.effective.clone(),
@@ -36,7 +36,7 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
             message: error.message.clone(),
             hint: error.hint.clone(),
         }),
-        summary: None,
+        summary: status.summary.clone(),
         download_url: status.download.then(|| format!("/jobs/{id}/download")),
         explanation: None,
         desktop_url: format!("/jobs/{id}/desktop/"),
@@ -44,8 +44,10 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
         usage: UsageView {
             cpu_s: usage.cpu_s,
             peak_memory_bytes: usage.peak_memory_bytes,
+            tokens_in: status.tokens_in,
+            tokens_out: status.tokens_out,
+            usd: status.usd,
             egress_bytes: status.egress_bytes,
-            ..UsageView::default()
         },
         job_id: status.id.clone(),
     }

@@ -1,7 +1,7 @@
 //! The phase `running`: begin the job, take events and output from the guest, and end it when asked to.
 //!
 //! A lost link is made again and the stream resumed from what is committed; `session` is one link's worth. A dead machine
-//! ends the job: its process has begun and is never begun twice. A guest that does not end in time is killed.
+//! ends the job: its process has begun and is never begun twice. (A task has a journal and goes on in another one.) A guest that does not end in time is killed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,8 +10,11 @@ use sandyard_sandbox::driver::{Driver, SandboxId};
 
 use super::linking::{self, NoLink};
 use super::outcome::{Circumstances, Outcome};
+use super::restarting::TASK_MACHINES;
 use super::session::{Session, SessionEnd};
 use super::task::{Linked, Next, Task, on};
+use super::waiting::waited;
+use crate::config::LONGEST_WAITS_S;
 use crate::metrics;
 use crate::output::Recorder;
 use crate::states::{JobState, SandboxState};
@@ -43,7 +46,11 @@ impl Task {
         let cap = self.shared.config.output.stream_bytes;
         let layout = self.shared.layout.clone();
         let mut recorder = Recorder::resume(&row, cap, self.shared.store.as_ref(), layout).await?;
-        let mut backstop = backstop(&row);
+        // A job that waits gets its own as soon as its guest is there; until then nothing may end it.
+        let mut backstop = match row.state {
+            JobState::Waiting => waiting_backstop(Instant::now() + Duration::from_secs(LONGEST_WAITS_S), 0),
+            _ => running_backstop(&row),
+        };
         loop {
             if row.cancel_requested {
                 backstop = backstop.min(self.cancel_backstop());
@@ -64,16 +71,16 @@ impl Task {
             if Instant::now() >= backstop.at {
                 return self.kill(driver.as_ref(), &sandbox, &row, backstop.outcome).await;
             }
-            if !still_alive(driver.as_ref(), &sandbox).await {
-                let outcome = death(&row);
-                return on(self.end(&row, outcome).await?);
-            }
+            let is_alive = still_alive(driver.as_ref(), &sandbox).await;
             match self.shared.store.any_job(&row.id).await? {
                 Some(fresh) if fresh.epoch == row.epoch => row = fresh,
                 _ => return Err(StoreError::Stale(row.id)),
             }
             if row.delete_requested {
                 return on(row);
+            }
+            if !is_alive {
+                return self.died(row).await;
             }
         }
     }
@@ -95,8 +102,12 @@ impl Task {
     }
 
     pub(super) fn cancel_backstop(&self) -> Backstop {
-        let at = Instant::now() + self.shared.config.end_grace + END_PATIENCE;
-        Backstop { at, outcome: Outcome::cancelled() }
+        self.end_backstop(Outcome::cancelled())
+    }
+
+    /// For a guest that was asked to end its job.
+    pub(super) fn end_backstop(&self, outcome: Outcome) -> Backstop {
+        Backstop { at: Instant::now() + self.shared.config.end_grace + END_PATIENCE, outcome }
     }
 
     /// Ends a job whose guest did not: the machine dies, its disk stays for the export.
@@ -112,8 +123,17 @@ impl Task {
         on(self.end(row, outcome).await?)
     }
 
+    /// The machine is dead. What a task had done is in its journal, so that it can go on in another one.
+    async fn died(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        let over = row.cancel_requested || time_left(&row).is_zero();
+        if row.task.is_some() && !over && row.attempts < TASK_MACHINES {
+            return self.another_machine(row).await;
+        }
+        on(self.end(&row, death(&row)).await?)
+    }
+
     /// Commits the end of a job whose machine is gone.
-    async fn end(&mut self, row: &JobRow, outcome: Outcome) -> Result<JobRow, StoreError> {
+    pub(super) async fn end(&mut self, row: &JobRow, outcome: Outcome) -> Result<JobRow, StoreError> {
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: outcome.exit_code, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),
@@ -131,16 +151,30 @@ impl Backstop {
 }
 
 /// The host's own limit on the job's time, should the guest not keep it.
-fn backstop(row: &JobRow) -> Backstop {
-    let left = Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row));
-    Backstop { at: Instant::now() + left + BACKSTOP, outcome: Outcome::timed_out(circumstances(row)) }
+pub(super) fn running_backstop(row: &JobRow) -> Backstop {
+    let at = Instant::now() + time_left(row) + BACKSTOP;
+    Backstop { at, outcome: Outcome::timed_out(circumstances(row)) }
 }
 
-/// How long the job has run, by the wall clock; a clock that jumped back counts as nothing.
+/// The same for a question that waits until then, and for so many seconds.
+pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> Backstop {
+    Backstop { at: until + BACKSTOP, outcome: Outcome::unanswered(seconds) }
+}
+
+/// What is left of the job's time.
+pub(super) fn time_left(row: &JobRow) -> Duration {
+    Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row))
+}
+
+/// How long the job has run and not waited, by the wall clock; a clock that jumped back counts as nothing.
 fn elapsed(row: &JobRow) -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let started = row.started_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-    started.map_or(Duration::ZERO, |started| now.saturating_sub(started))
+    started.map_or(Duration::ZERO, |started| now().saturating_sub(started).saturating_sub(waited(row)))
+}
+
+/// Since the epoch, by the wall clock.
+pub(super) fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 pub(super) fn circumstances(row: &JobRow) -> Circumstances<'_> {
@@ -152,7 +186,7 @@ fn death(row: &JobRow) -> Outcome {
     if row.cancel_requested {
         return Outcome::cancelled();
     }
-    if row.started_ms.is_some() && elapsed(row) >= Duration::from_secs(row.limits.timeout_s) {
+    if row.started_ms.is_some() && time_left(row).is_zero() {
         return Outcome::timed_out(circumstances(row));
     }
     Outcome::failed(

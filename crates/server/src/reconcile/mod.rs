@@ -5,17 +5,20 @@
 //! anew with a higher epoch, so that nothing of the old task can be written.
 
 mod adopting;
+mod agent;
 mod closing;
 mod finishing;
 mod following;
 mod isolation;
 mod linking;
 mod outcome;
+mod restarting;
 mod retention;
 mod session;
 mod shared;
 mod starting;
 mod task;
+mod waiting;
 mod way_out;
 
 use std::collections::HashMap;

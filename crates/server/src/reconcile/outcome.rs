@@ -6,6 +6,7 @@ use sandyard_sandbox::driver::Usage;
 use crate::app::{JobFailure, JobKind};
 use crate::config::JobLimits;
 use crate::states::JobState;
+use crate::store::TaskRow;
 
 /// What the end of a job's process means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,26 @@ impl Outcome {
         // A session has no process of its own, so no exit code worth showing.
         let exit_code = (around.kind != JobKind::Session).then_some(exit.code);
         Self { exit_code, ..outcome }
+    }
+
+    /// The meaning of an exit of a task's loop, which says in the journal what it came to.
+    pub(crate) fn of_task(exit: Exit, around: Circumstances<'_>, task: &TaskRow) -> Self {
+        let outcome = match (exit.reason, exit.code, &task.gave_up, &task.summary) {
+            (EndReason::Own, 0, _, Some(_)) => Self::succeeded(None),
+            (EndReason::Own, _, Some(reason), _) => Self::failed("gave_up", reason.clone(), None),
+            (EndReason::Own, 0, None, None) => {
+                Self::failed("agent_failed", "the agent ended without saying what it did", None)
+            }
+            _ => return Self::of(exit, around),
+        };
+        Self { exit_code: Some(exit.code), ..outcome }
+    }
+
+    /// Ended because nobody answered.
+    pub(crate) fn unanswered(seconds: u64) -> Self {
+        let message = format!("nobody answered its question within {seconds} s");
+        let hint = "answer with `sandyard reply`, or allow more time with ask_timeout_s";
+        Self::new(JobState::TimedOut, message, "no_answer", Some(hint))
     }
 
     /// Ended by request.

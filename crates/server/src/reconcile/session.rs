@@ -3,6 +3,8 @@
 //! Reading goes on while a commit is under way, up to a bound. Output waits a moment for more of it, except the first
 //! after a pause; whatever was received is committed before the session returns, so a resume begins where the store ends.
 
+mod clocks;
+
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
@@ -11,15 +13,19 @@ use sandyard_protocol::{Ack, BeginJob, EndReason, Exit, GuestEvent, Resume, Sequ
 use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
 use serde_json::json;
 
-use super::following::{Backstop, SharedMachine, circumstances};
+use super::agent::Agent;
+use super::following::{Backstop, SharedMachine, circumstances, time_left};
 use super::outcome::{Circumstances, Outcome};
 use super::task::Task;
 use super::way_out::WayOut;
 use crate::app::chain;
 use crate::gateways::egress::Attempt;
+use crate::gateways::model::Told;
 use crate::output::{Flush, Recorder, Take};
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, StoreError};
+
+use clocks::Clocks;
 
 /// Output is committed at least this often.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
@@ -65,6 +71,8 @@ pub(super) struct Session<'a> {
     flight: Option<Flight>,
     ended: Option<Exit>,
     end_asked: bool,
+    /// What the guest was told over this link.
+    clocks: Clocks,
 }
 
 impl<'a> Session<'a> {
@@ -87,6 +95,7 @@ impl<'a> Session<'a> {
             flight: None,
             ended: None,
             end_asked: false,
+            clocks: Clocks::Untold,
         }
     }
 
@@ -103,7 +112,8 @@ impl<'a> Session<'a> {
             self.task.publish(self.row);
         }
         self.task.open_way_out(self.row).await?;
-        let _gateways = self.task.way_out.as_ref().map(|way_out| way_out.serve(&machine));
+        let agent = self.task.agent.as_ref().map(Agent::gateways);
+        let _gateways = self.task.way_out.as_ref().map(|way_out| way_out.serve(&machine, agent));
         let end = self.follow(&machine, &mut events).await?;
         if matches!(end, SessionEnd::Lost) {
             self.settle().await?;
@@ -119,11 +129,10 @@ impl<'a> Session<'a> {
         &mut self,
         machine: &SharedMachine,
     ) -> Result<Result<EventStream, SessionEnd>, StoreError> {
-        let resume = Resume { next_sequence: self.row.guest_sequence + 1, output: self.row.output_offsets() };
-        let begin = match self.row.state {
-            JobState::Starting => Some(begin_job(&self.task.shared, self.row).await?),
-            _ => None,
-        };
+        let output = self.row.guest_offsets(self.row.output_offsets());
+        let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
+        let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
+        let begin = if begins { Some(begin_job(&self.task.shared, self.row).await?) } else { None };
         let open = async {
             let mut events = machine.event_stream().await?;
             events.resume(&resume).await?;
@@ -156,6 +165,7 @@ impl<'a> Session<'a> {
         events: &mut EventStream,
     ) -> Result<SessionEnd, StoreError> {
         self.check_requests(machine).await;
+        self.hold_clocks(machine).await;
         loop {
             if let Some(exit) = self.ended.filter(|_| self.flight.is_none()) {
                 self.finish(exit, events).await?;
@@ -163,6 +173,7 @@ impl<'a> Session<'a> {
             }
             let may_read = self.ended.is_none() && self.recorder.pending_bytes() < PENDING_BYTES;
             let may_flush = self.flight.is_none() && self.flush_at.is_some();
+            let question_until = self.question_until();
             tokio::select! {
                 incoming = events.next(), if may_read => match incoming {
                     Ok(incoming) => {
@@ -176,6 +187,9 @@ impl<'a> Session<'a> {
                 attempt = attempted(&mut self.task.way_out), if self.changes.len() < WAITING_CHANGES => {
                     self.take_attempt(attempt);
                 }
+                told = told(&mut self.task.agent), if self.changes.len() < WAITING_CHANGES => {
+                    self.take_told(told);
+                }
                 landed = landing(&mut self.flight) => self.landed(landed?, events).await?,
                 () = until(self.flush_at), if may_flush => self.take_off(Take::WholeCharacters),
                 () = self.task.watch.changed() => {
@@ -183,6 +197,7 @@ impl<'a> Session<'a> {
                         return Ok(end);
                     }
                 }
+                () = until(question_until), if !self.end_asked => self.unanswered(machine).await?,
                 () = until(Some(self.backstop.at)) => return Ok(SessionEnd::Lost),
             }
         }
@@ -190,7 +205,8 @@ impl<'a> Session<'a> {
 
     fn take(&mut self, incoming: FromGuest) -> Result<(), Outcome> {
         match incoming {
-            FromGuest::Output(chunk) => {
+            FromGuest::Output(mut chunk) => {
+                chunk.offset = self.row.host_offset(chunk.stream, chunk.offset);
                 self.recorder.push(chunk).map_err(|error| garbage(&error.to_string()))?;
                 let soon = match self.last_flush {
                     Some(last) if self.recorder.pending_bytes() < FLUSH_BYTES => last + FLUSH_AFTER,
@@ -206,6 +222,13 @@ impl<'a> Session<'a> {
     fn take_attempt(&mut self, attempt: Attempt) {
         if let Some(way_out) = &mut self.task.way_out {
             self.changes.extend(way_out.record(attempt));
+        }
+        self.flush_by(Instant::now() + FLUSH_AFTER);
+    }
+
+    fn take_told(&mut self, told: Told) {
+        if let Some(agent) = &mut self.task.agent {
+            self.changes.extend(agent.record(told));
         }
         self.flush_by(Instant::now() + FLUSH_AFTER);
     }
@@ -228,7 +251,12 @@ impl<'a> Session<'a> {
     }
 
     fn started(&mut self) {
-        let moving = self.changes.iter().any(|change| matches!(change, Change::Move { .. }));
+        let moving = self.changes.iter().any(|change| matches!(change, Change::Sandbox(SandboxState::Live)));
+        if self.row.state != JobState::Starting && self.row.sandbox == SandboxState::Starting && !moving {
+            // Another machine of a task that ran before.
+            self.task.publish(self.row);
+            self.changes.push(Change::Sandbox(SandboxState::Live));
+        }
         if self.row.state == JobState::Starting && !moving {
             // Within reach before the status says so.
             self.task.publish(self.row);
@@ -278,7 +306,8 @@ impl<'a> Session<'a> {
         self.arrived(row, flush.bytes());
         self.task.shared.config.fail_points.reach("committed").await;
         // A link that is gone is noticed by the next read.
-        let _ = events.acknowledge(&Ack { sequence, output: flush.offsets }).await;
+        let output = self.row.guest_offsets(flush.offsets);
+        let _ = events.acknowledge(&Ack { sequence, output }).await;
         flush.clean().await;
         if self.recorder.pending_bytes() > 0 {
             self.flush_by(self.last_flush.map_or_else(Instant::now, |last| last + FLUSH_AFTER));
@@ -290,7 +319,10 @@ impl<'a> Session<'a> {
     }
 
     fn arrived(&mut self, row: JobRow, bytes: u64) {
-        *self.row = row;
+        // A look at the row may have been later than this commit.
+        if row.revision >= self.row.revision {
+            *self.row = row;
+        }
         self.task.shared.metrics.output_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
         if self.row.state == JobState::Running {
             self.task.publish(self.row);
@@ -320,12 +352,14 @@ impl<'a> Session<'a> {
         }
         self.started();
         let usage = usage(&self.task.shared, self.row).await;
+        let latest = self.task.shared.store.any_job(&self.row.id).await?;
+        let latest = latest.ok_or_else(|| StoreError::Stale(self.row.id.clone()))?;
         let around = Circumstances {
             usage: usage.as_ref(),
             disk_full: self.recorder.complained_of_full_disk(),
             ..circumstances(self.row)
         };
-        let outcome = Outcome::of(exit, around);
+        let outcome = self.outcome(exit, around, &latest);
         let flush = self.recorder.take(Take::AllOfIt);
         let mut changes = std::mem::take(&mut self.changes);
         changes.extend(flush.changes.iter().cloned());
@@ -342,7 +376,8 @@ impl<'a> Session<'a> {
         write_patiently(&flush).await;
         let row = commit_patiently(&self.task.shared, self.row, changes).await?;
         self.arrived(row, flush.bytes());
-        let _ = events.acknowledge(&Ack { sequence: self.sequence, output: flush.offsets }).await;
+        let output = self.row.guest_offsets(flush.offsets);
+        let _ = events.acknowledge(&Ack { sequence: self.sequence, output }).await;
         flush.clean().await;
         Ok(())
     }
@@ -358,8 +393,11 @@ impl<'a> Session<'a> {
         if fresh.delete_requested {
             return Ok(Some(SessionEnd::Deleted(Box::new(fresh))));
         }
-        self.row.cancel_requested |= fresh.cancel_requested;
+        if fresh.revision > self.row.revision {
+            *self.row = fresh;
+        }
         self.check_requests(machine).await;
+        self.hold_clocks(machine).await;
         Ok(None)
     }
 
@@ -379,12 +417,15 @@ impl<'a> Session<'a> {
 }
 
 impl Task {
-    /// Makes the job's way to the network, once.
+    /// Makes the job's way to the network, and a task's desk, once.
     async fn open_way_out(&mut self, row: &JobRow) -> Result<(), StoreError> {
         if self.way_out.is_none() {
             let stored = self.shared.store.request(&row.id).await?;
             let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
             self.way_out = Some(WayOut::new(&request, row, &self.shared.config.egress));
+            if row.task.is_some() {
+                self.agent = Some(Agent::new(&self.shared, &request, row).await);
+            }
         }
         Ok(())
     }
@@ -397,14 +438,21 @@ async fn attempted(way_out: &mut Option<WayOut>) -> Attempt {
     }
 }
 
+async fn told(agent: &mut Option<Agent>) -> Told {
+    match agent {
+        Some(agent) => agent.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What the guest is told to do.
 async fn begin_job(shared: &super::Shared, row: &JobRow) -> Result<BeginJob, StoreError> {
     let stored = shared.store.request(&row.id).await?;
     let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
     Ok(BeginJob {
-        work: request.work().ok_or(StoreError::Damaged { what: "kind" })?,
+        work: request.work(),
         env: request.env,
-        timeout_ms: row.limits.timeout_s.saturating_mul(1000),
+        timeout_ms: u64::try_from(time_left(row).as_millis()).unwrap_or(u64::MAX),
         idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),
         keep: row.keep,
         trust: if request.egress.is_empty() { None } else { shared.config.egress.trust.clone() },

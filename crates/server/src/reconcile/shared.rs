@@ -11,6 +11,7 @@ use super::isolation::Drivers;
 use crate::admission::Admission;
 use crate::app::{EndedJobs, Images};
 use crate::config::ServerConfig;
+use crate::gateways::model::Models;
 use crate::job_id::JobId;
 use crate::layout::Layout;
 use crate::metrics::{self, Metrics};
@@ -22,6 +23,8 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) drivers: Drivers,
     pub(crate) images: Arc<dyn Images>,
+    /// The models that tasks may use.
+    pub(crate) models: Models,
     pub(crate) layout: Layout,
     pub(crate) metrics: Metrics,
     pub(crate) machines: Machines,

@@ -14,6 +14,7 @@ use super::linking::{self, Alive, NoLink};
 use super::outcome::Outcome;
 use super::task::{Linked, Next, Task, on};
 use crate::app::{Flavour, ImageState, Images, InputFile, JobKind, chain};
+use crate::config::LONGEST_WAITS_S;
 use crate::layout;
 use crate::metrics;
 use crate::states::{JobState, SandboxState};
@@ -174,6 +175,28 @@ async fn bring_up(
     Ok((row, machine))
 }
 
+/// Another machine for a task that has begun: as above, but for the files, and the row stays in its state.
+pub(super) async fn bring_up_again(
+    shared: &super::Shared,
+    driver: &dyn Driver,
+    mut row: JobRow,
+    sandbox: &SandboxId,
+) -> Result<Result<(JobRow, Arc<Machine>), String>, StoreError> {
+    let up = async {
+        let spec = spec(shared, &mut row, sandbox).await?;
+        start_machine(driver, &spec).await?;
+        metrics::count(&shared.metrics.sandboxes_started);
+        let begun = shared.commit(&row, vec![Change::Begun(true)]).await?;
+        let machine = linking::link(shared, driver, &begun, sandbox, shared.config.link_timeout).await?;
+        Ok::<_, Failure>((begun, machine))
+    };
+    match up.await {
+        Ok(up) => Ok(Ok(up)),
+        Err(Failure::Store(error)) => Err(error),
+        Err(failure) => Ok(Err(failure.words())),
+    }
+}
+
 /// Starts a machine.
 async fn start_machine(driver: &dyn Driver, spec: &SandboxSpec) -> Result<(), Failure> {
     driver.start(spec).await.map_err(|error| match error {
@@ -211,7 +234,10 @@ async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> 
         image_root,
         workspace,
         limits: row.limits.machine,
-        lifetime_s: row.limits.timeout_s + LIFETIME_MARGIN_S + if row.keep { KEPT_S } else { 0 },
+        lifetime_s: row.limits.timeout_s
+            + LIFETIME_MARGIN_S
+            + if row.keep { KEPT_S } else { 0 }
+            + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
         secret: row.secret.clone(),
         nested_user_namespaces: false,
     })

@@ -10,6 +10,7 @@ use sandyard_pipe::Backoff;
 use sandyard_sandbox::driver::{Driver, SandboxId};
 use sandyard_sandbox::machine::{EventStream, Machine};
 
+use super::agent::Agent;
 use super::shared::{Reachable, Shared};
 use super::way_out::WayOut;
 use crate::admission::Permit;
@@ -26,6 +27,8 @@ pub(super) struct Task {
     pub(super) linked: Option<Linked>,
     /// The job's way to the network, once it runs.
     pub(super) way_out: Option<WayOut>,
+    /// A task's desk and models, once it runs.
+    pub(super) agent: Option<Agent>,
     /// Whether another owner had the job before: a machine may be there already.
     pub(super) adopted: bool,
     /// Its room; given back when the task ends.
@@ -79,6 +82,7 @@ impl Task {
             watch,
             linked: None,
             way_out: None,
+            agent: None,
             adopted: origin == Origin::Orphan,
             _permit: permit,
         }
@@ -126,6 +130,7 @@ impl Task {
         match row.state {
             JobState::Queued => Ok(Next::Done),
             JobState::Starting => self.start(row).await,
+            JobState::Running | JobState::Waiting if Self::is_restarting(&row) => self.start_again(row).await,
             JobState::Running | JobState::Waiting => self.follow(row).await,
             JobState::Finishing => self.finish(row).await,
             JobState::Succeeded | JobState::Failed | JobState::Cancelled | JobState::TimedOut => {

@@ -10,8 +10,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::app::{JobFailure, NewJob};
 use crate::config::EgressConfig;
-use crate::gateways;
 use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy};
+use crate::gateways::{self, TaskGateways};
 use crate::store::{Change, JobRow};
 
 /// Attempts that wait for the next commit; a sandbox that makes more waits too.
@@ -41,8 +41,8 @@ impl WayOut {
     }
 
     /// Serves a machine until its link is gone or the handle is dropped.
-    pub(super) fn serve(&self, machine: &Arc<Machine>) -> AbortOnDropHandle<()> {
-        let serving = gateways::serve(Arc::clone(machine), Arc::clone(&self.gateway), None);
+    pub(super) fn serve(&self, machine: &Arc<Machine>, task: Option<TaskGateways>) -> AbortOnDropHandle<()> {
+        let serving = gateways::serve(Arc::clone(machine), Arc::clone(&self.gateway), task);
         AbortOnDropHandle::new(tokio::spawn(serving))
     }
 

@@ -7,6 +7,7 @@ use sandyard_protocol::OutputStream;
 use serde_json::json;
 
 use super::StoreError;
+use super::apply_journal;
 use super::rows::{Change, ChunkRow, EventRow, JobRow, Purpose};
 use crate::states::{JobState, SandboxState, allowed};
 
@@ -17,6 +18,18 @@ pub(crate) struct Applied {
     pub(crate) chunks: Vec<ChunkRow>,
     /// Chunks to delete: stream, first, end.
     pub(crate) dropped: Vec<(OutputStream, u64, u64)>,
+    pub(crate) journal: Vec<NewEntry>,
+}
+
+/// An entry of a journal, as it is written.
+#[derive(Debug)]
+pub(crate) struct NewEntry {
+    pub(crate) number: u64,
+    pub(crate) kind: &'static str,
+    pub(crate) at_ms: i64,
+    pub(crate) incarnation: u32,
+    /// As JSON.
+    pub(crate) text: String,
 }
 
 /// Applies all changes to the row, or fails.
@@ -46,6 +59,10 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
                 row.attempts += 1;
                 row.begun = false;
                 row.guest_sequence = 0;
+                let output_base = row.output_offsets();
+                if let Some(task) = &mut row.task {
+                    task.output_base = output_base;
+                }
             }
         }
         Change::Begun(begun) => row.begun = begun,
@@ -69,6 +86,12 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
         }
         Change::Usage(usage) => row.usage = Some(usage),
         Change::EgressBytes(bytes) => row.egress_bytes = row.egress_bytes.saturating_add(bytes),
+        Change::Spent(spent) => {
+            if let Some(task) = &mut row.task {
+                task.spent = task.spent.most(spent);
+            }
+        }
+        Change::Journal(entry) => return apply_journal::journal(row, &entry, now_ms, applied),
         Change::Artifact(artifact) => row.artifact = Some(artifact),
         Change::Event { kind, data } => event(row, kind, data, now_ms, applied),
         Change::Closed => {
@@ -82,7 +105,9 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
     Ok(())
 }
 
-fn move_to(
+pub(crate) use super::apply_journal::journal as first_entry;
+
+pub(super) fn move_to(
     row: &mut JobRow,
     to: JobState,
     reason: Option<String>,
@@ -110,6 +135,11 @@ pub(crate) fn state_event(row: &mut JobRow, now_ms: i64, applied: &mut Applied) 
     if let (Some(reason), Some(object)) = (&row.reason, data.as_object_mut()) {
         object.insert("reason".into(), json!(reason));
     }
+    if let (Some(question), Some(object)) =
+        (row.task.as_ref().and_then(|task| task.question.as_ref()), data.as_object_mut())
+    {
+        object.insert("question".into(), json!(question.text));
+    }
     if let (Some(code), true, Some(object)) = (row.exit_code, row.state.is_terminal(), data.as_object_mut()) {
         object.insert("exit_code".into(), json!(code));
     }
@@ -133,7 +163,13 @@ fn output(row: &mut JobRow, chunk: ChunkRow, now_ms: i64, applied: &mut Applied)
     Ok(())
 }
 
-fn event(row: &mut JobRow, kind: &str, data: serde_json::Value, now_ms: i64, applied: &mut Applied) {
+pub(super) fn event(
+    row: &mut JobRow,
+    kind: &str,
+    data: serde_json::Value,
+    now_ms: i64,
+    applied: &mut Applied,
+) {
     row.last_event += 1;
     applied.events.push(EventRow { id: row.last_event, kind: kind.to_owned(), at_ms: now_ms, data });
 }

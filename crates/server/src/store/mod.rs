@@ -5,18 +5,19 @@
 //! whoever watches the job is woken.
 
 pub(crate) mod apply;
+mod apply_journal;
 mod errors;
 pub(crate) mod rows;
 pub(crate) mod sqlite;
 mod watch;
 
 use async_trait::async_trait;
-use sandyard_protocol::OutputStream;
+use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 
 pub(crate) use errors::{OpenError, StoreError};
 pub(crate) use rows::{
-    ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose, Retained,
-    StateCounts, StoredKey, StoredRequest, StreamRow,
+    Appended, ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose,
+    Retained, Said, SpentRow, StateCounts, StoredKey, StoredRequest, StreamRow, TaskRow,
 };
 pub(crate) use watch::JobWatch;
 
@@ -87,6 +88,27 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     /// Applies changes for an owner; returns the row after them.
     async fn commit(&self, fence: &Fence, changes: Vec<Change>) -> Result<JobRow, StoreError>;
+
+    /// Adds an entry to a task's journal where a loop expects it: behind what was said meanwhile. The same entry is added once.
+    async fn append(
+        &self,
+        fence: &Fence,
+        number: u64,
+        entry: Box<JournalEntry>,
+    ) -> Result<Appended, StoreError>;
+
+    /// Adds what a person says to a task that listens; whoever owns the job is woken.
+    async fn say(&self, id: &JobId, said: Box<JournalEntry>) -> Result<Said, StoreError>;
+
+    /// Entries of the journal of the job with that number, from a number on, in order: at most so many, and no more once
+    /// they have so many bytes.
+    async fn journal(
+        &self,
+        job: i64,
+        first: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<JournalRow>, StoreError>;
 
     /// Asks for the end of a job; a queued one ends at once. `None` if unknown.
     async fn request_cancel(&self, id: &JobId) -> Result<Option<JobRow>, StoreError>;

@@ -2,8 +2,9 @@
 
 use sandyard_protocol::{ModelFailure, ModelUsage};
 
+use super::Money;
 use super::budget::Reservation;
-use super::{Gateway, Model, Outcome, Told};
+use super::{Called, Gateway, Model, Outcome, Told};
 
 /// The account of one call: settled and told once, also when the sandbox goes away in the middle.
 #[derive(Debug)]
@@ -11,6 +12,8 @@ pub(super) struct Account<'a> {
     pub(super) gateway: &'a Gateway,
     pub(super) model: &'a Model,
     pub(super) reservation: Option<Reservation>,
+    /// The journal number that the answer is expected to have.
+    pub(super) number: u64,
 }
 
 impl Account<'_> {
@@ -20,28 +23,33 @@ impl Account<'_> {
         }
     }
 
-    pub(super) async fn answered(mut self, usage: ModelUsage) -> ModelUsage {
+    /// Charges for the answer; what it took is told when it is kept.
+    pub(super) fn answered(&mut self, usage: ModelUsage) -> (ModelUsage, Option<Money>) {
         let mut settled = (usage, None);
         self.with(|reservation| settled = reservation.answered(usage));
-        let (usage, cost) = settled;
-        self.settle(Outcome::Answered { usage, cost }).await;
-        usage
+        drop(self.reservation.take());
+        settled
     }
 
     pub(super) async fn failed(mut self, failure: &ModelFailure) {
         self.with(|reservation| reservation.failed(failure.code));
-        self.settle(Outcome::Failed(failure.clone())).await;
+        drop(self.reservation.take());
+        self.tell(Outcome::Failed(failure.clone())).await;
     }
 
-    async fn settle(mut self, outcome: Outcome) {
-        drop(self.reservation.take());
-        let told = self.told(outcome);
+    /// Tells the job's record how the call ended.
+    pub(super) async fn tell(&self, outcome: Outcome) {
         // Nobody listens once the job is over.
-        let _ = self.gateway.told.send(told).await;
+        let _ = self.gateway.told.send(self.told(outcome)).await;
     }
 
     fn told(&self, outcome: Outcome) -> Told {
-        Told { model: self.model.name().to_owned(), outcome, spent: self.gateway.budget.spent() }
+        Told::Called(Called {
+            number: self.number,
+            model: self.model.name().to_owned(),
+            outcome,
+            spent: self.gateway.budget.spent(),
+        })
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn read_call(json: &[u8]) -> Result<ModelCall, BadCall> {
 }
 
 /// At least as many values as a document has: what separates and opens them, outside of strings.
-fn values(json: &[u8]) -> usize {
+pub(in crate::gateways) fn values(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut escaped) = (1, false, false);
     for byte in json {
         match byte {

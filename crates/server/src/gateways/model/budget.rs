@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandyard_protocol::{ModelCall, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage};
 
-use super::prices::{Money, Price};
+use super::table::{Money, Price};
 
 /// An answer of fewer tokens is not worth asking for.
 const SHORTEST_ANSWER: u64 = 256;
@@ -30,22 +30,41 @@ pub(crate) struct BudgetLimits {
     pub(crate) money: Option<Money>,
 }
 
+impl BudgetLimits {
+    /// Tokens of output that the money left pays for, after the input.
+    fn affordable(self, taken: Spent, input: u64, price: Option<Price>) -> u64 {
+        let (Some(limit), Some(price)) = (self.money, price) else { return u64::MAX };
+        let usage = ModelUsage { input, ..ModelUsage::default() };
+        let for_input = price.dearest_input().of(&usage);
+        let left = limit.minus(taken.money);
+        if left < for_input { 0 } else { left.minus(for_input).divided_by(price.output()) }
+    }
+}
+
 /// What a job has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
     /// Calls that a provider answered, or rejected for what was in them.
     pub(crate) steps: u64,
-    /// Tokens, read and written.
-    pub(crate) tokens: u64,
+    /// Tokens read.
+    pub(crate) input: u64,
+    /// Tokens written.
+    pub(crate) output: u64,
     /// Money, as far as the models' prices are known.
     pub(crate) money: Money,
 }
 
 impl Spent {
+    /// Tokens, read and written.
+    pub(crate) fn tokens(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+
     fn plus(self, other: Self) -> Self {
         Self {
             steps: self.steps.saturating_add(other.steps),
-            tokens: self.tokens.saturating_add(other.tokens),
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
             money: self.money.plus(other.money),
         }
     }
@@ -53,7 +72,8 @@ impl Spent {
     fn minus(self, other: Self) -> Self {
         Self {
             steps: self.steps.saturating_sub(other.steps),
-            tokens: self.tokens.saturating_sub(other.tokens),
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
             money: self.money.minus(other.money),
         }
     }
@@ -61,6 +81,7 @@ impl Spent {
 
 #[derive(Debug, Default)]
 struct Account {
+    limits: BudgetLimits,
     spent: Spent,
     reserved: Spent,
 }
@@ -68,14 +89,18 @@ struct Account {
 /// One job's account.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    limits: BudgetLimits,
     account: Mutex<Account>,
 }
 
 impl Budget {
     /// An account that has `spent` so much before.
     pub(crate) fn new(limits: BudgetLimits, spent: Spent) -> Arc<Self> {
-        Arc::new(Self { limits, account: Mutex::new(Account { spent, reserved: Spent::default() }) })
+        Arc::new(Self { account: Mutex::new(Account { limits, spent, reserved: Spent::default() }) })
+    }
+
+    /// Other limits from now on.
+    pub(crate) fn change(&self, limits: BudgetLimits) {
+        self.account().limits = limits;
     }
 
     /// What is settled.
@@ -91,14 +116,14 @@ impl Budget {
     ) -> Result<Reservation, ModelFailure> {
         let input = estimate(call);
         let mut account = self.account();
-        let taken = account.spent.plus(account.reserved);
-        if self.limits.steps.is_some_and(|limit| taken.steps >= limit) {
+        let (limits, taken) = (account.limits, account.spent.plus(account.reserved));
+        if limits.steps.is_some_and(|limit| taken.steps >= limit) {
             return Err(refusal("steps"));
         }
         let asked = u64::from(call.max_tokens);
-        let tokens_left = self.limits.tokens.map_or(u64::MAX, |limit| limit.saturating_sub(taken.tokens));
+        let tokens_left = limits.tokens.map_or(u64::MAX, |limit| limit.saturating_sub(taken.tokens()));
         let by_tokens = tokens_left.saturating_sub(input);
-        let output = asked.min(by_tokens).min(self.affordable(taken, input, price));
+        let output = asked.min(by_tokens).min(limits.affordable(taken, input, price));
         if output < asked.min(SHORTEST_ANSWER) {
             return Err(refusal(if by_tokens < asked.min(SHORTEST_ANSWER) { "tokens" } else { "money" }));
         }
@@ -116,15 +141,6 @@ impl Budget {
             price,
             outcome: Outcome::Unsent,
         })
-    }
-
-    /// Tokens of output that the money left pays for, after the input.
-    fn affordable(&self, taken: Spent, input: u64, price: Option<Price>) -> u64 {
-        let (Some(limit), Some(price)) = (self.limits.money, price) else { return u64::MAX };
-        let usage = ModelUsage { input, ..ModelUsage::default() };
-        let for_input = price.dearest_input().of(&usage);
-        let left = limit.minus(taken.money);
-        if left < for_input { 0 } else { left.minus(for_input).divided_by(price.output()) }
     }
 
     fn account(&self) -> MutexGuard<'_, Account> {
@@ -224,7 +240,8 @@ impl Drop for Reservation {
 fn cost(usage: &ModelUsage, price: Option<Price>) -> Spent {
     Spent {
         steps: 1,
-        tokens: usage.input.saturating_add(usage.output),
+        input: usage.input,
+        output: usage.output,
         money: price.map_or(Money::default(), |price| price.of(usage)),
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::gateways::model::prices::Prices;
+use crate::gateways::model::table::ModelTable;
 
 fn call(text_bytes: usize, max_tokens: u32) -> ModelCall {
     ModelCall {
@@ -17,7 +17,7 @@ fn tokens(limit: u64) -> Arc<Budget> {
 }
 
 fn price() -> Option<Price> {
-    Prices::embedded().unwrap().find("openai/gpt-4o")
+    ModelTable::with("").unwrap().price("openai/gpt-4o")
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_was_used_is_charged_and_the_rest_given_back() {
     assert_eq!(reservation.answered(usage).0, usage);
     drop(reservation);
     let spent = budget.spent();
-    assert_eq!((spent.steps, spent.tokens), (1, 500));
+    assert_eq!((spent.steps, spent.tokens()), (1, 500));
     assert_eq!(spent.money, Money::from_usd(0.002));
 }
 
@@ -72,14 +72,14 @@ fn a_call_that_was_cut_off_is_charged_by_what_is_known() {
     reservation.sent();
     reservation.received(20);
     drop(reservation);
-    assert_eq!(budget.spent().tokens, 1016 + 10);
+    assert_eq!(budget.spent().tokens(), 1016 + 10);
 
     let mut reservation = budget.reserve(&call(2000, 1000), None).unwrap();
     reservation.sent();
     reservation.received(20);
     reservation.failed(ModelFailureCode::Unavailable);
     drop(reservation);
-    assert_eq!(budget.spent().tokens, 2 * 1026, "words that came before a failure count");
+    assert_eq!(budget.spent().tokens(), 2 * 1026, "words that came before a failure count");
 }
 
 #[test]

@@ -1,19 +1,20 @@
 //! The model gateway: a sandbox asks, the host adds the key, meters, and answers as the provider streams.
 //!
-//! A call comes out of the sandbox bounded (`bounds`), is held against the job's models and its budget (`budget`, `prices`),
+//! A call comes out of the sandbox bounded (`bounds`), is held against the job's models and its budget (`budget`, `table`),
 //! and asked of a model (`providers`): over HTTP (`client`, `http`, `wire` with `openai` and `anthropic`, `sse`) or out of a
-//! recording (`replay`). What comes back is stripped of the key (`secret`, `outlet`) and may be recorded (`record`).
+//! recording (`replay`). What comes back is stripped of the key (`secret`, `outlet`), told as it comes (`words`), kept in the
+//! job's journal before the sandbox hears that it is complete (`ledger`), and may be recorded (`record`).
 
 mod account;
 mod anthropic;
-mod bounds;
+pub(super) mod bounds;
 mod budget;
 mod client;
 mod failures;
 mod http;
+mod ledger;
 mod openai;
 mod outlet;
-mod prices;
 mod providers;
 mod record;
 mod recording;
@@ -21,7 +22,9 @@ mod replay;
 mod secret;
 mod specs;
 mod sse;
+mod table;
 mod wire;
+mod words;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,13 +32,15 @@ use std::time::Duration;
 use sandyard_pipe::{Frame, FrameError, FrameLimits, FrameReceiver, FrameSender, Framed};
 use sandyard_protocol::{ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelUsage, limits};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
 use tokio::time::timeout;
 
 pub(crate) use budget::{Budget, BudgetLimits, Spent};
-pub(crate) use prices::{Money, Prices};
-pub(crate) use providers::{Model, Models};
+pub(crate) use ledger::{KeptAnswer, Ledger, LedgerError};
+pub(crate) use providers::{Model, Models, NoModel};
 pub(crate) use record::Recorder;
+pub(crate) use table::Money;
+pub(crate) use words::Words;
 
 pub use http::Patience;
 pub use providers::{ModelConfig, ModelsError};
@@ -44,6 +49,7 @@ pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
 
 use account::Account;
 use budget::Reservation;
+use client::Ended;
 use recording::gather;
 
 /// Calls of one job at once, those that are still being read included: each may take some 50 MiB while it is parsed.
@@ -52,6 +58,8 @@ const CALLS_AT_ONCE: usize = 4;
 const CALL_TIME: Duration = Duration::from_secs(60);
 /// For one event, so that a sandbox that does not read keeps no provider busy.
 const EVENT_TIME: Duration = Duration::from_secs(30);
+/// Before a refusal is answered, so that a flood of them stays a trickle.
+const REFUSAL_PAUSE: Duration = Duration::from_millis(50);
 /// Events between the provider and the pipe.
 const WAITING: usize = 16;
 
@@ -61,9 +69,20 @@ const FRAMES: FrameLimits = FrameLimits {
     data_bytes: 0,
 };
 
-/// What became of one call, for the job's record.
+/// What the job's record is told.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Told {
+pub(crate) enum Told {
+    /// What a model says, while it says it.
+    Words(Words),
+    /// A call is over.
+    Called(Called),
+}
+
+/// What became of one call.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Called {
+    /// The journal number that the answer has, or was expected to have.
+    pub(crate) number: u64,
     /// Which model, as the operator named it.
     pub(crate) model: String,
     pub(crate) outcome: Outcome,
@@ -88,9 +107,26 @@ pub(crate) struct Gateway {
     /// Those that the job may use, its own first.
     models: Vec<Arc<Model>>,
     budget: Arc<Budget>,
-    recorder: Option<Recorder>,
+    ledger: Arc<dyn Ledger>,
+    recorder: Option<Arc<Recorder>>,
     told: mpsc::Sender<Told>,
     places: Semaphore,
+    /// One call for one number at a time, or an answer could be paid twice.
+    turns: [Mutex<()>; CALLS_AT_ONCE],
+}
+
+/// What a gateway is made of.
+#[derive(Debug)]
+pub(crate) struct GatewayParts {
+    /// Those that the job may use, its own first.
+    pub(crate) models: Vec<Arc<Model>>,
+    pub(crate) budget: Arc<Budget>,
+    /// Where answers are kept.
+    pub(crate) ledger: Arc<dyn Ledger>,
+    /// Where they are recorded for a replay.
+    pub(crate) recorder: Option<Arc<Recorder>>,
+    /// Hears what is asked and answered.
+    pub(crate) told: mpsc::Sender<Told>,
 }
 
 /// The sandbox is gone, or does not read.
@@ -98,14 +134,11 @@ pub(crate) struct Gateway {
 struct Gone;
 
 impl Gateway {
-    /// A gateway that tells what became of each call to `told`.
-    pub(crate) fn new(
-        models: Vec<Arc<Model>>,
-        budget: Arc<Budget>,
-        recorder: Option<Recorder>,
-        told: mpsc::Sender<Told>,
-    ) -> Arc<Self> {
-        Arc::new(Self { models, budget, recorder, told, places: Semaphore::new(CALLS_AT_ONCE) })
+    /// The gateway of one job.
+    pub(crate) fn new(parts: GatewayParts) -> Arc<Self> {
+        let GatewayParts { models, budget, ledger, recorder, told } = parts;
+        let places = Semaphore::new(CALLS_AT_ONCE);
+        Arc::new(Self { models, budget, ledger, recorder, told, places, turns: Default::default() })
     }
 
     /// Serves one stream that a sandbox opened for a call. Its end, or anything more on it, calls the question off.
@@ -136,6 +169,10 @@ impl Gateway {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        let _turn = self.turns[(call.number % CALLS_AT_ONCE as u64) as usize].lock().await;
+        if let Some((number, answer)) = self.ledger.kept(call.number).await.map_err(|_| Gone)? {
+            return repeat(number, answer, sender).await;
+        }
         let (model, reservation) = match self.admit(&call) {
             Ok(admitted) => admitted,
             Err(failure) => {
@@ -144,7 +181,8 @@ impl Gateway {
             }
         };
         call.max_tokens = reservation.max_tokens();
-        let mut account = Account { gateway: self, model: &model, reservation: Some(reservation) };
+        let mut account =
+            Account { gateway: self, model: &model, reservation: Some(reservation), number: call.number };
         account.with(Reservation::sent);
         let mut said = Vec::new();
         let (out, heard) = mpsc::channel(WAITING);
@@ -153,19 +191,75 @@ impl Gateway {
             drop(out);
             Ok(asked)
         };
-        let (asked, ()) = tokio::try_join!(asking, pass_on(heard, sender, &mut account, &mut said))?;
+        let (asked, ()) = tokio::try_join!(asking, self.pass_on(heard, sender, &mut account, &mut said))?;
         match asked {
-            Ok(ended) => {
-                let usage = account.answered(ended.usage).await;
-                let done = ModelEvent::Done { stop: ended.stop, usage };
-                said.push(done.clone());
-                self.record(&call, said).await;
-                Ok(done)
-            }
+            Ok(ended) => self.keep(&call, ended, account, said, sender).await,
             Err(failure) => {
                 account.failed(&failure).await;
                 Ok(ModelEvent::Failed(failure))
             }
+        }
+    }
+
+    /// Keeps an answer before the sandbox hears that it is complete; returns the last event.
+    async fn keep<S>(
+        &self,
+        call: &ModelCall,
+        ended: Ended,
+        mut account: Account<'_>,
+        mut said: Vec<ModelEvent>,
+        sender: &mut FrameSender<S>,
+    ) -> Result<ModelEvent, Gone>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (usage, cost) = account.answered(ended.usage);
+        let answer = ledger::answer(account.model.name(), &said, ended.stop, usage);
+        let number = self.ledger.keep(answer, self.budget.spent()).await.map_err(|_| Gone)?;
+        account.number = number;
+        account.tell(Outcome::Answered { usage, cost }).await;
+        let done = ModelEvent::Done { stop: ended.stop, usage };
+        said.push(done.clone());
+        self.record(call, said).await;
+        send(sender, &ModelEvent::Kept { number }).await?;
+        Ok(done)
+    }
+
+    async fn pass_on<S>(
+        &self,
+        mut heard: mpsc::Receiver<ModelEvent>,
+        sender: &mut FrameSender<S>,
+        account: &mut Account<'_>,
+        said: &mut Vec<ModelEvent>,
+    ) -> Result<(), Gone>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut words = Words::new(account.number);
+        loop {
+            let event = tokio::select! {
+                event = heard.recv() => event,
+                () = words.due() => {
+                    self.tell_words(words.take()).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { break };
+            account.with(|reservation| reservation.received(bytes_of(&event)));
+            if let ModelEvent::Text { text } = &event {
+                words.add(text);
+            }
+            send(sender, &event).await?;
+            gather(said, event);
+        }
+        self.tell_words(words.take()).await;
+        Ok(())
+    }
+
+    async fn tell_words(&self, words: Option<Words>) {
+        if let Some(words) = words {
+            // Nobody listens once the job is over.
+            let _ = self.told.send(Told::Words(words)).await;
         }
     }
 
@@ -192,9 +286,12 @@ impl Gateway {
         let own = self.models.first().map(|model| model.name());
         let named = call.model.as_deref().or(own).unwrap_or_default();
         let model = named.chars().take(limits::NAME_BYTES).collect();
-        let told = Told { model, outcome: Outcome::Failed(failure.clone()), spent: self.budget.spent() };
+        let outcome = Outcome::Failed(failure.clone());
+        let told = Called { number: call.number, model, outcome, spent: self.budget.spent() };
         // Nobody listens once the job is over.
-        let _ = self.told.send(told).await;
+        let _ = self.told.send(Told::Called(told)).await;
+        // Whoever asks again and again what it may not has to wait.
+        tokio::time::sleep(REFUSAL_PAUSE).await;
     }
 
     async fn record(&self, call: &ModelCall, said: Vec<ModelEvent>) {
@@ -224,21 +321,19 @@ where
     }
 }
 
-async fn pass_on<S>(
-    mut heard: mpsc::Receiver<ModelEvent>,
-    sender: &mut FrameSender<S>,
-    account: &mut Account<'_>,
-    said: &mut Vec<ModelEvent>,
-) -> Result<(), Gone>
+/// An answer that was kept before: the loop died before it heard all of it.
+async fn repeat<S>(number: u64, answer: KeptAnswer, sender: &mut FrameSender<S>) -> Result<ModelEvent, Gone>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    while let Some(event) = heard.recv().await {
-        account.with(|reservation| reservation.received(bytes_of(&event)));
-        send(sender, &event).await?;
-        gather(said, event);
+    if !answer.text.is_empty() {
+        send(sender, &ModelEvent::Text { text: answer.text }).await?;
     }
-    Ok(())
+    for call in answer.calls {
+        send(sender, &ModelEvent::Call(call)).await?;
+    }
+    send(sender, &ModelEvent::Kept { number }).await?;
+    Ok(ModelEvent::Done { stop: answer.stop, usage: answer.usage })
 }
 
 fn bytes_of(event: &ModelEvent) -> usize {

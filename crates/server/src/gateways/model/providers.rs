@@ -1,17 +1,18 @@
 //! The models of a yard: those that the operator named, each ready to be asked.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use sandyard_protocol::{ModelCall, ModelEvent, ModelFailure};
+use sandyard_protocol::{ModelCall, ModelEvent, ModelFacts, ModelFailure};
 use tokio::sync::mpsc;
 
 use super::client::{Ended, Endpoint};
 use super::http::{self, HttpError, Patience};
-use super::prices::{Price, Prices};
 use super::replay::{Replay, ReplayError};
 use super::secret::{ApiKey, BadKey};
 use super::specs::{ModelSpec, Provider, Source};
+use super::table::{Abilities, ModelTable, Price, TableError};
 
 /// What an operator says of models. Keys and addresses go by the providers' names.
 #[derive(Debug, Clone)]
@@ -28,6 +29,10 @@ pub struct ModelConfig {
     pub calls_at_once: usize,
     /// How long is waited.
     pub patience: Patience,
+    /// A table of models of the operator's own, in TOML; it goes before the one that ships with the server.
+    pub table: Option<String>,
+    /// A file to which every answer of the next run is recorded.
+    pub record: Option<PathBuf>,
 }
 
 impl Default for ModelConfig {
@@ -40,6 +45,8 @@ impl Default for ModelConfig {
             base_urls: BTreeMap::new(),
             calls_at_once: 16,
             patience: Patience::default(),
+            table: None,
+            record: None,
         }
     }
 }
@@ -61,6 +68,9 @@ pub enum ModelsError {
     /// A key that is none.
     #[error("the key of {0}")]
     Key(&'static str, #[source] BadKey),
+    /// A table of models that is none.
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// A recording that is none.
     #[error(transparent)]
     Replay(#[from] ReplayError),
@@ -83,6 +93,7 @@ pub(crate) enum NoModel {
 pub(crate) struct Model {
     name: String,
     price: Option<Price>,
+    abilities: Abilities,
     upstream: Upstream,
 }
 
@@ -101,6 +112,17 @@ impl Model {
     /// What it costs, if that is known.
     pub(super) fn price(&self) -> Option<Price> {
         self.price
+    }
+
+    /// What a loop must know of it.
+    pub(crate) fn facts(&self) -> ModelFacts {
+        ModelFacts {
+            name: self.name.clone(),
+            replay: matches!(self.upstream, Upstream::Replay(_)),
+            sees: self.abilities.sees,
+            window_tokens: self.abilities.window,
+            max_output_tokens: self.abilities.max_output,
+        }
     }
 
     /// Asks; words and calls go to `out` as they come. Dropping the future calls the question off.
@@ -125,9 +147,10 @@ pub(crate) struct Models {
 
 impl Models {
     /// Makes every model ready, or says which one can't be.
-    pub(crate) fn new(config: &ModelConfig, prices: &Prices) -> Result<Self, ModelsError> {
-        let mut maker =
-            Maker { config, prices, http: http::client(&config.patience)?, endpoints: BTreeMap::new() };
+    pub(crate) fn new(config: &ModelConfig) -> Result<Self, ModelsError> {
+        let table = ModelTable::with(config.table.as_deref().unwrap_or_default())?;
+        let http = http::client(&config.patience)?;
+        let mut maker = Maker { config, table, http, endpoints: BTreeMap::new() };
         let mut all: Vec<Arc<Model>> = Vec::new();
         for spec in config.default.iter().chain(&config.allowed) {
             if !all.iter().any(|model| model.name == spec.to_string()) {
@@ -154,7 +177,7 @@ impl Models {
 
 struct Maker<'a> {
     config: &'a ModelConfig,
-    prices: &'a Prices,
+    table: ModelTable,
     http: reqwest::Client,
     /// By provider and address: models of one provider share its places.
     endpoints: BTreeMap<(&'static str, String), Arc<Endpoint>>,
@@ -163,7 +186,6 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn model(&mut self, spec: &ModelSpec) -> Result<Model, ModelsError> {
         let name = spec.to_string();
-        let price = spec.price_name().and_then(|name| self.prices.find(&name));
         let upstream = match &spec.source {
             Source::Replay(path) => Upstream::Replay(Replay::open(path)?),
             Source::Remote { provider, base_url, model } => {
@@ -174,13 +196,19 @@ impl Maker<'_> {
                 Upstream::Remote { endpoint, model: model.clone() }
             }
         };
-        if price.is_none() && !matches!(upstream, Upstream::Replay(_)) {
+        let known_as = match &upstream {
+            Upstream::Replay(replay) => replay.model().to_owned(),
+            Upstream::Remote { .. } => spec.table_name().unwrap_or_default(),
+        };
+        let price = self.table.price(&known_as).filter(|_| matches!(upstream, Upstream::Remote { .. }));
+        if price.is_none() && matches!(upstream, Upstream::Remote { .. }) {
             tracing::info!(
                 model = name,
                 "the price of this model is not known; a budget of money does not bound it"
             );
         }
-        Ok(Model { name, price, upstream })
+        let abilities = self.table.abilities(&known_as);
+        Ok(Model { name, price, abilities, upstream })
     }
 
     fn endpoint(
@@ -220,7 +248,7 @@ mod tests {
     }
 
     fn models(config: &ModelConfig) -> Result<Models, ModelsError> {
-        Models::new(config, &Prices::embedded().unwrap())
+        Models::new(config)
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub enum ReplayError {
 /// A recording that can be played.
 #[derive(Debug)]
 pub(super) struct Replay {
+    model: String,
     turns: Vec<Turn>,
 }
 
@@ -65,13 +66,13 @@ impl Replay {
     fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let head = lines.next().and_then(|(_, line)| serde_json::from_str::<Head>(line).ok());
-        match head {
-            Some(head) if head.sandyard_recording == FORMAT => {}
+        let model = match head {
+            Some(head) if head.sandyard_recording == FORMAT => head.model,
             Some(head) => {
                 return Err((1, format!("a recording of form {}, not {FORMAT}", head.sandyard_recording)));
             }
             None => return Err((1, "not the head of a recording".to_owned())),
-        }
+        };
         let mut turns: Vec<Turn> = Vec::new();
         for (index, line) in lines {
             let wrong = |what: String| (index + 1, what);
@@ -85,7 +86,12 @@ impl Replay {
             turns.truncate(turn.turn - 1);
             turns.push(turn);
         }
-        Ok(Self { turns })
+        Ok(Self { model, turns })
+    }
+
+    /// Who spoke when it was recorded.
+    pub(super) fn model(&self) -> &str {
+        &self.model
     }
 
     /// Plays the turn that is asked for.

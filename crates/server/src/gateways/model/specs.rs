@@ -153,8 +153,8 @@ impl fmt::Display for ModelSpec {
 }
 
 impl ModelSpec {
-    /// As the table of prices names it.
-    pub(super) fn price_name(&self) -> Option<String> {
+    /// As the table of models names it.
+    pub(super) fn table_name(&self) -> Option<String> {
         match &self.source {
             Source::Remote { provider, model, .. } => Some(format!("{}/{model}", provider.name)),
             Source::Replay(_) => None,
@@ -228,7 +228,7 @@ mod tests {
         let replay: ModelSpec = "replay:demo todo.jsonl".parse().unwrap();
         assert_eq!(replay.source, Source::Replay("demo todo.jsonl".into()));
         assert_eq!(replay.to_string(), "replay:demo todo.jsonl");
-        assert_eq!(replay.price_name(), None);
+        assert_eq!(replay.table_name(), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ macro_rules! select_jobs {
              artifact_sha256, artifact_bytes, incarnation, attempts, begun, secret, epoch, cancel_requested, \
              delete_requested, open, guest_sequence, stdout_bytes, stdout_dropped, stdout_next_chunk, \
              stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, stderr_tail_chunk, last_event, \
-             revision, egress_bytes FROM jobs WHERE ",
+             revision, egress_bytes, task, journal_bytes FROM jobs WHERE ",
             $condition
         )
     };
@@ -68,6 +68,8 @@ pub(super) fn read(row: &Row<'_>) -> Result<JobRow, StoreError> {
         last_event: row.get(39)?,
         revision: row.get(40)?,
         egress_bytes: row.get(41)?,
+        task: json(row, 42, "task")?,
+        journal_bytes: row.get(43)?,
     })
 }
 
@@ -97,8 +99,8 @@ pub(super) fn insert(connection: &Connection, job: &JobRow) -> Result<i64, Store
         "INSERT INTO jobs (id, name, kind, limits, keep, created_ms, state, sandbox, requested_isolation, incarnation, \
          attempts, begun, secret, epoch, cancel_requested, delete_requested, open, guest_sequence, stdout_bytes, \
          stdout_dropped, stdout_next_chunk, stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, \
-         stderr_tail_chunk, last_event, revision) VALUES (:id, :name, :kind, :limits, :keep, :created_ms, :state, \
-         :sandbox, :requested, 0, 0, 0, :secret, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+         stderr_tail_chunk, last_event, revision, task) VALUES (:id, :name, :kind, :limits, :keep, :created_ms, :state, \
+         :sandbox, :requested, 0, 0, 0, :secret, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, :task)",
     )?;
     statement.execute(named_params! {
         ":id": job.id.as_str(),
@@ -111,6 +113,7 @@ pub(super) fn insert(connection: &Connection, job: &JobRow) -> Result<i64, Store
         ":sandbox": job.sandbox.as_str(),
         ":requested": job.requested_isolation,
         ":secret": job.secret.expose(),
+        ":task": optional_text(job.task.as_ref(), "task")?,
     })?;
     Ok(connection.last_insert_rowid())
 }
@@ -127,7 +130,8 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
          stdout_bytes = :stdout_bytes, stdout_dropped = :stdout_dropped, stdout_next_chunk = :stdout_next_chunk, \
          stdout_tail_chunk = :stdout_tail_chunk, stderr_bytes = :stderr_bytes, stderr_dropped = :stderr_dropped, \
          stderr_next_chunk = :stderr_next_chunk, stderr_tail_chunk = :stderr_tail_chunk, last_event = :last_event, \
-         revision = :revision, egress_bytes = :egress_bytes WHERE number = :number",
+         revision = :revision, egress_bytes = :egress_bytes, task = :task, journal_bytes = :journal_bytes \
+         WHERE number = :number",
     )?;
     statement.execute(named_params! {
         ":number": job.number,
@@ -165,6 +169,8 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
         ":last_event": job.last_event,
         ":revision": job.revision,
         ":egress_bytes": job.egress_bytes,
+        ":task": optional_text(job.task.as_ref(), "task")?,
+        ":journal_bytes": job.journal_bytes,
     })?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 
 mod columns;
 mod counts;
+mod journal;
 mod read;
 mod schema;
 mod write;
@@ -17,7 +18,7 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, types::Value};
-use sandyard_protocol::OutputStream;
+use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use tokio::sync::watch;
 
 use self::counts::Counts;
@@ -25,8 +26,8 @@ use self::write::Now;
 use self::writer::{BUSY_TIMEOUT, Writer};
 use super::watch::Watchers;
 use super::{
-    Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch, OpenError,
-    Retained, StateCounts, Store, StoreError, StoredRequest,
+    Appended, Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch,
+    OpenError, Retained, Said, StateCounts, Store, StoreError, StoredRequest,
 };
 use crate::app::JobFilter;
 use crate::job_id::JobId;
@@ -233,6 +234,31 @@ impl Store for SqliteStore {
     async fn commit(&self, fence: &Fence, changes: Vec<Change>) -> Result<JobRow, StoreError> {
         let fence = fence.clone();
         self.writer()?.write(move |writing| write::commit(writing, now(), &fence, changes)).await
+    }
+
+    async fn append(
+        &self,
+        fence: &Fence,
+        number: u64,
+        entry: Box<JournalEntry>,
+    ) -> Result<Appended, StoreError> {
+        let fence = fence.clone();
+        self.writer()?.write(move |writing| journal::append(writing, now(), &fence, number, entry)).await
+    }
+
+    async fn say(&self, id: &JobId, said: Box<JournalEntry>) -> Result<Said, StoreError> {
+        let id = id.clone();
+        self.writer()?.write(move |writing| journal::say(writing, now(), &id, said)).await
+    }
+
+    async fn journal(
+        &self,
+        job: i64,
+        first: u64,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        self.read(|connection| read::journal(connection, job, first, limit, bytes))
     }
 
     async fn request_cancel(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {

@@ -1,7 +1,7 @@
 //! Reads: short, indexed, on connections of their own, beside the writer (WAL).
 
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
-use sandyard_protocol::OutputStream;
+use sandyard_protocol::{JournalRow, OutputStream};
 
 use super::columns::{self, select_jobs};
 use super::counts::damaged;
@@ -156,6 +156,35 @@ fn chunk(stream: OutputStream, row: &rusqlite::Row<'_>) -> Result<ChunkRow, rusq
     })
 }
 
+/// Entries of a job's journal from a number on; the last one may exceed `bytes`, so that there is always one.
+pub(super) fn journal(
+    connection: &Connection,
+    job: i64,
+    first: u64,
+    limit: usize,
+    bytes: usize,
+) -> Result<Vec<JournalRow>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, at_ms, incarnation, entry FROM journal WHERE job = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
+    )?;
+    let mut rows = statement.query(params![job, i64::try_from(first).unwrap_or(i64::MAX), limit])?;
+    let (mut found, mut taken) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let text = row.get_ref(3)?.as_str().unwrap_or_default();
+        taken += text.len();
+        found.push(JournalRow {
+            number: row.get(0)?,
+            at_ms: row.get(1)?,
+            incarnation: row.get(2)?,
+            entry: damaged(serde_json::from_str(text).ok(), "journal entry")?,
+        });
+        if taken >= bytes {
+            break;
+        }
+    }
+    Ok(found)
+}
+
 /// When the job that ended first of those that are left ended.
 pub(super) fn oldest_end(connection: &Connection) -> Result<Option<i64>, StoreError> {
     let mut statement = connection
@@ -167,7 +196,7 @@ pub(super) fn oldest_end(connection: &Connection) -> Result<Option<i64>, StoreEr
 pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, finished_ms, COALESCE(artifact_bytes, 0) + stdout_bytes - stdout_dropped + stderr_bytes \
-         - stderr_dropped FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
+         - stderr_dropped + journal_bytes FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
     )?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();

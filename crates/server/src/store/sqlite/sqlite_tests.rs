@@ -22,6 +22,7 @@ fn job() -> InsertJob {
         limits: RequestedLimits::default(),
         keep: false,
         egress: Vec::new(),
+        task: Default::default(),
     };
     let row = JobRow {
         number: 0,
@@ -59,6 +60,8 @@ fn job() -> InsertJob {
         last_event: 0,
         revision: 0,
         egress_bytes: 0,
+        task: None,
+        journal_bytes: 0,
     };
     InsertJob { row, request: StoredRequest { job: request, files: Vec::new() }, key: None, queue: 100 }
 }

@@ -1,8 +1,10 @@
 //! Writes, each inside a savepoint of the writer's transaction.
 
 use rusqlite::{OptionalExtension, params, types::Value};
+use sandyard_protocol::JournalEntry;
 
 use super::columns;
+use super::journal;
 use super::read;
 use super::writer::Writing;
 use crate::job_id::JobId;
@@ -55,6 +57,10 @@ pub(super) fn insert(
     writing.counts.moved(None, Some(row.state));
     let mut applied = Applied::default();
     apply::state_event(&mut row, now.wall_ms, &mut applied);
+    if row.task.is_some() {
+        let task = JournalEntry::Task { text: job.request.job.code.clone() };
+        apply::first_entry(&mut row, &task, now.wall_ms, &mut applied)?;
+    }
     save(writing, &row, row.state, &applied)?;
     match claim {
         Some(claim) => take(writing, now, row, claim),
@@ -178,7 +184,7 @@ pub(super) fn commit(
 }
 
 /// The row, if the fence still stands.
-fn owned(writing: &Writing<'_>, fence: &Fence) -> Result<JobRow, StoreError> {
+pub(super) fn owned(writing: &Writing<'_>, fence: &Fence) -> Result<JobRow, StoreError> {
     read::job(writing.connection, &fence.job)?
         .filter(|row| row.epoch == fence.epoch)
         .ok_or_else(|| StoreError::Stale(fence.job.clone()))
@@ -229,7 +235,7 @@ pub(super) fn request_delete(
 
 pub(super) fn remove(writing: &mut Writing<'_>, fence: &Fence) -> Result<(), StoreError> {
     let row = owned(writing, fence)?;
-    for table in ["events", "chunks", "requests", "request_files", "idempotency_keys"] {
+    for table in ["events", "chunks", "journal", "requests", "request_files", "idempotency_keys"] {
         writing.connection.execute(&format!("DELETE FROM {table} WHERE job = ?1"), [row.number])?;
     }
     writing.connection.execute("DELETE FROM jobs WHERE number = ?1", [row.number])?;
@@ -239,7 +245,8 @@ pub(super) fn remove(writing: &mut Writing<'_>, fence: &Fence) -> Result<(), Sto
     Ok(())
 }
 
-fn change(
+/// Applies changes to a row and saves it.
+pub(super) fn change(
     writing: &mut Writing<'_>,
     now: Now,
     mut row: JobRow,
@@ -294,6 +301,9 @@ fn save(
                 "DELETE FROM chunks WHERE job = ?1 AND stream = ?2 AND number >= ?3 AND number < ?4",
             )?
             .execute(params![row.number, read::place(*stream), first, end])?;
+    }
+    for entry in &applied.journal {
+        journal::insert(writing, row.number, entry)?;
     }
     if before != row.state {
         writing.counts.moved(Some(before), Some(row.state));

@@ -12,7 +12,7 @@ use sandyard_protocol::{StopReason, ToolCall};
 
 use super::*;
 use fake::{Fake, KEY, Kind, Play, full};
-use world::{BOTH, Log, World, hear, models, open, question};
+use world::{BOTH, Log, World, hear, lone_gateway, models, open, question};
 
 fn text(text: &str) -> ModelEvent {
     ModelEvent::Text { text: text.into() }
@@ -47,7 +47,7 @@ async fn an_answer_comes_through_with_its_calls_and_its_cost() {
         assert_eq!(heard, expected, "{kind:?}");
         let Outcome::Answered { cost: Some(cost), .. } = world.next_told().await else { panic!("{kind:?}") };
         assert!((cost.usd() - usd).abs() < 1e-9, "{kind:?} {}", cost.usd());
-        assert_eq!(world.gateway.budget.spent().tokens, 1050);
+        assert_eq!(world.gateway.budget.spent().tokens(), 1050);
     }
 }
 
@@ -80,7 +80,7 @@ async fn words_are_passed_on_live_and_a_sandbox_that_goes_away_calls_the_questio
             assert!(gone.elapsed() < Duration::from_millis(400), "the provider is still asked");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(world.gateway.budget.spent().tokens > 0, "what was sent is charged");
+        assert!(world.gateway.budget.spent().tokens() > 0, "what was sent is charged");
     }
 }
 
@@ -213,8 +213,7 @@ async fn a_provider_that_is_slow_silent_or_gone_is_given_up() {
         assert!(failure.message.contains("did not go on"), "{}", failure.message);
         let model = models(kind, "http://127.0.0.1:1/v1").find(None).unwrap();
         let (told, _kept) = mpsc::channel(8);
-        let gateway =
-            Gateway::new(vec![model], Budget::new(BudgetLimits::default(), Spent::default()), None, told);
+        let gateway = lone_gateway(model, told);
         let mut client = open(&gateway);
         client.send_message(&question()).await.unwrap();
         let heard = hear(&mut client).await;
@@ -243,7 +242,11 @@ async fn a_provider_is_sent_no_more_calls_at_once_than_it_should() {
     let plays = (0..4).map(|_| Play::Events(full(Kind::OpenAi, &["Yes."], &[], "stop"))).collect();
     let world = World::new(Kind::OpenAi, plays).await;
     let call = question();
-    let (a, b, c, d) = tokio::join!(world.ask(&call), world.ask(&call), world.ask(&call), world.ask(&call));
+    let (a, b, c, d) = {
+        let calls = [question(), question(), question()];
+        let [second, third, fourth] = &calls;
+        tokio::join!(world.ask(&call), world.ask(second), world.ask(third), world.ask(fourth))
+    };
     for heard in [a, b, c, d] {
         assert_eq!(heard, [text("Yes."), done(StopReason::End)]);
     }

@@ -24,7 +24,10 @@ async fn a_budget_holds_for_calls_at_once_and_cuts_the_longest_answer() {
     let mut world = World::with(Kind::OpenAi, vec![whole; 3], limits, None).await;
     // Some 5,200 tokens of input: two do not fit side by side, whatever they come to.
     let call = question();
-    let (one, other) = tokio::join!(world.ask(&call), world.ask(&call));
+    let (one, other) = {
+        let next = question();
+        tokio::join!(world.ask(&call), world.ask(&next))
+    };
     let failures =
         [&one, &other].into_iter().filter(|heard| matches!(heard[..], [ModelEvent::Failed(_)])).count();
     assert_eq!(failures, 1, "{one:?} {other:?}");
@@ -39,7 +42,9 @@ async fn a_budget_holds_for_calls_at_once_and_cuts_the_longest_answer() {
     assert_eq!(world.fake.asked(), 2);
     let mut last = None;
     while let Ok(told) = world.told.try_recv() {
-        last = Some(told.outcome);
+        if let Told::Called(called) = told {
+            last = Some(called.outcome);
+        }
     }
     assert_eq!(last, Some(Outcome::Failed(refused)), "the host learns of it");
 }
@@ -95,19 +100,23 @@ async fn what_was_recorded_plays_without_a_provider() {
 
     let spec: ModelSpec = format!("replay:{}", path.display()).parse().unwrap();
     let config = ModelConfig { default: Some(spec.clone()), patience: patience(), ..ModelConfig::default() };
-    let model = Models::new(&config, &Prices::embedded().unwrap()).unwrap().find(None).unwrap();
+    let model = Models::new(&config).unwrap().find(None).unwrap();
     assert_eq!(model.name(), spec.to_string(), "a replay is named as one");
     let (told, mut heard_of) = mpsc::channel(8);
-    let gateway =
-        Gateway::new(vec![model], Budget::new(BudgetLimits::default(), Spent::default()), None, told);
+    let gateway = lone_gateway(model, told);
     let mut client = open(&gateway);
     client.send_message(&call).await.unwrap();
     assert_eq!(hear(&mut client).await, live);
+    let words = heard_of.recv().await.unwrap();
+    assert!(matches!(&words, Told::Words(words) if words.text == "So be it."), "{words:?}");
     let told = heard_of.recv().await.unwrap();
-    assert!(matches!(told.outcome, Outcome::Answered { cost: None, .. }), "{told:?}");
+    assert!(
+        matches!(&told, Told::Called(Called { outcome: Outcome::Answered { cost: None, .. }, .. })),
+        "{told:?}"
+    );
 
     let mut client = open(&gateway);
-    client.send_message(&question()).await.unwrap();
+    client.send_message(&ModelCall { number: 2, ..question() }).await.unwrap();
     let heard = hear(&mut client).await;
     let [ModelEvent::Failed(failure)] = &heard[..] else { panic!("{heard:?}") };
     assert!(
@@ -115,4 +124,31 @@ async fn what_was_recorded_plays_without_a_provider() {
         "{}",
         failure.message
     );
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_before_it_is_complete_and_never_paid_twice() {
+    let calls = [("call_1", "shell", r#"{"command":"ls"}"#)];
+    let plays = vec![Play::Events(full(Kind::OpenAi, &["So ", "be it."], &calls, "tool_calls"))];
+    let world = World::new(Kind::OpenAi, plays).await;
+    let call = ModelCall { number: 1, ..question() };
+    let mut client = world.open();
+    client.send_message(&call).await.unwrap();
+    loop {
+        match client.receive_message::<ModelEvent>().await.unwrap() {
+            ModelEvent::Kept { number } => break assert_eq!(number, 1),
+            ModelEvent::Text { .. } | ModelEvent::Call(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    // It went away just before the end: what it asks again it gets from the journal.
+    drop(client);
+    assert_eq!(world.ledger.answers.lock().unwrap()[0].1.text, "So be it.");
+    let spent = *world.ledger.spent.lock().unwrap();
+    assert!(spent.steps == 1 && spent.input > 0 && spent.money > Money::default(), "{spent:?}");
+    let again = world.ask(&call).await;
+    assert_eq!(again[..2], [text("So be it."), called("call_1", r#"{"command":"ls"}"#)]);
+    assert!(matches!(again[2], ModelEvent::Done { stop: StopReason::Calls, .. }));
+    assert_eq!(world.fake.asked(), 1);
+    assert_eq!(world.gateway.budget.spent(), spent);
 }

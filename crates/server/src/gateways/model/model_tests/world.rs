@@ -2,13 +2,14 @@
 
 use std::fmt::Write as _;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::json;
 use tokio::io::DuplexStream;
 use tracing::field::{Field, Visit};
 use tracing::span;
 
-use sandyard_protocol::{ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
+use sandyard_protocol::{JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
 
 use super::super::*;
 use super::fake::{Fake, KEY, Kind, Play};
@@ -22,6 +23,31 @@ pub(super) struct World {
     pub(super) fake: Arc<Fake>,
     pub(super) gateway: Arc<Gateway>,
     pub(super) told: mpsc::Receiver<Told>,
+    pub(super) ledger: Arc<Memory>,
+}
+
+/// A journal in memory that holds answers only.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    pub(super) answers: Mutex<Vec<(u64, KeptAnswer)>>,
+    /// What was spent with the last one.
+    pub(super) spent: Mutex<Spent>,
+}
+
+#[async_trait::async_trait]
+impl Ledger for Memory {
+    async fn kept(&self, number: u64) -> Result<Option<(u64, KeptAnswer)>, LedgerError> {
+        Ok(self.answers.lock().unwrap().iter().find(|(kept, _)| *kept == number).cloned())
+    }
+
+    async fn keep(&self, answer: JournalEntry, spent: Spent) -> Result<u64, LedgerError> {
+        let JournalEntry::Answer { text, calls, stop, usage, .. } = answer else { return Err(LedgerError) };
+        let mut answers = self.answers.lock().unwrap();
+        let number = answers.last().map_or(1, |(last, _)| last + 1);
+        answers.push((number, KeptAnswer { text, calls, stop, usage }));
+        *self.spent.lock().unwrap() = spent;
+        Ok(number)
+    }
 }
 
 pub(super) fn patience() -> Patience {
@@ -55,7 +81,7 @@ pub(super) fn models(kind: Kind, base_url: &str) -> Models {
         patience: patience(),
         ..ModelConfig::default()
     };
-    Models::new(&config, &Prices::embedded().unwrap()).unwrap()
+    Models::new(&config).unwrap()
 }
 
 impl World {
@@ -73,8 +99,15 @@ impl World {
         let model = models(kind, &fake.base_url).find(None).unwrap();
         let (sender, told) = mpsc::channel(64);
         let budget = Budget::new(limits, Spent::default());
-        let gateway = Gateway::new(vec![model], budget, recorder, sender);
-        Self { fake, gateway, told }
+        let ledger = Arc::new(Memory::default());
+        let gateway = Gateway::new(GatewayParts {
+            models: vec![model],
+            budget,
+            ledger: ledger.clone(),
+            recorder: recorder.map(Arc::new),
+            told: sender,
+        });
+        Self { fake, gateway, told, ledger }
     }
 
     /// A stream that a sandbox has opened.
@@ -98,8 +131,24 @@ impl World {
     }
 
     pub(super) async fn next_told(&mut self) -> Outcome {
-        timeout(Duration::from_secs(5), self.told.recv()).await.unwrap().unwrap().outcome
+        loop {
+            let told = timeout(Duration::from_secs(5), self.told.recv()).await.unwrap().unwrap();
+            if let Told::Called(called) = told {
+                return called.outcome;
+            }
+        }
     }
+}
+
+/// A gateway with a journal of its own and no limits.
+pub(super) fn lone_gateway(model: Arc<Model>, told: mpsc::Sender<Told>) -> Arc<Gateway> {
+    Gateway::new(GatewayParts {
+        models: vec![model],
+        budget: Budget::new(BudgetLimits::default(), Spent::default()),
+        ledger: Arc::new(Memory::default()),
+        recorder: None,
+        told,
+    })
 }
 
 pub(super) fn open(gateway: &Arc<Gateway>) -> Client {
@@ -114,13 +163,16 @@ pub(super) fn open(gateway: &Arc<Gateway>) -> Client {
     Framed::new(client, limits)
 }
 
-/// Everything up to the end of the stream; the words between two calls as one.
+/// Everything up to the end of the stream but the journal number; the words between two calls as one.
 pub(super) async fn hear(client: &mut Client) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     while let Some(Frame::Message(message)) =
         timeout(Duration::from_secs(20), client.receive()).await.expect("an answer in time").unwrap()
     {
-        gather(&mut events, serde_json::from_slice(&message).unwrap());
+        let event = serde_json::from_slice(&message).unwrap();
+        if !matches!(event, ModelEvent::Kept { .. }) {
+            gather(&mut events, event);
+        }
     }
     events
 }
@@ -134,8 +186,10 @@ pub(super) fn question() -> ModelCall {
         arguments: arguments.into(),
     };
     let result = |call: &str, parts| ToolResult { call: call.into(), parts, failed: false };
+    // Each is another turn of the conversation, or it would be answered from the journal.
+    static NUMBER: AtomicU64 = AtomicU64::new(1_000_000);
     ModelCall {
-        number: 1,
+        number: NUMBER.fetch_add(1, Ordering::Relaxed),
         model: None,
         system: "Be brief.".into(),
         messages: vec![

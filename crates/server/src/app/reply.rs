@@ -1,0 +1,67 @@
+//! Reply: what a person says to a task, whether it asked or not.
+
+use sandyard_protocol::{JournalEntry, Speaker, TaskBudget};
+
+use super::{AppError, ErrorKind, Yard};
+use crate::job_id::JobId;
+use crate::states::JobState;
+use crate::store::Said;
+
+impl Yard {
+    /// Answers a task that waits, or tells a running one something; it hears it at its next step. May change what it may spend:
+    /// members that are not given stay as they are.
+    pub async fn reply(&self, id: &JobId, text: String, budget: Option<TaskBudget>) -> Result<(), AppError> {
+        let budget = match budget {
+            Some(change) => Some(merged(self.budget(id).await?, change)),
+            None => None,
+        };
+        let said = JournalEntry::Said { text, by: Speaker::Person, budget };
+        match self.shared.store.say(id, Box::new(said)).await? {
+            Said::Kept(_) => Ok(()),
+            Said::Unknown => Err(AppError::unknown_job()),
+            Said::Deaf(row) => {
+                let message = match (&row.task, row.state) {
+                    (None, _) => format!("a job of kind `{}` takes no messages", row.kind.as_str()),
+                    (Some(_), JobState::Running | JobState::Waiting) => {
+                        "the job ends, or its journal is full".to_owned()
+                    }
+                    (Some(_), state) => format!("the job is {} and does not listen", state.as_str()),
+                };
+                Err(AppError::new(ErrorKind::Conflict, "not_waiting", message)
+                    .hint("a task takes messages while it runs or waits"))
+            }
+        }
+    }
+
+    /// What a task may spend now.
+    async fn budget(&self, id: &JobId) -> Result<TaskBudget, AppError> {
+        let row = self.row(id).await?;
+        if let Some(budget) = row.task.and_then(|task| task.budget) {
+            return Ok(budget);
+        }
+        let request = self.shared.store.request(id).await?.ok_or_else(AppError::unknown_job)?;
+        Ok(request.job.task.budget)
+    }
+}
+
+fn merged(now: TaskBudget, change: TaskBudget) -> TaskBudget {
+    TaskBudget {
+        steps: change.steps.or(now.steps),
+        tokens: change.tokens.or(now.tokens),
+        usd: change.usd.or(now.usd),
+        on_breach: now.on_breach,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let now = TaskBudget { steps: Some(1), usd: Some(2.0), ..TaskBudget::default() };
+        let change = TaskBudget { steps: Some(5), tokens: Some(7), ..TaskBudget::default() };
+        let wanted = TaskBudget { steps: Some(5), tokens: Some(7), usd: Some(2.0), ..TaskBudget::default() };
+        assert_eq!(merged(now, change), wanted);
+    }
+}

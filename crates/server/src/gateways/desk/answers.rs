@@ -1,0 +1,72 @@
+//! The journal as the model gateway sees it: answers are kept there, together with what was spent.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sandyard_protocol::JournalEntry;
+
+use crate::app::chain;
+use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Spent};
+use crate::store::{Change, Fence, SpentRow, Store, StoreError};
+
+/// Entries looked at in one go for an answer behind what was said.
+const PAGE: usize = 16;
+/// Bytes of them.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// One job's answers.
+pub(crate) struct Answers {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) fence: Fence,
+    /// The job's number in the store.
+    pub(crate) job: i64,
+}
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Answers({})", self.fence.job)
+    }
+}
+
+#[async_trait]
+impl Ledger for Answers {
+    async fn kept(&self, number: u64) -> Result<Option<(u64, KeptAnswer)>, LedgerError> {
+        let mut next = number;
+        loop {
+            let page = self.store.journal(self.job, next, PAGE, PAGE_BYTES).await.map_err(failed)?;
+            let Some(last) = page.last().map(|row| row.number) else { return Ok(None) };
+            for row in page {
+                match row.entry {
+                    JournalEntry::Said { .. } => {}
+                    JournalEntry::Answer { text, calls, stop, usage, .. } => {
+                        return Ok(Some((row.number, KeptAnswer { text, calls, stop, usage })));
+                    }
+                    _ => return Ok(None),
+                }
+            }
+            next = last + 1;
+        }
+    }
+
+    async fn keep(&self, answer: JournalEntry, spent: Spent) -> Result<u64, LedgerError> {
+        let changes = vec![Change::Spent(row_of(spent)), Change::Journal(Box::new(answer))];
+        let row = self.store.commit(&self.fence, changes).await.map_err(failed)?;
+        row.task.map(|task| task.entries).ok_or(LedgerError)
+    }
+}
+
+fn failed(error: StoreError) -> LedgerError {
+    tracing::warn!(error = %chain(&error), "an answer could not be kept or found");
+    LedgerError
+}
+
+/// What was spent, as the store keeps it.
+pub(crate) fn row_of(spent: Spent) -> SpentRow {
+    SpentRow {
+        steps: spent.steps,
+        tokens_in: spent.input,
+        tokens_out: spent.output,
+        money: spent.money.units(),
+    }
+}
