@@ -59,6 +59,11 @@ pub(crate) struct RunInput {
 }
 
 impl RunInput {
+    /// A task for a model, with everything else as it usually is.
+    pub(super) fn task(text: &str, model: &str) -> Self {
+        Self { text: vec![text.to_owned()], model: Some(model.to_owned()), ..Self::default() }
+    }
+
     /// The model that was named.
     pub(super) fn model(&self) -> Option<&String> {
         self.model.as_ref()
