@@ -20,6 +20,11 @@ pub fn shell(code: &str) -> NewJob {
     }
 }
 
+/// A task in plain words.
+pub fn task(words: &str) -> NewJob {
+    NewJob { kind: JobKind::Task, ..shell(words) }
+}
+
 /// An open sandbox.
 pub fn session() -> NewJob {
     NewJob { kind: JobKind::Session, ..shell("") }

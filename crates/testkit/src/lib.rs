@@ -1,10 +1,13 @@
 //! A whole yard in one process, for tests: the real server and the real keeper on the fake driver, in folders that go away.
 //!
+//! Where a guest is to say what no real one would, [`ScriptedDriver`] has machines that are scripts.
 //! A [`TestYard`] can be crashed, which keeps its data and its machines, and opened again. Waits are for a level, with a
 //! deadline; nothing here sleeps for a fixed time.
 
 mod jobs;
+mod scripted;
 mod yard;
 
-pub use jobs::{session, shell};
-pub use yard::{Crashed, TestError, TestYard};
+pub use jobs::{session, shell, task};
+pub use scripted::{Loop, OpenDesk, ScriptedDriver, question};
+pub use yard::{Crashed, ReadyImages, TestError, TestYard};

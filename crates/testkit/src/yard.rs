@@ -64,7 +64,8 @@ struct Folders {
     _machines: TempDir,
 }
 
-struct ReadyImages;
+/// Images that are always there.
+pub struct ReadyImages;
 
 #[async_trait]
 impl Images for ReadyImages {

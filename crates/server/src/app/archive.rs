@@ -18,7 +18,8 @@ impl Yard {
         let name = crate::job_id::random().map_err(|error| AppError::internal(&error))?;
         let path = self.shared.layout.job(id).join(format!("archive-{name}.zip"));
         let bounds = &self.shared.config.export;
-        let stored = artifacts::store_export(export, &path, bounds).await.map_err(|error| refusal(&error))?;
+        let stored =
+            artifacts::store_export(export, None, &path, bounds).await.map_err(|error| refusal(&error))?;
         let opened = layout::blocking(move || {
             let file = File::open(&path)?;
             std::fs::remove_file(&path)?;

@@ -4,6 +4,7 @@
 //! entries from the guest to it. The file appears in its place only when it is whole and synced; its hash is committed last.
 
 mod archive;
+mod journal;
 mod names;
 
 use std::io;
@@ -19,6 +20,7 @@ use crate::config::ExportConfig;
 use crate::store::ArtifactRow;
 
 pub(crate) use archive::{EMPTY_ZIP, empty_sha256};
+pub(crate) use journal::JournalLines;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
 const PARTS: usize = 16;
@@ -47,24 +49,30 @@ pub(crate) struct Stored {
     pub(crate) skipped: Vec<String>,
 }
 
-/// Takes an export and stores it as a zip at `path`.
+/// Takes an export and stores it as a zip at `path`, with the journal of a task beside the job's own files.
 pub(crate) async fn store_export(
     export: Export,
+    journal: Option<JournalLines>,
     path: &Path,
     bounds: &ExportConfig,
 ) -> Result<Stored, ArtifactError> {
     let deadline = bounds.timeout;
-    match tokio::time::timeout(deadline, carry(export, path, bounds)).await {
+    match tokio::time::timeout(deadline, carry(export, journal, path, bounds)).await {
         Ok(result) => result,
         Err(_) => Err(ArtifactError::Deadline(deadline.as_secs())),
     }
 }
 
-async fn carry(mut export: Export, path: &Path, bounds: &ExportConfig) -> Result<Stored, ArtifactError> {
+async fn carry(
+    mut export: Export,
+    journal: Option<JournalLines>,
+    path: &Path,
+    bounds: &ExportConfig,
+) -> Result<Stored, ArtifactError> {
     let (parts, receiver) = mpsc::channel(PARTS);
     let target = path.to_owned();
     let writer = tokio::task::spawn_blocking(move || Archive::write(&target, receiver));
-    let carried = send_parts(&mut export, &parts, bounds).await;
+    let carried = send_parts(&mut export, journal, &parts, bounds).await;
     drop(parts);
     // An archive that has not been told its end is thrown away by the writer.
     let written = writer.await.map_err(|error| ArtifactError::Write(io::Error::other(error)))?;
@@ -82,6 +90,7 @@ async fn carry(mut export: Export, path: &Path, bounds: &ExportConfig) -> Result
 
 async fn send_parts(
     export: &mut Export,
+    journal: Option<JournalLines>,
     parts: &mpsc::Sender<Part>,
     bounds: &ExportConfig,
 ) -> Result<Vec<String>, ArtifactError> {
@@ -112,6 +121,9 @@ async fn send_parts(
         while is_file && let Some(piece) = export.next_bytes().await? {
             parts.send(Part::Bytes(piece)).await.map_err(closed)?;
         }
+    }
+    if let Some(journal) = journal {
+        journal.send(&mut names, parts).await?;
     }
     parts.send(Part::End).await.map_err(closed)?;
     Ok(skipped)

@@ -10,11 +10,12 @@ use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 use serde_json::json;
 
+use super::following::now;
 use super::linking;
 use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
 use crate::app::{JobFailure, chain};
-use crate::artifacts::{ArtifactError, Stored, store_export};
+use crate::artifacts::{ArtifactError, JournalLines, Stored, store_export};
 use crate::layout;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
@@ -120,7 +121,12 @@ impl Task {
     async fn take_out(&mut self, row: &JobRow, machine: &Machine) -> Result<Stored, ArtifactError> {
         let export = machine.export("").await?;
         let path = self.shared.layout.artifact(&row.id);
-        store_export(export, &path, &self.shared.config.export).await
+        let journal = row.task.is_some().then(|| JournalLines {
+            store: Arc::clone(&self.shared.store),
+            job: row.number,
+            at_ms: i64::try_from(now().as_millis()).unwrap_or(i64::MAX),
+        });
+        store_export(export, journal, &path, &self.shared.config.export).await
     }
 
     /// A machine that has the workspace: the present one if it lives, otherwise a new one on the same disk.

@@ -1,0 +1,186 @@
+//! One scripted machine: answers what every guest must answer, and tells how its script began and ended.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sandyard_pipe::{Framed, Link, PipeStream, join};
+use sandyard_protocol::{
+    EndReason, EntryHeader, EntryKind, Exit, GuestError, GuestErrorCode, GuestEvent, GuestRequest,
+    JobProgress, Reply, Request, Resume, Secret, SequencedEvent,
+};
+use tokio::io::DuplexStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::Script;
+use super::talk::{FRAMES, Loop};
+
+/// As much as a Unix socket holds.
+const BUFFER: usize = 64 * 1024;
+/// What every machine has in its workspace.
+const MADE: (&str, &[u8]) = ("made.txt", b"made by the script");
+
+pub(super) struct Machine {
+    secret: Secret,
+    script: Script,
+    link: watch::Sender<Option<Link>>,
+    events: watch::Sender<Vec<GuestEvent>>,
+    dead: watch::Sender<bool>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Request>,
+    tasks: Vec<JoinHandle<()>>,
+    begun: bool,
+}
+
+impl Machine {
+    pub(super) fn new(secret: Secret, script: Script) -> Arc<Self> {
+        Arc::new(Self {
+            secret,
+            script,
+            link: watch::Sender::new(None),
+            events: watch::Sender::new(Vec::new()),
+            dead: watch::Sender::new(false),
+            state: Mutex::default(),
+        })
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        !*self.dead.borrow()
+    }
+
+    pub(super) async fn dead(&self) {
+        let _ = self.dead.subscribe().wait_for(|dead| *dead).await;
+    }
+
+    pub(super) fn requests(&self) -> Vec<Request> {
+        self.state().requests.clone()
+    }
+
+    pub(super) fn kill(&self) {
+        for task in self.state().tasks.drain(..) {
+            task.abort();
+        }
+        self.link.send_replace(None);
+        self.dead.send_replace(true);
+    }
+
+    /// The host's end of a new link.
+    pub(super) fn dial(self: &Arc<Self>) -> DuplexStream {
+        let (host, guest) = tokio::io::duplex(BUFFER);
+        let machine = Arc::clone(self);
+        self.spawn(async move { machine.serve(guest).await });
+        host
+    }
+
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.state().tasks.push(tokio::spawn(work));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn serve(self: &Arc<Self>, stream: DuplexStream) {
+        let Ok((link, _)) = join(stream, self.secret.expose(), 0).await else { return };
+        self.link.send_replace(Some(link.clone()));
+        let (machine, events) = (Arc::clone(self), link.clone());
+        self.spawn(async move { machine.tell(events).await });
+        while let Some(stream) = link.accept().await {
+            let machine = Arc::clone(self);
+            self.spawn(async move { machine.answer(stream).await });
+        }
+    }
+
+    /// The event stream: all that the host lacks, then what comes.
+    async fn tell(&self, link: Link) {
+        let Ok(stream) = link.open().await else { return };
+        let mut stream = Framed::new(stream, FRAMES);
+        if stream.send_message(&GuestRequest::Events).await.is_err() {
+            return;
+        }
+        let Ok(resume) = stream.receive_message::<Resume>().await else { return };
+        let (mut sequence, mut changes) = (resume.next_sequence.max(1), self.events.subscribe());
+        let (mut acknowledged, mut sender) = stream.split();
+        loop {
+            let events: Vec<GuestEvent> = changes.borrow_and_update().clone();
+            while let Some(event) = events.get(usize::try_from(sequence - 1).unwrap_or(usize::MAX)) {
+                let event = SequencedEvent { sequence, at_ms: 0, event: event.clone() };
+                if sender.send_message(&event).await.is_err() {
+                    return;
+                }
+                sequence += 1;
+            }
+            tokio::select! {
+                _ = changes.changed() => {}
+                frame = acknowledged.receive() => if !matches!(frame, Ok(Some(_))) { return },
+            }
+        }
+    }
+
+    async fn answer(self: &Arc<Self>, stream: PipeStream) {
+        let mut stream = Framed::new(stream, FRAMES);
+        let Ok(request) = stream.receive_message::<Request>().await else { return };
+        let reply = match &request {
+            Request::BeginJob(_) => {
+                self.begin();
+                Reply::Job(JobProgress::Running)
+            }
+            Request::EndJob { reason, .. } => {
+                self.end(143, *reason);
+                Reply::Job(JobProgress::Running)
+            }
+            Request::PauseJob | Request::ResumeJob { .. } => Reply::Job(JobProgress::Running),
+            Request::LastScreenshot => Reply::Picture { length: 0 },
+            Request::Ping | Request::Export { .. } => Reply::Done,
+            _ => Reply::Failed(GuestError::new(GuestErrorCode::BadRequest, "not in this script")),
+        };
+        let exports = matches!(request, Request::Export { .. });
+        self.state().requests.push(request);
+        if stream.send_message(&reply).await.is_ok() && exports {
+            export(&mut stream).await;
+        }
+        let _ = stream.finish().await;
+    }
+
+    fn begin(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.state().begun, true) {
+            return;
+        }
+        self.events.send_modify(|events| events.push(GuestEvent::Started));
+        let machine = Arc::clone(self);
+        self.spawn(async move {
+            let code = (machine.script)(Loop::new(machine.link.subscribe())).await;
+            machine.end(code, EndReason::Own);
+        });
+    }
+
+    /// The first end counts.
+    fn end(&self, code: i32, reason: EndReason) {
+        self.events.send_if_modified(|events| {
+            let is_first = !events.iter().any(|event| matches!(event, GuestEvent::Ended { .. }));
+            if is_first {
+                events.push(GuestEvent::Ended { exit: Exit { code, signal: None, reason } });
+            }
+            is_first
+        });
+    }
+}
+
+async fn export(stream: &mut Framed<PipeStream>) {
+    let (path, bytes) = MADE;
+    let entry = EntryHeader::Entry {
+        path: path.to_owned(),
+        kind: EntryKind::File,
+        mode: 0o644,
+        size: bytes.len() as u64,
+        modified_ms: 0,
+        target: None,
+    };
+    // A host that is gone asks again.
+    let _ = stream.send_message(&entry).await;
+    let _ = stream.send_data(bytes).await;
+    let _ = stream.send_message(&EntryHeader::End { entries: 1, skipped: Vec::new() }).await;
+}

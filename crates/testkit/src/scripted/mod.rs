@@ -1,0 +1,109 @@
+//! A driver whose machines are scripts: they speak the guest's side of the pipe, and in the place of a task's loop whatever a test
+//! wants, also what no real guest would say.
+
+mod machine;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
+use sandyard_protocol::Request;
+use sandyard_sandbox::driver::{
+    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+};
+
+use machine::Machine;
+pub use talk::{Loop, OpenDesk, question};
+
+/// What runs in a machine in the place of a loop; returns its exit code.
+pub(crate) type Script = Arc<dyn Fn(Loop) -> BoxFuture<'static, i32> + Send + Sync>;
+
+/// The driver; its machines outlive the servers that use it.
+pub struct ScriptedDriver {
+    script: Script,
+    machines: Mutex<BTreeMap<SandboxId, Arc<Machine>>>,
+}
+
+impl ScriptedDriver {
+    /// Machines that all run this.
+    pub fn new<F>(script: impl Fn(Loop) -> F + Send + Sync + 'static) -> Arc<Self>
+    where
+        F: Future<Output = i32> + Send + 'static,
+    {
+        let script: Script = Arc::new(move |it| Box::pin(script(it)));
+        Arc::new(Self { script, machines: Mutex::default() })
+    }
+
+    /// Requests of the host to any machine, in order, without those that only look.
+    pub fn requests(&self) -> Vec<Request> {
+        self.machines().values().flat_map(|machine| machine.requests()).collect()
+    }
+
+    /// Ends every machine at once, as a lost power supply would; their names stay.
+    pub fn kill_all(&self) {
+        self.machines().values().for_each(|machine| machine.kill());
+    }
+
+    fn machine(&self, id: &SandboxId) -> Option<Arc<Machine>> {
+        self.machines().get(id).cloned()
+    }
+
+    fn machines(&self) -> MutexGuard<'_, BTreeMap<SandboxId, Arc<Machine>>> {
+        self.machines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Driver for ScriptedDriver {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
+    fn isolation(&self) -> Isolation {
+        Isolation { level: IsolationLevel::None, runtime: "none".into() }
+    }
+
+    async fn availability(&self) -> Availability {
+        Availability { usable: true, detail: "scripted".into(), fix: None }
+    }
+
+    async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        let machine = Machine::new(spec.secret.clone(), Arc::clone(&self.script));
+        self.machines().entry(spec.id.clone()).or_insert(machine);
+        Ok(())
+    }
+
+    async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
+        let machine = self.machine(id).filter(|machine| machine.is_alive());
+        let machine = machine.ok_or_else(|| LinkError::NotRunning(id.clone()))?;
+        Ok(Box::new(machine.dial()))
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) {
+        if let Some(machine) = self.machine(id) {
+            machine.dead().await;
+        }
+    }
+
+    async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
+        if let Some(machine) = self.machines().remove(id) {
+            machine.kill();
+        }
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
+        let found = |(id, machine): (&SandboxId, &Arc<Machine>)| FoundSandbox {
+            id: id.clone(),
+            alive: machine.is_alive(),
+        };
+        Ok(self.machines().iter().map(found).collect())
+    }
+
+    async fn usage(&self, _: &SandboxId) -> Result<Usage, UsageError> {
+        Ok(Usage::default())
+    }
+}

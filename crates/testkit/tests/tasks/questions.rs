@@ -1,0 +1,198 @@
+//! Jobs that ask, and people who answer, do not answer, or speak unasked.
+
+use std::time::Duration;
+
+use sandyard_protocol::{JournalEntry, Request, Speaker, WhyAsked};
+use sandyard_server::app::{JobState, NewJob, OnSilence, TaskOptions};
+use sandyard_testkit::task;
+
+use crate::yard::{TaskYard, finished, keep, nudge};
+
+fn asked(question: &str) -> JournalEntry {
+    JournalEntry::Asked { question: question.into(), why: WhyAsked::Ask }
+}
+
+/// Asks, and sums up what it hears.
+async fn asking() -> TaskYard {
+    TaskYard::new(&[], |mut it| async move {
+        let mut desk = it.desk().await.unwrap();
+        let mut number = desk.journal.len() as u64 + 1;
+        if number == 2 {
+            number = keep(&mut desk, 2, asked("Red or blue?")).await + 1;
+        }
+        // After a crash the answer may be in the journal already.
+        let kept =
+            desk.journal.iter().rev().find(|row| matches!(row.entry, JournalEntry::Said { .. })).cloned();
+        let row = match kept {
+            Some(row) => row,
+            None => match desk.said().await {
+                Ok(row) => row,
+                Err(_) => return 9,
+            },
+        };
+        let JournalEntry::Said { text, by, .. } = &row.entry else { panic!("{row:?}") };
+        let by = if *by == Speaker::Person { "a person" } else { "nobody" };
+        number = number.max(row.number + 1);
+        keep(&mut desk, number, finished(&format!("{by} said {text}"))).await;
+        0
+    })
+    .await
+}
+
+fn patient(ask_timeout_s: u64, on_silence: OnSilence) -> NewJob {
+    let options = TaskOptions { ask_timeout_s: Some(ask_timeout_s), on_silence, ..TaskOptions::default() };
+    NewJob { task: options, ..task("paint it") }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_asks_waits_with_its_clocks_stopped_until_it_is_answered() {
+    let yard = asking().await;
+    let mut job = task("paint it");
+    job.limits.timeout_s = Some(2);
+    let id = yard.schedule(job).await;
+    let waiting = yard.wait(&id, |status| status.state == JobState::Waiting).await;
+    assert_eq!(waiting.question.as_deref(), Some("Red or blue?"));
+    // Longer than its whole time, and than what the host gives beyond it would be if it counted.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(yard.wait(&id, |_| true).await.state, JobState::Waiting);
+    yard.yard.reply(&id, "Blue.".into(), None).await.unwrap();
+    let status = yard.ended(&id).await;
+    assert_eq!(status.summary.as_deref(), Some("a person said Blue."), "{status:?}");
+    assert_eq!((status.state, status.question), (JobState::Succeeded, None));
+    let states = yard.events(&id, &["state", "said"]).await;
+    let story: Vec<String> = states
+        .iter()
+        .map(|(kind, data)| match data["question"].as_str() {
+            Some(question) => format!("{}: {question}", data["state"].as_str().unwrap()),
+            None => data["state"].as_str().unwrap_or(kind).to_owned(),
+        })
+        .collect();
+    let wanted = [
+        "queued",
+        "starting",
+        "running",
+        "waiting: Red or blue?",
+        "running",
+        "said",
+        "finishing",
+        "succeeded",
+    ];
+    assert_eq!(story, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guest_is_told_when_the_clocks_stand_and_how_much_time_is_left() {
+    let (seen, mut requests) = tokio::sync::mpsc::unbounded_channel();
+    let yard = asking().await;
+    let id = yard.schedule(task("paint it")).await;
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let found = yard.driver.requests();
+        if found.contains(&Request::PauseJob) {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{found:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let driver = yard.driver.clone();
+    let watching = tokio::spawn(async move {
+        loop {
+            let resumed = driver.requests().into_iter().find_map(|request| match request {
+                Request::ResumeJob { timeout_ms } => Some(timeout_ms),
+                _ => None,
+            });
+            if let Some(left) = resumed {
+                let _ = seen.send(left);
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    });
+    yard.yard.reply(&id, "Red.".into(), None).await.unwrap();
+    let left = tokio::time::timeout(Duration::from_secs(5), requests.recv()).await;
+    watching.abort();
+    // A job that ends at once after the answer may end before its guest is told.
+    if let Ok(Some(left)) = left {
+        assert!((50_000..=60_000).contains(&left), "{left}");
+    }
+    assert_eq!(yard.ended(&id).await.state, JobState::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_outlives_the_server_and_is_answered_to_the_next() {
+    let yard = TaskYard::new(&[], |mut it| async move {
+        loop {
+            let Ok(mut desk) = it.desk().await else { continue };
+            let number = desk.journal.len() as u64 + 1;
+            let asked_before = desk.journal.iter().any(|row| matches!(row.entry, JournalEntry::Asked { .. }));
+            if !asked_before && desk.append(number, asked("Still there?")).await.is_err() {
+                continue;
+            }
+            if let Ok(row) = desk.said().await {
+                keep(&mut desk, row.number + 1, finished("answered")).await;
+                return 0;
+            }
+        }
+    })
+    .await;
+    let id = yard.schedule(task("paint it")).await;
+    yard.wait(&id, |status| status.state == JobState::Waiting).await;
+    let yard = yard.crash_and_restart().await;
+    let status = yard.wait(&id, |_| true).await;
+    assert_eq!((status.state, status.question.as_deref()), (JobState::Waiting, Some("Still there?")));
+    yard.yard.reply(&id, "Yes.".into(), None).await.unwrap();
+    assert_eq!(yard.ended(&id).await.summary.as_deref(), Some("answered"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_ends_a_job_or_lets_it_go_on_as_it_was_told() {
+    let yard = asking().await;
+    let id = yard.schedule(patient(1, OnSilence::End)).await;
+    let status = yard.ended(&id).await;
+    assert_eq!((status.state, status.error.unwrap().code.as_str()), (JobState::TimedOut, "no_answer"));
+    assert_eq!(status.reason.as_deref(), Some("nobody answered its question within 1 s"));
+    assert!(yard.yard.download(&id).await.is_ok(), "the work is kept");
+    let refused = yard.yard.reply(&id, "Too late.".into(), None).await.unwrap_err();
+    assert_eq!(refused.code, "not_waiting");
+
+    let id = yard.schedule(patient(1, OnSilence::GoOn)).await;
+    let status = yard.ended(&id).await;
+    assert_eq!(status.state, JobState::Succeeded, "{status:?}");
+    assert!(status.summary.unwrap().starts_with("nobody said Nobody answered in time."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiting_job_can_be_cancelled() {
+    let yard = asking().await;
+    let id = yard.schedule(task("paint it")).await;
+    yard.wait(&id, |status| status.state == JobState::Waiting).await;
+    yard.yard.cancel(&id).await.unwrap();
+    let status = yard.ended(&id).await;
+    assert_eq!((status.state, status.question), (JobState::Cancelled, None), "{:?}", status.reason);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_job_hears_what_is_said_and_its_numbers_make_room() {
+    let yard = TaskYard::new(&[("Hm.", None)], |mut it| async move {
+        let mut desk = it.desk().await.unwrap();
+        keep(&mut desk, 2, nudge("at work")).await;
+        // Until the words are there: then it goes on as if it had not heard them yet.
+        let said = desk.said().await.unwrap();
+        assert_eq!(said.number, 3);
+        assert_eq!(keep(&mut desk, 3, nudge("as if it were the third")).await, 4, "behind what was said");
+        assert_eq!(keep(&mut desk, 3, nudge("as if it were the third")).await, 4, "again is the same");
+        let heard = it.ask(5).await;
+        assert!(heard.contains(&sandyard_protocol::ModelEvent::Kept { number: 5 }), "{heard:?}");
+        keep(&mut desk, 6, finished("done")).await;
+        0
+    })
+    .await;
+    let id = yard.schedule(task("paint it")).await;
+    yard.wait(&id, |status| status.state == JobState::Running).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    yard.yard.reply(&id, "Use blue.".into(), None).await.unwrap();
+    let status = yard.ended(&id).await;
+    assert_eq!(status.state, JobState::Succeeded, "{status:?}");
+    let said = yard.events(&id, &["said"]).await;
+    assert_eq!(said[0].1, serde_json::json!({ "text": "Use blue.", "by": "person" }));
+}
