@@ -171,8 +171,8 @@ async fn a_window_that_is_smaller_than_announced_is_packed_until_it_fits() {
         if long {
             return Err(failure(ModelFailureCode::ContextTooLong));
         }
-        let calls =
-            if turn(call) < 20 { vec![shell(&format!("yes {}", 6000 + turn(call)))] } else { vec![finish()] };
+        let answer = answers.fetch_add(1, Ordering::Relaxed);
+        let calls = if answer < 20 { vec![shell(&format!("yes {}", 6000 + answer))] } else { vec![finish()] };
         Ok(Answer { calls, ..Answer::default() })
     });
     assert_eq!(world.work().await, End::Finished);

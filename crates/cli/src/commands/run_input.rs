@@ -14,7 +14,7 @@ use crate::errors::CommandError;
 const PACKAGES: &str = "packages";
 
 /// The job itself.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunInput {
     /// What it is: task, shell, python, typescript, gui or session [default: by the file's name, else task]
     #[arg(long, short, value_name = "KIND", value_parser = parse_kind)]
