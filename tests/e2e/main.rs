@@ -22,6 +22,8 @@ mod forms;
 mod kernels;
 mod notebooks;
 mod origins;
+mod recording;
 mod refusals;
+mod task;
 mod tools;
 mod yard;

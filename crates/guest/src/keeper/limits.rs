@@ -97,6 +97,13 @@ pub const LINGER: Duration = Duration::from_secs(5);
 pub const EGRESS_CONNECTIONS: usize = 128;
 /// How long such a connection waits for a link: a server's restart, with time to spare.
 pub const EGRESS_LINK_WAIT: Duration = Duration::from_secs(60);
+/// Connections of the loop at once: its calls in parallel, the desk and the model, with room to spare. Each may hold a request
+/// in keeper's memory.
+pub const AGENT_CONNECTIONS: usize = 24;
+/// A loop that ran this long was no failure to start.
+pub const STEADY_LOOP: Duration = Duration::from_secs(30);
+/// Starts in a row of loops that did not last.
+pub const LOOP_STARTS: u32 = 5;
 /// Between two attempts to listen on a port that somebody else holds.
 pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// The first wait between two dials.

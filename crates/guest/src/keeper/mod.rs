@@ -4,6 +4,7 @@
 //! link: processes, output and events are in the spool (`spool`, `segments`, `events`), so a lost link, a dead server or
 //! a killed keeper loses nothing and repeats nothing. `link` finds the service for each stream; each service is a module.
 
+pub mod agent;
 mod capture;
 mod clock;
 pub mod desktop;
@@ -41,6 +42,7 @@ pub use dial::{Dial, UnixDial};
 pub use spool::SpoolError;
 
 use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
+use agent::AgentPlace;
 use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
@@ -71,6 +73,8 @@ pub struct KeeperConfig {
     pub egress: Option<SocketAddr>,
     /// Where the desktop's parts meet; without it there is none.
     pub desktop: Option<DesktopPlaces>,
+    /// Where the loop of a task meets keeper; without it there are no tasks.
+    pub agent: Option<AgentPlace>,
 }
 
 /// Why keeper had to stop.
@@ -165,6 +169,9 @@ async fn start(
     keeper.0.end_strangers(survivors);
     if let Some(address) = keeper.0.config.egress {
         keeper.0.tasks.spawn(egress::serve(keeper.0.clone(), address));
+    }
+    if let Some(place) = keeper.0.config.agent.clone() {
+        keeper.0.tasks.spawn(agent::serve(keeper.0.clone(), place));
     }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     desktop::begin(&keeper.0);

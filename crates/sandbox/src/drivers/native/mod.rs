@@ -89,6 +89,7 @@ struct Yard {
     yard: String,
     layout: cgroup::Layout,
     program: OwnedFd,
+    agent: OwnedFd,
     records: record::Records,
     disks: disk::Disks,
     links: links::Links,
@@ -136,6 +137,7 @@ impl NativeDriver {
         disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let yard = Arc::new(Yard {
             program: memory_files::program().map_err(prepare("load the guest"))?,
+            agent: memory_files::agent().map_err(prepare("load the agent"))?,
             links: links::Links::open(&config.run).map_err(prepare("make the run directory"))?,
             slots: slots::Slots::new(layout.clone(), yard.clone(), config.launcher.clone(), config.fail_at),
             ids: ids::IdPool::with_taken(known.iter().map(|record| record.id_base)),

@@ -45,6 +45,7 @@ pub(crate) use words::Words;
 
 pub use http::Patience;
 pub use providers::{ModelConfig, ModelsError};
+pub use recording::recording_of;
 pub use secret::{ApiKey, BadKey};
 pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
 
