@@ -43,6 +43,7 @@ bench:
 	python3 bench/rates.py
 	python3 bench/idle.py
 	python3 bench/desktop.py
+	python3 bench/agent.py
 
 install: build
 	scripts/install.sh $(SANDYARD)

@@ -1,6 +1,6 @@
-//! Builds the guest for the static target, so that the driver can carry it inside this crate.
+//! Builds the guest and the loop of tasks for the static target, so that the driver can carry them inside this crate.
 //!
-//! `SANDYARD_GUEST_BINARY` names a finished guest instead. The nested build has a target directory of its own, because the outer
+//! `SANDYARD_GUEST_BINARY` names a finished guest instead, beside which the loop is. The nested build has a target directory of its own, because the outer
 //! one is locked by the cargo that runs this.
 
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ fn main() {
     println!("cargo::rerun-if-env-changed=SANDYARD_GUEST_BINARY");
     let guest = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
     println!("cargo::rustc-env=SANDYARD_GUEST_BINARY={}", guest.display());
+    println!("cargo::rustc-env=SANDYARD_AGENT_BINARY={}", guest.with_file_name("sandyard-agent").display());
     // The conformance suite's probe is built beside it and only read by tests.
     println!("cargo::rustc-env=SANDYARD_PROBE_BINARY={}", guest.with_file_name("sandyard-probe").display());
 }
@@ -21,6 +22,7 @@ fn build_guest() -> PathBuf {
     let manifest = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let workspace = manifest.join("../..");
     for input in [
+        "crates/agent",
         "crates/guest",
         "crates/pipe",
         "crates/protocol",
@@ -34,7 +36,7 @@ fn build_guest() -> PathBuf {
     let target_dir = outer_target_dir().join("guest-build");
     let status = Command::new(variable("CARGO"))
         .current_dir(&workspace)
-        .args(["build", "--package", "sandyard-guest", "--bins"])
+        .args(["build", "--package", "sandyard-guest", "--package", "sandyard-agent", "--bins"])
         .args(["--profile", "guest", "--target", TARGET, "--locked", "--quiet"])
         .env("CARGO_TARGET_DIR", &target_dir)
         .env("SANDYARD_WEB_CACHE", outer_target_dir().join("web"))

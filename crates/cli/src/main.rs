@@ -7,6 +7,7 @@ mod client;
 mod commands;
 mod config;
 mod context;
+mod demo;
 mod drivers;
 mod errors;
 mod exit_codes;

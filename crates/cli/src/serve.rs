@@ -52,6 +52,9 @@ pub(crate) enum ServeError {
         #[source]
         source: io::Error,
     },
+    /// The shipped recording can't be put together.
+    #[error("put the shipped recording together")]
+    Demo(#[source] serde_json::Error),
     /// Another process serves this yard.
     #[error("the yard `{}` is served by another process{owner}", path.display())]
     InUse {

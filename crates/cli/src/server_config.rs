@@ -5,6 +5,7 @@ use std::time::Duration;
 use sandyard_server::config::{ApiKey, ModelConfig, PROVIDERS, ServerConfig};
 
 use crate::config::{Settings, Surroundings};
+use crate::demo;
 use crate::serve::ServeError;
 
 /// A lease outlives this many heartbeats, so that two may be lost.
@@ -43,6 +44,9 @@ pub(crate) fn model_config(
         record: settings.record.clone(),
         ..ModelConfig::default()
     };
+    let recording = demo::recording().map_err(ServeError::Demo)?;
+    config.recordings.insert(demo::NAME.to_owned(), recording);
+    config.allowed.extend(format!("replay:{}", demo::NAME).parse());
     for provider in &PROVIDERS {
         let Some(key) = surroundings.get(provider.key_variable) else { continue };
         let key = ApiKey::new(key)

@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use sandyard_protocol::{BootConfig, EGRESS_PORT, LinkTarget, SCRIPTS};
 
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
+use crate::keeper::agent::AgentPlace;
 use crate::keeper::desktop::DesktopPlaces;
 use crate::keeper::{self, KeeperConfig, UnixDial};
 use crate::spawner_client::SpawnerClient;
 use crate::sys;
 
+/// The loop's socket, beside the job's script: the job can reach it and not replace it.
+const AGENT_SOCKET: &str = "agent.sock";
 /// Where the job works.
 const WORKSPACE: &str = "/workspace";
 /// The environment of everything that runs, before the job adds to it: the image's places and nothing else.
@@ -74,6 +78,7 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         env: environment(),
         egress: Some((Ipv4Addr::LOCALHOST, EGRESS_PORT).into()),
         desktop: Some(DesktopPlaces::default()),
+        agent: Some(AgentPlace { socket: Path::new(SCRIPTS).join(AGENT_SOCKET), uid: config.agent_id }),
     };
     let error = keeper::run(keeper, Arc::new(processes), UnixDial::new(path)).await;
     let (mut message, mut cause) = (error.to_string(), error.source());

@@ -149,6 +149,14 @@ pub const SHORT_LINK: Duration = Duration::from_secs(2);
 /// How often keeper looks whether the host's socket was replaced by another server's.
 pub const SOCKET_WATCH: Duration = Duration::from_secs(1);
 
+/// Connections of the loop at once: its calls in parallel, the desk and the model, with room to spare. Each may hold a request
+/// in keeper's memory.
+pub const AGENT_CONNECTIONS: usize = 24;
+/// A loop that ran this long was no failure to start.
+pub const STEADY_LOOP: Duration = Duration::from_secs(30);
+/// Starts in a row of loops that did not last.
+pub const LOOP_STARTS: u32 = 5;
+
 /// The kernel service.
 pub mod kernels {
     use std::time::Duration;

@@ -16,3 +16,11 @@ pub enum AgentRequest {
     /// A call of a model on the host, as `Desk`.
     Model,
 }
+
+/// The program of the loop. As the first argument of a process it means the one that the driver gave the machine, whatever the
+/// image holds.
+pub const AGENT_PROGRAM: &str = "sandyard-agent";
+/// Where the loop finds keeper's socket.
+pub const AGENT_SOCKET_VARIABLE: &str = "SANDYARD_AGENT_SOCKET";
+/// The exit code of a loop that must be started again, as `EX_TEMPFAIL`.
+pub const AGENT_AGAIN: u8 = 75;

@@ -66,3 +66,5 @@ pub const JOURNAL_ENTRIES: u64 = 50_000;
 pub const JOURNAL_BYTES: u64 = 512 * 1024 * 1024;
 /// Entries that one `Read` brings.
 pub const JOURNAL_READ_ENTRIES: u64 = 1000;
+/// The first message on a connection of the loop: a command, code or an edit. Files go in data frames.
+pub const AGENT_REQUEST_BYTES: usize = 4 * MESSAGE_BYTES;

@@ -10,6 +10,7 @@ use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
 pub use crate::gateways::model::{
     ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Patience, Provider,
+    recording_of,
 };
 
 /// How long a task may wait for answers in all: its machine is there meanwhile, and must end some day without a server too.

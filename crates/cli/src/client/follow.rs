@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Followed {
     /// Something happened.
-    Event(JobEvent),
+    Event(Box<JobEvent>),
     /// The connection is lost; we go on trying.
     Lost,
     /// The connection is there again.
@@ -70,7 +70,7 @@ impl Follow {
             match reader.next().await {
                 Ok(Some(frame)) => {
                     if let Some(event) = self.accept(&frame) {
-                        return Ok(Followed::Event(event));
+                        return Ok(Followed::Event(Box::new(event)));
                     }
                 }
                 Ok(None) | Err(ClientError::Lost(_)) => self.reader = None,

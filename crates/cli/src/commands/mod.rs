@@ -4,6 +4,7 @@ mod cancel;
 mod code;
 mod completions;
 mod cp;
+mod demo;
 mod doctor;
 mod download;
 mod image;
@@ -55,6 +56,7 @@ pub(crate) struct ServerArguments {
 pub(crate) enum Command {
     Up(up::Up),
     Run(run::Run),
+    Demo(demo::Demo),
     Ps(ps::Ps),
     Status(status::Status),
     Logs(logs::Logs),
@@ -82,6 +84,7 @@ impl Command {
         match self {
             Self::Up(command) => command.run(context).await,
             Self::Run(command) => command.run(context).await,
+            Self::Demo(command) => command.run(context).await,
             Self::Ps(command) => command.run(context).await,
             Self::Status(command) => command.run(context).await,
             Self::Logs(command) => command.run(context).await,

@@ -27,25 +27,25 @@ const QUIET: &str = "error";
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     #[command(flatten)]
-    input: RunInput,
+    pub(super) input: RunInput,
     /// Take the result home: a FILE.zip, or a folder to unpack into
     #[arg(long, short, value_name = "DIR|FILE.zip")]
-    output: Option<PathBuf>,
+    pub(super) output: Option<PathBuf>,
     /// Print the final status as JSON instead of the output
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     /// Only schedule it and print its id; needs a server
     #[arg(long, short)]
-    detach: bool,
+    pub(super) detach: bool,
     /// The yard to serve if there is no server [env: SANDYARD_DATA]
     #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
     /// The driver to use if there is no server [env: SANDYARD_DRIVER]
     #[arg(long, value_name = "NAME")]
-    driver: Option<String>,
+    pub(super) driver: Option<String>,
     /// Record what the model answers if there is no server, for --model replay:FILE [env: SANDYARD_RECORD]
     #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
+    pub(super) record: Option<PathBuf>,
 }
 
 impl Run {

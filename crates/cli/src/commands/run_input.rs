@@ -14,7 +14,7 @@ use crate::errors::CommandError;
 const PACKAGES: &str = "packages";
 
 /// The job itself.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct RunInput {
     /// What it is: task, shell, python, typescript, gui or session [default: by the file's name, else task]
     #[arg(long, short, value_name = "KIND", value_parser = parse_kind)]
@@ -65,6 +65,11 @@ pub(crate) struct RunInput {
 }
 
 impl RunInput {
+    /// A task for a model, with everything else as it usually is.
+    pub(super) fn task(text: &str, model: &str) -> Self {
+        Self { text: vec![text.to_owned()], model: Some(model.to_owned()), ..Self::default() }
+    }
+
     /// The model that was named.
     pub(super) fn model(&self) -> Option<&String> {
         self.model.as_ref()

@@ -9,13 +9,13 @@ use tokio::sync::watch;
 
 use super::Keeper;
 use super::capture::{Follower, Piece};
-use super::link::{FRAME_LIMITS, HostStream};
+use super::link::FRAME_LIMITS;
 use crate::limits::OUTPUT_IN_FLIGHT;
 
 /// Serves the stream until it or the link fails.
 pub(super) async fn serve(keeper: Arc<Keeper>, link: Link) -> Result<(), FrameError> {
     let Ok(stream) = link.open().await else { return Ok(()) };
-    let mut stream: HostStream = Framed::new(stream, FRAME_LIMITS);
+    let mut stream = Framed::new(stream, FRAME_LIMITS);
     stream.send_message(&GuestRequest::Events).await?;
     let resume: Resume = stream.receive_message().await?;
     let first = Ack { sequence: resume.next_sequence.saturating_sub(1), output: resume.output };

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use sandyard_pipe::{FrameError, FrameLimits, Framed, Link, PipeStream};
+use sandyard_pipe::{Duplex, FrameError, FrameLimits, Framed, Link, PipeStream};
 use sandyard_protocol::limits::{DATA_BYTES, REQUEST_BYTES, STREAMS};
 use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 use tokio::task::JoinSet;
@@ -11,8 +11,10 @@ use tokio::task::JoinSet;
 use super::{Keeper, desktop, event_stream, files, job, kernels, ports, processes};
 use crate::limits::REQUEST_DEADLINE;
 
-/// A stream between the host and a service.
-pub(super) type HostStream = Framed<PipeStream>;
+/// The bytes under a stream: of the host's link, or a connection of the loop.
+pub(super) type ServedStream = Box<dyn Duplex>;
+/// A stream between whoever asks and a service.
+pub(super) type HostStream = Framed<ServedStream>;
 
 /// What arrives is the host's and may be a long request; what is sent stays within `MESSAGE_BYTES` by itself.
 pub(super) const FRAME_LIMITS: FrameLimits =
@@ -106,7 +108,7 @@ pub(super) async fn serve(keeper: Arc<Keeper>, link: Link) {
 
 /// One stream. Whatever is wrong with it ends it alone.
 async fn serve_stream(keeper: Arc<Keeper>, stream: PipeStream) {
-    let mut stream: HostStream = Framed::new(stream, FRAME_LIMITS);
+    let mut stream: HostStream = Framed::new(Box::new(stream), FRAME_LIMITS);
     let request = match tokio::time::timeout(REQUEST_DEADLINE, stream.receive_message()).await {
         Ok(Ok(request)) => request,
         Ok(Err(FrameError::Malformed(what))) => {
@@ -115,6 +117,11 @@ async fn serve_stream(keeper: Arc<Keeper>, stream: PipeStream) {
         }
         _ => return,
     };
+    dispatch(keeper, request, stream).await;
+}
+
+/// Hands a request to its service.
+pub(super) async fn dispatch(keeper: Arc<Keeper>, request: Request, stream: HostStream) {
     let _use = (request != Request::Ping).then(|| keeper.in_use.begin());
     if let Some(service) = SERVICES.iter().find(|service| (service.claims)(&request)) {
         (service.serve)(keeper.clone(), request, stream).await;

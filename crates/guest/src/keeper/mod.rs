@@ -4,6 +4,7 @@
 //! link: processes, output and events are in the spool (`spool`, `segments`, `events`), so a lost link, a dead server or
 //! a killed keeper loses nothing and repeats nothing. `link` finds the service for each stream; each service is a module.
 
+pub mod agent;
 mod capture;
 mod clock;
 pub mod desktop;
@@ -43,6 +44,7 @@ pub use spool::SpoolError;
 
 use crate::limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
+use agent::AgentPlace;
 use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
@@ -72,6 +74,8 @@ pub struct KeeperConfig {
     pub egress: Option<SocketAddr>,
     /// Where the desktop's parts meet; without it there is none.
     pub desktop: Option<DesktopPlaces>,
+    /// Where the loop of a task meets keeper; without it there are no tasks.
+    pub agent: Option<AgentPlace>,
 }
 
 /// Why keeper had to stop.
@@ -169,6 +173,9 @@ async fn start(
     }
     // Without them a job still works, with fewer words.
     let _ = stand_ins::write(&keeper.0.config.scripts);
+    if let Some(place) = keeper.0.config.agent.clone() {
+        keeper.0.tasks.spawn(agent::serve(keeper.0.clone(), place));
+    }
     keeper.0.tasks.spawn(deliver_exits(keeper.0.clone()));
     desktop::begin(&keeper.0);
     keeper.0.tasks.spawn(workers::bury(keeper.0.clone(), dead));

@@ -12,17 +12,36 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{DumpableBehavior, Pid};
 use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
-use sandyard_protocol::TerminalSize;
+use sandyard_protocol::{AGENT_PROGRAM, TerminalSize};
 
 use super::plan::Plan;
 use crate::limits::{OOM_SCORE_ADJUSTMENT, PIPE_BYTES};
-use crate::process_host::Command;
+use crate::process_host::{Command, OWN_PROGRAM};
 use crate::sys::{self, Forked};
 
 /// The child's descriptors besides its standard streams, both gone after the exec: for telling a failure …
 const STATUS_FD: i32 = 3;
-/// … and our own program.
+/// … and the program, if it is one that we were given.
 const PROGRAM_FD: i32 = 4;
+
+/// Programs that are known by name alone, whatever the image holds.
+#[derive(Debug)]
+pub(super) struct Programs {
+    /// Our own, `OWN_PROGRAM`.
+    pub(super) own: OwnedFd,
+    /// The loop of tasks, `AGENT_PROGRAM`, if the driver gave one; otherwise it is looked for as any other.
+    pub(super) agent: Option<OwnedFd>,
+}
+
+impl Programs {
+    fn given(&self, command: &Command) -> Option<BorrowedFd<'_>> {
+        match command.argv.first().map(String::as_str) {
+            Some(OWN_PROGRAM) => Some(self.own.as_fd()),
+            Some(AGENT_PROGRAM) => self.agent.as_ref().map(AsFd::as_fd),
+            _ => None,
+        }
+    }
+}
 
 /// A forked child and keeper's ends of its streams.
 #[derive(Debug)]
@@ -75,13 +94,15 @@ enum ChildStreams {
     Terminal(OwnedFd),
 }
 
-/// Forks the command, with `input` as its standard input if that is given. `own_program` is what `OWN_PROGRAM` stands for.
+/// Forks the command, with `input` as its standard input if that is given.
 pub(super) fn start(
     command: &Command,
     input: Option<OwnedFd>,
-    own_program: BorrowedFd<'_>,
+    programs: &Programs,
 ) -> Result<Child, Refusal> {
-    let plan = Plan::new(command)?;
+    let given = programs.given(command);
+    let plan = Plan::new(command, given.is_some())?;
+    let program = given.unwrap_or(programs.own.as_fd());
     let (streams, child_streams) = match command.terminal {
         Some(size) => terminal(size),
         None => pipes(command.stdin, input),
@@ -90,7 +111,7 @@ pub(super) fn start(
     let (status, status_child) =
         rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(|error| refusal("open a pipe", &error.into()))?;
     match sys::fork().map_err(|error| refusal("fork", &error))? {
-        Forked::Child => run(&plan, &child_streams, status_child.as_fd(), own_program),
+        Forked::Child => run(&plan, &child_streams, status_child.as_fd(), program),
         Forked::Parent(pid) => {
             rustix::io::ioctl_fionbio(&status, true)
                 .map_err(|error| refusal("watch its start", &error.into()))?;
@@ -136,15 +157,15 @@ fn terminal(size: TerminalSize) -> io::Result<(Streams, ChildStreams)> {
 }
 
 /// The child, from here to its program.
-fn run(plan: &Plan, streams: &ChildStreams, status: BorrowedFd<'_>, own_program: BorrowedFd<'_>) -> ! {
+fn run(plan: &Plan, streams: &ChildStreams, status: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
     let [stdin, stdout, stderr] = streams.as_fds();
-    let arranged = sys::keep_only(&[stdin, stdout, stderr, status, own_program])
+    let arranged = sys::keep_only(&[stdin, stdout, stderr, status, program])
         .and_then(|()| sys::close_on_exec_from(STATUS_FD.cast_unsigned()));
     if arranged.is_ok()
         && let Ok(status) = sys::take(STATUS_FD)
-        && let Ok(own_program) = sys::take(PROGRAM_FD)
+        && let Ok(program) = sys::take(PROGRAM_FD)
     {
-        let (stage, error) = become_program(plan, streams, own_program.as_fd());
+        let (stage, error) = become_program(plan, streams, program.as_fd());
         let mut report = [stage as u8; 5];
         report[1..].copy_from_slice(&error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes());
         drop(File::from(status).write_all(&report));
@@ -152,7 +173,7 @@ fn run(plan: &Plan, streams: &ChildStreams, status: BorrowedFd<'_>, own_program:
     sys::leave(127)
 }
 
-fn become_program(plan: &Plan, streams: &ChildStreams, own_program: BorrowedFd<'_>) -> (Stage, io::Error) {
+fn become_program(plan: &Plan, streams: &ChildStreams, program: BorrowedFd<'_>) -> (Stage, io::Error) {
     if let Err(error) = begin_session(streams) {
         return (Stage::Session, error);
     }
@@ -164,7 +185,7 @@ fn become_program(plan: &Plan, streams: &ChildStreams, own_program: BorrowedFd<'
         return (Stage::Directory, error);
     }
     let error = if plan.candidates.is_empty() {
-        sys::exec_program(own_program, &plan.argv, &plan.env)
+        sys::exec_program(program, &plan.argv, &plan.env)
     } else {
         exec_first(plan)
     };

@@ -1,7 +1,7 @@
 //! The role that forks whatever the job runs: the job's user, PID 1 of an inner pid namespace, single-threaded.
 //!
-//! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3 and
-//! its socket on 4. It arranges what the job will see, gives everything up, and serves (`serve.rs`). The document it gets
+//! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3,
+//! its socket on 4 and, if the driver has one, the program of tasks on 5. It arranges what the job will see, gives everything up, and serves (`serve.rs`). The document it gets
 //! from init has no secret in it, because the job's processes begin as copies of this one.
 
 mod child;
@@ -21,6 +21,7 @@ use sandyard_protocol::BootConfig;
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
 use crate::sys::{self, ChildSignals};
+use child::Programs;
 use followed::Followed;
 use serve::Server;
 
@@ -30,13 +31,15 @@ pub fn run() -> Result<(), BootFailure> {
     // Closed by this process's end alone: init ends the machine at once when it sees that, and a failure must be on the
     // console before.
     let socket = ManuallyDrop::new(boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?);
+    // Before anything else is opened, which could get its number.
+    let agent = sys::take(boot::AGENT_PROGRAM_FD).ok();
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
-    let own_program = open_own_program()?;
+    let programs = Programs { own: open_own_program()?, agent };
     view::prepare(&config.hidden)?;
     give_up_privilege(&config)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let server =
-        Server { socket, children, own_program, followed: Followed::default(), unsent: VecDeque::new() };
+        Server { socket, children, programs, followed: Followed::default(), unsent: VecDeque::new() };
     server.run().step("serve", "the spawner's loop")
 }
 

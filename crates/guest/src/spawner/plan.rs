@@ -5,7 +5,7 @@ use std::ffi::CString;
 use sandyard_protocol::limits::ARGUMENT_BYTES;
 
 use super::child::Refusal;
-use crate::process_host::{Command, OWN_PROGRAM};
+use crate::process_host::Command;
 
 /// Where programs are looked for if the environment says nothing.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -16,12 +16,13 @@ pub(super) struct Plan {
     pub(super) argv: Vec<CString>,
     pub(super) env: Vec<CString>,
     pub(super) cwd: CString,
-    /// Where the program may be; empty for our own.
+    /// Where the program may be; nowhere if it is given.
     pub(super) candidates: Vec<CString>,
 }
 
 impl Plan {
-    pub(super) fn new(command: &Command) -> Result<Self, Refusal> {
+    /// A plan for a program that is looked for, or for one that is given.
+    pub(super) fn new(command: &Command, is_given: bool) -> Result<Self, Refusal> {
         let invalid = |what: &str| Refusal { what: what.into(), errno: libc::EINVAL };
         let program = command
             .argv
@@ -49,16 +50,17 @@ impl Plan {
                 .map(|(name, value)| text(format!("{name}={value}")))
                 .collect::<Result<_, _>>()?,
             cwd: text(command.cwd.clone())?,
-            candidates: candidates(program, path).into_iter().map(text).collect::<Result<_, _>>()?,
+            candidates: if is_given { Vec::new() } else { candidates(program, path) }
+                .into_iter()
+                .map(text)
+                .collect::<Result<_, _>>()?,
         })
     }
 }
 
-/// Where a program may be: itself if it is a path, else in each absolute directory of PATH. None for our own.
+/// Where a program may be: itself if it is a path, else in each absolute directory of PATH.
 fn candidates(program: &str, path: &str) -> Vec<String> {
-    if program == OWN_PROGRAM {
-        Vec::new()
-    } else if program.contains('/') {
+    if program.contains('/') {
         vec![program.to_owned()]
     } else {
         path.split(':')
@@ -87,16 +89,16 @@ mod tests {
     }
 
     fn refused(command: &Command) -> (String, i32) {
-        let refusal = Plan::new(command).unwrap_err();
+        let refusal = Plan::new(command, false).unwrap_err();
         (refusal.what, refusal.errno)
     }
 
     #[test]
     fn programs_are_looked_for_in_absolute_directories_only() {
-        let found = |program: &str| Plan::new(&command(&[program])).unwrap().candidates;
+        let found = |program: &str| Plan::new(&command(&[program]), false).unwrap().candidates;
         assert_eq!(found("tool"), [c"/a/tool".to_owned(), c"/b/tool".to_owned()]);
         assert_eq!(found("./tool"), [c"./tool".to_owned()]);
-        assert!(found(OWN_PROGRAM).is_empty());
+        assert!(Plan::new(&command(&["tool"]), true).unwrap().candidates.is_empty());
     }
 
     #[test]
@@ -114,7 +116,7 @@ mod tests {
         fn any_strings_are_planned_or_refused(argv in prop::collection::vec(any::<String>(), 0..5), path: String) {
             let mut command = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
             command.env.insert("PATH".into(), path);
-            if let Ok(plan) = Plan::new(&command) {
+            if let Ok(plan) = Plan::new(&command, false) {
                 prop_assert_eq!(plan.argv.len(), argv.len());
             }
         }

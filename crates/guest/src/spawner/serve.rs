@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, kill_process_group, wait};
 use sandyard_protocol::ProcessId;
 
-use super::child::{self, Progress};
+use super::child::{self, Programs, Progress};
 use super::followed::{Followed, Starting};
 use super::messages::{Call, Outcome, Question, Request, Told};
 use crate::limits::{EXEC_WAIT, PROCESS_ID_BYTES, REAPS_IN_A_ROW, TRACKED_PROCESSES, UNSENT_REPLIES};
@@ -25,7 +25,7 @@ use crate::sys::{self, ChildSignals};
 pub(super) struct Server {
     pub(super) socket: ManuallyDrop<OwnedFd>,
     pub(super) children: ChildSignals,
-    pub(super) own_program: OwnedFd,
+    pub(super) programs: Programs,
     pub(super) followed: Followed,
     pub(super) unsent: VecDeque<Unsent>,
 }
@@ -193,7 +193,7 @@ impl Server {
         if self.followed.len() >= TRACKED_PROCESSES {
             return refused(format!("{TRACKED_PROCESSES} processes are there already"), libc::EAGAIN);
         }
-        match child::start(&command, input, self.own_program.as_fd()) {
+        match child::start(&command, input, &self.programs) {
             Ok(child) => {
                 let deadline = Instant::now() + EXEC_WAIT;
                 let (status, streams) = (child.status, child.streams);

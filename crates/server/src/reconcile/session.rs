@@ -4,28 +4,28 @@
 //! after a pause; whatever was received is committed before the session returns, so a resume begins where the store ends.
 
 mod clocks;
+mod commits;
+mod handshake;
 
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
-use sandyard_protocol::{Ack, BeginJob, EndReason, Exit, GuestEvent, Resume, SequencedEvent, limits};
+use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
 use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
 use serde_json::json;
 
 use super::agent::Agent;
-use super::following::{Backstop, SharedMachine, circumstances, time_left};
-use super::outcome::{Circumstances, Outcome};
+use super::following::{Backstop, SharedMachine};
+use super::outcome::Outcome;
 use super::task::Task;
 use super::way_out::WayOut;
-use crate::app::chain;
 use crate::gateways::egress::Attempt;
 use crate::gateways::model::Told;
-use crate::output::{Flush, Recorder, Take};
+use crate::output::{Recorder, Take};
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, StoreError};
 
 use clocks::Clocks;
+use commits::{Flight, landing};
 
 /// Output is committed at least this often.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
@@ -39,8 +39,6 @@ const PENDING_BYTES: usize = 6 * 1024 * 1024;
 const HANDSHAKE: Duration = Duration::from_secs(15);
 /// Changes that wait for a commit, beyond which attempts to reach the network wait too.
 const WAITING_CHANGES: usize = 256;
-/// Pause before a commit that failed for want of disk or lock is tried again.
-const RETRY: Duration = Duration::from_millis(500);
 
 /// How a session ended.
 pub(super) enum SessionEnd {
@@ -53,9 +51,6 @@ pub(super) enum SessionEnd {
     /// The guest can't or must not go on.
     Refused(Outcome),
 }
-
-/// A commit under way, and what it commits.
-type Flight = BoxFuture<'static, Result<(JobRow, Flush, u64), StoreError>>;
 
 pub(super) struct Session<'a> {
     task: &'a mut Task,
@@ -122,46 +117,6 @@ impl<'a> Session<'a> {
             linked.events = Some(events);
         }
         Ok(end)
-    }
-
-    /// Opens the event stream and hands the job over; the latter is harmless if it has begun.
-    async fn handshake(
-        &mut self,
-        machine: &SharedMachine,
-    ) -> Result<Result<EventStream, SessionEnd>, StoreError> {
-        let output = self.row.guest_offsets(self.row.output_offsets());
-        let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
-        let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
-        let begin = if begins { Some(begin_job(&self.task.shared, self.row).await?) } else { None };
-        // Opened once on a link: whoever prepared the job may have it already.
-        let opened = self.task.linked.as_mut().and_then(|linked| linked.events.take());
-        let open = async {
-            let mut events = match opened {
-                Some(events) => events,
-                None => machine.event_stream().await?,
-            };
-            events.resume(&resume).await?;
-            Ok::<_, MachineError>(events)
-        };
-        let begin = async {
-            match begin {
-                Some(begin) => machine.begin_job(begin).await.map(|_| ()),
-                None => Ok(()),
-            }
-        };
-        let both = tokio::time::timeout(HANDSHAKE, async { tokio::join!(open, begin) }).await;
-        Ok(match both {
-            Ok((Ok(events), Ok(()))) => Ok(events),
-            Ok((_, Err(MachineError::Guest(refusal)))) => {
-                let message = format!("the job could not begin: {refusal}");
-                Err(SessionEnd::Refused(Outcome::failed("job_refused", message, None)))
-            }
-            Ok((Err(error), _) | (_, Err(error))) => {
-                tracing::warn!(job = %self.row.id, error = %chain(&error), "the guest can't be followed");
-                Err(SessionEnd::Lost)
-            }
-            Err(_) => Err(SessionEnd::Lost),
-        })
     }
 
     async fn follow(
@@ -279,114 +234,6 @@ impl<'a> Session<'a> {
         self.flush_at = Some(self.flush_at.map_or(at, |planned| planned.min(at)));
     }
 
-    /// Begins a commit of what has come so far.
-    fn take_off(&mut self, how: Take) {
-        let flush = self.recorder.take(how);
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.extend(flush.changes.iter().cloned());
-        self.flush_at = None;
-        self.last_flush = Some(Instant::now());
-        if changes.is_empty() {
-            return;
-        }
-        let (shared, row, sequence) = (self.task.shared.clone(), self.row.clone(), self.sequence);
-        self.flight = Some(
-            async move {
-                write_patiently(&flush).await;
-                let row = commit_patiently(&shared, &row, changes).await?;
-                Ok((row, flush, sequence))
-            }
-            .boxed(),
-        );
-    }
-
-    /// A commit is done: tell the guest, and go on with what came meanwhile.
-    async fn landed(
-        &mut self,
-        landed: (JobRow, Flush, u64),
-        events: &mut EventStream,
-    ) -> Result<(), StoreError> {
-        self.flight = None;
-        let (row, flush, sequence) = landed;
-        self.arrived(row, flush.bytes());
-        self.task.shared.config.fail_points.reach("committed").await;
-        // A link that is gone is noticed by the next read.
-        let output = self.row.guest_offsets(flush.offsets);
-        let _ = events.acknowledge(&Ack { sequence, output }).await;
-        flush.clean().await;
-        if self.recorder.pending_bytes() > 0 {
-            self.flush_by(self.last_flush.map_or_else(Instant::now, |last| last + FLUSH_AFTER));
-        }
-        if self.recorder.pending_bytes() >= FLUSH_BYTES {
-            self.flush_by(Instant::now());
-        }
-        Ok(())
-    }
-
-    fn arrived(&mut self, row: JobRow, bytes: u64) {
-        // A look at the row may have been later than this commit.
-        if row.revision >= self.row.revision {
-            *self.row = row;
-        }
-        self.task.shared.metrics.output_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
-        if self.row.state == JobState::Running {
-            self.task.publish(self.row);
-        }
-    }
-
-    /// Commits everything that was received, before the link is made again.
-    async fn settle(&mut self) -> Result<(), StoreError> {
-        loop {
-            if let Some(flight) = self.flight.take() {
-                let (row, flush, _) = flight.await?;
-                self.arrived(row, flush.bytes());
-                flush.clean().await;
-            }
-            self.take_off(Take::WholeCharacters);
-            if self.flight.is_none() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The job's process has ended and all its output is here: the last commit of this phase.
-    async fn finish(&mut self, exit: Exit, events: &mut EventStream) -> Result<(), StoreError> {
-        while self.recorder.pending_bytes() > crate::output::CHUNK_BYTES {
-            self.take_off(Take::WholeCharacters);
-            self.settle().await?;
-        }
-        self.started();
-        let usage = usage(&self.task.shared, self.row).await;
-        let latest = self.task.shared.store.any_job(&self.row.id).await?;
-        let latest = latest.ok_or_else(|| StoreError::Stale(self.row.id.clone()))?;
-        let around = Circumstances {
-            usage: usage.as_ref(),
-            disk_full: self.recorder.complained_of_full_disk(),
-            ..circumstances(self.row)
-        };
-        let outcome = self.outcome(exit, around, &latest);
-        let flush = self.recorder.take(Take::AllOfIt);
-        let mut changes = std::mem::take(&mut self.changes);
-        changes.extend(flush.changes.iter().cloned());
-        changes.extend(usage.map(Change::Usage));
-        changes.push(Change::Ended {
-            outcome: outcome.state,
-            exit_code: outcome.exit_code,
-            failure: match &self.task.way_out {
-                Some(way_out) => way_out.explain(outcome.failure),
-                None => outcome.failure,
-            },
-        });
-        changes.push(Change::Move { to: JobState::Finishing, reason: outcome.reason });
-        write_patiently(&flush).await;
-        let row = commit_patiently(&self.task.shared, self.row, changes).await?;
-        self.arrived(row, flush.bytes());
-        let output = self.row.guest_offsets(flush.offsets);
-        let _ = events.acknowledge(&Ack { sequence: self.sequence, output }).await;
-        flush.clean().await;
-        Ok(())
-    }
-
     /// Something was committed for the job, perhaps by somebody else.
     async fn look_at_row(&mut self, machine: &SharedMachine) -> Result<Option<SessionEnd>, StoreError> {
         let Some(fresh) = self.task.shared.store.any_job(&self.row.id).await? else {
@@ -421,21 +268,6 @@ impl<'a> Session<'a> {
     }
 }
 
-impl Task {
-    /// Makes the job's way to the network, and a task's desk, once.
-    async fn open_way_out(&mut self, row: &JobRow) -> Result<(), StoreError> {
-        if self.way_out.is_none() {
-            let stored = self.shared.store.request(&row.id).await?;
-            let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
-            self.way_out = Some(WayOut::new(&request, row, &self.shared.config.egress));
-            if row.task.is_some() {
-                self.agent = Some(Agent::new(&self.shared, &request, row).await);
-            }
-        }
-        Ok(())
-    }
-}
-
 async fn attempted(way_out: &mut Option<WayOut>) -> Attempt {
     match way_out {
         Some(way_out) => way_out.next().await,
@@ -450,68 +282,15 @@ async fn told(agent: &mut Option<Agent>) -> Told {
     }
 }
 
-/// What the guest is told to do.
-async fn begin_job(shared: &super::Shared, row: &JobRow) -> Result<BeginJob, StoreError> {
-    let stored = shared.store.request(&row.id).await?;
-    let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
-    Ok(BeginJob {
-        work: request.work(),
-        env: request.env,
-        timeout_ms: u64::try_from(time_left(row).as_millis()).unwrap_or(u64::MAX),
-        idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),
-        keep: row.keep,
-        trust: if request.egress.is_empty() { None } else { shared.config.egress.trust.clone() },
-    })
-}
-
-/// What the machine used so far, if that can be had.
-async fn usage(shared: &super::Shared, row: &JobRow) -> Option<sandyard_sandbox::driver::Usage> {
-    let driver = shared.driver(row)?;
-    let sandbox = row.sandbox_id()?;
-    let usage = tokio::time::timeout(Duration::from_secs(2), driver.usage(&sandbox)).await.ok()?;
-    usage.inspect_err(|error| tracing::warn!(error = %chain(error), "no usage")).ok()
-}
-
 /// A guest that breaks the protocol is not talked to any more.
 fn garbage(what: &str) -> Outcome {
     let message = format!("the sandbox broke the protocol: {what}");
     Outcome::failed("sandbox_misbehaved", message, None)
 }
 
-async fn landing(flight: &mut Option<Flight>) -> Result<(JobRow, Flush, u64), StoreError> {
-    match flight {
-        Some(flight) => flight.await,
-        None => std::future::pending().await,
-    }
-}
-
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,
-    }
-}
-
-/// A full disk holds the job up, it does not lose its output.
-async fn write_patiently(flush: &Flush) {
-    while let Err(error) = flush.write().await {
-        tracing::warn!(%error, "output could not be written, trying again");
-        tokio::time::sleep(RETRY).await;
-    }
-}
-
-async fn commit_patiently(
-    shared: &super::Shared,
-    row: &JobRow,
-    changes: Vec<Change>,
-) -> Result<JobRow, StoreError> {
-    loop {
-        match shared.commit(row, changes.clone()).await {
-            Err(error @ StoreError::Database(_)) if error.is_transient() => {
-                tracing::warn!(error = %chain(&error), "a commit failed, trying again");
-                tokio::time::sleep(RETRY).await;
-            }
-            other => return other,
-        }
     }
 }

@@ -2,7 +2,7 @@ use sandyard_protocol::WhyAsked;
 
 use super::*;
 use crate::app::TaskOptions;
-use crate::store::rows::Question;
+use crate::store::task_rows::Question;
 use crate::store::{TaskRow, samples};
 
 fn patience(ask_timeout_s: u64, on_silence: OnSilence) -> Patience {

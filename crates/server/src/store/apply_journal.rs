@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::StoreError;
 use super::apply::{Applied, NewEntry, event, move_to};
-use super::rows::{JobRow, OpenStep, Question, SpentRow, TaskRow};
+use super::rows::JobRow;
+use super::task_rows::{OpenStep, Question, SpentRow, TaskRow};
 use crate::states::JobState;
 
 /// A question or a summary in the status: some pages.

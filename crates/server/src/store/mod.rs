@@ -11,6 +11,7 @@ pub(crate) mod rows;
 #[cfg(test)]
 pub(crate) mod samples;
 pub(crate) mod sqlite;
+pub(crate) mod task_rows;
 mod watch;
 
 use async_trait::async_trait;
@@ -18,9 +19,10 @@ use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 
 pub(crate) use errors::{OpenError, StoreError};
 pub(crate) use rows::{
-    Appended, ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose,
-    Retained, Said, SpentRow, StateCounts, StoredKey, StoredRequest, StreamRow, TaskRow,
+    ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose, Retained,
+    StateCounts, StoredKey, StoredRequest, StreamRow,
 };
+pub(crate) use task_rows::{Appended, Said, SpentRow, TaskRow};
 pub(crate) use watch::JobWatch;
 
 use crate::app::JobFilter;

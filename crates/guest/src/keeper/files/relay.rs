@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender, PipeStream};
+use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender};
 use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 
 use crate::keeper::Keeper;
-use crate::keeper::link::HostStream;
+use crate::keeper::link::{HostStream, ServedStream};
 use crate::keeper::workers::{Worker, WorkerError};
 use crate::limits::{FILE_WORKER_STALL, HOST_STALL, LINGER};
 
@@ -59,14 +59,14 @@ pub(in crate::keeper) async fn serve(keeper: Arc<Keeper>, request: Request, stre
 
 /// The sending half to the host, and whether it was used.
 struct Host {
-    sender: FrameSender<PipeStream>,
+    sender: FrameSender<ServedStream>,
     answered: bool,
 }
 
 async fn operate(
     keeper: &Arc<Keeper>,
     request: &Request,
-    host_receiver: &mut FrameReceiver<PipeStream>,
+    host_receiver: &mut FrameReceiver<ServedStream>,
     host: &mut Host,
 ) -> Result<(), RelayError> {
     let mut worker = keeper.files.take(keeper).await?;
@@ -106,7 +106,7 @@ struct Input {
 /// From the host to the worker, closed by an empty frame.
 async fn carry_input<W: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     input: &Input,
-    host: &mut FrameReceiver<PipeStream>,
+    host: &mut FrameReceiver<ServedStream>,
     worker: &mut FrameSender<W>,
 ) -> Result<(), RelayError> {
     loop {
@@ -158,6 +158,6 @@ async fn within_stall(send: impl Future<Output = Result<(), FrameError>>) -> Res
 }
 
 /// Reads past what the host still sends, so that it reads the answer rather than a reset.
-async fn skip(host: &mut FrameReceiver<PipeStream>) {
+async fn skip(host: &mut FrameReceiver<ServedStream>) {
     while let Ok(Some(_)) = host.receive().await {}
 }

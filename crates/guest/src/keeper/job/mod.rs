@@ -7,6 +7,7 @@
 mod kernel;
 mod run;
 mod script;
+mod task;
 mod trust;
 
 use std::collections::BTreeMap;
@@ -68,6 +69,8 @@ enum Work {
     /// A list of actions or a script for the desktop.
     Gui,
     Session,
+    /// The loop of a task.
+    Task,
     Kernel {
         /// Noted before the code is sent: a keeper that finds it never sends it again.
         execution: Option<ExecutionInfo>,
@@ -203,6 +206,7 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
         }
         JobWork::Kernel { .. } => Work::Kernel { execution: None },
         JobWork::Session => Work::Session,
+        JobWork::Task if keeper.config.agent.is_some() => Work::Task,
         JobWork::Task => {
             return Err(GuestError::new(GuestErrorCode::BadRequest, "this machine has no loop for tasks"));
         }
@@ -231,7 +235,8 @@ fn begin_once(keeper: &Arc<Keeper>, begin: BeginJob) -> Result<(), GuestError> {
     keeper.tasks.spawn(async move {
         let outcome = match begin.work {
             JobWork::Shell { .. } | JobWork::Gui { .. } => run::start_shell(&owner, new).await,
-            JobWork::Session | JobWork::Task => run::run_session(&owner, new).await,
+            JobWork::Session => run::run_session(&owner, new).await,
+            JobWork::Task => task::run(&owner, new).await,
             JobWork::Kernel { language, code } => kernel::start(&owner, new, language, code).await,
         };
         owner.stop_on(outcome);
@@ -305,6 +310,7 @@ pub(super) fn recover(
     keeper.tasks.spawn(async move {
         let outcome = match main {
             _ if document.work == Work::Session => run::run_session(&owner, document).await,
+            _ if document.work == Work::Task => task::run(&owner, document).await,
             _ if !document.work.is_a_process() => match execution {
                 Some(execution) => kernel::follow(&owner, document, &execution).await,
                 None => run::interrupted(&owner, &document).await,

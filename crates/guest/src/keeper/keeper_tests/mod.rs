@@ -23,6 +23,7 @@ use tokio::io::DuplexStream;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 
+use super::agent::AgentPlace;
 use super::{Dial, KeeperConfig, KeeperError, run};
 use crate::local_processes::LocalProcesses;
 use crate::process_host::ProcessHost;
@@ -96,6 +97,10 @@ impl Machine {
             workspace: self.workspace(),
             env: BTreeMap::from([("PATH".to_owned(), path)]),
             desktop: None,
+            agent: Some(AgentPlace {
+                socket: self.folder.path().join("agent.sock"),
+                uid: rustix::process::geteuid().as_raw(),
+            }),
         };
         self.keeper = Some(tokio::spawn(run(
             config,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sandyard_pipe::{FrameReceiver, FrameSender, PipeStream};
+use sandyard_pipe::{FrameReceiver, FrameSender};
 use sandyard_protocol::Reply;
 
 use super::kernel::Execution;
 use super::record::{Reader, Record};
-use crate::keeper::link::HostStream;
+use crate::keeper::link::{HostStream, ServedStream};
 
 /// Interrupts an execution when the stream that asked for it is lost.
 struct Guard<'a>(Option<&'a Execution>);
@@ -37,7 +37,7 @@ pub(super) async fn serve(execution: &Arc<Execution>, mut stream: HostStream, in
     }
 }
 
-async fn send(record: &Record, mut sender: FrameSender<PipeStream>) {
+async fn send(record: &Record, mut sender: FrameSender<ServedStream>) {
     let Ok(mut reader) = Reader::new(record) else { return };
     while let Ok(Some(frame)) = reader.next().await {
         if sender.send_frame(&frame).await.is_err() {
@@ -48,6 +48,6 @@ async fn send(record: &Record, mut sender: FrameSender<PipeStream>) {
 }
 
 /// The host says nothing more on such a stream: whatever comes is its end.
-async fn lost(mut receiver: FrameReceiver<PipeStream>) {
+async fn lost(mut receiver: FrameReceiver<ServedStream>) {
     let _ = receiver.receive().await;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender, PipeStream};
+use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender};
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{
     EndReason, OutputChunk, OutputOffsets, OutputStream, ProcessEvent, ProcessInput, Reply,
@@ -12,7 +12,7 @@ use super::process::{Ending, Process};
 use crate::keeper::Keeper;
 use crate::keeper::capture::{Follower, Piece};
 use crate::keeper::clock::milliseconds;
-use crate::keeper::link::HostStream;
+use crate::keeper::link::{HostStream, ServedStream};
 use crate::limits::TERMINATION_GRACE;
 
 /// Ends a process when the stream that started it is lost.
@@ -47,7 +47,11 @@ pub(super) async fn serve(
 
 /// Takes input. Returns when the stream is lost or malformed; yamux shows a lost stream as an ended one, so a host that
 /// follows a process keeps its side open.
-async fn receive(keeper: &Keeper, process: &Process, mut receiver: FrameReceiver<PipeStream>) -> FrameError {
+async fn receive(
+    keeper: &Keeper,
+    process: &Process,
+    mut receiver: FrameReceiver<ServedStream>,
+) -> FrameError {
     loop {
         match receiver.receive().await {
             Ok(Some(Frame::Data(bytes))) => process.input.write(&bytes).await,
@@ -66,14 +70,14 @@ async fn receive(keeper: &Keeper, process: &Process, mut receiver: FrameReceiver
 
 struct Sending<'a> {
     process: &'a Process,
-    sender: FrameSender<PipeStream>,
+    sender: FrameSender<ServedStream>,
     stdout: Follower,
     stderr: Follower,
     frame: Vec<u8>,
 }
 
 impl<'a> Sending<'a> {
-    fn new(process: &'a Process, from: OutputOffsets, sender: FrameSender<PipeStream>) -> Self {
+    fn new(process: &'a Process, from: OutputOffsets, sender: FrameSender<ServedStream>) -> Self {
         let follow = |stream| Follower::new(process.output(stream).clone(), from.get(stream));
         let (stdout, stderr) = (follow(OutputStream::Stdout), follow(OutputStream::Stderr));
         Self { process, sender, stdout, stderr, frame: vec![0; DATA_BYTES] }

@@ -149,6 +149,11 @@ impl Process {
         &self.id
     }
 
+    /// Whether it is this program's.
+    pub(super) fn runs(&self, program: &str) -> bool {
+        self.argv.first().is_some_and(|first| first == program)
+    }
+
     /// One of its outputs.
     pub(in crate::keeper) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
         match stream {

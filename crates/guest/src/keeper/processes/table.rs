@@ -63,6 +63,11 @@ impl Processes {
         self.processes().iter().find(|process| process.id == *id).cloned()
     }
 
+    /// The newest that runs or ran a program.
+    pub(in crate::keeper) fn newest(&self, program: &str) -> Option<Arc<Process>> {
+        self.processes().iter().rev().find(|process| process.runs(program)).cloned()
+    }
+
     /// All of them, newest first.
     pub(super) fn list(&self) -> Vec<ProcessInfo> {
         self.processes().iter().rev().map(|process| process.info()).collect()

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use sandyard_guest::keeper::agent::AgentPlace;
 use sandyard_guest::keeper::{self, KeeperConfig};
 use sandyard_guest::local_processes::LocalProcesses;
 use sandyard_guest::process_host::ProcessHost;
@@ -15,6 +16,9 @@ use tokio::task::JoinHandle;
 use super::faults::Faults;
 use super::link::Links;
 use crate::driver::SandboxSpec;
+
+/// The loop's socket, in the machine's folder.
+const AGENT_SOCKET: &str = "agent.sock";
 
 #[derive(Debug)]
 pub(super) struct FakeMachine {
@@ -45,6 +49,10 @@ impl FakeMachine {
                 env,
                 egress: None,
                 desktop: None,
+                agent: Some(AgentPlace {
+                    socket: folder.join(AGENT_SOCKET),
+                    uid: rustix::process::geteuid().as_raw(),
+                }),
             },
             folder,
             processes: Arc::new(LocalProcesses::default()),
@@ -123,7 +131,10 @@ impl Drop for FakeMachine {
 
 fn environment(workspace: &Path) -> BTreeMap<String, String> {
     let home = workspace.display().to_string();
-    [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &home), ("LANG", "C.UTF-8")]
+    // The loop of tasks was built for the native driver, and runs here as well.
+    let own = Path::new(env!("SANDYARD_AGENT_BINARY")).parent().unwrap_or(Path::new("/")).display();
+    let path = format!("{own}:/usr/local/bin:/usr/bin:/bin");
+    [("PATH", path.as_str()), ("HOME", &home), ("LANG", "C.UTF-8")]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect()

@@ -10,19 +10,30 @@ use sandyard_protocol::BootConfig;
 
 /// The guest's program, built with this crate for the static target.
 static GUEST: &[u8] = include_bytes!(env!("SANDYARD_GUEST_BINARY"));
+/// The program of the loop that works on tasks, built beside it.
+static AGENT: &[u8] = include_bytes!(env!("SANDYARD_AGENT_BINARY"));
 /// What a guest may say on its console, ever. It only speaks there when it can't start.
 const CONSOLE_BYTES: u64 = 64 * 1024;
 
 /// The guest's program, which nobody can change any more. One copy in memory serves every sandbox.
 pub(super) fn program() -> io::Result<OwnedFd> {
+    sealed("sandyard-guest", GUEST)
+}
+
+/// The loop's program, likewise.
+pub(super) fn agent() -> io::Result<OwnedFd> {
+    sealed("sandyard-agent", AGENT)
+}
+
+fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let fd = match memfd_create("sandyard-guest", flags | MemfdFlags::EXEC) {
+    let fd = match memfd_create(name, flags | MemfdFlags::EXEC) {
         // Kernels before 6.3 know no such flag and always allow execution.
-        Err(rustix::io::Errno::INVAL) => memfd_create("sandyard-guest", flags)?,
+        Err(rustix::io::Errno::INVAL) => memfd_create(name, flags)?,
         other => other?,
     };
     let mut file = File::from(fd);
-    file.write_all(GUEST)?;
+    file.write_all(program)?;
     let fd = OwnedFd::from(file);
     fcntl_add_seals(&fd, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(fd)

@@ -93,6 +93,7 @@ struct Yard {
     yard: String,
     layout: cgroup::Layout,
     program: OwnedFd,
+    agent: OwnedFd,
     records: record::Records,
     standing: standing::Standing,
     workspaces: workspaces::Workspaces,
@@ -145,6 +146,7 @@ impl NativeDriver {
         );
         let yard = Arc::new(Yard {
             program: memory_files::program().map_err(prepare("load the guest"))?,
+            agent: memory_files::agent().map_err(prepare("load the agent"))?,
             links: links::Links::open(&config.run, parts.entry).map_err(prepare("make the run directory"))?,
             slots,
             ids: ids::IdPool::with_taken(parts.supply, known.iter().map(|record| record.id_base)),

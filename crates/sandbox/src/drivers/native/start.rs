@@ -155,6 +155,7 @@ impl Yard {
             console: memory_files::console()?,
             boot: memory_files::boot(&layout::boot_config(spec))?,
             spawner_boot: memory_files::boot(&layout::spawner_boot_config(spec))?,
+            agent: self.agent.try_clone()?,
         })
     }
 }

@@ -6,6 +6,7 @@
 //! job's journal before the sandbox hears that it is complete (`ledger`), and may be recorded (`record`).
 
 mod account;
+mod answering;
 mod anthropic;
 pub(super) mod bounds;
 mod budget;
@@ -44,13 +45,13 @@ pub(crate) use words::Words;
 
 pub use http::Patience;
 pub use providers::{ModelConfig, ModelsError};
+pub use recording::recording_of;
 pub use secret::{ApiKey, BadKey};
 pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
 
 use account::Account;
+use answering::repeat;
 use budget::Reservation;
-use client::Ended;
-use recording::gather;
 
 /// Calls of one job at once, those that are still being read included: each may take some 50 MiB while it is parsed.
 const CALLS_AT_ONCE: usize = 4;
@@ -201,68 +202,6 @@ impl Gateway {
         }
     }
 
-    /// Keeps an answer before the sandbox hears that it is complete; returns the last event.
-    async fn keep<S>(
-        &self,
-        call: &ModelCall,
-        ended: Ended,
-        mut account: Account<'_>,
-        mut said: Vec<ModelEvent>,
-        sender: &mut FrameSender<S>,
-    ) -> Result<ModelEvent, Gone>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let (usage, cost) = account.answered(ended.usage);
-        let answer = ledger::answer(account.model.name(), &said, ended.stop, usage);
-        let number = self.ledger.keep(answer, self.budget.spent()).await.map_err(|_| Gone)?;
-        account.number = number;
-        account.tell(Outcome::Answered { usage, cost }).await;
-        let done = ModelEvent::Done { stop: ended.stop, usage };
-        said.push(done.clone());
-        self.record(call, said).await;
-        send(sender, &ModelEvent::Kept { number }).await?;
-        Ok(done)
-    }
-
-    async fn pass_on<S>(
-        &self,
-        mut heard: mpsc::Receiver<ModelEvent>,
-        sender: &mut FrameSender<S>,
-        account: &mut Account<'_>,
-        said: &mut Vec<ModelEvent>,
-    ) -> Result<(), Gone>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
-        let mut words = Words::new(account.number);
-        loop {
-            let event = tokio::select! {
-                event = heard.recv() => event,
-                () = words.due() => {
-                    self.tell_words(words.take()).await;
-                    continue;
-                }
-            };
-            let Some(event) = event else { break };
-            account.with(|reservation| reservation.received(bytes_of(&event)));
-            if let ModelEvent::Text { text } = &event {
-                words.add(text);
-            }
-            send(sender, &event).await?;
-            gather(said, event);
-        }
-        self.tell_words(words.take()).await;
-        Ok(())
-    }
-
-    async fn tell_words(&self, words: Option<Words>) {
-        if let Some(words) = words {
-            // Nobody listens once the job is over.
-            let _ = self.told.send(Told::Words(words)).await;
-        }
-    }
-
     /// Whether the job may ask this.
     fn admit(&self, call: &ModelCall) -> Result<(Arc<Model>, Reservation), ModelFailure> {
         let not_allowed = |message: String| ModelFailure { code: ModelFailureCode::NotAllowed, message };
@@ -318,29 +257,6 @@ where
             failure(ModelFailureCode::ContextTooLong, message)
         }
         Ok(Some(Frame::Data(_)) | None) | Err(_) => None,
-    }
-}
-
-/// An answer that was kept before: the loop died before it heard all of it.
-async fn repeat<S>(number: u64, answer: KeptAnswer, sender: &mut FrameSender<S>) -> Result<ModelEvent, Gone>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    if !answer.text.is_empty() {
-        send(sender, &ModelEvent::Text { text: answer.text }).await?;
-    }
-    for call in answer.calls {
-        send(sender, &ModelEvent::Call(call)).await?;
-    }
-    send(sender, &ModelEvent::Kept { number }).await?;
-    Ok(ModelEvent::Done { stop: answer.stop, usage: answer.usage })
-}
-
-fn bytes_of(event: &ModelEvent) -> usize {
-    match event {
-        ModelEvent::Text { text } => text.len(),
-        ModelEvent::Call(call) => call.name.len() + call.arguments.len(),
-        ModelEvent::Kept { .. } | ModelEvent::Done { .. } | ModelEvent::Failed(_) => 0,
     }
 }
 

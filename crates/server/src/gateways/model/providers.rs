@@ -1,7 +1,7 @@
 //! The models of a yard: those that the operator named, each ready to be asked.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_protocol::{ModelCall, ModelEvent, ModelFacts, ModelFailure};
@@ -33,6 +33,8 @@ pub struct ModelConfig {
     pub table: Option<String>,
     /// A file to which every answer of the next run is recorded.
     pub record: Option<PathBuf>,
+    /// Recordings that need no file, by the name after `replay:`.
+    pub recordings: BTreeMap<String, String>,
 }
 
 impl Default for ModelConfig {
@@ -47,6 +49,7 @@ impl Default for ModelConfig {
             patience: Patience::default(),
             table: None,
             record: None,
+            recordings: BTreeMap::new(),
         }
     }
 }
@@ -187,7 +190,7 @@ impl Maker<'_> {
     fn model(&mut self, spec: &ModelSpec) -> Result<Model, ModelsError> {
         let name = spec.to_string();
         let upstream = match &spec.source {
-            Source::Replay(path) => Upstream::Replay(Replay::open(path)?),
+            Source::Replay(path) => Upstream::Replay(self.replay(path)?),
             Source::Remote { provider, base_url, model } => {
                 let configured = self.config.base_urls.get(provider.name).map(String::as_str);
                 let address = base_url.as_deref().or(configured).or(provider.base_url);
@@ -209,6 +212,11 @@ impl Maker<'_> {
         }
         let abilities = self.table.abilities(&known_as);
         Ok(Model { name, price, abilities, upstream })
+    }
+
+    fn replay(&self, path: &Path) -> Result<Replay, ReplayError> {
+        let shipped = path.to_str().and_then(|name| self.config.recordings.get(name));
+        shipped.map_or_else(|| Replay::open(path), |text| Replay::read(text, path))
     }
 
     fn endpoint(

@@ -3,7 +3,7 @@
 //! Answers only: what the model was shown is not in it, but for a hash of the standing part of the prompt (instructions and
 //! tools), which must not vary within a job, nor between the run that was recorded and the one that is played.
 
-use sandyard_protocol::{ModelCall, ModelEvent, ModelMessage, ToolCall};
+use sandyard_protocol::{ModelCall, ModelEvent, ModelMessage, ToolCall, ToolSpec};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -55,18 +55,37 @@ pub(super) fn answers(call: &ModelCall) -> impl Iterator<Item = &[ToolCall]> {
 
 /// The hash of a prompt's standing part.
 pub(super) fn template_of(call: &ModelCall) -> String {
+    template(&call.system, &call.tools)
+}
+
+fn template(system: &str, tools: &[ToolSpec]) -> String {
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     };
-    add(&call.system);
-    for tool in &call.tools {
+    add(system);
+    for tool in tools {
         add(&tool.name);
         add(&tool.description);
         add(&tool.parameters.to_string());
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A recording made of answers that nobody gave: each is what would have been told, its end included.
+pub fn recording_of(
+    model: &str,
+    system: &str,
+    tools: &[ToolSpec],
+    answers: Vec<Vec<ModelEvent>>,
+) -> Result<String, serde_json::Error> {
+    let head = Head { sandyard_recording: FORMAT, model: model.to_owned() };
+    let mut lines = vec![serde_json::to_string(&head)?];
+    for (turn, events) in (1..).zip(answers) {
+        lines.push(serde_json::to_string(&Turn { turn, template: template(system, tools), events })?);
+    }
+    Ok(lines.join("\n"))
 }
 
 /// Words that follow each other become one event, so that a recording does not depend on how they came.

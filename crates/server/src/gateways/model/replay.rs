@@ -58,8 +58,12 @@ impl Replay {
         if std::fs::metadata(path).map_err(read)?.len() > FILE_BYTES {
             return Err(ReplayError::TooLarge(path.to_owned()));
         }
-        let text = std::fs::read_to_string(path).map_err(read)?;
-        Self::parse(&text).map_err(|(line, what)| ReplayError::Line { path: path.to_owned(), line, what })
+        Self::read(&std::fs::read_to_string(path).map_err(read)?, path)
+    }
+
+    /// Reads what a file of that name holds, or would hold.
+    pub(super) fn read(text: &str, path: &Path) -> Result<Self, ReplayError> {
+        Self::parse(text).map_err(|(line, what)| ReplayError::Line { path: path.to_owned(), line, what })
     }
 
     /// A turn that is there twice was asked twice, and the later answer is the one that counted.

@@ -14,7 +14,7 @@ use rustix::net::{
 /// The longest packet: a launch plan with ten paths of 4,096 bytes stays below it.
 const PACKET_BYTES: usize = 64 * 1024;
 /// The most descriptors in one packet.
-const PACKET_FDS: usize = 4;
+const PACKET_FDS: usize = 5;
 
 /// A packet as it arrived.
 pub(in super::super) struct Packet {

@@ -29,19 +29,26 @@ pub(super) struct GuestFds {
     pub(super) boot: OwnedFd,
     /// Its end of the socket between spawner and keeper, descriptor 4.
     pub(super) socket: OwnedFd,
+    /// The program of tasks, descriptor 5, for the spawner alone.
+    pub(super) agent: Option<OwnedFd>,
 }
 
 impl GuestFds {
     /// Takes them from a packet that `send_with` made.
     pub(super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
-        let [program, console, boot, socket] =
-            <[OwnedFd; 4]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok(Self { program, console, boot, socket })
+        let mut fds = fds.into_iter();
+        let (Some(program), Some(console), Some(boot), Some(socket), agent, None) =
+            (fds.next(), fds.next(), fds.next(), fds.next(), fds.next(), fds.next())
+        else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        Ok(Self { program, console, boot, socket, agent })
     }
 
     /// Sends them with a message.
     pub(super) fn send_with(&self, to: &OwnedFd, message: &impl Serialize) -> io::Result<()> {
-        let fds = [self.program.as_fd(), self.console.as_fd(), self.boot.as_fd(), self.socket.as_fd()];
+        let always = [&self.program, &self.console, &self.boot, &self.socket];
+        let fds: Vec<_> = always.into_iter().chain(&self.agent).map(AsFd::as_fd).collect();
         channel::send(to.as_fd(), &encode(message)?, &fds)
     }
 }
@@ -144,7 +151,8 @@ pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<Step>) -> Fail
 /// Puts the guest's descriptors at the numbers it expects and marks all others to be closed by exec.
 fn arrange(fds: GuestFds) -> io::Result<OwnedFd> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    let lifted = [lift(&null)?, lift(&null)?, lift(&fds.console)?, lift(&fds.boot)?, lift(&fds.socket)?];
+    let placed = [&null, &null, &fds.console, &fds.boot, &fds.socket];
+    let lifted = placed.into_iter().chain(&fds.agent).map(lift).collect::<io::Result<Vec<_>>>()?;
     let program = lift(&fds.program)?;
     // Closed before their numbers are given away, or dropping them would close what was put there.
     drop((null, fds));

@@ -177,15 +177,16 @@ fn collect(
 
 /// Sorts the driver's descriptors for init and spawner, with a new socket between the two.
 fn guest_fds(fds: Vec<OwnedFd>) -> io::Result<(GuestFds, GuestFds)> {
-    let LaunchFds { program, console, boot, spawner_boot } = LaunchFds::from_packet(fds)?;
+    let LaunchFds { program, console, boot, spawner_boot, agent } = LaunchFds::from_packet(fds)?;
     let (keepers, spawners) = channel::pair()?;
     let spawner = GuestFds {
         program: program.try_clone()?,
         console: console.try_clone()?,
         boot: spawner_boot,
         socket: spawners,
+        agent: Some(agent),
     };
-    Ok((GuestFds { program, console, boot, socket: keepers }, spawner))
+    Ok((GuestFds { program, console, boot, socket: keepers, agent: None }, spawner))
 }
 
 /// From the new process's first breath until it and the spawner have executed the guest.

@@ -82,19 +82,21 @@ pub(in super::super) struct LaunchFds {
     pub(in super::super) boot: OwnedFd,
     /// The spawner's, without the secret.
     pub(in super::super) spawner_boot: OwnedFd,
+    /// The program of tasks, a sealed memfd, for the spawner.
+    pub(in super::super) agent: OwnedFd,
 }
 
 impl LaunchFds {
     /// As they are sent.
-    pub(in super::super) fn as_packet(&self) -> [BorrowedFd<'_>; 4] {
-        [self.program.as_fd(), self.console.as_fd(), self.boot.as_fd(), self.spawner_boot.as_fd()]
+    pub(in super::super) fn as_packet(&self) -> [BorrowedFd<'_>; 5] {
+        [&self.program, &self.console, &self.boot, &self.spawner_boot, &self.agent].map(AsFd::as_fd)
     }
 
     /// As they arrive.
     pub(in super::super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
-        let [program, console, boot, spawner_boot] =
-            <[OwnedFd; 4]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok(Self { program, console, boot, spawner_boot })
+        let [program, console, boot, spawner_boot, agent] =
+            <[OwnedFd; 5]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self { program, console, boot, spawner_boot, agent })
     }
 }
 

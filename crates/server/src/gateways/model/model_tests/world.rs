@@ -11,6 +11,7 @@ use tracing::span;
 
 use sandyard_protocol::{JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
 
+use super::super::recording::gather;
 use super::super::*;
 use super::fake::{Fake, KEY, Kind, Play};
 

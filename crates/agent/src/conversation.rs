@@ -1,0 +1,249 @@
+//! The conversation as the journal tells it: built up entry by entry, the same way when an entry is new and when it is read
+//! again after a crash. Owns no I/O; what is to be done next follows from it alone (`due`).
+//!
+//! Only what the model is still shown is kept, so its size is that of the model's window and not that of the job.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sandyard_protocol::{
+    JournalEntry, JournalRow, ModelPart, PlanItem, StopReason, ToolCall, ToolResult, WhyAsked,
+};
+
+use crate::prompt;
+use crate::shown;
+use crate::stuck::{Progress, Stuck};
+
+/// What happens next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// The model is asked.
+    Answer,
+    /// The calls of the last answer that are not over run, or are told as interrupted.
+    Steps,
+    /// A person has been asked and answers.
+    Reply,
+    /// Nothing: the task is done.
+    Finished,
+    /// Nothing: the task is given up.
+    GivenUp,
+}
+
+/// All that the loop knows.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    /// Number of the last entry.
+    last: u64,
+    /// The machine in which the loop last did something.
+    machine: u32,
+    /// What was said before the first answer, and by people in turns that are left out.
+    head: Vec<Note>,
+    turns: VecDeque<Turn>,
+    left_out: LeftOut,
+    plan: Vec<PlanItem>,
+    asked: Option<WhyAsked>,
+    end: Option<Due>,
+    progress: Progress,
+}
+
+/// Words of a person or of the loop.
+#[derive(Debug, Clone)]
+pub(crate) struct Note {
+    /// Whether a person said it, who is never forgotten.
+    pub(crate) by_person: bool,
+    pub(crate) text: String,
+}
+
+/// Turns that the model is no longer shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) turns: u64,
+    pub(crate) last: u64,
+    /// The plan as it was then.
+    pub(crate) plan: Vec<PlanItem>,
+}
+
+/// An answer, its calls, and what was said after them.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) number: u64,
+    pub(crate) text: String,
+    pub(crate) stop: StopReason,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) after: Vec<Note>,
+}
+
+/// A call and what became of it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) call: ToolCall,
+    pub(crate) began: Option<Began>,
+    /// Whether its question was put to a person.
+    pub(crate) asked: bool,
+    pub(crate) ended: Option<Ended>,
+}
+
+/// A call that began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Began {
+    /// Its journal number, which names it in the machine.
+    pub(crate) number: u64,
+    /// In which machine.
+    pub(crate) incarnation: u32,
+}
+
+/// A call that is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) number: u64,
+    pub(crate) parts: Vec<ModelPart>,
+    pub(crate) failed: bool,
+    pub(crate) packed: bool,
+}
+
+impl Conversation {
+    /// The number of the last entry.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The machine in which the loop last did something.
+    pub(crate) fn machine(&self) -> u32 {
+        self.machine
+    }
+
+    /// Whether the model goes round in circles.
+    pub(crate) fn stuck(&self) -> Option<Stuck> {
+        self.progress.stuck()
+    }
+
+    pub(crate) fn turns(&self) -> &VecDeque<Turn> {
+        &self.turns
+    }
+
+    /// The calls of the last answer.
+    pub(crate) fn calls(&self) -> &[Call] {
+        self.turns.back().map_or(&[], |turn| &turn.calls)
+    }
+
+    /// What happens next.
+    pub(crate) fn due(&self) -> Due {
+        if let Some(end) = &self.end {
+            return end.clone();
+        }
+        if self.asked.is_some() {
+            return Due::Reply;
+        }
+        match self.calls().iter().all(|call| call.ended.is_some()) {
+            true => Due::Answer,
+            false => Due::Steps,
+        }
+    }
+
+    /// Takes up the next entry.
+    pub(crate) fn apply(&mut self, row: JournalRow) {
+        let JournalRow { number, incarnation, entry, .. } = row;
+        self.last = number;
+        if !matches!(entry, JournalEntry::Task { .. } | JournalEntry::Said { .. }) {
+            self.machine = incarnation;
+        }
+        match entry {
+            JournalEntry::Task { text } => self.note(prompt::task(&text), true),
+            JournalEntry::Said { text, by, .. } => {
+                self.asked = None;
+                self.progress.heard();
+                self.note(prompt::said(&text, by), true);
+            }
+            JournalEntry::Nudge { text } => {
+                self.progress.nudged();
+                self.note(text, false);
+            }
+            JournalEntry::Answer { text, calls, stop, .. } => {
+                self.progress.answered(&calls);
+                let calls = calls
+                    .into_iter()
+                    .map(|call| Call { call, began: None, asked: false, ended: None })
+                    .collect();
+                self.turns.push_back(Turn { number, text, stop, calls, after: Vec::new() });
+            }
+            JournalEntry::StepBegan { call, .. } => {
+                let open = self.open_call(|open| open.began.is_none() && open.call.id == call);
+                if let Some(open) = open {
+                    open.began = Some(Began { number, incarnation });
+                }
+            }
+            JournalEntry::StepEnded { call, parts, failed, .. } => {
+                self.step_ended(number, &call, parts, failed)
+            }
+            JournalEntry::Plan { items } => self.plan = items,
+            JournalEntry::Asked { why, .. } => {
+                self.asked = Some(why);
+                if let Some(open) = self.open_call(|open| open.began.is_some() && open.ended.is_none()) {
+                    open.asked = true;
+                }
+            }
+            JournalEntry::Packed { numbers } => self.pack(&numbers),
+            JournalEntry::Finished { .. } => self.end = Some(Due::Finished),
+            JournalEntry::GaveUp { .. } => self.end = Some(Due::GivenUp),
+        }
+    }
+
+    fn step_ended(&mut self, number: u64, call: &str, parts: Vec<ModelPart>, failed: bool) {
+        let open =
+            self.open_call(|open| open.began.is_some() && open.ended.is_none() && open.call.id == call);
+        let Some(open) = open else { return };
+        let call = open.call.clone();
+        let parts = shown::parts(parts, number);
+        let result = shown::fingerprint(&parts);
+        open.ended = Some(Ended { number, parts, failed, packed: false });
+        self.progress.ended(&call, result, failed);
+    }
+
+    fn open_call(&mut self, is_it: impl Fn(&Call) -> bool) -> Option<&mut Call> {
+        self.turns.back_mut()?.calls.iter_mut().find(|call| is_it(call))
+    }
+
+    fn note(&mut self, text: String, by_person: bool) {
+        let notes = self.turns.back_mut().map_or(&mut self.head, |turn| &mut turn.after);
+        notes.push(Note { by_person, text });
+    }
+
+    /// Shortens results, and leaves whole turns out where their answer is named.
+    fn pack(&mut self, numbers: &[u64]) {
+        let numbers: BTreeMap<u64, ()> = numbers.iter().map(|number| (*number, ())).collect();
+        while self.turns.len() > 1
+            && self.turns.front().is_some_and(|turn| numbers.contains_key(&turn.number))
+        {
+            let Some(turn) = self.turns.pop_front() else { break };
+            self.head.extend(turn.after.into_iter().filter(|note| note.by_person));
+            self.left_out =
+                LeftOut { turns: self.left_out.turns + 1, last: turn.number, plan: self.plan.clone() };
+        }
+        for ended in
+            self.turns.iter_mut().flat_map(|turn| &mut turn.calls).filter_map(|call| call.ended.as_mut())
+        {
+            if numbers.contains_key(&ended.number) && !ended.packed {
+                ended.parts = shown::stub(&ended.parts, ended.number);
+                ended.packed = true;
+            }
+        }
+    }
+
+    pub(crate) fn head(&self) -> (&[Note], &LeftOut) {
+        (&self.head, &self.left_out)
+    }
+}
+
+impl Turn {
+    /// The results of its calls, in their order.
+    pub(crate) fn results(&self) -> Vec<ToolResult> {
+        let result = |call: &Call| {
+            let (parts, failed) = call.ended.as_ref().map(|ended| (ended.parts.clone(), ended.failed))?;
+            Some(ToolResult { call: call.call.id.clone(), parts, failed })
+        };
+        self.calls.iter().filter_map(result).collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod tests;

@@ -1,0 +1,82 @@
+//! What the model is shown of a result. The journal has it whole, within its bound; this is the part that fits a window.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use sandyard_protocol::ModelPart;
+
+use crate::shape::Shape;
+
+/// Text of one result in the model's window: four to five thousand tokens.
+const TEXT_BYTES: usize = 16 * 1024;
+/// What a stub shows of the text that it stands for.
+const STUB_BYTES: usize = 120;
+
+/// A result as it enters the window.
+pub(crate) fn parts(parts: Vec<ModelPart>, number: u64) -> Vec<ModelPart> {
+    let hint = format!("; `recall` with {{\"number\": {number}}} shows it");
+    parts
+        .into_iter()
+        .map(|part| match part {
+            ModelPart::Text { text } => ModelPart::Text { text: Shape::output(TEXT_BYTES).cut(&text, &hint) },
+            picture @ ModelPart::Png { .. } => picture,
+        })
+        .collect()
+}
+
+/// What stays of an old result when room is needed.
+pub(crate) fn stub(parts: &[ModelPart], number: u64) -> Vec<ModelPart> {
+    let text = parts.iter().find_map(|part| match part {
+        ModelPart::Text { text } => Some(text.as_str()),
+        ModelPart::Png { .. } => None,
+    });
+    let first = text.and_then(|text| text.lines().find(|line| !line.trim().is_empty())).unwrap_or("");
+    let end = first.floor_char_boundary(STUB_BYTES);
+    let dots = if end < first.len() { "…" } else { "" };
+    let text = format!(
+        "{}{dots}\n[The rest of this result was left out to save room; `recall` with {{\"number\": {number}}} shows it.]",
+        &first[..end]
+    );
+    vec![ModelPart::Text { text }]
+}
+
+/// Tells results apart.
+pub(crate) fn fingerprint(parts: &[ModelPart]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for part in parts {
+        match part {
+            ModelPart::Text { text } => text.hash(&mut hasher),
+            ModelPart::Png { base64 } => base64.hash(&mut hasher),
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Vec<ModelPart> {
+        vec![ModelPart::Text { text: text.into() }]
+    }
+
+    #[test]
+    fn a_long_result_says_how_to_see_the_rest() {
+        let long = "a line of output\n".repeat(5000);
+        let shown = parts(text(&long), 57);
+        let ModelPart::Text { text: shown } = &shown[0] else { panic!("no text") };
+        assert!(shown.len() < TEXT_BYTES + 200 && shown.contains("\"number\": 57"), "{shown}");
+    }
+
+    #[test]
+    fn a_stub_begins_as_the_result_did() {
+        let stub = stub(&text("\nexit code 0\nmore\n"), 9);
+        let ModelPart::Text { text } = &stub[0] else { panic!("no text") };
+        assert!(text.starts_with("exit code 0\n") && text.contains("\"number\": 9"), "{text}");
+    }
+
+    #[test]
+    fn results_are_told_apart() {
+        assert_eq!(fingerprint(&text("a")), fingerprint(&text("a")));
+        assert_ne!(fingerprint(&text("a")), fingerprint(&text("b")));
+    }
+}

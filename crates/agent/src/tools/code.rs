@@ -1,0 +1,229 @@
+//! `code`: a piece of code in a kernel that keeps its state.
+
+use base64::Engine as _;
+use sandyard_pipe::Frame;
+use sandyard_protocol::limits::{OUTPUT_BYTES, OUTPUT_PARTS};
+use sandyard_protocol::{
+    Execute, ExecutionEnd, ExecutionId, KernelEvent, KernelId, Language, ModelPart, Outcome as Ending,
+    OutputPart, Reply, Request,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::output::Gathered;
+use super::{Context, Outcome, Runs, Tool};
+use crate::arguments::{self, Form};
+use crate::keeper::{Keeper, Stream, ToolError};
+
+const DEFAULT_WAIT_S: u64 = 120;
+const LONGEST_WAIT_S: u64 = 3600;
+/// Pictures that one call may bring.
+const PICTURES: usize = 4;
+/// The largest picture, in base64.
+pub(super) const PICTURE_BYTES: usize = 1536 * 1024;
+
+pub(super) const TOOL: Tool = Tool {
+    form: &FORM,
+    description: "
+Runs code in a Jupyter kernel and returns what it prints, the value of its last expression, and its plots as pictures. Variables, imports and functions stay for the next call in the same language. The calls also become cells of a notebook in /workspace.
+Use it to explore data, to compute, and to try something out step by step. Use `shell` for programs of the project.
+Code that is not done after `wait_s` seconds is interrupted; the kernel and its variables stay.",
+    parameters,
+    runs: Runs::Machine {
+        run: |context, arguments| Box::pin(run(context, arguments)),
+        cut_off: |context| Box::pin(async move { cut_off(&context).await }),
+    },
+};
+
+const FORM: Form = Form {
+    tool: "code",
+    members: &[
+        ("language", &["lang"]),
+        ("code", &["source", "script"]),
+        ("kernel", &[]),
+        ("wait_s", &["timeout", "timeout_s"]),
+    ],
+    example: r#"{"language": "python", "code": "1 + 1"}"#,
+};
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "language": { "type": "string", "enum": ["python", "typescript", "bash"] },
+            "code": { "type": "string" },
+            "kernel": { "type": "string", "description": "A kernel by its id, if not the language's first." },
+            "wait_s": { "type": "integer", "minimum": 1, "maximum": LONGEST_WAIT_S, "description": "Seconds after which it is interrupted; 120 if not given." },
+        },
+        "required": ["language", "code"],
+    })
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    language: Language,
+    code: String,
+    kernel: Option<String>,
+    wait_s: Option<u64>,
+}
+
+async fn run(context: Context, text: String) -> Outcome {
+    let arguments: Arguments = match arguments::read(&FORM, &text) {
+        Ok(arguments) => arguments,
+        Err(error) => return error.into(),
+    };
+    let wait_s = arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).clamp(1, LONGEST_WAIT_S);
+    let execute = Execute {
+        language: arguments.language,
+        kernel: arguments.kernel.map(KernelId),
+        code: arguments.code,
+        timeout_ms: Some(wait_s * 1000),
+        idle_timeout_ms: None,
+        interrupt_on_loss: false,
+    };
+    follow(&context.keeper, execute, wait_s).await.unwrap_or_else(Outcome::from)
+}
+
+/// Follows an execution; one whose connection is lost is attached to again from its beginning.
+async fn follow(keeper: &Keeper, execute: Execute, wait_s: u64) -> Result<Outcome, ToolError> {
+    let (execution, mut stream) = begun(keeper.ask(Request::Execute(execute)).await)?;
+    loop {
+        let mut gathering = Gathering::default();
+        match gathering.read(&mut stream).await {
+            Ok(end) => return Ok(gathering.outcome(&end, wait_s)),
+            Err(ToolError::Lost) => {
+                let attach = Request::AttachExecution { execution: execution.clone() };
+                stream = begun(keeper.ask(attach).await)?.1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn begun(answer: Result<(Reply, Stream), ToolError>) -> Result<(ExecutionId, Stream), ToolError> {
+    match answer? {
+        (Reply::Execution(info), stream) => Ok((info.id, stream)),
+        _ => Err(ToolError::Unexpected),
+    }
+}
+
+/// What came so far.
+#[derive(Default)]
+struct Gathering {
+    text: Gathered,
+    pictures: Vec<String>,
+    has_error: bool,
+}
+
+impl Gathering {
+    async fn read(&mut self, stream: &mut Stream) -> Result<ExecutionEnd, ToolError> {
+        loop {
+            let message = match stream.receive().await?.ok_or(ToolError::Lost)? {
+                Frame::Message(message) => message,
+                Frame::Data(_) => return Err(ToolError::Unexpected),
+            };
+            match serde_json::from_slice(&message).map_err(|_| ToolError::Unexpected)? {
+                KernelEvent::Text { text, .. } => self.text.push(text.as_bytes()),
+                KernelEvent::Output { parts, .. } => self.take_output(stream, parts).await?,
+                KernelEvent::Error(error) => {
+                    self.has_error = true;
+                    let traceback = error.traceback.join("\n");
+                    let text = if traceback.is_empty() {
+                        format!("{}: {}", error.name, error.value)
+                    } else {
+                        traceback
+                    };
+                    self.line(&text);
+                }
+                KernelEvent::Clear => self.text = Gathered::default(),
+                KernelEvent::Note { text } => self.line(&text),
+                KernelEvent::Truncated { bytes } => self.text.lost(bytes),
+                KernelEvent::Done(end) => return Ok(end),
+            }
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.text.push(text.as_bytes());
+        self.text.push(b"\n");
+    }
+
+    /// The form of an output that says most: a picture, or text.
+    async fn take_output(&mut self, stream: &mut Stream, parts: Vec<OutputPart>) -> Result<(), ToolError> {
+        let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.bytes));
+        if parts.len() > OUTPUT_PARTS || total > OUTPUT_BYTES as u64 {
+            return Err(ToolError::Unexpected);
+        }
+        let (mut picture, mut text) = (None, None);
+        for part in parts {
+            let bytes = take(stream, part.bytes).await?;
+            let value = serde_json::from_slice::<Value>(&bytes).ok();
+            match (part.mime.as_str(), value) {
+                ("image/png", Some(Value::String(base64))) => picture = Some(base64.replace('\n', "")),
+                ("text/plain", Some(Value::String(plain))) => text = Some(plain),
+                _ => {}
+            }
+        }
+        match picture.filter(|picture| fits(picture) && self.pictures.len() < PICTURES) {
+            Some(picture) => self.pictures.push(picture),
+            None => self.line(&text.unwrap_or_else(|| "(an output that can't be shown as text)".into())),
+        }
+        Ok(())
+    }
+
+    fn outcome(self, end: &ExecutionEnd, wait_s: u64) -> Outcome {
+        let said = self.text.text();
+        let said =
+            if said.trim().is_empty() && self.pictures.is_empty() { "(no output)" } else { said.trim_end() };
+        let (words, failed) = match end.outcome {
+            Ending::Ok => (None, self.has_error),
+            Ending::Error => (None, true),
+            Ending::TimedOut | Ending::IdleTimedOut => {
+                (Some(format!("Interrupted after {wait_s} seconds; variables are kept.")), true)
+            }
+            Ending::Interrupted => (Some("Somebody interrupted it; variables are kept.".into()), true),
+            Ending::Died => (Some("The kernel died, probably for lack of memory; its variables are gone. The next call starts a fresh one.".into()), true),
+            Ending::Aborted => (Some("The kernel was restarted before this ran.".into()), true),
+            Ending::Lost => (Some("Nobody knows how this ended; look at the variables before you go on.".into()), true),
+        };
+        let text = words.map_or_else(|| said.to_owned(), |words| format!("{said}\n{words}"));
+        let mut parts = vec![ModelPart::Text { text }];
+        parts.extend(self.pictures.into_iter().map(|base64| ModelPart::Png { base64 }));
+        Outcome { parts, failed, interrupted: end.outcome == Ending::Lost, files: Vec::new() }
+    }
+}
+
+/// Whether it is a picture of a size that can be shown.
+fn fits(base64: &str) -> bool {
+    let start = base64.get(..12).and_then(|start| base64::prelude::BASE64_STANDARD.decode(start).ok());
+    base64.len() <= PICTURE_BYTES && start.is_some_and(|start| start.starts_with(b"\x89PNG\r\n\x1a\n"))
+}
+
+/// Exactly so many bytes of data frames.
+pub(super) async fn take(stream: &mut Stream, length: u64) -> Result<Vec<u8>, ToolError> {
+    let mut bytes = Vec::new();
+    while (bytes.len() as u64) < length {
+        match stream.receive().await?.ok_or(ToolError::Lost)? {
+            Frame::Data(data) => bytes.extend_from_slice(&data),
+            Frame::Message(_) => return Err(ToolError::Unexpected),
+        }
+    }
+    Ok(bytes)
+}
+
+/// What is known of code whose step was cut off.
+async fn cut_off(context: &Context) -> String {
+    match context.keeper.ask(Request::ListKernels).await {
+        Ok((Reply::Kernels(kernels), _)) if kernels.is_empty() => {
+            "There is no kernel: its variables are gone.".into()
+        }
+        Ok((Reply::Kernels(kernels), _)) => {
+            let states: Vec<String> = kernels
+                .iter()
+                .map(|kernel| format!("{} is {:?}", kernel.id, kernel.state).to_lowercase())
+                .collect();
+            format!("Kernels now: {}. Look at the variables before you go on.", states.join(", "))
+        }
+        _ => "The machine could not tell what the kernels do.".into(),
+    }
+}

@@ -1,0 +1,122 @@
+//! `plan`: the list of what is to do, which people see.
+
+use sandyard_protocol::{PlanItem, PlanState};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Runs, Tool};
+use crate::arguments::{self, BadArguments, Form};
+
+/// Items of a plan; a longer one is no plan.
+const ITEMS: usize = 50;
+/// Letters of one item.
+const ITEM_BYTES: usize = 400;
+
+pub(super) const TOOL: Tool = Tool {
+    form: &FORM,
+    description: "
+Writes down what is to do, as a short list that the person sees while you work. Each call replaces the whole list, so send all items every time. Mark one item as `doing` when you begin it and as `done` when you have checked it. Use it for tasks of more than three steps, and change it when you learn something new.",
+    parameters,
+    runs: Runs::Session,
+};
+
+const FORM: Form = Form {
+    tool: "plan",
+    members: &[("items", &["plan", "todos", "steps"])],
+    example: r#"{"items": [{"text": "Read the tests", "state": "done"}, {"text": "Fix the parser", "state": "doing"}]}"#,
+};
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "items": {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "text": { "type": "string" },
+                        "state": { "type": "string", "enum": ["open", "doing", "done"] },
+                    },
+                    "required": ["text", "state"],
+                },
+            },
+        },
+        "required": ["items"],
+    })
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Item {
+    Text(String),
+    Whole {
+        #[serde(alias = "content", alias = "step", alias = "title")]
+        text: String,
+        #[serde(alias = "status")]
+        state: Option<State>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    #[serde(alias = "pending", alias = "todo")]
+    Open,
+    #[serde(alias = "in_progress")]
+    Doing,
+    #[serde(alias = "completed", alias = "complete")]
+    Done,
+}
+
+/// The plan that a call writes.
+pub(crate) fn read(text: &str) -> Result<Vec<PlanItem>, BadArguments> {
+    let Arguments { items } = arguments::read(&FORM, text)?;
+    if items.len() > ITEMS {
+        return Err(FORM.refuse(&format!("at most {ITEMS} items")));
+    }
+    Ok(items.into_iter().map(Item::into_plan).collect())
+}
+
+/// What the model is told.
+pub(crate) fn noted(items: &[PlanItem]) -> String {
+    let done = items.iter().filter(|item| item.state == PlanState::Done).count();
+    format!("Noted: {done} of {} done.", items.len())
+}
+
+impl Item {
+    fn into_plan(self) -> PlanItem {
+        let (mut text, state) = match self {
+            Self::Text(text) => (text, State::Open),
+            Self::Whole { text, state } => (text, state.unwrap_or(State::Open)),
+        };
+        text.truncate(text.floor_char_boundary(ITEM_BYTES));
+        let state = match state {
+            State::Open => PlanState::Open,
+            State::Doing => PlanState::Doing,
+            State::Done => PlanState::Done,
+        };
+        PlanItem { text, state }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_read_as_models_write_them() {
+        let items = read(
+            r#"{"todos": ["a", {"content": "b", "status": "in_progress"}, {"text": "c", "state": "done"}]}"#,
+        )
+        .unwrap();
+        let states: Vec<PlanState> = items.iter().map(|item| item.state).collect();
+        assert_eq!(states, [PlanState::Open, PlanState::Doing, PlanState::Done]);
+        assert_eq!(noted(&items), "Noted: 1 of 3 done.");
+    }
+}

@@ -1,0 +1,310 @@
+//! `shell`: a command, followed for a while. One that takes longer goes on, and can be looked at, waited for and stopped.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sandyard_pipe::Frame;
+use sandyard_protocol::{
+    EndReason, Exit, OutputChunk, OutputOffsets, ProcessEvent, ProcessId, ProcessInfo, ProcessInput, Reply,
+    Request, StartProcess,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::output::Gathered;
+use super::{Context, Outcome, Runs, Tool};
+use crate::arguments::{self, Form};
+use crate::keeper::{Keeper, Stream, ToolError};
+
+/// Tells which step started a process, in its arguments, where a loop that comes after this one finds it.
+const STEP_VARIABLE: &str = "SANDYARD_STEP";
+/// How long a command is followed if nothing is said.
+const DEFAULT_WAIT_S: u64 = 120;
+/// The longest that one call follows.
+const LONGEST_WAIT_S: u64 = 1800;
+/// Between being asked and being made to end.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+/// Processes whose output was read in part.
+const MOST_PLACES: usize = 64;
+
+pub(super) const TOOL: Tool = Tool {
+    form: &FORM,
+    description: "
+Runs a bash command in /workspace and returns its output and exit code. Each call is a fresh shell: `cd` and variables do not carry over to the next call, files and running programs do.
+A command that is not done after `wait_s` seconds goes on in the background; you get its process id and the output so far. So start servers and watchers plainly, with a small `wait_s` and without `&` or `nohup`. With `process` instead of `command` you see what is new, wait for the end, or `stop` it.
+There is no terminal: pass flags such as `--yes` so that nothing waits for a key.",
+    parameters,
+    runs: Runs::Machine {
+        run: |context, arguments| Box::pin(run(context, arguments)),
+        cut_off: |context| Box::pin(async move { cut_off(&context).await }),
+    },
+};
+
+const FORM: Form = Form {
+    tool: "shell",
+    members: &[
+        ("command", &["cmd", "script", "code"]),
+        ("cwd", &["workdir", "working_directory", "directory"]),
+        ("wait_s", &["timeout", "timeout_s", "wait"]),
+        ("input", &["stdin"]),
+        ("process", &["process_id", "pid"]),
+        ("stop", &["kill"]),
+    ],
+    example: r#"{"command": "npm test", "wait_s": 300}"#,
+};
+
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "command": { "type": "string", "description": "What bash runs; several lines are fine." },
+            "cwd": { "type": "string", "description": "Where, relative to /workspace or absolute." },
+            "wait_s": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_S, "description": "Seconds to wait for the end; 120 if not given." },
+            "input": { "type": "string", "description": "Standard input of the command; empty if not given." },
+            "process": { "type": "string", "description": "Instead of `command`: the id of one that goes on." },
+            "stop": { "type": "boolean", "description": "With `process`: end it." },
+        },
+    })
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    command: Option<String>,
+    cwd: Option<String>,
+    wait_s: Option<u64>,
+    input: Option<String>,
+    process: Option<String>,
+    #[serde(default)]
+    stop: bool,
+}
+
+/// How far output was read, so that the next look begins there.
+#[derive(Debug, Default)]
+pub(crate) struct Places(Mutex<BTreeMap<ProcessId, OutputOffsets>>);
+
+impl Places {
+    fn take(&self, process: &ProcessId) -> OutputOffsets {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(process).unwrap_or_default()
+    }
+
+    fn set(&self, process: ProcessId, place: OutputOffsets) {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if places.len() >= MOST_PLACES {
+            places.pop_first();
+        }
+        places.insert(process, place);
+    }
+}
+
+async fn run(context: Context, text: String) -> Outcome {
+    let arguments: Arguments = match arguments::read(&FORM, &text) {
+        Ok(arguments) => arguments,
+        Err(error) => return error.into(),
+    };
+    let wait = Duration::from_secs(arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).min(LONGEST_WAIT_S));
+    let outcome = match (&arguments.command, &arguments.process) {
+        (Some(command), None) if !command.trim().is_empty() => {
+            start(&context, command, &arguments, wait).await
+        }
+        (None, Some(process)) => look(&context, ProcessId(process.clone()), arguments.stop, wait).await,
+        _ => return FORM.refuse("give either a `command` or a `process`").into(),
+    };
+    outcome.unwrap_or_else(Outcome::from)
+}
+
+async fn start(
+    context: &Context,
+    command: &str,
+    arguments: &Arguments,
+    wait: Duration,
+) -> Result<Outcome, ToolError> {
+    let tag = format!("{STEP_VARIABLE}={}", context.step);
+    let start = StartProcess {
+        argv: ["env", &tag, "bash", "-c", command].map(str::to_owned).to_vec(),
+        cwd: arguments.cwd.clone(),
+        stdin: arguments.input.is_some(),
+        ..StartProcess::default()
+    };
+    let deadline = Instant::now() + wait;
+    let (info, mut stream) = match attached(context.keeper.ask(Request::StartProcess(start)).await) {
+        // Keeper may have started it before it was lost itself.
+        Err(ToolError::Lost) => match of_step(&context.keeper, context.step).await? {
+            Some(info) => attach(&context.keeper, &info.id, OutputOffsets::default()).await?,
+            None => return Err(ToolError::Lost),
+        },
+        other => other?,
+    };
+    if let Some(input) = &arguments.input {
+        // A command that does not read its input has not failed for that.
+        let _ = send_input(&mut stream, input).await;
+    }
+    let mut following = Following::new(info.id, OutputOffsets::default());
+    let exit = following.until(&context.keeper, stream, deadline).await?;
+    Ok(following.outcome(context, exit))
+}
+
+async fn send_input(stream: &mut Stream, input: &str) -> Result<(), ToolError> {
+    for part in input.as_bytes().chunks(sandyard_protocol::limits::DATA_BYTES) {
+        stream.send_data(part).await?;
+    }
+    Ok(stream.send_message(&ProcessInput::Close).await?)
+}
+
+async fn look(
+    context: &Context,
+    process: ProcessId,
+    stop: bool,
+    wait: Duration,
+) -> Result<Outcome, ToolError> {
+    let from = context.places.take(&process);
+    let (_, stream) = attach(&context.keeper, &process, from).await?;
+    let mut following = Following::new(process.clone(), from);
+    if !stop {
+        let exit = following.until(&context.keeper, stream, Instant::now() + wait).await?;
+        return Ok(following.outcome(context, exit));
+    }
+    signal(&context.keeper, &process, 15).await?;
+    let mut exit = following.until(&context.keeper, stream, Instant::now() + STOP_GRACE).await?;
+    if exit.is_none() {
+        signal(&context.keeper, &process, 9).await?;
+        let (_, stream) = attach(&context.keeper, &process, following.place).await?;
+        exit = following.until(&context.keeper, stream, Instant::now() + STOP_GRACE).await?;
+    }
+    Ok(Outcome { failed: false, ..following.outcome(context, exit) })
+}
+
+async fn signal(keeper: &Keeper, process: &ProcessId, signal: i32) -> Result<(), ToolError> {
+    keeper.ask(Request::SignalProcess { process: process.clone(), signal }).await.map(drop)
+}
+
+async fn attach(
+    keeper: &Keeper,
+    process: &ProcessId,
+    from: OutputOffsets,
+) -> Result<(ProcessInfo, Stream), ToolError> {
+    attached(keeper.ask(Request::AttachProcess { process: process.clone(), from }).await)
+}
+
+fn attached(answer: Result<(Reply, Stream), ToolError>) -> Result<(ProcessInfo, Stream), ToolError> {
+    match answer? {
+        (Reply::Process(info), stream) => Ok((info, stream)),
+        _ => Err(ToolError::Unexpected),
+    }
+}
+
+/// The process that a step started, if it did.
+async fn of_step(keeper: &Keeper, step: u64) -> Result<Option<ProcessInfo>, ToolError> {
+    let tag = format!("{STEP_VARIABLE}={step}");
+    match keeper.ask(Request::ListProcesses).await? {
+        (Reply::Processes(list), _) => Ok(list.into_iter().find(|info| info.argv.get(1) == Some(&tag))),
+        _ => Err(ToolError::Unexpected),
+    }
+}
+
+/// What is known of a command whose step was cut off; the command itself is left alone.
+async fn cut_off(context: &Context) -> String {
+    let found = match of_step(&context.keeper, context.step).await {
+        Ok(Some(info)) => info,
+        Ok(None) => {
+            return "No command of this step is known to the machine: it probably never began.".into();
+        }
+        Err(_) => return "The machine could not tell whether the command ran.".into(),
+    };
+    let mut following = Following::new(found.id.clone(), OutputOffsets::default());
+    let deadline = Instant::now() + Duration::from_millis(500);
+    let state = match attach(&context.keeper, &found.id, OutputOffsets::default()).await {
+        Ok((_, stream)) => following.until(&context.keeper, stream, deadline).await,
+        Err(error) => Err(error),
+    };
+    let output = following.output.text();
+    let output = if output.trim().is_empty() { "(no output)".to_owned() } else { output };
+    match state {
+        Ok(Some(exit)) => {
+            format!("Since then the command has ended by itself: {}.\n{output}", describe(exit))
+        }
+        Ok(None) => {
+            context.places.set(found.id.clone(), following.place);
+            format!("The command still runs, as process {}. Its output so far:\n{output}", found.id)
+        }
+        Err(_) => format!("The command ran as process {}.", found.id),
+    }
+}
+
+/// A process that is being followed.
+struct Following {
+    process: ProcessId,
+    place: OutputOffsets,
+    output: Gathered,
+}
+
+impl Following {
+    fn new(process: ProcessId, place: OutputOffsets) -> Self {
+        Self { process, place, output: Gathered::default() }
+    }
+
+    /// Gathers output until the end or the deadline; goes on where it was when keeper is restarted.
+    async fn until(
+        &mut self,
+        keeper: &Keeper,
+        stream: Stream,
+        deadline: Instant,
+    ) -> Result<Option<Exit>, ToolError> {
+        let mut stream = stream;
+        loop {
+            match tokio::time::timeout_at(deadline, self.read(&mut stream)).await {
+                Ok(Ok(exit)) => return Ok(Some(exit)),
+                Ok(Err(ToolError::Lost)) => stream = attach(keeper, &self.process, self.place).await?.1,
+                Ok(Err(error)) => return Err(error),
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    async fn read(&mut self, stream: &mut Stream) -> Result<Exit, ToolError> {
+        loop {
+            match stream.receive().await?.ok_or(ToolError::Lost)? {
+                Frame::Data(frame) => {
+                    let chunk = OutputChunk::decode(frame).ok_or(ToolError::Unexpected)?;
+                    self.place.set(chunk.stream, chunk.offset + chunk.bytes.len() as u64);
+                    self.output.push(&chunk.bytes);
+                }
+                Frame::Message(message) => match serde_json::from_slice(&message) {
+                    Ok(ProcessEvent::Lost { bytes }) => self.output.lost(bytes),
+                    Ok(ProcessEvent::Exited(exit)) => return Ok(exit),
+                    Err(_) => return Err(ToolError::Unexpected),
+                },
+            }
+        }
+    }
+
+    fn outcome(self, context: &Context, exit: Option<Exit>) -> Outcome {
+        let output = self.output.text();
+        let output = if output.trim().is_empty() { "(no output)" } else { output.trim_end() };
+        match exit {
+            Some(exit) => {
+                Outcome { failed: exit.code != 0, ..Outcome::text(format!("{}\n{output}", describe(exit))) }
+            }
+            None => {
+                let text = format!(
+                    "Still running, as process {id}. To see more or wait: shell with {{\"process\": \"{id}\"}}; to end it, add \"stop\": true.\n{output}",
+                    id = self.process
+                );
+                context.places.set(self.process, self.place);
+                Outcome::text(text)
+            }
+        }
+    }
+}
+
+fn describe(exit: Exit) -> String {
+    match (exit.reason, exit.signal) {
+        (EndReason::Own, None) => format!("exit code {}", exit.code),
+        (EndReason::Own, Some(9)) => {
+            "killed by signal 9; if you did not do that, it probably used too much memory".into()
+        }
+        (EndReason::Own, Some(signal)) => format!("ended by signal {signal}"),
+        (_, _) => format!("stopped, exit code {}", exit.code),
+    }
+}

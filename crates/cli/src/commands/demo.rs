@@ -1,0 +1,48 @@
+//! `sandyard demo`: a task with a recording in the model's place, so it needs no key.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::run::Run;
+use super::run_input::RunInput;
+use crate::context::Context;
+use crate::demo;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+
+/// Have a todo app built, without a model: plays a recording of one
+///
+/// Only the model's answers are recorded. The sandbox, npm, the build and the test in Chromium are real, and need the full image
+/// and the way to the npm registry.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Take the result home: a FILE.zip, or a folder to unpack into
+    #[arg(long, short, value_name = "DIR|FILE.zip")]
+    output: Option<PathBuf>,
+    /// Print the final status as JSON instead of the output
+    #[arg(long)]
+    json: bool,
+    /// The yard to serve if there is no server [env: SANDYARD_DATA]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The driver to use if there is no server [env: SANDYARD_DRIVER]
+    #[arg(long, value_name = "NAME")]
+    driver: Option<String>,
+}
+
+impl Demo {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        context.ui.note(&format!("This is a replay: no model is asked. The task is: {}.", demo::TASK));
+        let run = Run {
+            input: RunInput::task(demo::TASK, &format!("replay:{}", demo::NAME)),
+            output: self.output,
+            json: self.json,
+            detach: false,
+            data: self.data,
+            driver: self.driver,
+            record: None,
+        };
+        run.run(context).await
+    }
+}

@@ -1,0 +1,154 @@
+//! A task from its words to its result: the real loop in a real sandbox, a recording in the model's place.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::downloads::read_entry;
+use crate::recording::{call, finish, replay, shell};
+use crate::yard::Yard;
+
+type Events = Vec<(u64, String, Value)>;
+
+fn of_kind<'a>(events: &'a Events, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+    events.iter().filter(move |event| event.1 == kind).map(|event| &event.2)
+}
+
+async fn yard(turns: &[Vec<Value>]) -> (tempfile::NamedTempFile, Yard) {
+    let (file, spec) = replay(turns);
+    let yard = Yard::start_with(&["--model", &spec]).await;
+    (file, yard)
+}
+
+#[tokio::test]
+async fn a_task_is_done_told_and_handed_over() {
+    let write = |path: &str, content: &str| {
+        call("files", &json!({ "action": "write", "path": path, "content": content }))
+    };
+    let (_recording, yard) = yard(&[
+        vec![call(
+            "plan",
+            &json!({ "items": [{ "text": "write", "state": "doing" }, { "text": "run", "state": "open" }] }),
+        )],
+        vec![write("hello.py", "print('hello', 6 * 7)\n"), write("notes/readme.md", "# Notes\n")],
+        vec![call("files", &json!({ "action": "edit", "path": "hello.py", "old": "6 * 7", "new": "6 * 8" }))],
+        vec![shell("python3 hello.py > out.txt && cat out.txt"), shell("echo $SANDYARD_STEP; id -u")],
+        vec![call("files", &json!({ "action": "search", "path": "", "text": "hello" }))],
+        vec![call("recall", &json!({ "query": "hello 48" }))],
+        vec![finish("Wrote hello.py; it prints hello 48.")],
+    ])
+    .await;
+    let status = yard.run(&json!({ "task": "Write a program that says hello" })).await;
+    assert_eq!(status["state"], "succeeded", "{status}\n{}", yard.log());
+    assert_eq!((&status["kind"], &status["exit_code"]), (&json!("task"), &json!(0)), "{status}");
+    assert_eq!(status["summary"], "Wrote hello.py; it prints hello 48.");
+    let id = status["job_id"].as_str().unwrap();
+    let events = yard.events(id).await;
+    let tools: Vec<&Value> = of_kind(&events, "tool").collect();
+    assert!(tools.iter().all(|tool| tool["failed"] == false), "{tools:?}");
+    let said = format!("{tools:?}");
+    assert!(said.contains("hello 48") && said.contains("1000"), "{said}");
+    let files: Vec<&str> = of_kind(&events, "file").filter_map(|file| file["path"].as_str()).collect();
+    assert_eq!(files, ["hello.py", "notes/readme.md", "hello.py"]);
+    let zip = yard.download(id).await;
+    assert_eq!(read_entry(&zip, "out.txt"), b"hello 48\n");
+    yard.expect_no_leftovers().await;
+}
+
+#[tokio::test]
+async fn a_question_waits_and_the_reply_goes_on() {
+    let (_recording, yard) = yard(&[
+        vec![call("ask", &json!({ "question": "Which colour?" }))],
+        vec![shell("echo asked > asked")],
+        vec![finish("Done in the colour you chose.")],
+    ])
+    .await;
+    let id = yard.schedule(&json!({ "task": "Paint it", "limits": { "timeout_s": 60 } })).await;
+    let waiting = yard.wait_for(&id, |status| status["state"] == "waiting").await;
+    assert_eq!((&waiting["question"], &waiting["status"]), (&json!("Which colour?"), &json!("running")));
+    let reply = yard.post(&format!("/jobs/{id}/reply"), &json!({ "text": "green" })).await;
+    assert!(reply.status().is_success(), "{}", reply.text().await.unwrap());
+    let status = yard.wait_end(&id).await;
+    assert_eq!(status["state"], "succeeded", "{status}\n{}", yard.log());
+}
+
+#[tokio::test]
+async fn a_recording_that_does_not_fit_ends_the_task_in_words() {
+    let (_recording, yard) = yard(&[vec![shell("true")]]).await;
+    let status = yard.run(&json!({ "task": "Go on for ever" })).await;
+    assert_eq!(status["state"], "failed", "{status}");
+    let error = status["error"]["message"].as_str().unwrap();
+    assert!(error.contains("it ends after turn 1"), "{status}");
+}
+
+/// Host pids of a program in this yard's sandboxes, by a word of its command line.
+fn pids(yard: &Yard, word: &[u8]) -> Vec<i32> {
+    let is_it = |pid: &i32| {
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        arguments.split(|byte| *byte == 0).any(|argument| argument == word)
+    };
+    yard.sandbox_pids().into_iter().filter(is_it).collect()
+}
+
+fn kill(pids: &[i32]) {
+    for pid in pids {
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_raw(*pid).unwrap(),
+            rustix::process::Signal::KILL,
+        );
+    }
+}
+
+/// Thirty steps that each leave a mark, and take long enough to be killed in the middle.
+fn thirty_steps() -> Vec<Vec<Value>> {
+    let mut turns: Vec<Vec<Value>> =
+        (1..=30).map(|step| vec![shell(&format!("echo step {step} >> log; sleep 0.1"))]).collect();
+    turns.push(vec![finish("Thirty steps.")]);
+    turns
+}
+
+/// Each step left its mark once, or is told as interrupted.
+async fn check_thirty_steps(yard: &Yard, id: &str) {
+    let status = yard.wait_end(id).await;
+    assert_eq!(status["state"], "succeeded", "{status}\n{}", yard.log());
+    let log = String::from_utf8(read_entry(&yard.download(id).await, "log")).unwrap();
+    let mut marks: BTreeMap<&str, usize> = BTreeMap::new();
+    for line in log.lines() {
+        *marks.entry(line).or_default() += 1;
+    }
+    let events = yard.events(id).await;
+    let interrupted = of_kind(&events, "tool").filter(|tool| tool["interrupted"] == true).count();
+    assert!(marks.values().all(|count| *count == 1), "a step ran twice: {marks:?}");
+    assert!(marks.len() + interrupted >= 30, "{} marks, {interrupted} interrupted", marks.len());
+    let told = of_kind(&events, "tool").count();
+    assert_eq!(told, 30, "each step is told once");
+}
+
+#[tokio::test]
+async fn kills_of_loop_keeper_and_server_repeat_nothing() {
+    let (_recording, mut yard) = yard(&thirty_steps()).await;
+    let id = yard.schedule(&json!({ "task": "Thirty steps" })).await;
+    yard.wait_for(&id, |status| status["state"] == "running").await;
+    for round in 0..9 {
+        tokio::time::sleep(Duration::from_millis(350)).await;
+        match round % 3 {
+            0 => kill(&pids(&yard, b"sandyard-agent")),
+            1 => kill(&pids(&yard, b"keeper")),
+            _ => yard.crash_and_serve().await,
+        }
+    }
+    check_thirty_steps(&yard, &id).await;
+    yard.expect_no_leftovers().await;
+}
+
+#[tokio::test]
+async fn a_task_goes_on_in_another_machine() {
+    let (_recording, yard) = yard(&thirty_steps()).await;
+    let id = yard.schedule(&json!({ "task": "Thirty steps" })).await;
+    yard.wait_for(&id, |status| status["state"] == "running").await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    kill(&yard.sandbox_pids());
+    check_thirty_steps(&yard, &id).await;
+    yard.expect_no_leftovers().await;
+}
