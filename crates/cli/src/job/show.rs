@@ -1,11 +1,15 @@
 //! A job on the terminal: its output as it comes, and its times and states in words.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use sandyard_api::{EventBody, JobEvent, JobState, LogStream, OutputText, Timestamp};
 
 use super::show_task::Story;
 use crate::ui::{Tone, Ui, clean};
+
+/// Refused hosts that are told of.
+const REFUSED_HOSTS: usize = 50;
 
 /// Passes a job's events on: output to the stream it came from, the rest as remarks on standard error.
 pub(crate) struct OutputSink {
@@ -14,17 +18,19 @@ pub(crate) struct OutputSink {
     remarks: bool,
     /// A task at work, told so that a person likes to read it.
     story: Story,
+    /// Hosts whose refusal was told: a browser asks for the same few again and again.
+    refused: BTreeSet<String>,
 }
 
 impl OutputSink {
     /// Everything.
     pub(crate) fn new(ui: Ui) -> Self {
-        Self { ui, only: None, remarks: true, story: Story::new(ui) }
+        Self { ui, only: None, remarks: true, story: Story::new(ui), refused: BTreeSet::new() }
     }
 
     /// Output alone, of one stream or of both.
     pub(crate) fn output_only(ui: Ui, only: Option<LogStream>) -> Self {
-        Self { ui, only, remarks: false, story: Story::new(ui) }
+        Self { ui, only, remarks: false, story: Story::new(ui), refused: BTreeSet::new() }
     }
 
     /// Remarks alone: the output is wanted in another form.
@@ -41,6 +47,9 @@ impl OutputSink {
             }
             EventBody::Egress { target, decision, reason, .. } if decision == "refused" => {
                 let reason = reason.as_deref().unwrap_or("not allowed");
+                if self.refused.len() >= REFUSED_HOSTS || !self.refused.insert(target.clone()) {
+                    return;
+                }
                 self.ui.warn(&format!("{} could not be reached: {}", clean(target), clean(reason)));
             }
             EventBody::Stdout(_) | EventBody::Stderr(_) | EventBody::Egress { .. } => {}

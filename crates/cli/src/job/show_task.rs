@@ -42,7 +42,8 @@ impl Story {
         match body {
             EventBody::Model(event) => self.model(event),
             EventBody::Step { tool, arguments, .. } => {
-                self.ui.note(&format!("▸ {} {}", clean(tool), call(arguments)));
+                let call = if told_apart(tool) { String::new() } else { call(arguments) };
+                self.ui.note(format!("▸ {} {call}", clean(tool)).trim_end());
             }
             EventBody::Tool(event) => self.tool(event),
             EventBody::File { path } => self.ui.faint(&format!("  wrote {}", clean(path))),
@@ -70,6 +71,9 @@ impl Story {
     }
 
     fn tool(&self, event: &ToolEvent) {
+        if event.tool.as_deref().is_some_and(told_apart) && !event.failed && !event.interrupted {
+            return;
+        }
         let took = duration(i64::try_from(event.took_ms).unwrap_or(i64::MAX));
         let last = event.output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let last = short(last);
@@ -89,6 +93,11 @@ impl Story {
         };
         self.ui.note(&format!("  {sign} {}", short(&item.text)));
     }
+}
+
+/// Whether what a call says is told in another way: a plan line by line, the summary at the end, the question as one.
+fn told_apart(tool: &str) -> bool {
+    matches!(tool, "plan" | "finish" | "ask")
 }
 
 /// The telling part of a call's arguments.

@@ -1,4 +1,4 @@
-//! `changes.patch`: what a job changed in the files or the repository that it started from.
+//! `changes.patch`: what a job changed in the files or the repository that it started from; a task may start from nothing.
 //!
 //! The difference is made in the guest, where the tree is, by git from the image on a git directory of its own; the start comes
 //! from the host, so the job can't have changed it. What comes back is bytes for the download, bounded and not looked at.
@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 16 * 1024 * 1024;
 /// The patch, or why there is none.
 #[derive(Debug)]
 pub(super) enum Changes {
-    /// The job started from nothing, or changed nothing.
+    /// Nothing to compare with, or nothing changed.
     None,
     /// There are some.
     Patch(HostFile),
@@ -50,8 +50,8 @@ impl Task {
                 // The events say why.
                 None => return Ok(Changes::None),
             },
-            (None, false) => Start::Files(stream(&request.files)),
-            (None, true) => return Ok(Changes::None),
+            (None, true) if row.task.is_none() => return Ok(Changes::None),
+            (None, _) => Start::Files(stream(&request.files)),
         };
         Ok(compare(machine, start).await)
     }

@@ -16,7 +16,7 @@ use super::linking;
 use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
 use crate::app::{JobFailure, chain};
-use crate::artifacts::{Additions, ArtifactError, JournalLines, Stored, store_export};
+use crate::artifacts::{Additions, ArtifactError, HostFile, JournalLines, Stored, store_export};
 use crate::layout;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
@@ -128,17 +128,19 @@ impl Task {
     ) -> Result<Stored, ArtifactError> {
         let export = machine.export("").await?;
         let path = self.shared.layout.artifact(&row.id);
-        let (own, missing) = match changes {
-            Changes::None => (&[][..], None),
-            Changes::Patch(patch) => (std::slice::from_ref(patch), None),
-            Changes::Missing(why) => (&[][..], Some(why.clone())),
-        };
+        let mut files: Vec<HostFile> = summary(row).into_iter().collect();
+        let mut missing = None;
+        match changes {
+            Changes::None => {}
+            Changes::Patch(patch) => files.push(patch.clone()),
+            Changes::Missing(why) => missing = Some(why.clone()),
+        }
         let journal = row.task.is_some().then(|| JournalLines {
             store: Arc::clone(&self.shared.store),
             job: row.number,
             at_ms: i64::try_from(now().as_millis()).unwrap_or(i64::MAX),
         });
-        let additions = Additions { journal, files: own };
+        let additions = Additions { journal, files: &files };
         let mut stored = store_export(export, &path, &self.shared.config.export, additions).await?;
         stored.skipped.extend(missing);
         Ok(stored)
@@ -183,4 +185,10 @@ fn failure(detail: String) -> JobFailure {
         message: format!("the workspace could not be saved: {detail}"),
         hint: Some("look for a full disk on the host; the sandbox's own disk was kept".into()),
     }
+}
+
+/// What a task says it did, for those who have only the download.
+fn summary(row: &JobRow) -> Option<HostFile> {
+    let words = row.task.as_ref()?.summary.as_ref()?;
+    Some(HostFile { name: "SUMMARY.md", bytes: format!("{}\n", words.trim_end()).into() })
 }
