@@ -82,6 +82,12 @@ async fn files_come_after_the_clone_and_the_patch_tells_what_the_job_did() {
     }
     assert!(!patch.contains("from the request") && !patch.contains("node_modules"), "{patch}");
     apply(&server, &request, &zip, &patch);
+    let start = yard.data().join("jobs").join(status["job_id"].as_str().unwrap()).join("start");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while start.exists() {
+        assert!(Instant::now() < deadline, "the start is kept though nobody needs it");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// The patch on the start gives what is in the download.
@@ -134,6 +140,26 @@ async fn a_clone_that_fails_fails_the_job_and_says_why() {
 }
 
 #[tokio::test]
+async fn a_clone_that_hangs_can_be_cancelled() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = format!("localhost:{}", silent.local_addr().unwrap().port());
+    let private = format!("{target}=127.0.0.1,{target}=::1");
+    let environment = [("SANDYARD_EGRESS_PRIVATE", Path::new(&private))];
+    let yard = Yard::start_in(&std::env::temp_dir(), &[], &environment).await;
+    let git = json!({"url": format!("http://{target}/x.git")});
+    let id = yard.schedule(&json!({"kind": "session", "git": git, "egress": [target]})).await;
+    let cloning =
+        |status: &Value| status["reason"].as_str().is_some_and(|reason| reason.starts_with("cloning"));
+    yard.wait_for(&id, cloning).await;
+    let started = Instant::now();
+    yard.post_json(&format!("/jobs/{id}/cancel"), &json!({})).await;
+    let status = yard.wait_end(&id).await;
+    assert_eq!(status["state"], "cancelled", "{status}");
+    assert!(started.elapsed() < Duration::from_secs(20));
+    yard.expect_no_leftovers().await;
+}
+
+#[tokio::test]
 async fn a_server_that_dies_while_it_clones_leaves_the_job_whole() {
     let server = GitServer::start(Manner::Smart);
     let mut yard = yard_for(&server).await;
@@ -179,4 +205,18 @@ async fn a_hostile_repository_neither_fools_nor_holds_up_the_patch() {
     let noted =
         told.iter().any(|(_, kind, data)| kind == "note" && data.to_string().contains("changes.patch"));
     assert!(noted, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_machine_that_dies_has_its_patch_made_by_the_next_one() {
+    let yard = Yard::start().await;
+    let id = yard.schedule(&json!({"kind": "shell", "code": "echo changed > a.txt; sync; echo ready; sleep 100", "files": {"a.txt": "start\n"}})).await;
+    yard.wait_for(&id, |status| status["stdout"] == "ready\n").await;
+    for pid in yard.sandbox_pids() {
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+    let status = yard.wait_end(&id).await;
+    assert_eq!(status["error"]["code"], "sandbox_died", "{status}");
+    assert!(patch(&yard, &status).await.contains("-start\n+changed"));
 }

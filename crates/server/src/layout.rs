@@ -52,9 +52,9 @@ impl Layout {
         self.job(id).join("output.zip")
     }
 
-    /// What its workspace was at the start, as a pack of git's.
+    /// What its workspace was at the start, while that is needed: `pack`, of git's, and `tree`, the id of what counts in it.
     pub(crate) fn start(&self, id: &JobId) -> PathBuf {
-        self.job(id).join("start.pack")
+        self.job(id).join("start")
     }
 
     /// The last picture of its desktop.

@@ -57,9 +57,9 @@ impl Task {
     }
 }
 
-async fn kept(path: &Path) -> Option<Start> {
-    let tree = tokio::fs::read_to_string(path.with_extension("tree")).await.ok()?;
-    let pack = tokio::fs::File::open(path).await.ok()?;
+async fn kept(folder: &Path) -> Option<Start> {
+    let tree = tokio::fs::read_to_string(folder.join("tree")).await.ok()?;
+    let pack = tokio::fs::File::open(folder.join("pack")).await.ok()?;
     is_object_id(&tree).then_some(Start::Pack { tree, pack })
 }
 

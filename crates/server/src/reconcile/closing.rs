@@ -29,6 +29,7 @@ impl Task {
         self.consolidate(&row).await;
         if row.artifact.is_some() || !row.begun {
             self.remove_folder(self.shared.layout.workspace(&row.id)).await;
+            self.remove_folder(self.shared.layout.start(&row.id)).await;
         }
         let row = self.shared.commit(&row, vec![Change::Closed]).await?;
         if row.delete_requested { on(row) } else { Ok(Next::Done) }

@@ -19,8 +19,8 @@ use crate::app::{GitSource, InputFile, chain};
 use crate::layout;
 use crate::store::{Change, JobRow, StoredRequest};
 
-/// A clone; a large repository over a slow line takes minutes.
-const CLONE: Duration = Duration::from_secs(900);
+/// A clone. The machine's own lifetime has room for it beside the start and the export (`starting`).
+const CLONE: Duration = Duration::from_secs(300);
 /// The note of the start.
 const SNAPSHOT: Duration = Duration::from_secs(60);
 /// Its size. A workspace that packs into more has too much history of its own to be compared by us.
@@ -128,11 +128,12 @@ async fn write_file(machine: &Machine, path: &str, bytes: &[u8]) -> Result<(), M
 
 /// Keeps the workspace as it is now on the host, where the job can't reach it: a pack behind the id of its tree. A start that
 /// can't be kept costs the job its patch, no more.
-async fn snapshot(machine: &Machine, path: &Path) -> Result<(), String> {
+async fn snapshot(machine: &Machine, folder: &Path) -> Result<(), String> {
     let failed = |error: &dyn std::error::Error| chain(error);
-    let pack = path.with_extension("received");
-    let file = layout::new_file(&pack).map_err(|error| failed(&error))?;
-    let mut output = tokio::fs::File::from_std(file);
+    let (pack, tree) = (folder.join("pack"), folder.join("tree"));
+    let received = pack.with_extension("received");
+    layout::make_folder(folder).map_err(|error| failed(&error))?;
+    let mut output = tokio::fs::File::from_std(layout::new_file(&received).map_err(|error| failed(&error))?);
     let script = Script {
         text: include_str!("scripts/snapshot.sh"),
         arguments: &[],
@@ -144,10 +145,9 @@ async fn snapshot(machine: &Machine, path: &Path) -> Result<(), String> {
         return Err("the start of the workspace could not be read".to_owned());
     }
     output.sync_all().await.map_err(|error| failed(&error))?;
-    let (tree, path) = (ran.words, path.to_owned());
     let kept = layout::blocking(move || {
-        layout::write_durably(&path.with_extension("tree"), &[tree.as_bytes()])?;
-        layout::place_durably(&pack, &path)
+        layout::place_durably(&received, &pack)?;
+        layout::write_durably(&tree, &[ran.words.as_bytes()])
     });
     kept.await.map_err(|error| failed(&error))
 }

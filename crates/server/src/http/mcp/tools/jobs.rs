@@ -196,9 +196,8 @@ fn facts(desk: Desk<'_>, view: &JobView) -> String {
     let mut value = serde_json::to_value(view).unwrap_or_default();
     if let Value::Object(members) = &mut value {
         members.retain(|name, value| !matches!(name.as_str(), "stdout" | "stderr") && !value.is_null());
-        for (name, value) in members.iter_mut().filter(|(name, _)| name.ends_with("_url")) {
-            debug_assert!(value.is_string(), "{name} is an address");
-            *value = Value::String(format!("{}{}", desk.address, value.as_str().unwrap_or_default()));
+        for (_, path) in members.iter_mut().filter(|(name, _)| name.ends_with("_url")) {
+            *path = Value::String(format!("{}{}", desk.address, path.as_str().unwrap_or_default()));
         }
     }
     serde_json::to_string_pretty(&value).unwrap_or_default()
