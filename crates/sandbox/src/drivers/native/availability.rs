@@ -9,6 +9,8 @@ use sandyard_protocol::Secret;
 use tokio::time::timeout;
 
 use super::cgroup::LayoutError;
+use super::liveness::ProcessIdentity;
+use super::record::Record;
 use super::{OpenError, Yard, disk};
 use crate::driver::{Availability, Limits, SandboxId, SandboxSpec};
 
@@ -40,6 +42,18 @@ pub(super) fn unusable_groups(error: LayoutError) -> OpenError {
 }
 
 impl OpenError {
+    /// The same, but no mere lack if sandboxes of the yard run: whoever took the driver for unusable would take them for dead.
+    pub(super) fn unless_in_use(self, known: &[Record]) -> Self {
+        let runs = |record: &Record| record.process.as_ref().is_some_and(ProcessIdentity::is_alive);
+        match self {
+            Self::Unusable { detail, fix } if known.iter().any(runs) => Self::Prepare {
+                step: "reach the sandboxes of this yard that run",
+                source: io::Error::other(format!("{detail}; {fix}")),
+            },
+            error => error,
+        }
+    }
+
     /// The same as an availability, for a list of drivers.
     pub fn availability(&self) -> Availability {
         let mut detail = self.to_string();
@@ -129,5 +143,26 @@ fn with_source(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_is_an_error_while_sandboxes_run() {
+        let lack = || OpenError::Unusable { detail: "not root".into(), fix: "run as root".into() };
+        let mut record = Record {
+            id: SandboxId::parse("one").unwrap(),
+            id_base: 1,
+            groups: "s1".into(),
+            workspace: "/w".into(),
+            process: None,
+        };
+        assert!(matches!(lack().unless_in_use(&[record.clone()]), OpenError::Unusable { .. }));
+        record.process = Some(ProcessIdentity::of(std::process::id().cast_signed()).unwrap());
+        let OpenError::Prepare { source, .. } = lack().unless_in_use(&[record]) else { panic!() };
+        assert_eq!(source.to_string(), "not root; run as root");
     }
 }

@@ -133,9 +133,9 @@ impl NativeDriver {
         let prepare = |step| move |source| OpenError::Prepare { step, source };
         std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
-        let parts = standing::Parts::of_host(&config, &yard)?;
         let records = record::Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
+        let parts = standing::Parts::of_host(&config, &yard).map_err(|error| error.unless_in_use(&known))?;
         parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
         let slots = slots::Slots::new(
             parts.layout.clone(),
