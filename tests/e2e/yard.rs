@@ -38,6 +38,8 @@ impl Yard {
 
     /// With its data in that folder and these variables.
     pub(crate) async fn start_in(folder: &Path, flags: &[&str], environment: &[(&str, &Path)]) -> Self {
+        // As the command does; another test of this process may have been first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let data = tempfile::Builder::new().prefix("yard-").tempdir_in(folder).unwrap();
         let mut yard = Self {
             url: String::new(),

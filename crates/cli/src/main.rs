@@ -38,6 +38,8 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == LAUNCHER_COMMAND) {
         return launcher_main();
     }
+    // Clients are built with it; the first one chosen in a process stays, and this is the first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
     let surroundings = Surroundings::read();
     let ui = Ui::detect(surroundings.colourless());
