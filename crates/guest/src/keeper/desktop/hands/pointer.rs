@@ -15,7 +15,9 @@ const FOCUS_TIME: Duration = Duration::from_millis(30);
 const DOUBLE_CLICK_GAP: Duration = Duration::from_millis(60);
 /// Steps of a drag: toolkits begin one only after several moves.
 const DRAG_STEPS: i32 = 24;
-const DRAG_STEP_TIME: Duration = Duration::from_millis(8);
+const DRAG_STEP_TIME: Duration = Duration::from_millis(12);
+/// Before the first step and after the last one: whatever is dragged must have noticed that it is held.
+const DRAG_GRIP_TIME: Duration = Duration::from_millis(80);
 /// Notches in one action; more is a mistake.
 const MOST_NOTCHES: u32 = 200;
 const WHEEL_UP: u8 = 4;
@@ -67,12 +69,13 @@ impl Hands {
         self.move_to(from.0, from.1)?;
         self.button(button, true)?;
         self.settle()?;
+        pause(DRAG_GRIP_TIME);
         let moved = (1..=DRAG_STEPS).try_for_each(|step| {
             pause(DRAG_STEP_TIME);
             let at = |from: i32, to: i32| from + (to - from) * step / DRAG_STEPS;
             self.move_to(at(from.0, to.0), at(from.1, to.1))
         });
-        pause(DRAG_STEP_TIME);
+        pause(DRAG_GRIP_TIME);
         self.button(button, false)?;
         moved?;
         self.settle()?;
