@@ -157,3 +157,38 @@ async fn a_task_goes_on_in_another_machine() {
     check_thirty_steps(&yard, &id).await;
     yard.expect_no_leftovers().await;
 }
+
+/// Whether the npm registry answers from here.
+fn registry_answers() -> bool {
+    let address = std::net::ToSocketAddrs::to_socket_addrs("registry.npmjs.org:443")
+        .ok()
+        .and_then(|mut all| all.next());
+    address
+        .is_some_and(|address| std::net::TcpStream::connect_timeout(&address, Duration::from_secs(5)).is_ok())
+}
+
+#[tokio::test]
+async fn the_shipped_demo_builds_and_tests_its_app() {
+    let Some(yard) = crate::kernels::full_yard().await else { return };
+    if !registry_answers() {
+        eprintln!("skipped: needs the npm registry");
+        return;
+    }
+    let body =
+        json!({ "task": "Build me a todo app in React", "model": "replay:demo", "egress": ["packages"] });
+    let id = yard.schedule(&body).await;
+    let mut status = yard.status(&id).await;
+    // npm may take its time.
+    for _ in 0..4 {
+        status = yard.wait_at_most(&id, Duration::from_secs(60)).await;
+    }
+    assert_eq!(status["state"], "succeeded", "{status}\n{}", yard.log());
+    assert!(status["summary"].as_str().unwrap().contains("a recording"), "{status}");
+    let zip = yard.download(&id).await;
+    assert!(read_entry(&zip, "screenshot.png").starts_with(b"\x89PNG"));
+    assert!(String::from_utf8(read_entry(&zip, "dist/index.html")).unwrap().contains("<script"));
+    let events = yard.events(&id).await;
+    assert!(of_kind(&events, "screenshot").next().is_some(), "the desktop was looked at");
+    let reached: Vec<&Value> = of_kind(&events, "egress").collect();
+    assert!(reached.iter().any(|event| event["target"] == "registry.npmjs.org:443"), "{reached:?}");
+}

@@ -202,6 +202,17 @@ impl Yard {
         self.wait_for(id, |status| is_terminal(&status["state"])).await
     }
 
+    /// Waits for the end, but no longer than this.
+    pub(crate) async fn wait_at_most(&self, id: &str, patience: Duration) -> Value {
+        let deadline = Instant::now() + patience;
+        loop {
+            let status = self.get_json(&format!("/status/{id}?wait=5")).await;
+            if is_terminal(&status["state"]) || Instant::now() > deadline {
+                return status;
+            }
+        }
+    }
+
     /// Waits until the job's status is as wanted.
     pub(crate) async fn wait_for(&self, id: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;

@@ -116,3 +116,43 @@ fn a_model_that_nobody_knows_does_no_harm() {
     let window = Window::of(&nothing);
     let _ = window.pack(&conversation(3, &[text(10)]), &[], Correction::default());
 }
+
+/// Two thousand steps of 20 KB each, with a picture in every fourth: what is held stays what the window takes.
+#[test]
+fn a_long_job_takes_no_more_room_than_a_short_one() {
+    let window = Window::of(&model(50_000));
+    let mut conversation = conversation(0, &[]);
+    let mut held = Vec::new();
+    let mut number = conversation.last();
+    for step in 0..2000_u64 {
+        let call = format!("c{step}");
+        let picture = (step % 4 == 0).then(|| ModelPart::Png { base64: "x".repeat(100_000) });
+        let calls = vec![ToolCall { id: call.clone(), name: "shell".into(), arguments: "a".repeat(500) }];
+        let (model, stop, usage) = (String::new(), StopReason::Calls, ModelUsage::default());
+        let began =
+            JournalEntry::StepBegan { call: call.clone(), name: "shell".into(), arguments: String::new() };
+        let ended = JournalEntry::StepEnded {
+            call,
+            parts: [text(20_000)].into_iter().chain(picture).collect(),
+            failed: false,
+            interrupted: false,
+            took_ms: 0,
+            files: Vec::new(),
+        };
+        let answer = JournalEntry::Answer { model, text: "words".into(), calls, stop, usage };
+        for entry in [answer, began, ended] {
+            number += 1;
+            conversation.apply(JournalRow { number, at_ms: 0, incarnation: 1, entry });
+        }
+        let numbers = window.pack(&conversation, &[], Correction::default());
+        if !numbers.is_empty() {
+            number += 1;
+            packed(&mut conversation, numbers);
+        }
+        held.push(serde_json::to_vec(&window.messages(&conversation)).unwrap().len());
+    }
+    let most = |steps: &[usize]| steps.iter().copied().max().unwrap();
+    let (early, late) = (most(&held[100..300]), most(&held[1800..]));
+    assert!(late <= early + early / 10, "{early} bytes early, {late} late");
+    assert!(conversation.turns().len() < 200, "{}", conversation.turns().len());
+}

@@ -38,6 +38,11 @@ const STEPS: [&str; 5] = [
     "Check the page and hand over",
 ];
 
+/// A window without tabs, which a test can look into, and which asks its maker for nothing.
+const BROWSER: &str = "chromium --app=http://127.0.0.1:4173 --start-maximized --remote-debugging-port=9222 \
+--user-data-dir=/tmp/browser --incognito --disable-sync --disable-extensions \
+--disable-features=AutofillServerCommunication,OptimizationHints,OptimizationGuideModelDownloading,MediaRouter";
+
 const WAIT_FOR_PAGE: &str = "for i in $(seq 240); do \
 curl --silent http://127.0.0.1:9222/json | grep --quiet '127.0.0.1:4173' && echo the browser shows the page && exit 0; \
 sleep 0.5; done; echo the browser did not come up; exit 1";
@@ -81,10 +86,7 @@ fn turns() -> Vec<Turn> {
             calls: vec![
                 plan(3),
                 shell("npm run preview -- --host 127.0.0.1 --port 4173 --strictPort", 5),
-                shell(
-                    "chromium --app=http://127.0.0.1:4173 --start-maximized --remote-debugging-port=9222 --user-data-dir=/tmp/browser",
-                    5,
-                ),
+                shell(BROWSER, 5),
                 shell(WAIT_FOR_PAGE, 150),
             ],
         },

@@ -1,5 +1,6 @@
 //! Keeper in this process, over an in-memory link, with real processes of this system: what the host sees.
 
+mod agent;
 mod job;
 mod output;
 mod processes;
@@ -88,7 +89,8 @@ impl Machine {
     fn start_keeper(&mut self) {
         let (sender, dialled) = mpsc::unbounded_channel();
         self.dialled = dialled;
-        let path = std::env::var("PATH").unwrap();
+        // What a test puts there is found before anything of this system.
+        let path = format!("{}:{}", self.folder.path().display(), std::env::var("PATH").unwrap());
         let config = KeeperConfig {
             egress: None,
             secret: Secret::new(SECRET),
