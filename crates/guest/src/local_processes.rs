@@ -29,6 +29,19 @@ use crate::sys;
 #[derive(Debug, Default)]
 pub struct LocalProcesses {
     shared: Arc<Shared>,
+    /// Which keeper holds this, counted from the first.
+    keeper: u64,
+}
+
+impl LocalProcesses {
+    /// The same processes for the next keeper. Whoever holds them for an earlier one starts nothing from now on: a killed
+    /// process can't, but a task that is being aborted runs to its next pause.
+    #[must_use]
+    pub fn for_next_keeper(&self) -> Self {
+        let mut state = self.shared.state();
+        state.keeper += 1;
+        Self { shared: Arc::clone(&self.shared), keeper: state.keeper }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -39,6 +52,8 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
+    /// The keeper that may start something.
+    keeper: u64,
     processes: BTreeMap<ProcessId, Process>,
     untold: VecDeque<ProcessId>,
 }
@@ -57,8 +72,13 @@ struct Process {
 impl LocalProcesses {
     fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
         let what = command.argv.first().cloned().unwrap_or_default();
+        // Held until the process is known, so that it is found by a keeper that comes meanwhile.
+        let mut state = self.shared.state();
+        if state.keeper != self.keeper {
+            return Err(SpawnError::Gone);
+        }
         self.shared
-            .spawn(command, input)
+            .spawn(&mut state, command, input)
             .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
     }
 }
@@ -125,6 +145,13 @@ impl ProcessHost for LocalProcesses {
     }
 }
 
+impl State {
+    fn keep(&mut self, command: Command, kept: Option<Spawned>, group: Option<Pid>) {
+        let id = command.id.clone();
+        self.processes.insert(id, Process { command, kept, group, exit: None });
+    }
+}
+
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -140,15 +167,20 @@ impl Shared {
         None
     }
 
-    fn spawn(self: &Arc<Self>, command: Command, input: Option<OwnedFd>) -> io::Result<Spawned> {
-        if self.state().processes.contains_key(&command.id) {
+    fn spawn(
+        self: &Arc<Self>,
+        state: &mut State,
+        command: Command,
+        input: Option<OwnedFd>,
+    ) -> io::Result<Spawned> {
+        if state.processes.contains_key(&command.id) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         if command.argv.first().is_some_and(|program| program == OWN_PROGRAM) {
             if command.argv.get(1).is_none_or(|role| role != worker::ROLE) {
                 return Err(io::ErrorKind::Unsupported.into());
             }
-            return self.spawn_worker(command);
+            return self.spawn_worker(state, command);
         }
         let (spawned, child_streams) = match command.terminal {
             Some(size) => terminal(size)?,
@@ -158,7 +190,7 @@ impl Shared {
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let spawned = Spawned { pid, ..spawned };
         let (shared, id) = (Arc::clone(self), command.id.clone());
-        self.keep(command, Some(duplicate(&spawned)?), Pid::from_raw(pid));
+        state.keep(command, Some(duplicate(&spawned)?), Pid::from_raw(pid));
         std::thread::spawn(move || {
             let status = child.wait().unwrap_or_default();
             shared.ended(id, Pid::from_raw(pid), status);
@@ -166,7 +198,7 @@ impl Shared {
         Ok(spawned)
     }
 
-    fn spawn_worker(self: &Arc<Self>, command: Command) -> io::Result<Spawned> {
+    fn spawn_worker(self: &Arc<Self>, state: &mut State, command: Command) -> io::Result<Spawned> {
         let (input, stdin) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (stdout, output) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         let (stderr, _) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
@@ -177,7 +209,7 @@ impl Shared {
             rustix::io::ioctl_fionbio(fd, true)?;
         }
         let (shared, id, root) = (Arc::clone(self), command.id.clone(), command.cwd.clone());
-        self.keep(command, None, None);
+        state.keep(command, None, None);
         std::thread::spawn(move || {
             let (mut input, mut output) = (std::fs::File::from(input), std::fs::File::from(output));
             let code = i32::from(worker::serve(Path::new(&root), &mut input, &mut output).is_err());
@@ -193,6 +225,7 @@ impl Shared {
     }
 
     fn ended(&self, id: ProcessId, group: Option<Pid>, status: ExitStatus) {
+    fn ended(&self, id: ProcessId, status: ExitStatus) {
         let signal = status.signal();
         let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
         let mut state = self.state();

@@ -93,3 +93,15 @@ async fn refusals_name_the_program() {
     assert_eq!(refused.to_string(), "program `no-such-program` not found on PATH");
     assert!(processes.survivors().await.unwrap().found.is_empty());
 }
+
+#[tokio::test]
+async fn a_keeper_that_was_followed_by_another_starts_nothing() {
+    let first = LocalProcesses::default();
+    first.spawn(command("a", "sleep 100")).await.unwrap();
+    let second = first.for_next_keeper();
+    assert!(matches!(first.spawn(command("b", "true")).await, Err(SpawnError::Gone)));
+    let found = second.survivors().await.unwrap().found;
+    assert_eq!(found.iter().map(|survivor| survivor.command.id.0.as_str()).collect::<Vec<_>>(), ["a"]);
+    second.spawn(command("b", "true")).await.unwrap();
+    second.kill_everything().await.unwrap();
+}

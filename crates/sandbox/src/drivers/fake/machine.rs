@@ -75,7 +75,7 @@ impl FakeMachine {
 
     /// Starts keeper, in place of the one that ran.
     pub(super) fn restart_keeper(&self) {
-        let processes: Arc<dyn ProcessHost> = self.processes.clone();
+        let processes: Arc<dyn ProcessHost> = Arc::new(self.processes.for_next_keeper());
         let (config, links) = (self.config.clone(), self.links.clone());
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         let old = keeper.take();
