@@ -4,32 +4,29 @@
 //! Collect detached mounts → clone the process → write its id maps → map the mounts through its user namespace → let it
 //! build itself (`machine`) → have the companion make the spawner → wait until both have executed the guest or told why not.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
-use rustix::fs::{CWD, FlockOperation};
+use rustix::fs::CWD;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
 use super::super::ids;
+use super::super::sys::mounts;
 use super::super::sys::processes::{self, Parent, Side};
-use super::super::sys::{loops, mounts};
 use super::companion::{self, Making, Told};
 use super::guest::{self, GuestFds, Heard};
 use super::machine::{self, Materials};
 use super::messages::{Answer, DiskPlan, LaunchFds, LaunchPlan, Order, Owners, Park, decode, encode};
 use super::step::{Failure, Step, Steps};
-use super::{channel, devices, memory_disk, root};
+use super::{channel, devices, image_disk, memory_disk};
 
-/// How long the disk's previous user may take to let go of it: the kernel writes its dirty pages first.
-const DISK_PATIENCE: Duration = Duration::from_secs(30);
 /// How often a companion's groups are tried before they are left to a later sweep.
 const ABANDON_LOOKS: usize = 250;
-/// How often it is asked.
-const DISK_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// And how long it is waited in between.
+const ABANDON_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Serves one socket to its end; returns the exit code.
 pub(super) fn serve(socket: &OwnedFd) -> i32 {
@@ -76,7 +73,7 @@ fn park(groups: &Park) -> Result<Parked, Failure> {
         told => return Err(unexpected(told)),
     }
     let mut steps = Steps::new(groups.fail_at);
-    let mount = |path: &PathBuf| steps.run(Step::DiskMount, path.display(), || mount_disk(path));
+    let mount = |path: &PathBuf| steps.run(Step::DiskMount, path.display(), || image_disk::mount(path));
     let disk = groups.disk.as_ref().map(mount).transpose()?;
     Ok(Parked { companion, disk })
 }
@@ -95,7 +92,7 @@ fn abandon(groups: &Park) {
             // The companion is on its way out.
             match std::fs::remove_dir(job) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    let _ = rustix::event::poll(&mut [], Some(&DISK_POLL));
+                    let _ = rustix::event::poll(&mut [], Some(&ABANDON_PAUSE));
                 }
                 _ => break,
             }
@@ -167,7 +164,7 @@ fn collect(
     let disk =
         steps.run(Step::DiskMount, plan.disk.path().display(), || match (&plan.disk, parked_disk) {
             (DiskPlan::Image { parked: true, .. }, Some(disk)) => Ok(disk),
-            (DiskPlan::Image { path, .. }, _) => mount_disk(path),
+            (DiskPlan::Image { path, .. }, _) => image_disk::mount(path),
             (DiskPlan::Memory(disk), _) => memory_disk::open(disk),
         })?;
     let link =
@@ -273,33 +270,4 @@ fn clone_link(path: &Path) -> io::Result<OwnedFd> {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     mounts::restrict(mount.as_fd(), flags, None)?;
     Ok(mount)
-}
-
-/// Mounts a disk image nowhere: when the last process that holds it is gone, so are the mount and the loop device.
-fn mount_disk(path: &Path) -> io::Result<OwnedFd> {
-    let image = OpenOptions::new().read(true).write(true).open(path)?;
-    lock(&image)?;
-    let device = loops::attach(&image)?;
-    let source = device.path.display().to_string();
-    // The image is sparse and reads as zeros, so the kernel need not zero inode tables in the background.
-    let options = [("source", source), ("noinit_itable", String::new()), ("errors", "remount-ro".to_owned())];
-    let flags = MountAttrFlags::MOUNT_ATTR_NOSUID
-        | MountAttrFlags::MOUNT_ATTR_NODEV
-        | MountAttrFlags::MOUNT_ATTR_NOATIME;
-    root::new_file_system("ext4", &options, flags)
-}
-
-/// Locks the image for as long as a loop device holds it: the lock belongs to the open file, which the device keeps.
-/// Two mounts of one image would destroy it.
-fn lock(image: &File) -> io::Result<()> {
-    let deadline = Instant::now() + DISK_PATIENCE;
-    loop {
-        match rustix::fs::flock(image, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                rustix::event::poll(&mut [], Some(&DISK_POLL))?;
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
