@@ -88,6 +88,15 @@ impl Agent {
         }
     }
 
+    /// All that is left to record, at the job's end.
+    pub(super) fn rest(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Ok(told) = self.told.try_recv() {
+            changes.extend(self.record(told));
+        }
+        changes
+    }
+
     /// What it changes in the job's record.
     pub(super) fn record(&mut self, told: Told) -> Vec<Change> {
         let (mut changes, data) = match told {

@@ -13,8 +13,7 @@ use super::outcome::{Circumstances, Outcome};
 use super::restarting::TASK_MACHINES;
 use super::session::{Session, SessionEnd};
 use super::task::{Linked, Next, Task, on};
-use super::waiting::waited;
-use crate::config::LONGEST_WAITS_S;
+use super::waiting::{Patience, waited};
 use crate::metrics;
 use crate::output::Recorder;
 use crate::states::{JobState, SandboxState};
@@ -46,11 +45,7 @@ impl Task {
         let cap = self.shared.config.output.stream_bytes;
         let layout = self.shared.layout.clone();
         let mut recorder = Recorder::resume(&row, cap, self.shared.store.as_ref(), layout).await?;
-        // A job that waits gets its own as soon as its guest is there; until then nothing may end it.
-        let mut backstop = match row.state {
-            JobState::Waiting => waiting_backstop(Instant::now() + Duration::from_secs(LONGEST_WAITS_S), 0),
-            _ => running_backstop(&row),
-        };
+        let mut backstop = self.backstop(&row).await?;
         loop {
             if row.cancel_requested {
                 backstop = backstop.min(self.cancel_backstop());
@@ -108,6 +103,17 @@ impl Task {
     /// For a guest that was asked to end its job.
     pub(super) fn end_backstop(&self, outcome: Outcome) -> Backstop {
         Backstop { at: Instant::now() + self.shared.config.end_grace + END_PATIENCE, outcome }
+    }
+
+    /// The host's own limit, should the guest not keep its own: on the job's time, or on its question's.
+    async fn backstop(&self, row: &JobRow) -> Result<Backstop, StoreError> {
+        if row.state != JobState::Waiting {
+            return Ok(running_backstop(row));
+        }
+        let stored = self.shared.store.request(&row.id).await?;
+        let patience = Patience::of(&stored.ok_or(StoreError::Damaged { what: "request" })?.job);
+        let until = patience.until(row).unwrap_or_else(Instant::now);
+        Ok(waiting_backstop(until, patience.seconds()))
     }
 
     /// Ends a job whose guest did not: the machine dies, its disk stays for the export.

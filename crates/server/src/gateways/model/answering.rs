@@ -50,7 +50,7 @@ impl Gateway {
             let event = tokio::select! {
                 event = heard.recv() => event,
                 () = words.due() => {
-                    self.tell_words(words.take()).await;
+                    self.tell(&mut words).await;
                     continue;
                 }
             };
@@ -62,14 +62,14 @@ impl Gateway {
             send(sender, &event).await?;
             gather(said, event);
         }
-        self.tell_words(words.take()).await;
+        self.tell(&mut words).await;
         Ok(())
     }
 
-    async fn tell_words(&self, words: Option<Words>) {
-        if let Some(words) = words {
+    async fn tell(&self, words: &mut Words) {
+        while let Some(run) = words.take() {
             // Nobody listens once the job is over.
-            let _ = self.told.send(Told::Words(words)).await;
+            let _ = self.told.send(Told::Words(run)).await;
         }
     }
 }

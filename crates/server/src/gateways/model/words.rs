@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+/// The longest run that is told at once.
+const RUN_BYTES: usize = 64 * 1024;
 /// How long words wait for more.
 const GATHERED_FOR: Duration = Duration::from_millis(150);
 
@@ -38,14 +40,34 @@ impl Words {
         }
     }
 
-    /// Those that are there.
+    /// Those that are there, a run at a time.
     pub(super) fn take(&mut self) -> Option<Self> {
+        self.since = None;
         if self.text.is_empty() {
             return None;
         }
-        let taken = Self { since: None, text: std::mem::take(&mut self.text), ..*self };
-        self.since = None;
+        let rest = self.text.split_off(self.text.floor_char_boundary(RUN_BYTES));
+        let taken = Self { text: std::mem::replace(&mut self.text, rest), ..*self };
         self.offset += taken.text.len() as u64;
         Some(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_answer_is_told_in_runs_that_follow_each_other() {
+        let mut words = Words::new(3);
+        assert_eq!(words.take(), None);
+        words.add(&"é".repeat(RUN_BYTES));
+        let mut offset = 0;
+        while let Some(run) = words.take() {
+            assert_eq!((run.number, run.offset), (3, offset));
+            assert!(run.text.len() <= RUN_BYTES);
+            offset += run.text.len() as u64;
+        }
+        assert_eq!(offset, 2 * RUN_BYTES as u64);
     }
 }

@@ -11,6 +11,7 @@ use super::{FLUSH_AFTER, FLUSH_BYTES, Session};
 use crate::app::chain;
 use crate::output::{Flush, Take};
 use crate::reconcile::Shared;
+use crate::reconcile::agent::Agent;
 use crate::reconcile::following::circumstances;
 use crate::reconcile::outcome::Circumstances;
 use crate::states::JobState;
@@ -111,6 +112,7 @@ impl Session<'_> {
         let outcome = self.outcome(exit, around, &latest);
         let flush = self.recorder.take(Take::AllOfIt);
         let mut changes = std::mem::take(&mut self.changes);
+        changes.extend(self.task.agent.iter_mut().flat_map(Agent::rest));
         changes.extend(flush.changes.iter().cloned());
         changes.extend(usage.map(Change::Usage));
         changes.push(Change::Ended {
