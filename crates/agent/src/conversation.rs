@@ -3,7 +3,7 @@
 //!
 //! Only what the model is still shown is kept, so its size is that of the model's window and not that of the job.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use sandyard_protocol::{
     JournalEntry, JournalRow, ModelPart, PlanItem, StopReason, ToolCall, ToolResult, WhyAsked,
@@ -209,10 +209,8 @@ impl Conversation {
 
     /// Shortens results, and leaves whole turns out where their answer is named.
     fn pack(&mut self, numbers: &[u64]) {
-        let numbers: BTreeMap<u64, ()> = numbers.iter().map(|number| (*number, ())).collect();
-        while self.turns.len() > 1
-            && self.turns.front().is_some_and(|turn| numbers.contains_key(&turn.number))
-        {
+        let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
+        while self.turns.len() > 1 && self.turns.front().is_some_and(|turn| numbers.contains(&turn.number)) {
             let Some(turn) = self.turns.pop_front() else { break };
             self.head.extend(turn.after.into_iter().filter(|note| note.by_person));
             self.left_out =
@@ -221,7 +219,7 @@ impl Conversation {
         for ended in
             self.turns.iter_mut().flat_map(|turn| &mut turn.calls).filter_map(|call| call.ended.as_mut())
         {
-            if numbers.contains_key(&ended.number) && !ended.packed {
+            if numbers.contains(&ended.number) && !ended.packed {
                 ended.parts = shown::stub(&ended.parts, ended.number);
                 ended.packed = true;
             }

@@ -36,7 +36,7 @@ impl Shape {
         }
         let lines = gap.bytes().filter(|byte| *byte == b'\n').count();
         // Writing to a string does not fail.
-        let _ = write!(shaped, "[… {} left out{hint} …]\n", amount(lines, gap.len()));
+        let _ = writeln!(shaped, "[… {} left out{hint} …]", amount(lines, gap.len()));
         shaped.push_str(&text[tail_start..]);
         shaped
     }

@@ -40,7 +40,7 @@ const STEPS: [&str; 5] = [
 
 /// A window without tabs, which a test can look into, and which asks its maker for nothing.
 const BROWSER: &str = "chromium --app=http://127.0.0.1:4173 --start-maximized --remote-debugging-port=9222 \
---user-data-dir=/tmp/browser --incognito --disable-sync --disable-extensions \
+--user-data-dir=/tmp/browser --disable-sync --disable-extensions \
 --disable-features=AutofillServerCommunication,OptimizationHints,OptimizationGuideModelDownloading,MediaRouter";
 
 const WAIT_FOR_PAGE: &str = "for i in $(seq 240); do \

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 
 const pages = await (await fetch("http://127.0.0.1:9222/json")).json();
-const page = pages.find((page) => page.type === "page");
+const page = pages.find((page) => page.type === "page" && page.url.includes(":4173"));
 const socket = new WebSocket(page.webSocketDebuggerUrl);
 await new Promise((resolve, reject) => Object.assign(socket, { onopen: resolve, onerror: reject }));
 
