@@ -219,13 +219,7 @@ impl Shared {
         Ok(spawned)
     }
 
-    fn keep(&self, command: Command, kept: Option<Spawned>, group: Option<Pid>) {
-        let id = command.id.clone();
-        self.state().processes.insert(id, Process { command, kept, group, exit: None });
-    }
-
     fn ended(&self, id: ProcessId, group: Option<Pid>, status: ExitStatus) {
-    fn ended(&self, id: ProcessId, status: ExitStatus) {
         let signal = status.signal();
         let code = status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1);
         let mut state = self.state();

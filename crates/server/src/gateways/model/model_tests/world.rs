@@ -57,7 +57,7 @@ pub(super) fn patience() -> Patience {
         connect: Duration::from_secs(2),
         first_byte: Duration::from_millis(500),
         idle: Duration::from_millis(500),
-        whole: Duration::from_secs(20),
+        whole: Duration::from_secs(60),
         attempts: 3,
         backoff: Duration::from_millis(5),
         longest_wait: Duration::from_secs(2),
@@ -168,7 +168,7 @@ pub(super) fn open(gateway: &Arc<Gateway>) -> Client {
 pub(super) async fn hear(client: &mut Client) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     while let Some(Frame::Message(message)) =
-        timeout(Duration::from_secs(20), client.receive()).await.expect("an answer in time").unwrap()
+        timeout(Duration::from_secs(60), client.receive()).await.expect("an answer in time").unwrap()
     {
         let event = serde_json::from_slice(&message).unwrap();
         if !matches!(event, ModelEvent::Kept { .. }) {
