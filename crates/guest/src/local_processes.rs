@@ -42,6 +42,18 @@ impl LocalProcesses {
         state.keeper += 1;
         Self { shared: Arc::clone(&self.shared), keeper: state.keeper }
     }
+
+    /// Starts a process, unless another keeper has come.
+    fn spawn_unless_followed(&self, command: Command) -> Option<Result<Spawned, SpawnError>> {
+        let what = command.argv.first().cloned().unwrap_or_default();
+        // Held until the process is known, so that it is found by a keeper that comes meanwhile.
+        let mut state = self.shared.state();
+        if state.keeper != self.keeper {
+            return None;
+        }
+        let spawned = self.shared.spawn(&mut state, command);
+        Some(spawned.map_err(|source| SpawnError::Refused { what: describe(&what, &source), source }))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -72,15 +84,11 @@ struct Process {
 #[async_trait]
 impl ProcessHost for LocalProcesses {
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
-        let what = command.argv.first().cloned().unwrap_or_default();
-        // Held until the process is known, so that it is found by a keeper that comes meanwhile.
-        let mut state = self.shared.state();
-        if state.keeper != self.keeper {
-            return Err(SpawnError::Gone);
+        match self.spawn_unless_followed(command) {
+            Some(outcome) => outcome,
+            // The dead get no answer, on which they could act.
+            None => std::future::pending().await,
         }
-        self.shared
-            .spawn(&mut state, command)
-            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
     }
 
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
