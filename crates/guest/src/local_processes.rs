@@ -42,6 +42,30 @@ impl LocalProcesses {
         state.keeper += 1;
         Self { shared: Arc::clone(&self.shared), keeper: state.keeper }
     }
+
+    async fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
+        match self.spawn_unless_followed(command, input) {
+            Some(outcome) => outcome,
+            // The dead get no answer, on which they could act.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Starts a process, unless another keeper has come.
+    fn spawn_unless_followed(
+        &self,
+        command: Command,
+        input: Option<OwnedFd>,
+    ) -> Option<Result<Spawned, SpawnError>> {
+        let what = command.argv.first().cloned().unwrap_or_default();
+        // Held until the process is known, so that it is found by a keeper that comes meanwhile.
+        let mut state = self.shared.state();
+        if state.keeper != self.keeper {
+            return None;
+        }
+        let spawned = self.shared.spawn(&mut state, command, input);
+        Some(spawned.map_err(|source| SpawnError::Refused { what: describe(&what, &source), source }))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -69,28 +93,14 @@ struct Process {
     exit: Option<RawExit>,
 }
 
-impl LocalProcesses {
-    fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
-        let what = command.argv.first().cloned().unwrap_or_default();
-        // Held until the process is known, so that it is found by a keeper that comes meanwhile.
-        let mut state = self.shared.state();
-        if state.keeper != self.keeper {
-            return Err(SpawnError::Gone);
-        }
-        self.shared
-            .spawn(&mut state, command, input)
-            .map_err(|source| SpawnError::Refused { what: describe(&what, &source), source })
-    }
-}
-
 #[async_trait]
 impl ProcessHost for LocalProcesses {
     async fn spawn(&self, command: Command) -> Result<Spawned, SpawnError> {
-        self.begin(command, None)
+        self.begin(command, None).await
     }
 
     async fn spawn_with_input(&self, command: Command, input: OwnedFd) -> Result<Spawned, SpawnError> {
-        self.begin(command, Some(input))
+        self.begin(command, Some(input)).await
     }
 
     async fn signal(&self, id: &ProcessId, signal: i32) -> Result<(), SpawnError> {
