@@ -52,8 +52,10 @@ key=$({ echo "$suite $packages"; cat scripts/vm/init.sh; } | sha256sum | cut -c1
 system=$cache/vm/system-$key
 if ! [ -e "$system/disk.ext4" ]; then
     echo "making the test machine's system disk, which takes some minutes" >&2
-    sources=(/etc/apt/sources.list.d/debian.sources /etc/apt/sources.list)
-    mirror=$(ls "${sources[@]}" 2>/dev/null | head -1)
+    mirror=
+    for sources in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do
+        [ ! -s "$sources" ] || mirror=$sources
+    done
     mmdebstrap --quiet --mode=root --variant=minbase --include="$packages" \
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
         "$suite" "$work/system" ${mirror:+"$mirror"}
