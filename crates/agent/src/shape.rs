@@ -73,7 +73,7 @@ fn line_start(text: &str, limit: usize) -> usize {
     let limit = text.ceil_char_boundary(limit);
     let room = text.len() - limit;
     match text[limit..].find('\n') {
-        Some(newline) if newline + 1 <= room / 2 => limit + newline + 1,
+        Some(newline) if newline < room / 2 => limit + newline + 1,
         _ => limit,
     }
 }
