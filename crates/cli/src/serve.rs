@@ -250,6 +250,9 @@ fn make_folder(path: &Path) -> Result<(), ServeError> {
 }
 
 /// Held as long as the file is open; the kernel gives it back however we end.
+/// A server that was killed a moment ago may have left a child that has not become another program yet and holds the lock.
+const LAST_BREATH: Duration = Duration::from_secs(3);
+
 fn lock(data: &Path) -> Result<File, ServeError> {
     let path = data.join("server.lock");
     let failed = |source| ServeError::Data { action: "lock", path: path.clone(), source };
@@ -261,7 +264,16 @@ fn lock(data: &Path) -> Result<File, ServeError> {
         .mode(0o600)
         .open(&path)
         .map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    let deadline = std::time::Instant::now() + LAST_BREATH;
+    let taken = loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) if std::time::Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            taken => break taken,
+        }
+    };
+    match taken {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut pid = String::new();
