@@ -98,7 +98,8 @@ impl World {
     ) -> Self {
         let fake = Fake::start(kind, plays).await;
         let model = models(kind, &fake.base_url).find(None).unwrap();
-        let (sender, told) = mpsc::channel(64);
+        // Room for the words of the longest answer: these tests do not record them while they come.
+        let (sender, told) = mpsc::channel(1024);
         let budget = Budget::new(limits, Spent::default());
         let ledger = Arc::new(Memory::default());
         let gateway = Gateway::new(GatewayParts {
