@@ -32,6 +32,8 @@ use crate::ui::Ui;
 
 /// How long another `run` may take until its socket answers.
 const OTHER_STARTS: Duration = Duration::from_secs(30);
+/// A server that was killed a moment ago may have left a child that has not become another program yet and holds the lock.
+const LAST_BREATH: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How long a sandbox may take to go away; what is left then, the next server removes.
 const CLEARING: Duration = Duration::from_secs(20);
@@ -146,7 +148,7 @@ impl Server {
             return Err(ServeError::UnknownDriver(name.to_owned()));
         }
         make_folder(&settings.data)?;
-        let lock = lock(&settings.data)?;
+        let lock = lock(&settings.data).await?;
         let socket = settings.socket();
         let listener = bind_socket(&socket)?;
         let images = YardImages::new(settings);
@@ -250,10 +252,7 @@ fn make_folder(path: &Path) -> Result<(), ServeError> {
 }
 
 /// Held as long as the file is open; the kernel gives it back however we end.
-/// A server that was killed a moment ago may have left a child that has not become another program yet and holds the lock.
-const LAST_BREATH: Duration = Duration::from_secs(3);
-
-fn lock(data: &Path) -> Result<File, ServeError> {
+async fn lock(data: &Path) -> Result<File, ServeError> {
     let path = data.join("server.lock");
     let failed = |source| ServeError::Data { action: "lock", path: path.clone(), source };
     let mut file = OpenOptions::new()
@@ -264,11 +263,11 @@ fn lock(data: &Path) -> Result<File, ServeError> {
         .mode(0o600)
         .open(&path)
         .map_err(failed)?;
-    let deadline = std::time::Instant::now() + LAST_BREATH;
+    let deadline = Instant::now() + LAST_BREATH;
     let taken = loop {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) if std::time::Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(20));
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
             taken => break taken,
         }
@@ -308,15 +307,15 @@ fn bind_socket(path: &Path) -> Result<UnixListener, ServeError> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_yard_has_one_server_at_a_time() {
+    #[tokio::test]
+    async fn a_yard_has_one_server_at_a_time() {
         let data = tempfile::tempdir().unwrap();
-        let first = lock(data.path()).unwrap();
-        let error = lock(data.path()).unwrap_err();
+        let first = lock(data.path()).await.unwrap();
+        let error = lock(data.path()).await.unwrap_err();
         let own = std::process::id();
         assert!(error.to_string().ends_with(&format!("is served by another process (pid {own})")), "{error}");
         drop(first);
-        lock(data.path()).unwrap();
+        lock(data.path()).await.unwrap();
     }
 
     #[tokio::test]
