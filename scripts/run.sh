@@ -74,6 +74,7 @@ Ready after $((SECONDS - begin)) s. From another terminal:
   curl -s $url/schedule -H 'content-type: application/json' -d '{"kind": "shell", "code": "echo hello"}'
   $sandyard run --kind shell 'echo hello > hello.txt' --output result.zip
   $sandyard ps
+  $sandyard demo    # a todo app in React, built for real; a recording stands in for the model
 Every route, to try: $url/docs
 Ctrl-C stops the server; jobs go on in their sandboxes.
 TEXT

@@ -57,6 +57,10 @@ pub(super) async fn run_shell(
     widen(&spawned);
     let descriptors = Descriptors::new(spawned, false).map_err(failed)?;
     let (process, sources) = Process::running(command, descriptors, keeper.job.output.clone());
+    // Before its end is looked at: it may have followed the wish while no keeper lived.
+    if let Some(ending) = document.ending {
+        process.end(ending);
+    }
     keeper.processes.insert(process.clone());
     keeper.events.started()?;
     let supervision = Supervision {
