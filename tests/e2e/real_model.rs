@@ -129,12 +129,13 @@ async fn a_conversation_that_is_too_long_is_told_in_these_words() {
     let message = status["error"]["message"].as_str().unwrap();
     assert!(message.contains("longer than the model's window"), "{status}");
     let events = world.yard.events(status["job_id"].as_str().unwrap()).await;
-    let errors: Vec<String> = events
-        .iter()
-        .filter(|event| event.1 == "model" && !event.2["error"].is_null())
-        .map(|event| event.2["error"].to_string())
-        .collect();
-    let all = |words: &str| !errors.is_empty() && errors.iter().all(|error| error.contains(words));
-    assert!(all("exceeds the available context size"), "{errors:?}");
+    let failed: Vec<&Value> =
+        events.iter().filter(|event| event.1 == "model").map(|event| &event.2).collect();
+    assert!(!failed.is_empty(), "{status}");
+    for event in failed {
+        assert_eq!(event["code"], "context_too_long", "{event}");
+        let words = event["error"].as_str().unwrap();
+        assert!(words.contains("exceeds the available context size"), "{event}");
+    }
     assert_eq!(status["usage"]["tokens_out"], 0, "{status}");
 }
