@@ -1,7 +1,7 @@
 //! A real model behind llama.cpp's own server: what its answers, its limits and its end look like to a whole yard.
 //!
-//! SmolLM2 is far too small to be an agent, and its prompt has no place for tools: its server takes their specifications, and no
-//! call ever comes of them. Needs what `scripts/setup.sh test` installs; without it each test is skipped.
+//! SmolLM2 is far too small to be an agent, and its own template has no place for tools: the server takes their specifications,
+//! and no call comes of them. With a template that shows it how, it makes one, and the server parses it. Needs what `scripts/setup.sh test` installs; without it each test is skipped.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -29,6 +29,11 @@ struct World {
 impl World {
     /// With a window of so many tokens, and answers of at most so many. `None`, with the reason told, where there is no model.
     async fn start(window: u32, longest_answer: u32) -> Option<Self> {
+        Self::start_with(window, longest_answer, None).await
+    }
+
+    /// The same with a template of the prompt, a file of `tests/model`.
+    async fn start_with(window: u32, longest_answer: u32, template: Option<&str>) -> Option<Self> {
         let Some(modules) = modules("model").await else {
             eprintln!("skipped: needs the model modules (scripts/setup.sh test)");
             return None;
@@ -36,6 +41,7 @@ impl World {
         let mut server = Command::new(modules.join("bin/python"))
             .arg(root().join("tests/model/serve.py"))
             .arg(window.to_string())
+            .args(template.map(|name| root().join("tests/model").join(name)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -102,6 +108,17 @@ async fn an_answer_comes_in_pieces_and_its_tokens_are_counted() {
     for count in ["tokens_in", "tokens_out"] {
         assert_eq!(status["usage"][count], done[0][count], "{status}");
     }
+}
+
+#[tokio::test]
+async fn a_call_of_a_tool_is_understood_and_run() {
+    let Some(world) = World::start_with(4096, 64, Some("tools.jinja")).await else { return };
+    let status =
+        world.yard.run(&json!({ "task": "Go on.", "budget": { "steps": 1, "on_breach": "end" } })).await;
+    let events = world.yard.events(status["job_id"].as_str().unwrap()).await;
+    let tools: Vec<&Value> = events.iter().filter(|event| event.1 == "tool").map(|event| &event.2).collect();
+    assert!(!tools.is_empty(), "no call: {events:?}");
+    assert_eq!((&tools[0]["tool"], &tools[0]["failed"]), (&json!("shell"), &json!(false)), "{tools:?}");
 }
 
 #[tokio::test]

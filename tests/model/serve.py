@@ -1,6 +1,6 @@
 """Serves SmolLM2 as OpenAI does, by llama.cpp's own server, until standard input ends. Prints its address.
 
-usage: serve.py TOKENS_OF_CONTEXT
+usage: serve.py TOKENS_OF_CONTEXT [TEMPLATE]     with another template of its prompt than the model's own
 """
 import importlib.util
 import os
@@ -20,6 +20,9 @@ parameters.port = 0
 parameters.cpuparams.n_threads = 1
 parameters.cpuparams_batch.n_threads = 1
 parameters.sampling.temp = 0.0
+if len(sys.argv) > 2:
+    with open(sys.argv[2]) as template:
+        parameters.chat_template = template.read()
 server = xllamacpp.Server(parameters)
 print(server.listening_address, flush=True)
 sys.stdin.read()
