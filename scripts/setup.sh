@@ -2,7 +2,7 @@
 # Installs what building, running, testing or measuring needs and this machine lacks.
 # Quick when there is nothing to do.
 #   setup.sh build|run|test|bench|vm
-#   setup.sh modules browser|vite|clients     prints where the modules of tests are
+#   setup.sh modules browser|vite|clients|model     prints where the modules of tests are
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -13,6 +13,7 @@ modules() {
     case $1 in
         vite) source=tests/browser/vite ;;
         clients) source=tests/clients ;;
+        model) source=tests/model ;;
     esac
     local key
     key=$({ cat "$source"/package*.json "$source"/requirements.txt 2>/dev/null || true; } | sha256sum | cut -c1-16)
@@ -71,7 +72,7 @@ fi
 
 # Made aside and moved into place, so that what is there is whole.
 if [ "$purpose" = test ]; then
-    for name in browser vite clients; do
+    for name in browser vite clients model; do
         folder=$(modules "$name")
         [ ! -d "$folder" ] || continue
         echo "installing the $name modules of the tests" >&2
@@ -82,6 +83,15 @@ if [ "$purpose" = test ]; then
                 python3 -m venv "$folder.new"
                 "$folder.new/bin/pip" install --quiet --requirement tests/clients/requirements.txt
                 # A virtual environment knows its own place.
+                sed -i "s#$folder.new#$folder#g" "$folder.new"/bin/pip* "$folder.new/pyvenv.cfg"
+                ;;
+            model)
+                python3 -m venv "$folder.new"
+                # There are ready wheels for some machines only; elsewhere its tests say that they are skipped.
+                if ! "$folder.new/bin/pip" install --quiet --no-deps --only-binary :all: --requirement tests/model/requirements.txt; then
+                    rm -rf "$folder.new"
+                    continue
+                fi
                 sed -i "s#$folder.new#$folder#g" "$folder.new"/bin/pip* "$folder.new/pyvenv.cfg"
                 ;;
             browser) cp tests/browser/package*.json "$folder.new" && (cd "$folder.new" && npm install --silent --ignore-scripts) ;;

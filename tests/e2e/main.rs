@@ -25,6 +25,7 @@ mod mcp;
 mod notebooks;
 mod origins;
 mod provider;
+mod real_model;
 mod recording;
 mod refusals;
 mod start_from;

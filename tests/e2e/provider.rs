@@ -62,6 +62,7 @@ impl Provider {
         }
     }
 
+    #[expect(clippy::disallowed_methods, reason = "a model that takes its time, on a thread of its own")]
     fn stream(&self, stream: &mut TcpStream, calls: &[Value], pause: Duration) -> std::io::Result<()> {
         stream
             .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;

@@ -10,6 +10,7 @@ PIECE, OVERLAP = 1 << 20, 64
 found = {name: collections.Counter() for name in NAMES.values()}
 places = {name: [] for name in NAMES.values()}
 searched = collections.Counter()
+remembered = []
 
 
 def look(data, kind, place):
@@ -58,8 +59,10 @@ def read_memory(pid):
     for area in readable:
         start, end = (int(edge, 16) for edge in area.split("-"))
         read(descriptor, start, end - start, kind, f"/proc/{pid}/mem {area}")
-    searched[kind] += bool(readable)
     os.close(descriptor)
+    searched[kind] += bool(readable)
+    with open(f"/proc/{pid}/cmdline") as arguments:
+        remembered.append(arguments.read().split("\0")[0])
 
 
 def read_open_files(pid):
@@ -93,4 +96,4 @@ for folder, folders, files in os.walk("/"):
                 read_file(path, "file")
         except OSError:
             pass
-print(json.dumps({"found": found, "places": places, "searched": searched}))
+print(json.dumps({"found": found, "places": places, "searched": searched, "memory_of": remembered}))

@@ -89,6 +89,8 @@ fn expect_searched(result: &Value) {
         assert!(found["control"][kind].as_u64() > Some(0), "not even the control is in {kind}: {result}");
     }
     assert!(searched["file"].as_u64() > Some(1000), "{result}");
+    let programs = result["memory_of"].as_array().unwrap();
+    assert!(programs.contains(&json!("sandyard-agent")), "the agent speaks for the model: {result}");
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ async fn a_task_is_worked_on_told_and_downloaded() {
     let mut zip = zip::ZipArchive::new(zip.file).unwrap();
     let names: Vec<String> = zip.file_names().map(|name| name.unwrap().into_owned()).collect();
     assert_eq!(names, ["made.txt", "SUMMARY.md", ".sandyard/journal.jsonl"]);
-    let journal = std::io::read_to_string(zip.by_index(1).unwrap()).unwrap();
+    let journal = std::io::read_to_string(zip.by_index(2).unwrap()).unwrap();
     let lines: Vec<serde_json::Value> =
         journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 6);
