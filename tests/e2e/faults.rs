@@ -72,6 +72,10 @@ async fn l10_a_full_disk_refuses_jobs_and_harms_none() {
     assert_eq!(error["error"]["code"], "disk_full", "{error}");
     assert!(error["error"]["hint"].is_string(), "{error}");
     assert_eq!(yard.get_json("/jobs").await["jobs"].as_array().unwrap().len(), 1, "nothing is left of it");
+    // Enough words for the log, which is on the same disk, to meet its end too.
+    for _ in 0..80 {
+        assert_eq!(yard.post("/schedule", &json!({"kind": "shell", "code": "true"})).await.status(), 503);
+    }
     // Long enough for the output to meet the full disk.
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert!(yard.get("/healthz").await.status().is_success());

@@ -100,10 +100,8 @@ impl Writer {
     pub(super) async fn broken(&self) -> String {
         let mut broken = self.broken.clone();
         let reason = broken.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        match reason {
-            Some(reason) => reason,
-            None => std::future::pending().await,
-        }
+        // It never leaves while it is waited for: without a reason it has panicked.
+        reason.unwrap_or_else(|| "the store's writer has died".into())
     }
 }
 
