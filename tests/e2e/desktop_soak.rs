@@ -41,7 +41,7 @@ async fn twenty_desktops_are_watched_at_once_and_give_their_memory_back() {
 
 /// A viewer that sees ten pictures of a terminal that prints.
 async fn watch(yard: &Yard, id: &str) -> usize {
-    yard.shell(id, "xterm -e 'while sleep 0.2; do date +%N; done' >/dev/null 2>&1 & disown").await;
+    yard.shell(id, "xterm -T xterm -e 'while sleep 0.2; do date +%N; done' >/dev/null 2>&1 & disown").await;
     window(yard, id, "xterm").await;
     let mut viewer = Viewer::connect(yard, id, "").await.unwrap();
     let mut bytes = 0;
