@@ -49,7 +49,10 @@ async fn take(keeper: &Arc<Keeper>) -> Option<()> {
 
 /// Serves `LastScreenshot`: the screen now if a desktop runs, else the last picture there is.
 pub(super) async fn serve(keeper: &Arc<Keeper>, mut stream: HostStream) -> Served {
-    last_look(keeper).await;
+    // After the end the picture is there, and whoever looked again would start a desktop to look at.
+    if !keeper.job.is_over() {
+        last_look(keeper).await;
+    }
     let png = match std::fs::read(keeper.config.spool.join(FILE)) {
         Ok(png) => png,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),

@@ -134,6 +134,11 @@ impl Job {
         }
     }
 
+    /// Whether it has ended, and everything in the machine with it.
+    pub(super) fn is_over(&self) -> bool {
+        self.document().as_ref().is_some_and(|document| document.exit.is_some() && !document.keep)
+    }
+
     fn progress(&self) -> JobProgress {
         match self.document().as_ref().map(|document| document.exit) {
             None => JobProgress::Idle,
