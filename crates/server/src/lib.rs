@@ -8,6 +8,7 @@ pub mod app;
 mod artifacts;
 pub mod auth;
 pub mod config;
+mod drivers;
 pub mod fail_points;
 mod gateways;
 pub mod http;

@@ -12,14 +12,16 @@ use tokio_util::sync::CancellationToken;
 use super::Yard;
 use super::ended::EndedJobs;
 use super::images::Images;
+use super::model::Floor;
 use super::tickets::Tickets;
 use crate::admission::Admission;
 use crate::config::{ModelsError, ServerConfig};
+use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job_id::{self, RandomError};
 use crate::layout::{self, Layout};
 use crate::metrics::Metrics;
-use crate::reconcile::{Claimed, Drivers, Machines, Reconciler, Shared, remove_strays};
+use crate::reconcile::{Claimed, Machines, Reconciler, Shared, remove_strays};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{OpenError, StoreError};
 
@@ -94,12 +96,13 @@ impl Yard {
         let layout = Layout::open(&data).map_err(prepare)?;
         let store = Arc::new(SqliteStore::open(&data).map_err(not_opened)?);
         let wake = Arc::new(Notify::new());
+        let drivers = Drivers::new(drivers, config.floors.clone(), &wake);
         let shared = Arc::new(Shared {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             models: Models::new(&config.models)?,
             config,
             store,
-            drivers: Drivers::new(drivers),
+            drivers,
             images,
             layout,
             metrics: Metrics::default(),
@@ -110,6 +113,8 @@ impl Yard {
             owner: job_id::random()?.to_string(),
         });
         remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
+        // What most jobs will need is tried before the first one comes.
+        drop(shared.drivers.outlook(&Floor::Any));
         Ok(Self::work(shared))
     }
 

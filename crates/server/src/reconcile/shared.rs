@@ -7,10 +7,10 @@ use sandyard_sandbox::driver::{Driver, Limits};
 use sandyard_sandbox::machine::Machine;
 use tokio::sync::Notify;
 
-use super::isolation::Drivers;
 use crate::admission::Admission;
 use crate::app::{EndedJobs, Images};
 use crate::config::ServerConfig;
+use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job_id::JobId;
 use crate::layout::Layout;
