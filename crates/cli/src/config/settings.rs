@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use sandyard_sandbox::driver::IsolationLevel;
 use sandyard_server::auth::origins::Domain;
-use sandyard_server::config::{ModelSpec, PrivateException};
+use sandyard_server::config::{Floor, ModelSpec, PrivateException};
 
+use super::drivers::DriverSettings;
 use super::layers::{ConfigError, Layers};
 
 /// Which images a server prepares by itself.
@@ -33,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) domain: Option<Domain>,
     /// The one driver to use; `None` takes what works.
     pub(crate) driver: Option<String>,
+    /// The weakest isolation that any job gets.
+    pub(crate) isolation: Floor,
     /// Which images to prepare.
     pub(crate) images: ImageChoice,
     /// Debian packages that images have beside their own.
@@ -69,6 +73,8 @@ pub(crate) struct Settings {
     pub(crate) log: String,
     /// Whether the log is JSON.
     pub(crate) log_json: bool,
+    /// What is set for each driver.
+    pub(crate) drivers: DriverSettings,
 }
 
 impl Settings {
@@ -81,6 +87,7 @@ impl Settings {
             cache: PathBuf::from(layers.get("cache").0),
             domain: domain(layers)?,
             driver: driver.filter(|name| name != "auto"),
+            isolation: isolation(layers)?,
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
             packages: layers
                 .get("packages")
@@ -105,6 +112,7 @@ impl Settings {
             trust_file: PathBuf::from(layers.get("trust_file").0),
             log: layers.get("log").0.to_owned(),
             log_json: one_of(layers, "log_format", &[("text", false), ("json", true)], "text or json")?,
+            drivers: DriverSettings::new(layers)?,
         })
     }
 
@@ -134,6 +142,17 @@ fn private_places(layers: &Layers) -> Result<Vec<PrivateException>, ConfigError>
     let places: Option<Vec<_>> = text.split(',').filter(|text| !text.trim().is_empty()).map(place).collect();
     places.ok_or_else(|| {
         bad(layers, "egress_private", "places like mirror.example:8080=10.0.0.7, separated by commas")
+    })
+}
+
+fn isolation(layers: &Layers) -> Result<Floor, ConfigError> {
+    let given = layers.get("isolation").0;
+    if given == "any" {
+        return Ok(Floor::Any);
+    }
+    let level = IsolationLevel::parse(given).filter(|level| *level > IsolationLevel::None);
+    level.map(Floor::Level).ok_or_else(|| {
+        bad(layers, "isolation", "any, container, gvisor or vm; to use one driver only, set `driver`")
     })
 }
 
@@ -169,7 +188,7 @@ fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> 
     if number == 0 { Err(bad(layers, key, expected)) } else { Ok(number) }
 }
 
-fn one_of<T: Copy>(
+pub(super) fn one_of<T: Copy>(
     layers: &Layers,
     key: &'static str,
     choices: &[(&str, T)],
@@ -180,6 +199,6 @@ fn one_of<T: Copy>(
     choice.map(|(_, value)| *value).ok_or_else(|| bad(layers, key, expected))
 }
 
-fn text(layers: &Layers, key: &'static str) -> Option<String> {
+pub(super) fn text(layers: &Layers, key: &'static str) -> Option<String> {
     Some(layers.get(key).0).filter(|value| !value.is_empty()).map(str::to_owned)
 }

@@ -1,14 +1,11 @@
 //! Whether native sandboxes can start here: what the host must have, and one really started.
 
-use std::io;
 use std::path::Path;
 
-use super::record::Record;
-use super::{NativeDriver, OpenError, Yard};
-use crate::driver::Availability;
+use super::{NativeDriver, Yard};
+use crate::driver::{Availability, OpenError};
 use crate::parts::cgroup::LayoutError;
 use crate::parts::disk;
-use crate::parts::liveness::ProcessIdentity;
 use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
 
 /// What root must find before anything is tried. Says the first thing that is missing and how to get it.
@@ -35,47 +32,12 @@ pub(super) fn unusable_groups(error: LayoutError) -> OpenError {
     }
 }
 
-impl OpenError {
-    /// The same, but no mere lack if sandboxes of the yard run: whoever took the driver for unusable would take them for dead.
-    pub(super) fn unless_in_use(self, known: &[Record]) -> Self {
-        let runs = |record: &Record| record.process.as_ref().is_some_and(ProcessIdentity::is_alive);
-        match self {
-            Self::Unusable { detail, fix } if known.iter().any(runs) => Self::Prepare {
-                step: "reach the sandboxes of this yard that run",
-                source: io::Error::other(format!("{detail}; {fix}")),
-            },
-            error => error,
-        }
-    }
-
-    /// The same as an availability, for a list of drivers.
-    pub fn availability(&self) -> Availability {
-        let mut detail = self.to_string();
-        if let Self::Prepare { source, .. } = self {
-            detail = format!("{detail}: {source}");
-        }
-        let fix = match self {
-            Self::Unusable { fix, .. } => Some(fix.clone()),
-            Self::Prepare { .. } => None,
-        };
-        Availability { usable: false, detail, fix }
-    }
-}
-
 impl Yard {
-    /// Tries once with a real sandbox; until there is an image to try with, tells what the host has.
+    /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
     pub(super) async fn availability(&self, driver: &NativeDriver) -> Availability {
-        let mut checked = self.checked.lock().await;
-        if let Some(known) = &*checked {
-            return known.clone();
-        }
         let groups = format!("{}control groups {}", self.standing.prefix(), self.layout.describe());
         let Some(image) = (self.config.probe_image)() else {
-            return Availability {
-                usable: true,
-                detail: format!("{groups}; not tried: no image yet"),
-                fix: None,
-            };
+            return Availability::untried(groups);
         };
         let trial = Trial {
             data: &self.config.data,
@@ -83,40 +45,9 @@ impl Yard {
             disk_mib: self.config.blank_disk_mib,
             patience: CONTAINER_PATIENCE,
         };
-        let answer = match trial.run(driver, |id| self.started.console(id)).await {
-            Ok(()) => Availability { usable: true, detail: groups, fix: None },
-            Err(error) => Availability {
-                usable: false,
-                detail: error,
-                fix: Some("run `sandyard doctor native`".into()),
-            },
-        };
-        // A failure may be of the moment, so it is tried again.
-        if answer.usable {
-            *checked = Some(answer.clone());
+        match trial.run(driver, |id| self.started.console(id)).await {
+            Ok(()) => Availability::usable(groups),
+            Err(error) => Availability::missing(error, "run `sandyard doctor native`"),
         }
-        answer
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::SandboxId;
-
-    #[test]
-    fn a_lack_is_an_error_while_sandboxes_run() {
-        let lack = || OpenError::Unusable { detail: "not root".into(), fix: "run as root".into() };
-        let mut record = Record {
-            id: SandboxId::parse("one").unwrap(),
-            id_base: 1,
-            groups: "s1".into(),
-            workspace: "/w".into(),
-            process: None,
-        };
-        assert!(matches!(lack().unless_in_use(&[record.clone()]), OpenError::Unusable { .. }));
-        record.process = Some(ProcessIdentity::of(std::process::id().cast_signed()).unwrap());
-        let OpenError::Prepare { source, .. } = lack().unless_in_use(&[record]) else { panic!() };
-        assert_eq!(source.to_string(), "not root; run as root");
     }
 }

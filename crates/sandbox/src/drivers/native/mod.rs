@@ -36,16 +36,13 @@ pub use slots::LauncherProgram;
 
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
-    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    OpenError, ProbeImage, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::parts::records::Records;
 use crate::parts::{cgroup, ids, links, programs, yard_id};
 
 /// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
 const RESTOCK_AFTER: Duration = Duration::from_millis(60);
-
-/// Finds a root file system with which to try whether sandboxes start.
-pub type ProbeImage = Arc<dyn Fn() -> Option<PathBuf> + Send + Sync>;
 
 /// What the driver needs to know.
 #[derive(Clone)]
@@ -97,29 +94,6 @@ struct Yard {
     ids: ids::IdPool,
     started: started::Started,
     wanting: Notify,
-    checked: tokio::sync::Mutex<Option<Availability>>,
-}
-
-/// The driver could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A directory or file of the yard.
-    #[error("{step}")]
-    Prepare {
-        /// What was being done.
-        step: &'static str,
-        /// Why it failed.
-        #[source]
-        source: io::Error,
-    },
-    /// This host can't run native sandboxes; the text says what is missing.
-    #[error("{detail}")]
-    Unusable {
-        /// What is missing.
-        detail: String,
-        /// What a person can do about it.
-        fix: String,
-    },
 }
 
 impl NativeDriver {
@@ -130,7 +104,8 @@ impl NativeDriver {
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
         let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
-        let parts = standing::Parts::of_host(&config, &yard).map_err(|error| error.unless_in_use(&known))?;
+        let parts = standing::Parts::of_host(&config, &yard)
+            .map_err(|error| error.unless_in_use(known.iter().any(record::Record::is_alive)))?;
         parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
         let slots = slots::Slots::new(
             parts.layout.clone(),
@@ -147,7 +122,6 @@ impl NativeDriver {
             ids: ids::IdPool::with_taken(parts.supply, known.iter().map(|record| record.id_base)),
             started: started::Started::default(),
             wanting: Notify::new(),
-            checked: tokio::sync::Mutex::default(),
             standing: parts.standing,
             workspaces: parts.workspaces,
             layout: parts.layout,

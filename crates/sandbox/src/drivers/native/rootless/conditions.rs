@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::OpenError;
 use super::subordinate::{Range, SubordinateIds, range_in};
+use crate::driver::OpenError;
 use crate::parts::cgroup::{self, DelegationError};
 use crate::parts::ids::Supply;
 
