@@ -54,6 +54,7 @@ fn begin() -> Result<Machine, BootFailure> {
     let control = config.control_port.as_deref().map(ports::open).transpose()?;
     tree::build(&config)?;
     let groups = groups::prepare(&config.job)?;
+    let program = open_own_program()?;
     tree::enter()?;
     sys::own_surroundings().step("namespaces", "network, names and shared memory")?;
     sys::raise_loopback().step("loopback", "lo")?;
@@ -61,7 +62,7 @@ fn begin() -> Result<Machine, BootFailure> {
     // From here on the two keys of a virtual keyboard are a signal to this process instead of a reset.
     reboot(RebootCommand::CadOff).step("signals", "take the keyboard's order to end")?;
     let signals = MachineSignals::open().step("signals", "watch for children")?;
-    let init = start_init(&config)?;
+    let init = start_init(&config, &program)?;
     let MachineConfig { boot: BootConfig { keeper_id, .. }, .. } = config;
     // Of init's user, so that it may end it.
     confine::become_user_who_can_switch_off(keeper_id)?;
@@ -69,14 +70,13 @@ fn begin() -> Result<Machine, BootFailure> {
 }
 
 /// Forks init into a pid namespace of its own: with it the whole machine ends.
-fn start_init(config: &MachineConfig) -> Result<Pid, BootFailure> {
+fn start_init(config: &MachineConfig, program: &OwnedFd) -> Result<Pid, BootFailure> {
     const STAGE: &str = "start init";
-    let program = open_own_program()?;
     let document = boot_document(&config.boot).step(STAGE, "write its boot document")?;
     match sys::fork_into(Namespaces::OwnPidsAndMounts).step(STAGE, "fork into namespaces")? {
         Forked::Parent(pid) => Ok(pid),
         Forked::Child => {
-            let error = become_init(&program, &document);
+            let error = become_init(program, &document);
             boot::console(STAGE, error.raw_os_error(), &format!("exec: {error}"));
             sys::leave(1)
         }

@@ -3,16 +3,17 @@
 //! Made of what this very program carries, so a machine never runs another guest than the server that started it knows.
 //! Lies beside its kernel, named by its content; writing one takes some milliseconds.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
-use sandyard_protocol::{MACHINE_AGENT, MACHINE_MODULES};
+use sandyard_protocol::{AGENT_PROGRAM, MACHINE_MODULES, MACHINE_PROGRAMS};
 use sha2::{Digest, Sha256};
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
-use crate::programs;
+use crate::parts::programs;
 
 /// Raised when the same programs are laid out differently.
 const FORMAT: &str = "sandyard initrd 1";
@@ -41,7 +42,7 @@ pub(super) fn ensure(kernel: &Kernel) -> io::Result<PathBuf> {
     Ok(target)
 }
 
-fn write(kernel: &Kernel, path: &std::path::Path) -> io::Result<()> {
+fn write(kernel: &Kernel, path: &Path) -> io::Result<()> {
     let mut archive = Archive::new(BufWriter::new(File::create(path)?));
     let modules = relative(MACHINE_MODULES);
     archive.directory(modules, 0o700)?;
@@ -49,10 +50,14 @@ fn write(kernel: &Kernel, path: &std::path::Path) -> io::Result<()> {
         let name = module.file_name().unwrap_or_default().to_string_lossy();
         archive.file(&format!("{modules}/{name}"), 0o600, &fs::read(&module)?)?;
     }
-    archive.file(relative(MACHINE_AGENT), 0o755, programs::AGENT)?;
+    let job = relative(MACHINE_PROGRAMS);
+    archive.directory(job, 0o755)?;
+    archive.file(&format!("{job}/{AGENT_PROGRAM}"), 0o555, programs::AGENT)?;
     archive.file("init", 0o755, programs::GUEST)?;
-    archive.finish()?;
-    Ok(())
+    let file = archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+    // Machines run as users of their own.
+    file.set_permissions(Permissions::from_mode(0o444))?;
+    file.sync_all()
 }
 
 /// Those of other versions of this program. A machine has read its own when it runs.

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,9 @@ pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Resul
 
 fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> Result<(), StoreError> {
     let target = built.join("vmlinuz");
-    fs::copy(&files.kernel, target).map_err(at("copy", &files.kernel))?;
+    fs::copy(&files.kernel, &target).map_err(at("copy", &files.kernel))?;
+    // Machines run as users of their own.
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o444)).map_err(at("open up", &target))?;
     let folder = built.join("modules");
     fs::create_dir_all(&folder).map_err(at("make", &folder))?;
     for (number, module) in modules.iter().enumerate() {

@@ -94,6 +94,11 @@ impl VmImages {
         Self { store: ImageStore::new(cache) }
     }
 
+    /// Those of a store.
+    pub fn of_store(store: ImageStore) -> Self {
+        Self { store }
+    }
+
     /// The kernel that machines boot, if there is one.
     pub fn kernel(&self) -> Result<Option<Kernel>, StoreError> {
         kernel::newest(self.store.cache())
@@ -128,16 +133,18 @@ impl Builder {
 
     fn fetch_kernel(&self, now_s: u64) -> Result<Kernel, BuildError> {
         super::build::check_host()?;
-        let work = self.store.make_scratch("kernel")?;
-        let fetched = self.fetch_kernel_in(&work, now_s);
-        // What can't be removed now is removed by whoever tidies the cache.
+        let suite = recipe::manifest(Flavour::Base)?.suite;
+        let name = recipe::image_digest(&recipe::recipe_digest(Flavour::Base, &[PACKAGE.to_owned()])?, None, now_s);
+        let _lock = self.store.try_lock(&name)?;
+        let work = self.store.make_temporary(&name)?;
+        let fetched = self.fetch_kernel_in(&work, &suite, now_s);
+        // What can't be removed now is removed by the next build, like that of a killed one.
         drop(fs::remove_dir_all(&work));
         fetched
     }
 
-    fn fetch_kernel_in(&self, work: &Path, now_s: u64) -> Result<Kernel, BuildError> {
-        let suite = recipe::manifest(Flavour::Base)?.suite;
-        let staged = self.host.stage(work, &suite).map_err(BuildError::Host)?;
+    fn fetch_kernel_in(&self, work: &Path, suite: &str, now_s: u64) -> Result<Kernel, BuildError> {
+        let staged = self.host.stage(work, suite).map_err(BuildError::Host)?;
         let tree = work.join("tree");
         let mut command = steps::isolated_command(Path::new("mmdebstrap"));
         command.args(["--mode=root", "--variant=extract", "--format=directory"]);
@@ -146,9 +153,9 @@ impl Builder {
         command.args(["--dpkgopt=path-include=/boot/*", "--dpkgopt=path-include=/lib/modules/*"]);
         let options = fs::read_to_string(&staged.apt_options).map_err(BuildError::Host)?;
         command.args(options.lines().map(|option| format!("--aptopt={option}")));
-        command.arg(&suite).arg(&tree).arg(&staged.sources);
+        command.arg(suite).arg(&tree).arg(&staged.sources);
         command.envs(staged.variables.iter().cloned());
-        let log = self.store.log_path("kernel")?;
+        let log = self.store.log_file("kernel")?;
         let mut log = File::create(&log).map_err(at("make", &log))?;
         match steps::run(command, "mmdebstrap", &mut log, &self.cancellation, &mut |_| {}) {
             Ok(()) => {}

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::image::lock::ImageLock;
-use crate::image::manifest_facts;
+use crate::image::store;
 use crate::image::steps;
 
 /// Name of the disk beside the tree.
@@ -41,7 +41,7 @@ pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
 }
 
 fn make(tree: &Path, folder: &Path, path: &Path) -> io::Result<()> {
-    let facts = manifest_facts(folder)?;
+    let facts = store::facts_in(folder)?;
     let size = facts.size_bytes * 21 / 20 + facts.entries * BYTES_PER_ENTRY + SPARE_BYTES;
     let file = File::create(path)?;
     file.set_len(size.next_multiple_of(4096))?;
