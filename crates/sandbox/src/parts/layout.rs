@@ -1,24 +1,31 @@
-//! What a sandbox of this driver looks like from inside: users, places, sizes, each with its reason.
+//! What a sandbox of any driver looks like from inside: users, places, sizes, each with its reason.
 
 use std::path::PathBuf;
 
-use sandyard_protocol::{BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+use sandyard_protocol::{
+    AGENT_PROGRAM, BOOT_FD, BootConfig, DiskMount, LinkTarget, MemoryMount, SCRIPTS, Secret, SpawnerSource,
+};
 
-use super::launcher::messages::{DiskMount, MemoryMount};
 use crate::driver::SandboxSpec;
 
 /// Who made the places that are nobody's.
-pub(super) const ROOT_ID: u32 = 0;
+pub(crate) const ROOT_ID: u32 = 0;
 /// Group of terminals: `tty` in Debian and in every distribution that follows it.
-pub(super) const TERMINAL_GROUP: u32 = 5;
+pub(crate) const TERMINAL_GROUP: u32 = 5;
 /// The job's user; `agent` in the image.
-pub(super) const AGENT_ID: u32 = 1000;
+pub(crate) const AGENT_ID: u32 = 1000;
 /// Init's and keeper's user: the last before `nobody`, which no distribution hands out.
-pub(super) const KEEPER_ID: u32 = 65_533;
+pub(crate) const KEEPER_ID: u32 = 65_533;
 /// Where the link directory appears.
-pub(super) const LINK_TARGET: &str = "/run/sandyard";
+pub(crate) const LINK_TARGET: &str = "/run/sandyard";
 /// The socket in it.
-pub(super) const LINK_SOCKET: &str = "pipe.sock";
+pub(crate) const LINK_SOCKET: &str = "pipe.sock";
+/// Where init's own directory appears, with its boot document and whatever else it alone may read; hidden from the job.
+pub(crate) const BOOT_TARGET: &str = "/run/init";
+/// The boot document in it.
+pub(crate) const BOOT_FILE: &str = "boot.json";
+/// Where the directory of the guest's programs appears, which the job may read.
+pub(crate) const PROGRAMS_TARGET: &str = "/run/guest";
 /// Keeper's own small disk.
 const SPOOL: &str = "/run/keeper";
 /// Open files each process of the job may hold: what development servers and browsers expect, below the usual hard limit.
@@ -26,37 +33,37 @@ const OPEN_FILES: u64 = 4096;
 const MIB: u64 = 1024 * 1024;
 
 /// A directory of the disk.
-pub(super) struct DiskPlace {
+pub(crate) struct DiskPlace {
     /// Its name in the disk's root.
-    pub(super) source: &'static str,
+    pub(crate) source: &'static str,
     /// Where it appears.
-    pub(super) target: &'static str,
+    pub(crate) target: &'static str,
     /// Writable by everyone with the sticky bit, as temporary directories are; otherwise the agent's.
-    pub(super) shared: bool,
+    pub(crate) shared: bool,
 }
 
 impl DiskPlace {
     /// Its owner inside, user and group.
-    pub(super) fn owner(&self) -> u32 {
+    pub(crate) fn owner(&self) -> u32 {
         if self.shared { ROOT_ID } else { AGENT_ID }
     }
 
     /// Its permission bits.
-    pub(super) fn mode(&self) -> u32 {
+    pub(crate) fn mode(&self) -> u32 {
         if self.shared { 0o1777 } else { 0o755 }
     }
 }
 
 /// Every place that survives the sandbox. One image, so one cap for all.
-pub(super) const DISK_PLACES: [DiskPlace; 4] = [
+pub(crate) const DISK_PLACES: [DiskPlace; 4] = [
     DiskPlace { source: "workspace", target: "/workspace", shared: false },
     DiskPlace { source: "home", target: "/home/agent", shared: false },
     DiskPlace { source: "tmp", target: "/tmp", shared: true },
     DiskPlace { source: "var-tmp", target: "/var/tmp", shared: true },
 ];
 
-/// The same for the launcher.
-pub(super) fn disk_mounts() -> Vec<DiskMount> {
+/// The same as pairs of places.
+pub(crate) fn disk_mounts() -> Vec<DiskMount> {
     DISK_PLACES
         .iter()
         .map(|place| DiskMount { source: place.source.into(), target: place.target.into() })
@@ -64,7 +71,7 @@ pub(super) fn disk_mounts() -> Vec<DiskMount> {
 }
 
 /// Every file system in memory. Those of the job are charged to the job's memory, the spool to ours.
-pub(super) fn memory_mounts(memory_mib: u64) -> Vec<MemoryMount> {
+pub(crate) fn memory_mounts(memory_mib: u64) -> Vec<MemoryMount> {
     // Half of the memory, Linux's own default for /dev/shm; Chromium and multiprocessing need a lot of it.
     let shared = memory_mib * MIB / 2;
     vec![
@@ -81,18 +88,45 @@ fn memory(target: &str, size_bytes: u64, inodes: u64, mode: u32, owner: u32) -> 
     MemoryMount { target: target.into(), size_bytes, inodes, mode, owner }
 }
 
+/// How the first processes of a machine get what they need.
+#[derive(Debug, Clone)]
+pub(crate) enum Birth {
+    /// As descriptors, with a spawner that the driver made.
+    Descriptors,
+    /// As files of [`BOOT_TARGET`] and [`PROGRAMS_TARGET`], with a spawner that init makes and moves through these
+    /// `cgroup.procs` files, as init sees them, into the job's control groups.
+    Files {
+        /// One for each hierarchy.
+        cgroup_procs: Vec<PathBuf>,
+    },
+}
+
+/// The link of a driver that mounts the link directory.
+pub(crate) fn unix_link() -> LinkTarget {
+    LinkTarget::UnixSocket { path: PathBuf::from(LINK_TARGET).join(LINK_SOCKET) }
+}
+
 /// What init is told.
-pub(super) fn boot_config(spec: &SandboxSpec) -> BootConfig {
+pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) -> BootConfig {
     let mut writable: Vec<PathBuf> = DISK_PLACES.iter().map(|place| place.target.into()).collect();
     writable.extend([PathBuf::from("/dev/shm"), PathBuf::from("/run/user/1000")]);
+    let mut hidden: Vec<PathBuf> = vec![SPOOL.into(), LINK_TARGET.into()];
+    let (spawner, agent_program) = match birth {
+        Birth::Descriptors => (SpawnerSource::Given { socket: BOOT_FD + 1 }, None),
+        Birth::Files { cgroup_procs } => {
+            hidden.push(BOOT_TARGET.into());
+            (SpawnerSource::Fork { cgroup_procs }, Some(PathBuf::from(PROGRAMS_TARGET).join(AGENT_PROGRAM)))
+        }
+    };
     BootConfig {
         secret: spec.secret.clone(),
-        link: LinkTarget::UnixSocket { path: PathBuf::from(LINK_TARGET).join(LINK_SOCKET) },
+        link,
         agent_id: AGENT_ID,
         keeper_id: KEEPER_ID,
-        spawner: SpawnerSource::Given { socket: BOOT_FD + 1 },
+        spawner,
+        agent_program,
         spool: SPOOL.into(),
-        hidden: vec![SPOOL.into(), LINK_TARGET.into()],
+        hidden,
         writable,
         open_files: OPEN_FILES,
         lifetime_s: spec.lifetime_s,
@@ -100,7 +134,7 @@ pub(super) fn boot_config(spec: &SandboxSpec) -> BootConfig {
     }
 }
 
-/// What the spawner is told: the same without the secret, because the job's processes begin as copies of it.
-pub(super) fn spawner_boot_config(spec: &SandboxSpec) -> BootConfig {
-    BootConfig { secret: Secret::new([0; 32]), ..boot_config(spec) }
+/// What a spawner is told that the driver makes: the same without the secret, because the job's processes begin as copies of it.
+pub(crate) fn without_secret(config: &BootConfig) -> BootConfig {
+    BootConfig { secret: Secret::new([0; 32]), ..config.clone() }
 }
