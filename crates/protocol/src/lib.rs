@@ -37,8 +37,8 @@ pub use kernels::{
 };
 pub use machine::{
     CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish, DEVICES, DiskMount, JobLimits, JobUsage,
-    LinkPort, MACHINE_BOOT_ARGUMENT, MACHINE_GROUPS, MACHINE_MODULES, MACHINE_PROGRAMS, MachineConfig,
-    MemoryMount,
+    LinkPort, MACHINE_BOOT_ARGUMENT, MACHINE_GROUPS, MACHINE_GUEST, MACHINE_MODULES, MACHINE_PROGRAMS,
+    MachineConfig, MemoryMount,
 };
 pub use model::{
     ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage, StopReason,

@@ -55,8 +55,8 @@ impl Program {
                 .find(|path| path.exists())
                 .ok_or_else(|| lacking(format!("{PROGRAM} is not installed")))?,
         };
-        let version = version(&path)
-            .map_err(|error| lacking(format!("{} does not run: {error}", path.display())))?;
+        let version =
+            version(&path).map_err(|error| lacking(format!("{} does not run: {error}", path.display())))?;
         Ok(Self { path, version })
     }
 }
@@ -81,7 +81,8 @@ pub(super) fn require_host() -> Result<(), OpenError> {
 fn version(path: &Path) -> io::Result<String> {
     let output = Command::new(path).arg("--version").env_clear().stdin(Stdio::null()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let number = text.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+    let number =
+        text.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
     number.map(str::to_owned).ok_or_else(|| io::Error::other("it tells no version"))
 }
 

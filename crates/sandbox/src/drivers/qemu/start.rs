@@ -89,8 +89,7 @@ impl Yard {
         groups.create().map_err(step("make control groups"))?;
         let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
         groups.limit(limits).map_err(step("limit control groups"))?;
-        let child =
-            self.spawn(spec, &files, &groups, id_base, accelerator).map_err(step("run QEMU"))?;
+        let child = self.spawn(spec, &files, &groups, id_base, accelerator).map_err(step("run QEMU"))?;
         let process = ProcessIdentity::of(child.id().cast_signed()).map_err(step("identify QEMU"))?;
         tokio::spawn(reap(child, process.clone()));
         record.process = Some(process);

@@ -134,7 +134,8 @@ impl Builder {
     fn fetch_kernel(&self, now_s: u64) -> Result<Kernel, BuildError> {
         super::build::check_host()?;
         let suite = recipe::manifest(Flavour::Base)?.suite;
-        let name = recipe::image_digest(&recipe::recipe_digest(Flavour::Base, &[PACKAGE.to_owned()])?, None, now_s);
+        let name =
+            recipe::image_digest(&recipe::recipe_digest(Flavour::Base, &[PACKAGE.to_owned()])?, None, now_s);
         let _lock = self.store.try_lock(&name)?;
         let work = self.store.make_temporary(&name)?;
         let fetched = self.fetch_kernel_in(&work, &suite, now_s);
