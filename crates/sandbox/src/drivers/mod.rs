@@ -2,4 +2,5 @@
 
 pub mod fake;
 pub mod native;
+pub mod oci;
 pub mod qemu;
