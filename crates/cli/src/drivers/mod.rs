@@ -4,6 +4,7 @@
 
 mod native;
 mod oci;
+mod qemu;
 mod unusable;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ struct Entry {
 const TABLE: &[Entry] = &[
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
     Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
+    Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
 ];
 
 /// What drivers need.
@@ -33,7 +35,6 @@ pub(crate) struct DriverPlan<'a> {
     /// The yard, or a folder to try things in.
     pub(crate) data: &'a Path,
     /// Where images are kept, in whatever form.
-    #[expect(dead_code, reason = "for drivers that need another form of an image than a tree")]
     pub(crate) cache: &'a Path,
     /// Parts of sandboxes kept ready.
     pub(crate) pool: usize,

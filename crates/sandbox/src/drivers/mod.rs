@@ -3,3 +3,4 @@
 pub mod fake;
 pub mod native;
 pub mod oci;
+pub mod qemu;
