@@ -3,6 +3,7 @@
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
 mod native;
+mod qemu;
 mod unusable;
 
 use std::path::Path;
@@ -22,14 +23,16 @@ struct Entry {
 }
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
-const TABLE: &[Entry] = &[Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open }];
+const TABLE: &[Entry] = &[
+    Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
+    Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
+];
 
 /// What drivers need.
 pub(crate) struct DriverPlan<'a> {
     /// The yard, or a folder to try things in.
     pub(crate) data: &'a Path,
     /// Where images are kept, in whatever form.
-    #[expect(dead_code, reason = "for drivers that need another form of an image than a tree")]
     pub(crate) cache: &'a Path,
     /// Parts of sandboxes kept ready.
     pub(crate) pool: usize,
@@ -38,7 +41,6 @@ pub(crate) struct DriverPlan<'a> {
     /// Where an image is to try a start with.
     pub(crate) probe_image: ProbeImage,
     /// What the operator set for each.
-    #[expect(dead_code, reason = "for drivers that have settings")]
     pub(crate) settings: &'a DriverSettings,
 }
 
