@@ -138,7 +138,7 @@ impl QemuDriver {
 fn of_host(config: &QemuConfig) -> Result<(Layout, host::Program), OpenError> {
     host::require_host()?;
     let program = host::Program::find(config.program.as_deref())?;
-    let layout = Layout::of_host().map_err(|error| OpenError::Unusable {
+    let layout = Layout::detect().map_err(|error| OpenError::Unusable {
         detail: error.to_string(),
         fix: "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup".into(),
     })?;
