@@ -1,9 +1,9 @@
 //! The Firecracker driver: against a strict double of its API everywhere, and the whole conformance suite wherever the real one and a
 //! usable KVM are.
 
+mod firecracker_yard;
 #[path = "firecracker_yard/image.rs"]
 mod image;
-mod firecracker_yard;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -58,8 +58,17 @@ async fn says_what_the_published_api_allows() {
     assert!(faults.is_empty(), "{faults:?}");
     let said: Vec<_> = transcript.iter().map(|(what, _)| what.as_str()).collect();
     let expected = [
-        "jailer", "firecracker", "/logger", "/machine-config", "/boot-source", "/drives/root", "/drives/workspace",
-        "/drives/boot", "/vsock", "/entropy", "/actions",
+        "jailer",
+        "firecracker",
+        "/logger",
+        "/machine-config",
+        "/boot-source",
+        "/drives/root",
+        "/drives/workspace",
+        "/drives/boot",
+        "/vsock",
+        "/entropy",
+        "/actions",
     ];
     assert_eq!(said, expected);
     let machine = &transcript[3].1["body"];
@@ -85,7 +94,10 @@ async fn locks_every_machine_up() {
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     let uid: u32 = field("Uid:")[0].parse().unwrap();
-    assert!(uid >= 65_536 && field("Uid:").iter().chain(&field("Gid:")).all(|id| *id == uid.to_string()), "{status}");
+    assert!(
+        uid >= 65_536 && field("Uid:").iter().chain(&field("Gid:")).all(|id| *id == uid.to_string()),
+        "{status}"
+    );
     assert_eq!(field("NSpid:").last().map(String::as_str), Some("1"));
     for namespace in ["net", "mnt", "ipc", "uts", "pid"] {
         let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/{namespace}")).unwrap();
@@ -96,13 +108,13 @@ async fn locks_every_machine_up() {
     assert_eq!(interfaces.lines().skip(2).count(), 1, "{interfaces}");
     assert_eq!(owner_and_mode(root.ancestors().nth(3).unwrap()), (0, 0o700));
     assert_eq!(owner_and_mode(&root.join("boot.disk")), (uid, 0o400));
-    assert_eq!(owner_and_mode(&one.workspace.join("disk.ext4")).0, uid);
+    assert_eq!(owner_and_mode(&one.workspace.join("machine.ext4")).0, uid);
     driver.start(&two).await.unwrap();
     let names = yard.names();
     for id in [&one.id, &two.id] {
         driver.stop(id).await.unwrap();
     }
-    assert_eq!(owner_and_mode(&one.workspace.join("disk.ext4")).0, 0);
+    assert_eq!(owner_and_mode(&one.workspace.join("machine.ext4")).0, 0);
     assert_eq!(yard.leftovers(&names), NOTHING);
 }
 
@@ -166,7 +178,8 @@ async fn any_fault_fails_the_start_and_leaves_nothing() {
         (json!({ "jailer_fails": true }), "start Firecracker"),
         (json!({ "dies_at_launch": true }), "Firecracker"),
     ];
-    let paths = ["/logger", "/machine-config", "/boot-source", "/drives/workspace", "/vsock", "/entropy", "/actions"];
+    let paths =
+        ["/logger", "/machine-config", "/boot-source", "/drives/workspace", "/vsock", "/entropy", "/actions"];
     cases.extend(paths.map(|path| (json!({ "refuses": path }), path)));
     cases.extend(["/logger", "/drives/boot", "/actions"].map(|path| (json!({ "dies": path }), path)));
     for (number, (faults, told)) in cases.into_iter().enumerate() {
@@ -202,7 +215,8 @@ async fn stands_for_a_server() {
 async fn a_killed_server_leaves_nothing() {
     let Some(yard) = yard() else { return };
     let stalls = ["/logger", "/boot-source", "/drives/root", "/vsock", "/actions"];
-    let mut cases = vec![(json!({ "jailer_stalls": true }), "jailer"), (json!({ "no_socket": true }), "firecracker")];
+    let mut cases =
+        vec![(json!({ "jailer_stalls": true }), "jailer"), (json!({ "no_socket": true }), "firecracker")];
     cases.extend(stalls.map(|path| (json!({ "stalls": path }), path)));
     for (faults, reached) in cases {
         yard.faults(&faults);
@@ -284,5 +298,67 @@ async fn says_whether_machines_start_here() {
     match yard.try_open() {
         Err(OpenError::Unusable { detail, .. }) => assert!(detail.contains("CVE-2026-1386"), "{detail}"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// The conformance suite on the real one, and what a machine of it costs.
+mod real {
+    use std::time::Instant;
+
+    use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+    use sandyard_sandbox::driver::{Driver, Limits};
+
+    use super::NOTHING;
+    use super::firecracker_yard::real::RealYard;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn keeps_the_drivers_contract() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = lifecycle(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+        assert_eq!(yard.jails(), 0);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn looks_right_from_inside() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = probe(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+        assert!(outcomes.len() > 100, "only {} checks ran", outcomes.len());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn limits_hold() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = resources(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    #[expect(clippy::print_stdout, reason = "what it is for")]
+    async fn tells_what_a_machine_costs() {
+        let Some(yard) = RealYard::open().await else { return };
+        let driver = yard.driver();
+        let spec = yard.subject().spec("cost-1", Limits::default()).unwrap();
+        let began = Instant::now();
+        let mut last = began;
+        let mut lap = |what: &str| {
+            println!("{what}: {} ms", last.elapsed().as_millis());
+            last = Instant::now();
+        };
+        driver.start(&spec).await.unwrap();
+        lap("Firecracker told to boot");
+        let session = Session::start(driver.clone(), spec.clone()).await.unwrap();
+        lap("linked and greeted");
+        for _ in 0..3 {
+            assert_eq!(session.run(&["/bin/true"]).await.unwrap().exit.code, 0);
+            lap("ran /bin/true");
+        }
+        driver.usage(&spec.id).await.unwrap();
+        lap("told usage");
+        session.stop().await.unwrap();
+        lap("left and removed");
+        println!("all of it: {} ms", began.elapsed().as_millis());
+        assert_eq!(yard.jails(), 0);
     }
 }

@@ -107,7 +107,10 @@ impl Image {
 impl Build {
     async fn run(self, context: &Context, store: ImageStore) -> Result<Exit, CommandError> {
         if self.kernel.is_some() && self.format != Format::Vm {
-            return Err(CommandError::usage_with_hint("--kernel goes with one format alone", "add --format vm"));
+            return Err(CommandError::usage_with_hint(
+                "--kernel goes with one format alone",
+                "add --format vm",
+            ));
         }
         let Some(image) = self.build(context, store.clone()).await? else { return Ok(Exit::Interrupted) };
         context.ui.note(&format!("image {}: {}", self.flavour, describe(&image)));
@@ -136,7 +139,8 @@ impl Build {
     /// The tree that every form is made from; none if a signal came first.
     async fn build(&self, context: &Context, store: ImageStore) -> Result<Option<BuiltImage>, CommandError> {
         let flavour = self.flavour;
-        let request = ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(seconds_now) };
+        let request =
+            ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(seconds_now) };
         let cancellation = Cancellation::default();
         let builder = images::builder(store, &context.surroundings, cancellation.clone());
         let ui = context.ui;

@@ -53,9 +53,8 @@ impl AsyncRead for DescriptorStream {
     ) -> Poll<io::Result<()>> {
         loop {
             let mut guard = ready!(self.descriptor.poll_read_ready(context))?;
-            let read = guard.try_io(|descriptor| {
-                Ok(rustix::io::read(descriptor.as_fd(), buffer.initialize_unfilled())?)
-            });
+            let read = guard
+                .try_io(|descriptor| Ok(rustix::io::read(descriptor.as_fd(), buffer.initialize_unfilled())?));
             match read {
                 Ok(Ok(length)) => {
                     buffer.advance(length);

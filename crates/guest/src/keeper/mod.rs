@@ -7,8 +7,8 @@
 pub mod agent;
 mod capture;
 mod clock;
-pub mod desktop;
 mod descriptor_stream;
+pub mod desktop;
 mod dial;
 mod egress;
 mod event_stream;

@@ -103,7 +103,12 @@ pub(super) fn mount_proc() -> io::Result<()> {
     Ok(mount("proc", "/proc", "proc", NEVER | MountFlags::NOEXEC, None)?)
 }
 
-fn mount_disk(name: &str, target: &str, flags: MountFlags, options: &std::ffi::CStr) -> Result<(), BootFailure> {
+fn mount_disk(
+    name: &str,
+    target: &str,
+    flags: MountFlags,
+    options: &std::ffi::CStr,
+) -> Result<(), BootFailure> {
     let device = Path::new("/dev").join(name);
     document::wait_for(&device).step(STAGE, device.display())?;
     fs::create_dir_all(target).step(STAGE, target)?;
@@ -127,8 +132,7 @@ fn place_directory(place: &DiskMount) -> Result<(), BootFailure> {
 /// A minimal /dev, with memory that the job shares, and terminals of its own.
 fn fill_dev(config: &MachineConfig) -> Result<(), BootFailure> {
     // Room for the names below and nothing else.
-    let dev =
-        MemoryMount { target: "/dev".into(), size_bytes: 64 * 1024, inodes: 64, mode: 0o755, owner: 0 };
+    let dev = MemoryMount { target: "/dev".into(), size_bytes: 64 * 1024, inodes: 64, mode: 0o755, owner: 0 };
     mount_memory(&dev)?;
     for (name, _, _) in DEVICES {
         let place = inside("/dev").join(name);

@@ -106,7 +106,9 @@ async fn answer(
     let outcome = machine.lock().unwrap_or_else(PoisonError::into_inner).take(&method, &path, &body);
     let (status, text) = match outcome {
         Ok(()) => (StatusCode::NO_CONTENT, Vec::new()),
-        Err(fault) => (StatusCode::BAD_REQUEST, serde_json::to_vec(&json!({ "fault_message": fault })).unwrap()),
+        Err(fault) => {
+            (StatusCode::BAD_REQUEST, serde_json::to_vec(&json!({ "fault_message": fault })).unwrap())
+        }
     };
     Ok(Response::builder().status(status).body(Full::new(text.into())).unwrap())
 }
@@ -166,7 +168,8 @@ impl Machine {
         let writes = drive["is_read_only"] == false;
         let opened = OpenOptions::new().read(true).write(writes).open(&path);
         opened.map_err(|error| format!("open the disk {path}: {error}"))?;
-        if drive["is_root_device"] == true && self.drives.iter().any(|drive| drive["is_root_device"] == true) {
+        if drive["is_root_device"] == true && self.drives.iter().any(|drive| drive["is_root_device"] == true)
+        {
             return Err("a root device is there already".to_owned());
         }
         self.drives.push(drive);

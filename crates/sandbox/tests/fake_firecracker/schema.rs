@@ -15,7 +15,10 @@ pub(crate) enum Phase {
 enum Kind {
     Text,
     Flag,
-    Number { least: u64, most: u64 },
+    Number {
+        least: u64,
+        most: u64,
+    },
     OneOf(&'static [&'static str]),
     /// Letters, digits and underscores, the same as in the path.
     IdOfPath,
@@ -110,7 +113,10 @@ const OPERATIONS: &[Operation] = &[
     Operation { path: "/entropy", members: &[optional("rate_limiter", Kind::Object(RATE_LIMITER))] },
     Operation {
         path: "/actions",
-        members: &[required("action_type", Kind::OneOf(&["FlushMetrics", "InstanceStart", "SendCtrlAltDel"]))],
+        members: &[required(
+            "action_type",
+            Kind::OneOf(&["FlushMetrics", "InstanceStart", "SendCtrlAltDel"]),
+        )],
     },
 ];
 
@@ -119,7 +125,8 @@ pub(crate) fn check(method: &str, path: &str, body: &[u8], phase: Phase) -> Resu
     let find = |operation: &&Operation| id_of(operation.path, path).is_some();
     let operation = OPERATIONS.iter().find(find).filter(|_| method == "PUT");
     let operation = operation.ok_or_else(|| format!("no operation {method} {path} is known"))?;
-    let body: Value = serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
+    let body: Value =
+        serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
     check_members(operation.members, &body, id_of(operation.path, path).unwrap_or_default())?;
     let starts = body.get("action_type").is_none_or(|action| action == "InstanceStart");
     let wanted = if starts { Phase::BeforeBoot } else { Phase::AfterBoot };
@@ -160,7 +167,9 @@ impl Kind {
         let fits = match self {
             Self::Text => value.is_string(),
             Self::Flag => value.is_boolean(),
-            Self::Number { least, most } => value.as_u64().is_some_and(|number| (*least..=*most).contains(&number)),
+            Self::Number { least, most } => {
+                value.as_u64().is_some_and(|number| (*least..=*most).contains(&number))
+            }
             Self::OneOf(known) => value.as_str().is_some_and(|text| known.contains(&text)),
             Self::IdOfPath => value.as_str().is_some_and(|text| text == id && clean(text)),
             Self::Object(members) => return check_members(members, value, id),

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "support of tests, which fail by panicking")]
 
+pub(crate) mod real;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,13 +28,13 @@ impl DoubleYard {
     pub(crate) fn new() -> Self {
         let kept = tempfile::tempdir().unwrap();
         let yard = Self { directory: kept.path().to_owned(), kept: Some(kept) };
-        for folder in ["programs", "workspaces", "image"] {
+        for folder in ["programs", "workspaces", "cache"] {
             fs::create_dir(yard.directory.join(folder)).unwrap();
         }
         for name in ["firecracker", "jailer"] {
-            fs::copy(double(), yard.directory.join("programs").join(name)).unwrap();
+            fs::copy(env!("CARGO_BIN_EXE_fake-firecracker"), yard.directory.join("programs").join(name)).unwrap();
         }
-        super::image::make(&yard.directory.join("image"));
+        super::image::make(&yard.directory.join("cache"));
         yard
     }
 
@@ -53,17 +55,17 @@ impl DoubleYard {
         let image = self.image_root();
         FirecrackerConfig {
             data: self.data(),
-            firecracker: self.directory.join("programs/firecracker"),
-            jailer: self.directory.join("programs/jailer"),
+            cache: self.directory.join("cache"),
+            firecracker: Some(self.directory.join("programs/firecracker")),
+            jailer: Some(self.directory.join("programs/jailer")),
             // The double needs none, and the machine may have none.
             kvm: "/dev/null".into(),
-            blank_disk_mib: SMALL.disk_mib,
             probe_image: Arc::new(move || Some(image.clone())),
         }
     }
 
     fn image_root(&self) -> PathBuf {
-        super::image::root(&self.directory.join("image"))
+        super::image::root(&self.directory.join("cache"))
     }
 
     pub(crate) fn try_open(&self) -> Result<FirecrackerDriver, OpenError> {
@@ -77,7 +79,9 @@ impl DoubleYard {
     pub(crate) fn spec(&self, name: &str) -> SandboxSpec {
         let config = self.config();
         let subject = Subject {
-            open: Box::new(move || Arc::new(FirecrackerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
+            open: Box::new(move || {
+                Arc::new(FirecrackerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>
+            }),
             image_root: self.image_root(),
             workspaces: self.directory.join("workspaces"),
             disk_in_memory: false,
@@ -121,10 +125,10 @@ impl DoubleYard {
     pub(crate) fn leftovers(&self, names: &[String]) -> Vec<String> {
         let jails = list(&self.data().join("jails"));
         let hierarchies = list(Path::new("/sys/fs/cgroup")).into_iter().chain(["/sys/fs/cgroup".into()]);
-        let yards = hierarchies.flat_map(|hierarchy| list(&hierarchy)).filter(|path| is_named(path, "sandyard-"));
-        let groups = yards
-            .flat_map(|yard| list(&yard))
-            .filter(|group| names.iter().any(|name| group.ends_with(name)));
+        let yards =
+            hierarchies.flat_map(|hierarchy| list(&hierarchy)).filter(|path| is_named(path, "sandyard-"));
+        let groups =
+            yards.flat_map(|yard| list(&yard)).filter(|group| names.iter().any(|name| group.ends_with(name)));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let own = self.directory.display().to_string();
         let mounts = mounts.lines().filter(|line| line.contains(&own)).map(str::to_owned).collect::<Vec<_>>();
@@ -168,14 +172,6 @@ impl Drop for DoubleYard {
 pub(crate) fn owner_and_mode(path: &Path) -> (u32, u32) {
     let found = fs::symlink_metadata(path).unwrap();
     (found.uid(), found.mode() & 0o777)
-}
-
-/// The double's program, which cargo builds with the tests.
-fn double() -> PathBuf {
-    let tests = std::env::current_exe().unwrap();
-    let path = tests.parent().unwrap().parent().unwrap().join("examples/fake-firecracker");
-    assert!(path.exists(), "{} is not built", path.display());
-    path
 }
 
 fn list(folder: &Path) -> Vec<PathBuf> {

@@ -99,7 +99,10 @@ impl QemuYard {
             let descriptors = list(process.join("fd"));
             let is_qemu = fs::read_link(process.join("exe")).unwrap_or_default();
             is_qemu.to_string_lossy().contains("qemu-system")
-                && descriptors.iter().filter_map(|fd| fs::read_link(fd).ok()).any(|file| file.starts_with(ours))
+                && descriptors
+                    .iter()
+                    .filter_map(|fd| fs::read_link(fd).ok())
+                    .any(|file| file.starts_with(ours))
         };
         let pid = |process: &PathBuf| process.file_name()?.to_str()?.parse().ok();
         list("/proc").iter().filter(|process| holds(process)).filter_map(pid).collect()

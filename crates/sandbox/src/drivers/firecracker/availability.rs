@@ -16,8 +16,11 @@ use crate::parts::cgroup::Layout;
 use crate::parts::disk;
 use crate::parts::trial::Trial;
 
-/// A guest boots in a fraction of a second where the processor does it, and in seconds where another machine's software does.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, seconds where
+/// another machine's software does.
+pub(super) const BOOT_TIME: Duration = Duration::from_secs(60);
+/// Enough to boot with.
+const TRIAL_DISK_MIB: u64 = 64;
 
 /// What this host has.
 pub(super) struct Host {
@@ -29,13 +32,15 @@ pub(super) struct Host {
 impl Host {
     /// The first thing that is missing, or all that is needed.
     pub(super) fn require(config: &FirecrackerConfig, yard: &str) -> Result<Self, Lack> {
-        let root = rustix::process::geteuid().is_root();
-        let programs = Programs::find(&config.firecracker, root.then_some(config.jailer.as_path()))?;
+        let firecracker = config.firecracker.as_deref().ok_or_else(|| Lack::program("firecracker"))?;
+        let jailer = match rustix::process::geteuid().is_root() {
+            true => Some(config.jailer.as_deref().ok_or_else(|| Lack::program("jailer"))?),
+            false => None,
+        };
+        let programs = Programs::find(firecracker, jailer)?;
         require_kvm(&config.kvm)?;
-        disk::formatter().map_err(|error| Lack {
-            detail: error.to_string(),
-            fix: "apt install e2fsprogs".to_owned(),
-        })?;
+        disk::formatter()
+            .map_err(|error| Lack { detail: error.to_string(), fix: "apt install e2fsprogs".to_owned() })?;
         let standing = match &programs.jailer {
             Some(jailer) => Standing::Jailed(jailer.clone()),
             None => Standing::Free,
@@ -46,17 +51,23 @@ impl Host {
 }
 
 fn require_kvm(device: &Path) -> Result<(), Lack> {
-    let lack = |detail: &str, fix: &str| Lack { detail: format!("{} {detail}", device.display()), fix: fix.to_owned() };
+    let lack = |detail: &str, fix: &str| Lack {
+        detail: format!("{} {detail}", device.display()),
+        fix: fix.to_owned(),
+    };
     match OpenOptions::new().read(true).write(true).open(device) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(lack(
             "is not there",
             "load the module: modprobe kvm_intel, or kvm_amd; in a virtual machine, have its host allow nested ones",
         )),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            Err(lack("can't be opened by this user", "usermod --append --groups kvm $USER, then log in again"))
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(lack(
+            "can't be opened by this user",
+            "usermod --append --groups kvm $USER, then log in again",
+        )),
+        Err(error) => {
+            Err(lack(&format!("can't be opened: {error}"), "see what the kernel says: dmesg | grep kvm"))
         }
-        Err(error) => Err(lack(&format!("can't be opened: {error}"), "see what the kernel says: dmesg | grep kvm")),
     }
 }
 
@@ -78,16 +89,20 @@ impl Yard {
     /// Boots a machine; until there is an image to boot, tells what the host has.
     pub(super) async fn availability(self: &Arc<Self>, driver: &dyn Driver) -> Availability {
         let found = self.standing.runtime(self.programs.version);
+        match self.images.kernel() {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let fix = "sandyard image build --format vm";
+                return Availability::missing("there is no kernel for virtual machines", fix);
+            }
+            Err(error) => return Availability::missing(error.to_string(), "look at the cache of images"),
+        }
         let Some(image_root) = (self.config.probe_image)() else {
             return Availability::untried(format!("{found}; not tried: no image yet"));
         };
-        let trial = Trial {
-            data: &self.config.data,
-            image_root,
-            disk_mib: self.config.blank_disk_mib,
-            patience: PATIENCE,
-        };
-        match trial.run(driver, |id| self.consoles.read(id)).await {
+        let trial =
+            Trial { data: &self.config.data, image_root, disk_mib: TRIAL_DISK_MIB, patience: BOOT_TIME };
+        match trial.run(driver, |id| self.consoles.said(id)).await {
             Ok(()) => Availability::usable(found),
             Err(error) => Availability::missing(
                 error,

@@ -12,18 +12,19 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::Yard;
 use super::jail::{API_SOCKET, Jail, Placed};
 use super::record::Record;
 use super::standing::Standing;
 use super::sys::{self, Place};
-use super::Yard;
 use crate::parts::cgroup::Groups;
 use crate::parts::liveness::ProcessIdentity;
 
 /// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
 const JAILED_WITHIN: Duration = Duration::from_secs(30);
 /// Namespaces that the jailer does not make. That of mounts holds the files of the jail, that of the network is empty.
-const NAMESPACES: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+const NAMESPACES: libc::c_int =
+    libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 impl Yard {
     /// Starts Firecracker and returns its identity; it does not listen yet.

@@ -8,7 +8,6 @@
 
 mod api;
 mod availability;
-mod consoles;
 mod control;
 mod jail;
 mod launch;
@@ -24,12 +23,12 @@ mod sys;
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::consoles::Consoles;
 use self::jail::Jails;
 use self::links::Links;
 use self::programs::Programs;
@@ -37,27 +36,33 @@ use self::record::Record;
 use self::standing::Standing;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
-    OpenError, ProbeImage, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
+    UsageError,
 };
+use crate::image::vm::VmImages;
 use crate::parts::cgroup::{Groups, Layout};
+use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
 use crate::parts::ids::{IdPool, Supply};
 use crate::parts::records::Records;
-use crate::parts::yard_id;
+use crate::parts::{machine_plan, yard_id};
+
+/// No disks are kept in stock: formatting one is nothing beside a boot.
+const BLANK_DISK_MIB: u64 = 0;
 
 /// What the driver needs to know.
 #[derive(Clone)]
 pub struct FirecrackerConfig {
-    /// A directory of this driver's own in the yard: markers, jails, blank disks.
+    /// A directory of this driver's own in the yard: markers and jails.
     pub data: PathBuf,
-    /// Firecracker's program.
-    pub firecracker: PathBuf,
+    /// The cache of images, with kernels.
+    pub cache: PathBuf,
+    /// Firecracker's program, if there is one.
+    pub firecracker: Option<PathBuf>,
     /// Its jailer, which root needs and an ordinary user can't use.
-    pub jailer: PathBuf,
+    pub jailer: Option<PathBuf>,
     /// The device of KVM.
     pub kvm: PathBuf,
-    /// The default disk of a sandbox.
-    pub blank_disk_mib: u64,
     /// An image for `availability`.
     pub probe_image: ProbeImage,
 }
@@ -85,6 +90,7 @@ struct Yard {
     records: Records<Record>,
     ids: IdPool,
     disks: Disks,
+    images: VmImages,
     jails: Jails,
     links: Links,
     consoles: Consoles,
@@ -99,10 +105,11 @@ impl FirecrackerDriver {
         let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known: Vec<Record> = records.all().map_err(prepare("read the markers"))?;
         let host = availability::Host::require(&config, &yard).map_err(|lack| lack.unless_in_use(&known))?;
-        let disks = Disks::open(&config.data, config.blank_disk_mib).map_err(prepare("open the stock of disks"))?;
+        let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
         disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let jails = Jails::open(&config.data, host.programs.name()).map_err(prepare("open the jails"))?;
         let yard = Yard {
+            images: VmImages::new(&config.cache),
             config,
             yard,
             programs: host.programs,
@@ -120,7 +127,7 @@ impl FirecrackerDriver {
 
     /// What was said on a machine's console, by Firecracker, the kernel and the guest, if this process started it.
     pub fn console(&self, id: &SandboxId) -> Option<String> {
-        self.yard.consoles.read(id)
+        self.yard.consoles.said(id)
     }
 }
 
@@ -134,7 +141,7 @@ impl Yard {
         let socket = self.jails.jail(&record.name, &record.id).vsock(record.user);
         let hosts = self.groups(record).usage()?;
         match control::usage(&socket, plan::CONTROL_PORT).await {
-            Ok(job) => Ok(plan::usage(&job)),
+            Ok(job) => Ok(machine_plan::usage(&job)),
             Err(error) => {
                 tracing::debug!(sandbox = %record.id, %error, "a machine tells no usage");
                 Ok(hosts)
@@ -165,11 +172,22 @@ impl Driver for FirecrackerDriver {
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
-        plan::host_memory_mib(limits)
+        plan::host_limits(limits).memory_mib
     }
 
     async fn availability(&self) -> Availability {
         self.yard.availability(self).await
+    }
+
+    fn boot_time(&self) -> Duration {
+        availability::BOOT_TIME
+    }
+
+    async fn prepare_image(&self, image_root: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
+        report("making the disk of machines".to_owned());
+        let step = || format!("make a machine's disk of {}", image_root.display());
+        let made = self.yard.image_of(image_root).await.map(drop);
+        made.map_err(|error| PrepareImageError { step: step(), source: io::Error::other(error) })
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

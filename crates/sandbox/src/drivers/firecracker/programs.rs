@@ -34,7 +34,15 @@ pub(super) struct Lack {
 }
 
 /// Where to get it: no distribution has a package of it.
-const GET_IT: &str = "put a release of Firecracker, 1.14.1 or later, on the PATH, or name it: drivers.firecracker.program";
+const GET_IT: &str =
+    "put a release of Firecracker, 1.14.1 or later, on the PATH, or name it: drivers.firecracker.program";
+
+impl Lack {
+    /// A program that is nowhere to be found.
+    pub(super) fn program(name: &str) -> Self {
+        Self { detail: format!("{name} is not on the PATH"), fix: GET_IT.to_owned() }
+    }
+}
 
 impl Version {
     /// Reads `Firecracker v1.16.1` and the like.
@@ -67,7 +75,9 @@ impl Programs {
         let version = version_of(firecracker)?;
         if version.is_outdated() {
             return Err(Lack {
-                detail: format!("Firecracker {version} is outdated: its jailer follows planted links (CVE-2026-1386)"),
+                detail: format!(
+                    "Firecracker {version} is outdated: its jailer follows planted links (CVE-2026-1386)"
+                ),
                 fix: GET_IT.to_owned(),
             });
         }
@@ -142,7 +152,8 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             path
         };
-        let (good, other) = (program("firecracker", "Firecracker v1.16.1"), program("jailer", "Jailer v1.15.0"));
+        let (good, other) =
+            (program("firecracker", "Firecracker v1.16.1"), program("jailer", "Jailer v1.15.0"));
         let told = |firecracker: &Path, jailer| Programs::find(firecracker, jailer).unwrap_err().detail;
         assert!(told(&folder.path().join("none"), None).ends_with("none is not installed"));
         assert!(told(&program("old", "Firecracker v1.14.0"), None).contains("outdated"));

@@ -28,12 +28,17 @@ impl Standing {
         let lack = |detail: String, fix: &str| Lack { detail, fix: fix.to_owned() };
         match self {
             Self::Jailed(_) => Layout::detect().map_err(|error| {
-                lack(error.to_string(), "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup")
+                lack(
+                    error.to_string(),
+                    "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup",
+                )
             }),
             Self::Free => {
-                let hint = "run it in a scope of its own: systemd-run --user --scope -p Delegate=yes sandyard up";
+                let hint =
+                    "run it in a scope of its own: systemd-run --user --scope -p Delegate=yes sandyard up";
                 let group = cgroup::find_delegated().map_err(|error| lack(error.to_string(), hint))?;
-                let group = cgroup::of_yard(data, yard, group).map_err(|error| lack(error.to_string(), hint))?;
+                let group =
+                    cgroup::of_yard(data, yard, group).map_err(|error| lack(error.to_string(), hint))?;
                 cgroup::settle(&group).map_err(|error| lack(error.to_string(), hint))?;
                 Ok(Layout::delegated(group))
             }

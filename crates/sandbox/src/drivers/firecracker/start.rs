@@ -5,19 +5,20 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
 use super::api::Api;
-use super::jail::{self, Jail, Placed};
+use super::jail::{self, Jail};
 use super::record::Record;
 use super::{Yard, plan};
 use crate::driver::{SandboxSpec, StartError};
+use crate::image::vm::{VmImage, VmImageError};
 use crate::parts::cgroup::GroupLimits;
-use crate::parts::console;
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::{console, machine_plan};
 
 /// Firecracker listens within a few milliseconds; the rest is room for a busy machine.
 const LISTENS_WITHIN: Duration = Duration::from_secs(20);
@@ -31,7 +32,9 @@ impl Yard {
             if record.is_alive() {
                 return Ok(());
             }
-            self.remove(&spec.id).await.map_err(|error| step("remove what was left")(io::Error::other(error)))?;
+            self.remove(&spec.id)
+                .await
+                .map_err(|error| step("remove what was left")(io::Error::other(error)))?;
         }
         let mut record = Record {
             id: spec.id.clone(),
@@ -42,7 +45,7 @@ impl Yard {
         };
         let outcome = self.build(spec, &mut record).await;
         if let Err(error) = &outcome {
-            let said = self.consoles.read(&spec.id).unwrap_or_default();
+            let said = self.consoles.said(&spec.id).unwrap_or_default();
             tracing::warn!(sandbox = %spec.id, %error, said, "sandbox did not start");
             if let Err(error) = self.clear(&record).await {
                 tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
@@ -53,40 +56,41 @@ impl Yard {
 
     async fn build(&self, spec: &SandboxSpec, record: &mut Record) -> Result<(), StartError> {
         self.records.write(record).map_err(step("write the marker"))?;
+        let image = self.image_of(&spec.image_root).await;
+        let image = image.map_err(|error| step("prepare the image")(io::Error::other(error)))?;
         let groups = self.groups(record);
         groups.create().map_err(step("make the control groups"))?;
-        groups.limit(self.group_limits(spec)).map_err(step("limit the control groups"))?;
+        let limits = GroupLimits { job: plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        groups.limit(limits).map_err(step("limit the control groups"))?;
         let disk = self.disk_of(spec).await.map_err(step("prepare the workspace's disk"))?;
         jail::give(&disk, record.user).map_err(step("give the disk to Firecracker's user"))?;
         let jail = self.jails.jail(&record.name, &record.id);
         jail.create().map_err(step("make the jail"))?;
-        let boot = self.boot_disk(spec).map_err(step("make the boot disk"))?;
+        let boot = plan::boot_disk(spec).map_err(step("make the boot disk"))?;
         jail.write(plan::BOOT_DISK, &boot, record.user).map_err(step("make the boot disk"))?;
         self.links.listen(&spec.id, &jail, record.user).map_err(step("listen for the guest"))?;
-        let files = self.files(spec, disk)?;
+        let files = plan::files(image, disk);
         let console = console::make().map_err(step("make the console"))?;
         self.consoles.insert(&spec.id, console.try_clone().map_err(step("make the console"))?);
-        let process = self.launch(record, &jail, &files, &console).await.map_err(step("start Firecracker"))?;
+        let process =
+            self.launch(record, &jail, &files, &console).await.map_err(step("start Firecracker"))?;
         self.configure(spec, record, &jail, &process).await?;
         record.process = Some(process);
         self.records.write(record).map_err(step("write the marker"))
     }
 
-    /// What the control groups of a machine hold: Firecracker and all of the guest's memory. The job's own limits are the guest's
-    /// to keep, inside.
-    fn group_limits(&self, spec: &SandboxSpec) -> GroupLimits {
-        let job = crate::driver::Limits {
-            memory_mib: plan::host_memory_mib(&spec.limits),
-            pids: plan::threads(&spec.limits),
-            ..spec.limits
-        };
-        GroupLimits { job, disk_in_memory_mib: 0 }
+    /// What a machine on that image boots from. Making what is missing takes seconds and blocks.
+    pub(super) async fn image_of(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
+        let (images, root) = (self.images.clone(), image_root.to_owned());
+        let made = tokio::task::spawn_blocking(move || images.unpacked(&root)).await;
+        made.unwrap_or_else(|error| Err(VmImageError::Initrd(io::Error::other(error))))
     }
 
-    /// The sandbox's disk. Formatting one takes long and blocks.
+    /// The sandbox's disk. Formatting one blocks.
     async fn disk_of(&self, spec: &SandboxSpec) -> io::Result<PathBuf> {
-        let (disks, folder, size_mib) = (self.disks.clone(), spec.workspace.clone(), spec.limits.disk_mib);
-        let ensure = move || disks.ensure(&folder, size_mib);
+        let (disks, size_mib) = (self.disks.clone(), spec.limits.disk_mib);
+        let path = spec.workspace.join(machine_plan::DISK_FILE);
+        let ensure = move || disks.ensure_at(&path, size_mib).map(|()| path);
         tokio::task::spawn_blocking(ensure).await.map_err(io::Error::other)?
     }
 
@@ -100,9 +104,11 @@ impl Yard {
     ) -> Result<(), StartError> {
         let api = Api::new(jail.api(record.user));
         listening(&api, process).await.map_err(step("wait for Firecracker's API"))?;
-        for request in plan::requests(&spec.limits, &self.command_line) {
+        for request in plan::requests(&spec.limits) {
             let told = api.put(&request).await;
-            told.map_err(|error| step(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error)))?;
+            told.map_err(|error| {
+                step(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
+            })?;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::record::Record;
 use super::{Yard, jail};
 use crate::driver::{FoundSandbox, SandboxId, StopError};
 use crate::parts::cgroup::Groups;
-use crate::parts::disk::FILE_NAME;
+use crate::parts::machine_plan::DISK_FILE;
 
 /// How long a guest may take to write back what it has and leave. One that does not is killed; its disk has a journal.
 const LEAVES_WITHIN: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl Yard {
         self.groups(record).clear().await.map_err(failed("remove the control groups"))?;
         self.links.forget(&record.id);
         self.jails.remove(&record.name).map_err(failed("remove the jail"))?;
-        match jail::give(&record.workspace.join(FILE_NAME), rustix::process::geteuid().as_raw()) {
+        match jail::give(&record.workspace.join(DISK_FILE), rustix::process::geteuid().as_raw()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("take the disk back")(error)),
             _ => Ok(()),
         }

@@ -9,14 +9,11 @@ use std::os::fd::RawFd;
 use sandyard_protocol::MACHINE_BOOT_ARGUMENT;
 
 use super::host::Accelerator;
+use crate::parts::machine_plan::{BOOT_DISK, ROOT_DISK, WORK_DISK};
 
 /// The names by which the guest finds its serial lines.
 pub(super) const LINK_PORT: &str = "sandyard.link";
 pub(super) const CONTROL_PORT: &str = "sandyard.control";
-/// Disks as the guest's kernel names them. The machine shows its devices in the reverse order of the command line.
-pub(super) const ROOT_DISK: &str = "vda";
-pub(super) const WORK_DISK: &str = "vdb";
-pub(super) const BOOT_DISK: &str = "vdc";
 /// Translated code of an emulated processor, beside the machine's own memory.
 pub(super) const TRANSLATION_MIB: u64 = 128;
 
@@ -72,6 +69,7 @@ impl Machine {
         add("-append", self.kernel_arguments());
         add("-chardev", "stdio,id=console,signal=off".into());
         add("-serial", "chardev:console".into());
+        // The machine shows its devices in the reverse order of the command line.
         for (number, (name, fd, access)) in
             [(BOOT_DISK, files.boot, "on"), (WORK_DISK, files.work, "off"), (ROOT_DISK, files.root, "on")]
                 .into_iter()
@@ -87,9 +85,7 @@ impl Machine {
             add("-device", format!("virtio-blk-device,drive={name}"));
         }
         add("-device", "virtio-serial-device,max_ports=3".into());
-        for (number, (port, fd)) in
-            (1..).zip([(LINK_PORT, files.link), (CONTROL_PORT, files.control)])
-        {
+        for (number, (port, fd)) in (1..).zip([(LINK_PORT, files.link), (CONTROL_PORT, files.control)]) {
             add("-chardev", format!("socket,id=port{number},fd={fd},server=on,wait=off"));
             add("-device", format!("virtserialport,chardev=port{number},name={port},nr={number}"));
         }
@@ -114,10 +110,10 @@ mod tests {
     use super::*;
 
     fn machine(accelerator: Accelerator) -> String {
-        let files = Descriptors { kernel: 10, initrd: 11, root: 12, work: 13, boot: 14, link: 15, control: 16 };
+        let files =
+            Descriptors { kernel: 10, initrd: 11, root: 12, work: 13, boot: 14, link: 15, control: 16 };
         let machine = Machine { accelerator, vcpus: 2, memory_mib: 300, tsc_khz: 2_000_000, files };
-        let words: Vec<_> =
-            machine.arguments().into_iter().map(|word| word.into_string().unwrap()).collect();
+        let words: Vec<_> = machine.arguments().into_iter().map(|word| word.into_string().unwrap()).collect();
         words.join(" ")
     }
 

@@ -55,8 +55,8 @@ impl Program {
                 .find(|path| path.exists())
                 .ok_or_else(|| lacking(format!("{PROGRAM} is not installed")))?,
         };
-        let version = version(&path)
-            .map_err(|error| lacking(format!("{} does not run: {error}", path.display())))?;
+        let version =
+            version(&path).map_err(|error| lacking(format!("{} does not run: {error}", path.display())))?;
         Ok(Self { path, version })
     }
 }
@@ -81,7 +81,8 @@ pub(super) fn require_host() -> Result<(), OpenError> {
 fn version(path: &Path) -> io::Result<String> {
     let output = Command::new(path).arg("--version").env_clear().stdin(Stdio::null()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let number = text.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+    let number =
+        text.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
     number.map(str::to_owned).ok_or_else(|| io::Error::other("it tells no version"))
 }
 
@@ -92,9 +93,4 @@ pub(super) fn no_kvm() -> Option<String> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some("there is no /dev/kvm".to_owned()),
         Err(error) => Some(format!("/dev/kvm can't be opened: {error}")),
     }
-}
-
-/// Processors of this host.
-pub(super) fn processors() -> u32 {
-    std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
 }

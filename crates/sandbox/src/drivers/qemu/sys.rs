@@ -1,6 +1,9 @@
 //! What QEMU's process does between fork and exec, and the rate of the processor's clock.
 
-#![expect(unsafe_code, reason = "code between fork and exec must be signal-safe; clocks are read by an instruction")]
+#![expect(
+    unsafe_code,
+    reason = "code between fork and exec must be signal-safe; clocks are read by an instruction"
+)]
 
 use std::ffi::CStr;
 use std::io;
@@ -18,8 +21,7 @@ const CLOCK_WATCH: Duration = Duration::from_millis(20);
 /// Open files of one machine: its own, its sockets, and the workers of its disks.
 const OPEN_FILES: u64 = 256;
 /// Devices that QEMU sees, beside KVM's.
-const DEVICES: [(&CStr, u32, u32); 3] =
-    [(c"/dev/null", 1, 3), (c"/dev/zero", 1, 5), (c"/dev/urandom", 1, 9)];
+const DEVICES: [(&CStr, u32, u32); 3] = [(c"/dev/null", 1, 3), (c"/dev/zero", 1, 5), (c"/dev/urandom", 1, 9)];
 const KVM: (&CStr, u32, u32) = (c"/dev/kvm", 10, 232);
 
 /// What makes a process a machine's.
@@ -120,4 +122,3 @@ pub(super) fn clock_khz() -> u64 {
     let micros = u64::try_from(ended.duration_since(began).as_micros()).unwrap_or(u64::MAX).max(1);
     last.wrapping_sub(first).saturating_mul(1000) / micros
 }
-

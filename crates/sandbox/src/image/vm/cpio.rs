@@ -93,7 +93,11 @@ mod tests {
     /// Another reader of the form agrees, where the host has one.
     #[test]
     fn cpio_lists_what_was_written() {
-        let command = Command::new("cpio").args(["--list", "--verbose", "--numeric-uid-gid"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let command = Command::new("cpio")
+            .args(["--list", "--verbose", "--numeric-uid-gid"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
         let Ok(mut cpio) = command else { return };
         cpio.stdin.take().unwrap().write_all(&sample()).unwrap();
         let listed = String::from_utf8(cpio.wait_with_output().unwrap().stdout).unwrap();

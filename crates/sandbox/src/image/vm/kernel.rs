@@ -100,7 +100,8 @@ fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> R
         fs::copy(module, folder.join(format!("{number:03}-{name}"))).map_err(at("copy", module))?;
     }
     let file = built.join("kernel.json");
-    let text = serde_json::to_vec(&Facts { since_s: now_s }).map_err(|error| at("write", &file)(error.into()))?;
+    let text =
+        serde_json::to_vec(&Facts { since_s: now_s }).map_err(|error| at("write", &file)(error.into()))?;
     fs::write(&file, text).map_err(at("write", &file))?;
     let opened = File::open(built).map_err(at("open", built))?;
     rustix::fs::syncfs(&opened).map_err(|error| at("flush", built)(error.into()))

@@ -9,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::image::lock::ImageLock;
-use crate::image::store;
 use crate::image::steps;
+use crate::image::store;
 
 /// Name of the disk beside the tree.
 const FILE_NAME: &str = "root.ext4";

@@ -174,7 +174,9 @@ mod tests {
 
     #[tokio::test]
     async fn an_empty_answer_is_done() {
-        answering("HTTP/1.1 204 \r\nServer: Firecracker API\r\nConnection: keep-alive\r\n\r\n").await.unwrap();
+        answering("HTTP/1.1 204 \r\nServer: Firecracker API\r\nConnection: keep-alive\r\n\r\n")
+            .await
+            .unwrap();
     }
 
     #[tokio::test]
