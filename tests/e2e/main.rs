@@ -31,5 +31,6 @@ mod refusals;
 mod start_from;
 mod task;
 mod task_keys;
+mod task_kills;
 mod tools;
 mod yard;

@@ -13,6 +13,7 @@ pub mod local_processes;
 pub mod machine;
 mod packets;
 pub mod process_host;
+pub mod seccomp;
 pub mod spawner;
 pub mod spawner_client;
 mod sys;

@@ -18,6 +18,7 @@ const ROLES: &[(&str, Role)] = &[
     ("spawner", spawner::run),
     ("keeper", keeper_role::run),
     (worker::ROLE, run_file_worker),
+    (worker::CHANGES_ROLE, run_file_worker),
     (hands::worker::ROLE, run_desktop_worker),
     (hands::job::ROLE, run_gui_job),
 ];

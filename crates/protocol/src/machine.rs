@@ -9,8 +9,11 @@ use crate::BootConfig;
 
 /// Where modules lie in the initrd, in the order in which they are loaded.
 pub const MACHINE_MODULES: &str = "/modules";
-/// The folder of the initrd that the job may read.
+/// The folder of the initrd with our programs, which the job may read.
 pub const MACHINE_PROGRAMS: &str = "/guest";
+/// The guest's own program in it. The first process is the same by a link, because files outside of a machine's tree are beyond
+/// every rule of Landlock and so can't be run under one.
+pub const MACHINE_GUEST: &str = "sandyard-guest";
 /// The argument of the kernel that names the disk with the configuration: `sandyard.boot=vdc`.
 pub const MACHINE_BOOT_ARGUMENT: &str = "sandyard.boot=";
 /// The longest line either side says on the control line.

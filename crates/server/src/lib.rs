@@ -6,6 +6,7 @@
 mod admission;
 pub mod app;
 mod artifacts;
+pub mod audit;
 pub mod auth;
 pub mod config;
 pub mod fail_points;
@@ -18,3 +19,4 @@ mod output;
 mod reconcile;
 pub mod states;
 mod store;
+mod witness;

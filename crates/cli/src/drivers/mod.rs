@@ -4,6 +4,7 @@
 
 mod firecracker;
 mod native;
+mod oci;
 mod qemu;
 mod unusable;
 
@@ -27,6 +28,7 @@ struct Entry {
 const TABLE: &[Entry] = &[
     Entry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
+    Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
     Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
 ];
 

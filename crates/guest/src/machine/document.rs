@@ -11,8 +11,8 @@ use crate::boot::{BootFailure, Step as _};
 use crate::limits::BOOT_BYTES;
 
 const STAGE: &str = "config";
-/// Disks come up after their driver was loaded, on a slow host within a second.
-const DISK_PATIENCE: Duration = Duration::from_secs(30);
+/// Devices come up after their driver was loaded, on a slow host within a second.
+const DEVICE_PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 pub(super) fn read() -> Result<MachineConfig, BootFailure> {
@@ -32,8 +32,13 @@ pub(super) fn read() -> Result<MachineConfig, BootFailure> {
 
 /// Waits until a disk is there.
 pub(super) fn wait_for(path: &Path) -> io::Result<()> {
-    let deadline = Instant::now() + DISK_PATIENCE;
-    while !path.exists() {
+    wait_until(|| path.exists())
+}
+
+/// Waits for a device.
+pub(super) fn wait_until(mut is_there: impl FnMut() -> bool) -> io::Result<()> {
+    let deadline = Instant::now() + DEVICE_PATIENCE;
+    while !is_there() {
         if Instant::now() > deadline {
             return Err(io::ErrorKind::NotFound.into());
         }

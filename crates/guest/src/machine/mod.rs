@@ -15,18 +15,19 @@ mod tree;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use rustix::system::{RebootCommand, reboot};
-use sandyard_protocol::{BootConfig, MachineConfig};
+use sandyard_protocol::{BootConfig, MACHINE_GUEST, MachineConfig};
 
 use self::control::{Control, Line};
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine;
 use crate::packets;
-use crate::spawner::open_own_program;
 use crate::sys::{self, Forked, MachineSignals, Namespaces};
 
 /// The whole life of the machine. Returns only if it can't be switched off.
@@ -54,7 +55,6 @@ fn begin() -> Result<Machine, BootFailure> {
     let control = control_line(&config)?;
     tree::build(&config)?;
     let groups = groups::prepare(&config.job)?;
-    let program = open_own_program()?;
     tree::enter()?;
     sys::own_surroundings().step("namespaces", "network, names and shared memory")?;
     sys::raise_loopback().step("loopback", "lo")?;
@@ -62,7 +62,7 @@ fn begin() -> Result<Machine, BootFailure> {
     // From here on the two keys of a virtual keyboard are a signal to this process instead of a reset.
     reboot(RebootCommand::CadOff).step("signals", "take the keyboard's order to end")?;
     let signals = MachineSignals::open().step("signals", "watch for children")?;
-    let init = start_init(&config, &program)?;
+    let init = start_init(&config)?;
     let MachineConfig { boot: BootConfig { keeper_id, .. }, .. } = config;
     // Of init's user, so that it may end it.
     confine::become_user_who_can_switch_off(keeper_id)?;
@@ -80,13 +80,16 @@ fn control_line(config: &MachineConfig) -> Result<Option<Line>, BootFailure> {
 }
 
 /// Forks init into a pid namespace of its own: with it the whole machine ends.
-fn start_init(config: &MachineConfig, program: &OwnedFd) -> Result<Pid, BootFailure> {
+fn start_init(config: &MachineConfig) -> Result<Pid, BootFailure> {
     const STAGE: &str = "start init";
+    let program = Path::new(tree::PROGRAMS).join(MACHINE_GUEST);
+    let program = rustix::fs::open(&program, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .step(STAGE, program.display())?;
     let document = boot_document(&config.boot).step(STAGE, "write its boot document")?;
     match sys::fork_into(Namespaces::OwnPidsAndMounts).step(STAGE, "fork into namespaces")? {
         Forked::Parent(pid) => Ok(pid),
         Forked::Child => {
-            let error = become_init(program, &document);
+            let error = become_init(&program, &document);
             boot::console(STAGE, error.raw_os_error(), &format!("exec: {error}"));
             sys::leave(1)
         }

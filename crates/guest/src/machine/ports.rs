@@ -7,20 +7,27 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 
+use super::document::wait_until;
 use crate::boot::{BootFailure, Step as _};
 
 const PORTS: &str = "/sys/class/virtio-ports";
 
-/// The device of a line.
+/// The device of a line. Lines get their names some time after their driver was loaded.
 pub(super) fn device(name: &str) -> io::Result<PathBuf> {
-    for entry in fs::read_dir(PORTS)? {
-        let entry = entry?;
-        let told = fs::read_to_string(entry.path().join("name")).unwrap_or_default();
-        if told.trim() == name {
-            return Ok(Path::new("/dev").join(entry.file_name()));
-        }
-    }
-    Err(io::Error::new(io::ErrorKind::NotFound, format!("no serial line is named {name}")))
+    let mut found = None;
+    wait_until(|| {
+        found = find(name);
+        found.is_some()
+    })?;
+    found.ok_or_else(|| io::ErrorKind::NotFound.into())
+}
+
+fn find(name: &str) -> Option<PathBuf> {
+    let is_named = |entry: &fs::DirEntry| {
+        fs::read_to_string(entry.path().join("name")).is_ok_and(|told| told.trim() == name)
+    };
+    let entry = fs::read_dir(PORTS).ok()?.flatten().find(is_named)?;
+    Some(Path::new("/dev").join(entry.file_name()))
 }
 
 /// Opens a line for good: only one process can have it open.

@@ -19,8 +19,8 @@ const STAGE: &str = "tree";
 const ROOT: &str = "/new";
 /// Where the workspace's disk is mounted as a whole; nobody sees it there once the root has changed.
 const DISK: &str = "/disk";
-/// Where the programs for the job appear.
-const PROGRAMS: &str = "/run/guest";
+/// Where our programs appear.
+pub(super) const PROGRAMS: &str = "/run/guest";
 /// Init's own directory.
 const INIT: &str = "/run/init";
 const NEVER: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);

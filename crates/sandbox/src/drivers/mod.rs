@@ -3,4 +3,5 @@
 pub mod fake;
 pub mod firecracker;
 pub mod native;
+pub mod oci;
 pub mod qemu;

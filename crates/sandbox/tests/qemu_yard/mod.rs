@@ -59,6 +59,7 @@ impl QemuYard {
             image_root: self.image_root.clone(),
             workspaces: self.directory.path().join("workspaces"),
             disk_in_memory: false,
+            own_kernel: true,
         }
     }
 

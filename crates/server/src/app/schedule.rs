@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
+use crate::audit::Entry;
 use crate::config::JobLimits;
 use crate::config::LONGEST_WAITS_S;
 use crate::gateways::egress::Policy;
@@ -48,7 +49,8 @@ impl Yard {
                 .retry_after(30));
         }
         let id = job_id::random().map_err(|error| AppError::internal(&error))?;
-        let insert = self.insert(&id, job, limits, key);
+        let entry = self.schedule_entry(&job);
+        let insert = self.insert(&id, job, limits, key, entry);
         let folder = self.make_folder(&insert).await?;
         let stored = self
             .store(insert, &choice, self.shared.memory_mib(choice.driver.as_ref(), &limits.machine))
@@ -66,6 +68,7 @@ impl Yard {
         mut job: NewJob,
         limits: JobLimits,
         key: Option<IdempotencyKey>,
+        entry: Entry,
     ) -> InsertJob {
         let files = std::mem::take(&mut job.files);
         InsertJob {
@@ -75,6 +78,7 @@ impl Yard {
                 key_sha256: Sha256::digest(key.key.as_bytes()).into(),
                 body_sha256: key.body_sha256,
             }),
+            entry,
             queue: self.shared.config.admission.queue,
         }
     }
@@ -272,5 +276,7 @@ fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
         egress_bytes: 0,
         task: (job.kind == JobKind::Task).then(TaskRow::default),
         journal_bytes: 0,
+        audit: None,
+        audit_bytes: 0,
     }
 }

@@ -1,6 +1,8 @@
 //! From the nouns of `app` to the views of the contract.
 
-use sandyard_api::{DriverView, ImageView, IsolationView, JobErrorView, JobView, Timestamp, UsageView};
+use sandyard_api::{
+    AuditView, DriverView, ImageView, IsolationView, JobErrorView, JobView, Timestamp, UsageView,
+};
 use sandyard_sandbox::driver::IsolationLevel;
 
 use crate::app;
@@ -49,6 +51,12 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
             usd: status.usd,
             egress_bytes: status.egress_bytes,
         },
+        audit: status.audit.as_ref().map(|head| AuditView {
+            records: head.records,
+            head: head.head.clone(),
+            signature: head.signature.clone(),
+            key: head.key.clone(),
+        }),
         job_id: status.id.clone(),
     }
 }

@@ -76,7 +76,7 @@ fn command_line() -> String {
 pub(super) fn requests(limits: &Limits) -> Vec<Request> {
     let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MOST_VCPUS));
     vec![
-        Request::Logger(Logger { level: LogLevel::Warning, show_level: true }),
+        Request::Logger(Logger { level: LogLevel::Error, show_level: true }),
         Request::MachineConfig(MachineConfig {
             vcpu_count: u8::try_from(vcpus).unwrap_or(1),
             mem_size_mib: machine_plan::memory_mib(limits),

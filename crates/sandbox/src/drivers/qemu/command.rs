@@ -69,9 +69,8 @@ impl Machine {
         add("-append", self.kernel_arguments());
         add("-chardev", "stdio,id=console,signal=off".into());
         add("-serial", "chardev:console".into());
-        // The machine shows its devices in the reverse order of the command line.
         for (number, (name, fd, access)) in
-            [(BOOT_DISK, files.boot, "on"), (WORK_DISK, files.work, "off"), (ROOT_DISK, files.root, "on")]
+            [(ROOT_DISK, files.root, "on"), (WORK_DISK, files.work, "off"), (BOOT_DISK, files.boot, "on")]
                 .into_iter()
                 .enumerate()
         {

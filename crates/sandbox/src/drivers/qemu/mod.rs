@@ -102,7 +102,8 @@ impl QemuDriver {
         std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
         let records: Records<Record> = Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
-        let (layout, program) = of_host(&config).map_err(|error| unless_in_use(error, &known))?;
+        let (layout, program) =
+            of_host(&config).map_err(|error| error.unless_in_use(known.iter().any(Record::is_alive)))?;
         let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
         disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let yard = Yard {
@@ -140,17 +141,6 @@ fn of_host(config: &QemuConfig) -> Result<(Layout, host::Program), OpenError> {
         fix: "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup".into(),
     })?;
     Ok((layout, program))
-}
-
-/// A lack is an error while machines of the yard run: whoever took the driver for unusable would take them for dead.
-fn unless_in_use(error: OpenError, known: &[Record]) -> OpenError {
-    match error {
-        OpenError::Unusable { detail, fix } if known.iter().any(Record::is_alive) => OpenError::Prepare {
-            step: "reach the machines of this yard that run",
-            source: io::Error::other(format!("{detail}; {fix}")),
-        },
-        error => error,
-    }
 }
 
 impl Yard {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
 const LAST_NAME: &str = "TRAILER!!!";
 
 /// An archive being written.
@@ -29,6 +30,11 @@ impl<W: Write> Archive<W> {
         self.entry(path, REGULAR | mode, content)
     }
 
+    /// A symbolic link.
+    pub(super) fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
+        self.entry(path, LINK | 0o777, target.as_bytes())
+    }
+
     /// Writes the end and gives the output back.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.entry(LAST_NAME, 0, &[])?;
@@ -41,7 +47,7 @@ impl<W: Write> Archive<W> {
         let size = u32::try_from(content.len()).map_err(too_long)?;
         let name_size = u32::try_from(path.len() + 1).map_err(too_long)?;
         self.entries += 1;
-        let links = if mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
+        let links = if mode & 0o170_000 == DIRECTORY { 2 } else { 1 };
         // inode, mode, uid, gid, links, time, size, device (2), special device (2), length of the name, checksum
         let fields = [self.entries, mode, 0, 0, links, 0, size, 0, 0, 0, 0, name_size, 0];
         self.put(b"070701")?;
@@ -77,7 +83,7 @@ mod tests {
         let mut archive = Archive::new(Vec::new());
         archive.directory("modules", 0o755).unwrap();
         archive.file("modules/a.ko", 0o600, b"12345").unwrap();
-        archive.file("init", 0o755, b"x").unwrap();
+        archive.link("init", "modules/a.ko").unwrap();
         archive.finish().unwrap()
     }
 
@@ -102,6 +108,6 @@ mod tests {
         cpio.stdin.take().unwrap().write_all(&sample()).unwrap();
         let listed = String::from_utf8(cpio.wait_with_output().unwrap().stdout).unwrap();
         let modes: Vec<_> = listed.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
-        assert_eq!(modes, ["drwxr-xr-x", "-rw-------", "-rwxr-xr-x"]);
+        assert_eq!(modes, ["drwxr-xr-x", "-rw-------", "lrwxrwxrwx"]);
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use sandyard_protocol::{AGENT_PROGRAM, MACHINE_MODULES, MACHINE_PROGRAMS};
+use sandyard_protocol::{AGENT_PROGRAM, MACHINE_GUEST, MACHINE_MODULES, MACHINE_PROGRAMS};
 use sha2::{Digest, Sha256};
 
 use super::cpio::Archive;
@@ -53,7 +53,8 @@ fn write(kernel: &Kernel, path: &Path) -> io::Result<()> {
     let job = relative(MACHINE_PROGRAMS);
     archive.directory(job, 0o755)?;
     archive.file(&format!("{job}/{AGENT_PROGRAM}"), 0o555, programs::AGENT)?;
-    archive.file("init", 0o755, programs::GUEST)?;
+    archive.file(&format!("{job}/{MACHINE_GUEST}"), 0o555, programs::GUEST)?;
+    archive.link("init", &format!("{job}/{MACHINE_GUEST}"))?;
     let file = archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     // Machines run as users of their own.
     file.set_permissions(Permissions::from_mode(0o444))?;

@@ -52,8 +52,8 @@ pub(in super::super) struct Logger {
 /// How grave a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in super::super) enum LogLevel {
-    /// Something is not as it should be.
-    Warning,
+    /// Something failed. Warnings are no more than the guest's looks at ports that are not there.
+    Error,
 }
 
 /// Processors and memory.
