@@ -8,9 +8,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use super::Yard;
 use super::record::Record;
 use super::runtime::{self, Runtime};
-use super::{LOG, Yard};
 use crate::driver::{FoundSandbox, SandboxId, StopError};
 use crate::parts::cgroup::Groups;
 use crate::parts::liveness::ProcessIdentity;
@@ -71,7 +71,7 @@ impl Yard {
         if !kept.try_exists()? && !keeps_elsewhere(&state, id)? {
             return Ok(());
         }
-        let mut delete = runtime.command(&state, &self.config.data.join(LOG));
+        let mut delete = runtime.command(&state);
         delete.args(["delete", "--force"]).arg(id.as_str());
         let deleted = runtime::call(delete).await;
         if kept.try_exists()? {
