@@ -11,6 +11,7 @@
 )]
 
 mod abuse;
+mod audit;
 mod chaos;
 mod desktop;
 mod desktop_soak;
@@ -32,5 +33,6 @@ mod smoke;
 mod start_from;
 mod task;
 mod task_keys;
+mod task_kills;
 mod tools;
 mod yard;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use sandyard_sandbox::image::vm::KernelSource;
 use sandyard_sandbox::image::{
     BuildError, Cancellation, Flavour, Image as BuiltImage, ImageDigest, ImageRequest, ImageStore,
 };
@@ -38,7 +39,7 @@ enum Action {
     Prune(Prune),
 }
 
-/// Build an image, unless it is there; prints its folder
+/// Build an image, unless it is there; prints its folder, or its files
 #[derive(Debug, Args)]
 struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
@@ -53,6 +54,12 @@ struct Build {
     /// Add Debian packages
     #[arg(long, value_name = "PACKAGE", num_args = 1..)]
     with: Vec<String>,
+    /// For --format vm: a kernel of your own instead of Debian's
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+    /// For --kernel: its folder lib/modules/RELEASE, unless virtio and ext4 are built in
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
 }
 
 /// Forms of an image.
@@ -60,6 +67,8 @@ struct Build {
 enum Format {
     /// A folder, as the native driver uses it
     Tree,
+    /// Kernel, initrd and disk, as virtual machines use them
+    Vm,
 }
 
 /// List the images of this machine
@@ -97,10 +106,41 @@ impl Image {
 
 impl Build {
     async fn run(self, context: &Context, store: ImageStore) -> Result<Exit, CommandError> {
-        // The other forms join with the drivers that need them.
-        let Format::Tree = self.format;
+        if self.kernel.is_some() && self.format != Format::Vm {
+            return Err(CommandError::usage_with_hint(
+                "--kernel goes with one format alone",
+                "add --format vm",
+            ));
+        }
+        let Some(image) = self.build(context, store.clone()).await? else { return Ok(Exit::Interrupted) };
+        context.ui.note(&format!("image {}: {}", self.flavour, describe(&image)));
+        match self.format {
+            Format::Tree => context.ui.line(&image.root.display().to_string())?,
+            Format::Vm => match images::vm::make(context, store, &image, self.kernel_source()).await? {
+                Some(made) => {
+                    for file in [made.kernel, made.initrd, made.root_disk] {
+                        context.ui.line(&file.display().to_string())?;
+                    }
+                }
+                None => return Ok(Exit::Interrupted),
+            },
+        }
+        Ok(Exit::Success)
+    }
+
+    fn kernel_source(self) -> KernelSource {
+        match self.kernel {
+            Some(kernel) => KernelSource::Given { kernel, modules: self.modules },
+            None if self.refresh => KernelSource::Debian,
+            None => KernelSource::Cached,
+        }
+    }
+
+    /// The tree that every form is made from; none if a signal came first.
+    async fn build(&self, context: &Context, store: ImageStore) -> Result<Option<BuiltImage>, CommandError> {
+        let flavour = self.flavour;
         let request =
-            ImageRequest { flavour: self.flavour, with: self.with, refresh: self.refresh.then(seconds_now) };
+            ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(seconds_now) };
         let cancellation = Cancellation::default();
         let builder = images::builder(store, &context.surroundings, cancellation.clone());
         let ui = context.ui;
@@ -118,14 +158,9 @@ impl Build {
                 building.await
             }
         };
-        let flavour = self.flavour;
         match built {
-            Ok(Ok(image)) => {
-                context.ui.note(&format!("image {flavour}: {}", describe(&image)));
-                context.ui.line(&image.root.display().to_string())?;
-                Ok(Exit::Success)
-            }
-            Ok(Err(BuildError::Cancelled)) => Ok(Exit::Interrupted),
+            Ok(Ok(image)) => Ok(Some(image)),
+            Ok(Err(BuildError::Cancelled)) => Ok(None),
             Ok(Err(source)) => Err(ImageError::Build { flavour, source }.into()),
             Err(panicked) => Err(std::io::Error::other(panicked).into()),
         }

@@ -4,6 +4,7 @@
 //! truth, so an image that another process has built meanwhile is found too.
 
 mod prepare;
+pub(crate) mod vm;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

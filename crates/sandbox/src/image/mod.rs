@@ -15,6 +15,7 @@ mod sources;
 mod steps;
 mod store;
 mod verify;
+pub mod vm;
 mod work;
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ fn takes_part(path: &str, flavour: Flavour, manifest: &Manifest) -> bool {
     path.starts_with("host/") || path.starts_with(&format!("flavours/{flavour}/"))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
