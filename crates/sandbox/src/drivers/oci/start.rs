@@ -13,7 +13,7 @@ use super::Yard;
 use super::bundle::{self, Bundle};
 use super::record::Record;
 use super::stage::{self, Props};
-use super::{runtime, sys};
+use super::{availability, runtime, sys};
 use crate::driver::{SandboxSpec, StartError};
 use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::console;
@@ -41,6 +41,9 @@ impl Yard {
                 return Ok(());
             }
             self.clear(&spec.id).await.map_err(|error| failed("remove what was left")(error.source))?;
+        }
+        if let Some((detail, _)) = availability::refusal(&self.config, &self.runtime) {
+            return Err(StartError::Unusable { driver: "oci", detail });
         }
         let mut record = self.new_record(spec)?;
         self.records.write(&record).map_err(failed("write the marker"))?;

@@ -58,8 +58,14 @@ impl Yard {
         };
         let groups = Groups::new(&self.layout, &self.yard, &record.groups);
         groups.kill().map_err(failed("kill its processes"))?;
-        let runtime = Runtime::find(record.runtime.to_str()).unwrap_or_else(|| self.runtime.clone());
-        self.forget_container(&runtime, &record.id).await.map_err(failed("delete the container"))?;
+        // Another one may have made it, if the operator has changed his mind since.
+        let other = match record.runtime == self.runtime.program {
+            true => None,
+            false => Runtime::find(record.runtime.to_str()),
+        };
+        self.forget_container(other.as_ref().unwrap_or(&self.runtime), &record.id)
+            .await
+            .map_err(failed("delete the container"))?;
         groups.clear().await.map_err(failed("remove the control groups"))?;
         self.links.remove(&record.id).map_err(failed("remove the link directory"))
     }
