@@ -20,6 +20,12 @@ async fn native() {
     smoke("native", &[]).await;
 }
 
+/// The distribution's runc may be old, which is good enough for a test.
+#[tokio::test]
+async fn oci() {
+    smoke("oci", &[("SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "true")]).await;
+}
+
 /// What went wrong with one of the twelve.
 type Outcome = Result<(), String>;
 

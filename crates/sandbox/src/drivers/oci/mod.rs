@@ -39,9 +39,6 @@ use crate::parts::{cgroup, disk, programs, yard_id};
 use record::Record;
 use runtime::Runtime;
 
-/// Where a runtime writes what it has to say.
-const LOG: &str = "runtime.log";
-
 /// What the driver needs to know.
 #[derive(Clone)]
 pub struct OciConfig {

@@ -118,10 +118,10 @@ impl Runtime {
     }
 
     /// A command of this runtime on the containers below `state`.
-    pub(super) fn command(&self, state: &Path, log: &Path) -> Command {
+    pub(super) fn command(&self, state: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", PLACES.join(":"));
-        command.args(self.kind.arguments()).arg("--root").arg(state).arg("--log").arg(log);
+        command.args(self.kind.arguments()).arg("--root").arg(state);
         command
     }
 }

@@ -28,13 +28,18 @@ pub(super) struct Staged {
 /// A user namespace with this map for users and groups, which lives as long as the descriptor. Blocks for a moment.
 pub(super) fn user_namespace(map: &str) -> io::Result<OwnedFd> {
     let flags = libc::c_long::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
+    let parent = std::process::id().cast_signed();
     // SAFETY: without CLONE_VM and with a null stack, clone(2) is fork(2). The child makes only plain system calls, which are
     // safe in the copy of a process with threads, and never returns.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };
     if pid == 0 {
-        // SAFETY: plain calls without memory. The kernel ends this process with the thread that made it.
+        // SAFETY: plain calls without memory. The kernel ends this process with the thread that made it, unless that was gone
+        // before it was asked to.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                libc::_exit(1);
+            }
             loop {
                 libc::pause();
             }
@@ -57,13 +62,18 @@ pub(super) fn user_namespace(map: &str) -> io::Result<OwnedFd> {
 
 /// Has the command's process end with the thread that starts it, and inherit nothing but its standard streams.
 pub(super) fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id().cast_signed();
     // SAFETY: the closure makes plain system calls and allocates nothing.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0
                 || libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) < 0
             {
                 return Err(io::Error::last_os_error());
+            }
+            // Gone before the kernel was asked.
+            if libc::getppid() != parent {
+                return Err(io::ErrorKind::BrokenPipe.into());
             }
             Ok(())
         });
