@@ -32,5 +32,6 @@ mod smoke;
 mod start_from;
 mod task;
 mod task_keys;
+mod task_kills;
 mod tools;
 mod yard;

@@ -1,4 +1,5 @@
-//! What the driver hands to `init` at birth, as one JSON document on descriptor [`BOOT_FD`].
+//! What the driver hands to `init` at birth, as one JSON document: on descriptor [`BOOT_FD`], or in a file that init's second
+//! argument names and that the job can't read.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,6 +31,9 @@ pub struct BootConfig {
     pub keeper_id: u32,
     /// Where the spawner comes from.
     pub spawner: SpawnerSource,
+    /// The program that works on tasks, where the machine has it as a file; otherwise the spawner may have inherited it.
+    #[serde(default)]
+    pub agent_program: Option<PathBuf>,
     /// Keeper's own small disk; hidden from the job.
     pub spool: PathBuf,
     /// Directories of the machine that the job must not see, unmounted in the spawner's mount namespace.
@@ -59,10 +63,10 @@ pub enum LinkTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpawnerSource {
-    /// Init forks it and moves it into the job's control groups by writing to these `cgroup.procs` descriptors.
+    /// Init forks it and moves it into the job's control groups by writing to these `cgroup.procs` files.
     Fork {
-        /// Open `cgroup.procs` files of the job's groups, one for each hierarchy; may be empty.
-        cgroup_procs: Vec<BootFd>,
+        /// The `cgroup.procs` files of the job's groups as init sees them, one for each hierarchy; may be empty.
+        cgroup_procs: Vec<PathBuf>,
     },
     /// The driver made it already; init gets keeper's end of the socket pair to it.
     Given {

@@ -7,6 +7,7 @@
 
 mod agent;
 mod boot;
+mod changes;
 mod desk;
 mod desktop;
 mod errors;
@@ -22,6 +23,7 @@ pub mod rfb;
 
 pub use agent::{AGENT_AGAIN, AGENT_PROGRAM, AGENT_SOCKET_VARIABLE, AgentRequest};
 pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use changes::{ChangedPath, WorkspaceChanges};
 pub use desk::{
     DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,
     Speaker, TaskBudget, TaskFacts, TaskSpent, WhyAsked,

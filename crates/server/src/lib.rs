@@ -6,6 +6,7 @@
 mod admission;
 pub mod app;
 mod artifacts;
+pub mod audit;
 pub mod auth;
 pub mod config;
 mod drivers;
@@ -19,3 +20,4 @@ mod output;
 mod reconcile;
 pub mod states;
 mod store;
+mod witness;

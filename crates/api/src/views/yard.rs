@@ -11,6 +11,9 @@ pub struct VersionView {
     pub name: String,
     /// Its version.
     pub version: String,
+    /// The public key that signs the heads of audits: Ed25519, in hexadecimal.
+    #[serde(default)]
+    pub audit_key: String,
 }
 
 /// What `GET /healthz` and `GET /readyz` answer.

@@ -63,6 +63,8 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     let peak_mib = view.usage.peak_memory_bytes / (1024 * 1024);
     lines.add("used", Some(format!("{:.2} s of processor, {peak_mib} MiB at most", view.usage.cpu_s)));
     lines.add("kept until", view.expires_at.map(Timestamp::to_text));
+    let head = view.audit.as_ref().map(|audit| format!("{} records, head {}", audit.records, audit.head));
+    lines.add("audit", head);
     lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {}", view.job_id)));
     lines.text.trim_end().to_owned()
 }

@@ -3,7 +3,9 @@
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid;
 use sandyard_protocol::{BootConfig, Secret, SpawnerSource};
 
@@ -32,7 +34,7 @@ pub(super) fn start_spawner(config: &BootConfig, program: &OwnedFd) -> Result<Sp
         }
         SpawnerSource::Fork { cgroup_procs } => cgroup_procs
             .iter()
-            .map(|&number| take_fd("cgroup.procs", number))
+            .map(|path| open_group(path).step(STAGE, path.display()))
             .collect::<Result<Vec<_>, _>>()?,
     };
     let (ours, theirs) = packets::pair().step(STAGE, "make a socket pair")?;
@@ -79,8 +81,16 @@ fn document(config: &BootConfig) -> io::Result<OwnedFd> {
     packets::memory_file(&text)
 }
 
+fn open_group(procs: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open(procs, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+/// Moves this process into the job's groups, which become the roots of what it sees of control groups.
 fn enter_groups(groups: &[OwnedFd]) -> io::Result<()> {
-    groups.iter().try_for_each(|group| rustix::io::write(group, b"0").map(drop).map_err(io::Error::from))
+    for group in groups {
+        rustix::io::write(group, b"0")?;
+    }
+    if groups.is_empty() { Ok(()) } else { sys::own_control_groups() }
 }
 
 /// Becomes another role, with these as descriptors from 3 up. Returns only if that failed.

@@ -1,6 +1,6 @@
 //! PID 1 of the machine: makes the spawner, drops everything, then only reaps, holds descriptors and restarts keeper.
 //!
-//! The driver has prepared root, mounts and outer namespaces; the boot document is on descriptor 3. From the drop on, init is
+//! The driver has prepared root, mounts and outer namespaces; the boot document is on descriptor 3 or in a file. From the drop on, init is
 //! keeper's user without any privilege, so a restarted keeper gets exactly what the first one got. When init leaves,
 //! the kernel kills the whole machine: it leaves when its time is over, when the spawner is gone, when keeper says that the
 //! work is over, and when keeper can't be kept alive.
@@ -11,7 +11,7 @@ pub(crate) mod messages;
 mod restarts;
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -64,9 +64,12 @@ struct Ready {
     spawner_gone: bool,
 }
 
-/// The whole life of init. Returns when the machine shall end.
-pub fn run() -> Result<(), BootFailure> {
-    let config = boot::take_config()?;
+/// The whole life of init. Its boot document is a file, or on a descriptor. Returns when the machine shall end.
+pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
+    let config = match document {
+        Some(path) => boot::read_config(path)?,
+        None => boot::take_config()?,
+    };
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let lifetime = start_lifetime(config.lifetime_s)?;
     let program = open_own_program()?;

@@ -6,6 +6,7 @@
 
 pub mod agent;
 mod capture;
+mod changes;
 mod clock;
 pub mod desktop;
 mod dial;
@@ -45,6 +46,7 @@ pub use spool::SpoolError;
 use crate::limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
 use agent::AgentPlace;
+use changes::Changes;
 use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
@@ -101,6 +103,7 @@ struct Keeper {
     job: Job,
     kernels: Kernels,
     files: FileWorkers,
+    changes: Changes,
     in_use: InUse,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
@@ -145,6 +148,7 @@ async fn start(
         job: Job::open(&spool)?,
         kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files: FileWorkers::new(number, burial.clone()),
+        changes: Changes::new(number, burial.clone()),
         in_use: InUse::default(),
         link: watch::Sender::new(None),
         desktop: Desktop::new(number, config.scripts.join("control"), burial),

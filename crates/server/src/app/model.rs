@@ -11,6 +11,7 @@ use sandyard_protocol::{JobWork, Language, TaskBudget};
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::Head;
 use crate::job_id::JobId;
 pub use crate::states::{JobState, SandboxState};
 pub use sandyard_api::{GitSource, JobKind};
@@ -215,6 +216,8 @@ pub struct JobStatus {
     pub stdout_tail: String,
     /// End of standard error.
     pub stderr_tail: String,
+    /// The signed end of its audit.
+    pub audit: Option<Head>,
     /// Rises with every committed change: an entity tag for pollers.
     pub revision: u64,
 }

@@ -7,6 +7,7 @@ use super::around::TRYING;
 use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
+use crate::audit::Entry;
 use crate::config::JobLimits;
 use crate::config::LONGEST_WAITS_S;
 use crate::drivers::{Choice, NoDriver};
@@ -50,7 +51,8 @@ impl Yard {
                 .retry_after(30));
         }
         let id = job_id::random().map_err(|error| AppError::internal(&error))?;
-        let mut insert = self.insert(&id, job, limits, key);
+        let entry = self.schedule_entry(&job);
+        let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
         let folder = self.make_folder(&insert).await?;
         let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
@@ -76,6 +78,7 @@ impl Yard {
         mut job: NewJob,
         limits: JobLimits,
         key: Option<IdempotencyKey>,
+        entry: Entry,
     ) -> InsertJob {
         let files = std::mem::take(&mut job.files);
         InsertJob {
@@ -85,6 +88,7 @@ impl Yard {
                 key_sha256: Sha256::digest(key.key.as_bytes()).into(),
                 body_sha256: key.body_sha256,
             }),
+            entry,
             queue: self.shared.config.admission.queue,
         }
     }
@@ -285,5 +289,7 @@ fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
         egress_bytes: 0,
         task: (job.kind == JobKind::Task).then(TaskRow::default),
         journal_bytes: 0,
+        audit: None,
+        audit_bytes: 0,
     }
 }

@@ -1,8 +1,8 @@
 //! From the nouns of `app` to the views of the contract.
 
 use sandyard_api::{
-    DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobErrorView, JobView, Timestamp,
-    UsageView,
+    AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobErrorView, JobView,
+    Timestamp, UsageView,
 };
 use sandyard_sandbox::driver::{Availability, Offer, Verdict};
 
@@ -53,6 +53,12 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
             usd: status.usd,
             egress_bytes: status.egress_bytes,
         },
+        audit: status.audit.as_ref().map(|head| AuditView {
+            records: head.records,
+            head: head.head.clone(),
+            signature: head.signature.clone(),
+            key: head.key.clone(),
+        }),
         job_id: status.id.clone(),
     }
 }

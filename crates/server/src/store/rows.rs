@@ -4,8 +4,10 @@ use bytes::Bytes;
 use sandyard_protocol::{JournalEntry, OutputOffsets, OutputStream, Secret};
 use sandyard_sandbox::driver::{Isolation, IsolationLevel, SandboxId, Usage};
 
+use super::audit_rows::AuditRow;
 use super::task_rows::{SpentRow, TaskRow};
 use crate::app::{InputFile, JobFailure, JobKind};
+use crate::audit::Entry;
 use crate::config::JobLimits;
 use crate::job_id::JobId;
 use crate::states::{JobState, SandboxState};
@@ -63,6 +65,10 @@ pub(crate) struct JobRow {
     pub(crate) task: Option<TaskRow>,
     /// Bytes of its journal.
     pub(crate) journal_bytes: u64,
+    /// How far its audit is; none if nothing was recorded yet.
+    pub(crate) audit: Option<AuditRow>,
+    /// Bytes of its audit.
+    pub(crate) audit_bytes: u64,
 }
 
 impl JobRow {
@@ -93,7 +99,8 @@ impl JobRow {
     /// What is kept of it on disk: artifact and output.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let artifact = self.artifact.as_ref().map_or(0, |artifact| artifact.bytes);
-        self.journal_bytes + artifact + self.stdout.bytes - self.stdout.dropped + self.stderr.bytes
+        self.journal_bytes + self.audit_bytes + artifact + self.stdout.bytes - self.stdout.dropped
+            + self.stderr.bytes
             - self.stderr.dropped
     }
 
@@ -148,6 +155,8 @@ pub(crate) struct InsertJob {
     pub(crate) row: JobRow,
     pub(crate) request: StoredRequest,
     pub(crate) key: Option<StoredKey>,
+    /// What its audit begins with.
+    pub(crate) entry: Entry,
     /// Jobs that may wait; at that number an insert is refused.
     pub(crate) queue: usize,
 }
@@ -220,6 +229,8 @@ pub(crate) enum Change {
     Journal(Box<JournalEntry>),
     /// The artifact is in place.
     Artifact(ArtifactRow),
+    /// An entry of its audit.
+    Audit(Entry),
     /// An event of another kind.
     Event { kind: &'static str, data: serde_json::Value },
     /// Nothing is left to do.

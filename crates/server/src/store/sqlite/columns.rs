@@ -19,7 +19,7 @@ macro_rules! select_jobs {
              artifact_sha256, artifact_bytes, incarnation, attempts, begun, secret, epoch, cancel_requested, \
              delete_requested, open, guest_sequence, stdout_bytes, stdout_dropped, stdout_next_chunk, \
              stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, stderr_tail_chunk, last_event, \
-             revision, egress_bytes, task, journal_bytes, level FROM jobs WHERE ",
+             revision, egress_bytes, task, journal_bytes, audit, audit_bytes, level FROM jobs WHERE ",
             $condition
         )
     };
@@ -71,7 +71,9 @@ pub(super) fn read(row: &Row<'_>) -> Result<JobRow, StoreError> {
         egress_bytes: row.get(41)?,
         task: json(row, 42, "task")?,
         journal_bytes: row.get(43)?,
-        level: match row.get_ref(44)?.as_str_or_null().unwrap_or_default() {
+        audit: json(row, 44, "audit")?,
+        audit_bytes: row.get(45)?,
+        level: match row.get_ref(46)?.as_str_or_null().unwrap_or_default() {
             Some(text) => Some(damaged(IsolationLevel::parse(text), "isolation level")?),
             None => None,
         },
@@ -137,7 +139,7 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
          stdout_tail_chunk = :stdout_tail_chunk, stderr_bytes = :stderr_bytes, stderr_dropped = :stderr_dropped, \
          stderr_next_chunk = :stderr_next_chunk, stderr_tail_chunk = :stderr_tail_chunk, last_event = :last_event, \
          revision = :revision, egress_bytes = :egress_bytes, task = :task, journal_bytes = :journal_bytes, \
-         level = :level \
+         audit = :audit, audit_bytes = :audit_bytes, level = :level \
          WHERE number = :number",
     )?;
     statement.execute(named_params! {
@@ -178,6 +180,8 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
         ":egress_bytes": job.egress_bytes,
         ":task": optional_text(job.task.as_ref(), "task")?,
         ":journal_bytes": job.journal_bytes,
+        ":audit": optional_text(job.audit.as_ref(), "audit")?,
+        ":audit_bytes": job.audit_bytes,
         ":level": job.level.map(IsolationLevel::as_str),
     })?;
     Ok(())
