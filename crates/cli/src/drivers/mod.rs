@@ -3,6 +3,7 @@
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
 mod native;
+mod oci;
 mod unusable;
 
 use std::path::Path;
@@ -22,7 +23,10 @@ struct Entry {
 }
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
-const TABLE: &[Entry] = &[Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open }];
+const TABLE: &[Entry] = &[
+    Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
+    Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
+];
 
 /// What drivers need.
 pub(crate) struct DriverPlan<'a> {
@@ -38,7 +42,6 @@ pub(crate) struct DriverPlan<'a> {
     /// Where an image is to try a start with.
     pub(crate) probe_image: ProbeImage,
     /// What the operator set for each.
-    #[expect(dead_code, reason = "for drivers that have settings")]
     pub(crate) settings: &'a DriverSettings,
 }
 

@@ -1,14 +1,16 @@
-//! The kernel calls that have no safe wrapper: descriptors by number, forks, exec, signals.
+//! The kernel calls that have no safe wrapper: descriptors by number, forks, exec, signals, attributes of mounts.
 //!
 //! All of it is for single-threaded processes (init, spawner) or for a child between fork and exec.
 
 mod descriptors;
 mod local;
+mod mounts;
 mod processes;
 mod signals;
 
 pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
 pub(crate) use local::prepare_session;
+pub(crate) use mounts::forbid_set_user_id;
 pub(crate) use processes::{
     Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
 };

@@ -2,3 +2,4 @@
 
 pub mod fake;
 pub mod native;
+pub mod oci;

@@ -1,0 +1,109 @@
+//! Versions of runtimes, and whether one is new enough.
+
+use std::fmt;
+
+/// Major, minor, patch. Dates, as gVisor numbers its releases, are year, month, day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Version {
+    major: u32,
+    minor: u32,
+    patch: u32,
+}
+
+impl Version {
+    /// From its numbers.
+    pub(super) const fn new(major: u32, minor: u32, patch: u32) -> Self {
+        Self { major, minor, patch }
+    }
+
+    /// The version in the first line of what a runtime says of itself: `runc version 1.3.6`, `kata-runtime  : 3.2.0`.
+    pub(super) fn find(text: &str) -> Option<Self> {
+        Self::parse(text.lines().next()?.split_whitespace().nth(2)?)
+    }
+
+    /// `1.1.5+ds1`, `1.4.0-rc.2`, `release-20250113.0`. A version that is not finished counts as the one before it.
+    fn parse(word: &str) -> Option<Self> {
+        let word = word.strip_prefix("release-").unwrap_or(word);
+        let plain = word.split(['+', '-', '~']).next()?;
+        let mut numbers = plain.split('.').map(str::parse::<u32>);
+        let first = numbers.next()?.ok()?;
+        if first >= 10_000_000 {
+            return Some(Self::new(first / 10_000, first / 100 % 100, first % 100));
+        }
+        let mut next = || numbers.next().map_or(Some(0), Result::ok);
+        let version = Self::new(first, next()?, next()?);
+        Some(if word.contains("-rc") { version.before() } else { version })
+    }
+
+    fn before(self) -> Self {
+        match (self.minor, self.patch) {
+            (0, 0) => Self::new(self.major.saturating_sub(1), u32::MAX, u32::MAX),
+            (minor, 0) => Self::new(self.major, minor - 1, u32::MAX),
+            (minor, patch) => Self::new(self.major, minor, patch - 1),
+        }
+    }
+
+    /// Whether it is at or above the floor of its own line, or above all lines. Floors rise.
+    pub(super) fn meets(self, floors: &[Self]) -> bool {
+        let line = |floor: &&Self| (floor.major, floor.minor) == (self.major, self.minor);
+        match floors.iter().find(line) {
+            Some(floor) => self >= *floor,
+            None => floors.last().is_none_or(|newest| self > *newest),
+        }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::runtime::Kind;
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_runtimes_say() {
+        let table = [
+            ("runc version 1.1.5+ds1\ncommit: 1.1.5+ds1-1+deb12u1\nspec: 1.0.2-dev\n", Some((1, 1, 5))),
+            ("crun version 1.30\ncommit: abc\n", Some((1, 30, 0))),
+            ("runsc version release-20250113.0\nspec: 1.1.0-rc.1\n", Some((2025, 1, 13))),
+            ("runsc version 0.0~20221219.0\nspec: 1.0.2\n", Some((0, 0, 0))),
+            ("kata-runtime  : 3.2.0\n   commit   : abc\n   OCI specs: 1.0.2-dev\n", Some((3, 2, 0))),
+            ("runc version", None),
+            ("runc version one.two", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let expected = expected.map(|(major, minor, patch)| Version::new(major, minor, patch));
+            assert_eq!(Version::find(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_versions_with_the_fixes_meet_the_floors() {
+        let table = [
+            (Kind::Runc, "1.1.5", false),
+            (Kind::Runc, "1.1.15", false),
+            (Kind::Runc, "1.2.8", false),
+            (Kind::Runc, "1.3.5", false),
+            (Kind::Runc, "1.3.6", true),
+            (Kind::Runc, "1.4.2", false),
+            (Kind::Runc, "1.4.3", true),
+            (Kind::Runc, "1.5.0-rc.3", false),
+            (Kind::Runc, "1.5.0", true),
+            (Kind::Runc, "1.6.0", true),
+            (Kind::Runc, "2.0.0", true),
+            (Kind::Crun, "1.8.1", false),
+            (Kind::Crun, "1.28", false),
+            (Kind::Crun, "1.30", true),
+            (Kind::Crun, "1.31", true),
+        ];
+        for (kind, text, expected) in table {
+            let version = Version::parse(text).unwrap();
+            assert_eq!(version.meets(kind.floors()), expected, "{kind:?} {text}");
+        }
+    }
+}
