@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use sandyard_sandbox::driver::Driver;
-use sandyard_sandbox::drivers::native::OpenError;
 use sandyard_server::app::{JobFilter, JobStatus, StartYardError, Yard};
 use sandyard_server::auth::{Access, KeyFileError, KeyStore};
 use sandyard_server::config::BadKey;
@@ -24,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::{Client, ClientError, Endpoint, Presence};
 use crate::config::Settings;
 use crate::context::Context;
-use crate::drivers::{self, DriverPlan};
+use crate::drivers::{self, DriverPlan, OpenDriverError};
 use crate::images::{Preparation, YardImages};
 use crate::machine;
 use crate::server_config::{model_config, server_config};
@@ -93,8 +92,8 @@ pub(crate) enum ServeError {
     #[error("the yard can't go on: {0}")]
     Broken(String),
     /// A driver that this machine can run fails to open.
-    #[error("open the driver")]
-    Driver(#[source] OpenError),
+    #[error(transparent)]
+    Driver(#[from] OpenDriverError),
     /// A driver nobody knows.
     #[error("there is no driver `{0}`")]
     UnknownDriver(String),
@@ -107,7 +106,10 @@ impl ServeError {
             Self::Listen { .. } => {
                 Some("another program may be there; choose another address with --listen".to_owned())
             }
-            Self::UnknownDriver(_) => Some(format!("known drivers: auto, {}", drivers::NAMES.join(", "))),
+            Self::UnknownDriver(_) => {
+                let known: Vec<_> = drivers::names().collect();
+                Some(format!("known drivers: auto, {}", known.join(", ")))
+            }
             Self::Broken(_) => {
                 Some("look at the disk of the data folder, then start again; no job is lost".to_owned())
             }
@@ -144,7 +146,9 @@ pub(crate) async fn wait_for(context: &Context, endpoint: Endpoint) -> Result<Cl
 impl Server {
     /// Opens the yard and serves it on the socket in its folder.
     pub(crate) async fn open(context: &Context, settings: &Settings) -> Result<Self, ServeError> {
-        if let Some(name) = settings.driver.as_deref().filter(|name| !drivers::NAMES.contains(name)) {
+        if let Some(name) =
+            settings.driver.as_deref().filter(|name| !drivers::names().any(|known| known == *name))
+        {
             return Err(ServeError::UnknownDriver(name.to_owned()));
         }
         make_folder(&settings.data)?;
@@ -157,11 +161,13 @@ impl Server {
         let probe = images.clone();
         let plan = DriverPlan {
             data: &settings.data,
+            cache: &settings.cache,
             pool: settings.pool,
             disk_mib: config.default_limits.machine.disk_mib,
             probe_image: Arc::new(move || probe.base_root()),
+            settings: &settings.drivers,
         };
-        let drivers = drivers::open(&plan, settings.driver.as_deref()).map_err(ServeError::Driver)?;
+        let drivers = drivers::open(&plan, settings.driver.as_deref())?;
         let preparation = images.prepare(settings, &context.surroundings, context.ui);
         let yard = Yard::start(config, drivers.clone(), Arc::new(images)).await?;
         let shutdown = CancellationToken::new();

@@ -4,8 +4,13 @@
 //! process that made it. A driver keeps one durable marker for each sandbox, made before anything
 //! else and deleted after everything else, so `list` finds whatever a dead process left half made.
 
+mod availability;
+
+pub use availability::{Availability, Offer, OpenError, ProbeImage, Verdict};
+
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sandyard_protocol::Secret;
@@ -27,8 +32,22 @@ pub trait Driver: Send + Sync + 'static {
         limits.memory_mib
     }
 
-    /// Whether sandboxes can start here, found out by really starting one; the answer may be cached.
+    /// How long a machine may take to boot on a busy host, beyond what the yard gives every machine to dial.
+    fn boot_time(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// Whether sandboxes can start here, found out by really starting one: each call tries anew, and may take as long as a
+    /// start. Until there is an image to try with, what is known without. The caller keeps the answer.
     async fn availability(&self) -> Availability;
+
+    /// Makes what this driver needs of an image in another form than a tree: disks of a virtual machine, an image of an engine.
+    /// Kept by content, so it returns at once when it is there. Called before the first `start` of a sandbox from that tree, by
+    /// one caller at a time for each tree; what a cancelled call left half made, the next one replaces. `report` is told how
+    /// far it is, in a few words for the status of waiting jobs.
+    async fn prepare_image(&self, _image_root: &Path, _report: Report<'_>) -> Result<(), PrepareImageError> {
+        Ok(())
+    }
 
     /// Starts a machine and returns when its first process runs, which is before it has dialled.
     /// A sandbox of that id that already runs is left alone and reported as started. On an error nothing is left
@@ -53,6 +72,9 @@ pub trait Driver: Send + Sync + 'static {
     /// What the machine used so far. Works until `stop`.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError>;
 }
+
+/// Told how far a preparation is: `docker image 40 %`.
+pub type Report<'a> = &'a (dyn Fn(String) + Send + Sync);
 
 /// Any duplex byte stream.
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
@@ -150,17 +172,6 @@ pub struct Isolation {
     pub runtime: String,
 }
 
-/// Whether a driver works here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Availability {
-    /// Whether a sandbox can start.
-    pub usable: bool,
-    /// Version or kernel features if usable, what is missing if not.
-    pub detail: String,
-    /// What a person can do about it.
-    pub fix: Option<String>,
-}
-
 /// A sandbox that has a marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSandbox {
@@ -206,6 +217,17 @@ pub enum StartError {
     /// The host has no room now; trying again later may help.
     #[error("no capacity: {0}")]
     NoCapacity(String),
+}
+
+/// A driver's form of an image could not be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}")]
+pub struct PrepareImageError {
+    /// What was being done, with its object.
+    pub step: String,
+    /// Why it failed.
+    #[source]
+    pub source: std::io::Error,
 }
 
 /// A connection from the sandbox can't come.

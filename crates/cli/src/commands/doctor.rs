@@ -59,14 +59,17 @@ struct ImageFinding {
 
 impl Doctor {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        if let Some(name) = self.driver.as_deref().filter(|name| !drivers::NAMES.contains(name)) {
-            let known = format!("known drivers: {}", drivers::NAMES.join(", "));
+        if let Some(name) =
+            self.driver.as_deref().filter(|name| !drivers::names().any(|known| known == *name))
+        {
+            let known: Vec<_> = drivers::names().collect();
+            let known = format!("known drivers: {}", known.join(", "));
             return Err(CommandError::usage_with_hint(format!("there is no driver `{name}`"), known));
         }
         let settings = context.settings(&Flags::default())?;
         let images = YardImages::new(&settings);
         let report = Report {
-            drivers: try_drivers(&images, self.driver.as_deref()).await?,
+            drivers: try_drivers(&settings, &images, self.driver.as_deref()).await?,
             images: image_findings(context, &settings, &images).await?,
             checks: host_checks::all(&settings),
         };
@@ -81,14 +84,20 @@ impl Doctor {
 }
 
 /// Tries them in a folder of their own: the yard's may be in use by a server.
-async fn try_drivers(images: &YardImages, wanted: Option<&str>) -> Result<Vec<DriverFinding>, CommandError> {
+async fn try_drivers(
+    settings: &Settings,
+    images: &YardImages,
+    wanted: Option<&str>,
+) -> Result<Vec<DriverFinding>, CommandError> {
     let folder = tempfile::Builder::new().prefix("sandyard-doctor-").tempdir()?;
     let probe = images.clone();
     let plan = DriverPlan {
         data: folder.path(),
+        cache: &settings.cache,
         pool: 0,
         disk_mib: 64,
         probe_image: Arc::new(move || probe.base_root()),
+        settings: &settings.drivers,
     };
     let mut findings = Vec::new();
     for driver in drivers::open(&plan, wanted).map_err(ServeError::Driver)? {
@@ -102,7 +111,7 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     let availability = driver.availability().await;
     DriverFinding {
         name: driver.name().to_owned(),
-        usable: availability.usable,
+        usable: availability.may_start(),
         level: match isolation.level {
             IsolationLevel::None => "none",
             IsolationLevel::Container => "container",

@@ -93,3 +93,23 @@ fn a_named_file_must_exist_and_be_toml() {
     let (_directory, flags) = file("[listen]\nport = 1\n");
     assert!(matches!(Layers::load(&surroundings(true, &[]), &flags), Err(ConfigError::BadValue { .. })));
 }
+
+#[test]
+fn drivers_have_tables_of_their_own() {
+    let (_directory, flags) = file(
+        "[drivers.oci]\nruntime = 'crun'\nallow_outdated_runtime = true\n[drivers.docker]\nsocket = '/s'\n",
+    );
+    let around = surroundings(true, &[("SANDYARD_OCI_RUNTIME", "runc")]);
+    let settings = Settings::new(&Layers::load(&around, &flags).unwrap()).unwrap().drivers;
+    assert_eq!(settings.oci.runtime.as_deref(), Some("runc"));
+    assert!(settings.oci.allow_outdated_runtime);
+    assert_eq!(settings.docker.socket, Some(PathBuf::from("/s")));
+
+    let (_directory, flags) = file("[drivers.oci]\nruntme = 'crun'\n");
+    let error = Layers::load(&surroundings(true, &[]), &flags).unwrap_err();
+    assert_eq!(error.hint().unwrap(), "did you mean `drivers.oci.runtime`?");
+
+    let (_directory, flags) = file("[drivers.oci]\nallow_outdated_runtime = 'perhaps'\n");
+    let layers = Layers::load(&surroundings(true, &[]), &flags).unwrap();
+    assert_eq!(Settings::new(&layers).unwrap_err().hint().unwrap(), "expected true or false");
+}

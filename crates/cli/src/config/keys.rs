@@ -35,7 +35,10 @@ const fn fixed(name: &'static str, variable: &'static str, default: &'static str
     Key { name, variable, default: Fallback::Fixed(default) }
 }
 
-/// An empty default means: not set.
+/// The table of the file whose keys are in tables of their own, one for each driver.
+pub(super) const DRIVERS: &str = "drivers";
+
+/// An empty default means: not set. A dot is a table of the file.
 pub(super) const KEYS: &[Key] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
     Key { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
@@ -61,6 +64,13 @@ pub(super) const KEYS: &[Key] = &[
     fixed("trust_file", "SANDYARD_TRUST_FILE", "/etc/ssl/certs/ca-certificates.crt"),
     fixed("log", "SANDYARD_LOG", "info"),
     fixed("log_format", "SANDYARD_LOG_FORMAT", "text"),
+    fixed("drivers.firecracker.program", "SANDYARD_FIRECRACKER_PROGRAM", ""),
+    fixed("drivers.firecracker.jailer", "SANDYARD_FIRECRACKER_JAILER", ""),
+    fixed("drivers.oci.runtime", "SANDYARD_OCI_RUNTIME", ""),
+    fixed("drivers.oci.allow_outdated_runtime", "SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "false"),
+    fixed("drivers.docker.socket", "SANDYARD_DOCKER_SOCKET", ""),
+    fixed("drivers.qemu.program", "SANDYARD_QEMU_PROGRAM", ""),
+    fixed("drivers.qemu.accelerator", "SANDYARD_QEMU_ACCELERATOR", "auto"),
 ];
 
 /// Variables that are ours but no keys of the file.

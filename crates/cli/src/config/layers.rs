@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Surroundings;
-use super::keys::{self, KEYS, OTHER_VARIABLES};
+use super::keys::{self, DRIVERS, KEYS, OTHER_VARIABLES};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl Layers {
             .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let table: toml::Table =
             text.parse().map_err(|source| ConfigError::Syntax { path: path.to_owned(), source })?;
-        for (name, value) in table {
+        for (name, value) in flattened(table) {
             let key = keys::find(&name).map_err(|nearest| ConfigError::UnknownKey {
                 key: name.clone(),
                 path: path.to_owned(),
@@ -197,6 +197,21 @@ impl Layers {
             }
         }
     }
+}
+
+/// The keys of the file, those of drivers with their tables' names before them.
+fn flattened(table: toml::Table) -> Vec<(String, toml::Value)> {
+    let mut keys = Vec::new();
+    for (name, value) in table {
+        match value {
+            toml::Value::Table(inner) if name.split('.').next() == Some(DRIVERS) => {
+                let below = inner.into_iter().map(|(key, value)| (format!("{name}.{key}"), value));
+                keys.extend(flattened(below.collect()));
+            }
+            value => keys.push((name, value)),
+        }
+    }
+    keys
 }
 
 /// A scalar as text.

@@ -1,12 +1,14 @@
 //! Configuration: defaults ← TOML file ← environment ← flags, each value knowing its layer.
 //!
 //! `keys` lists every key once, with its variable, flag and default. `layers` merges the sources as text and refuses
-//! unknown keys. `settings` turns text into typed values; a bad value is reported with the layer it came from.
+//! unknown keys. `settings` and `drivers` turn text into typed values; a bad value is reported with the layer it came from.
 
+mod drivers;
 mod keys;
 mod layers;
 mod settings;
 
+pub(crate) use drivers::DriverSettings;
 pub(crate) use layers::{ConfigError, Flags, Layers};
 pub(crate) use settings::{ImageChoice, Settings};
 

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use sandyard_server::auth::origins::Domain;
 use sandyard_server::config::{ModelSpec, PrivateException};
 
+use super::drivers::DriverSettings;
 use super::layers::{ConfigError, Layers};
 
 /// Which images a server prepares by itself.
@@ -69,6 +70,8 @@ pub(crate) struct Settings {
     pub(crate) log: String,
     /// Whether the log is JSON.
     pub(crate) log_json: bool,
+    /// What is set for each driver.
+    pub(crate) drivers: DriverSettings,
 }
 
 impl Settings {
@@ -105,6 +108,7 @@ impl Settings {
             trust_file: PathBuf::from(layers.get("trust_file").0),
             log: layers.get("log").0.to_owned(),
             log_json: one_of(layers, "log_format", &[("text", false), ("json", true)], "text or json")?,
+            drivers: DriverSettings::new(layers)?,
         })
     }
 
@@ -169,7 +173,7 @@ fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> 
     if number == 0 { Err(bad(layers, key, expected)) } else { Ok(number) }
 }
 
-fn one_of<T: Copy>(
+pub(super) fn one_of<T: Copy>(
     layers: &Layers,
     key: &'static str,
     choices: &[(&str, T)],
@@ -180,6 +184,6 @@ fn one_of<T: Copy>(
     choice.map(|(_, value)| *value).ok_or_else(|| bad(layers, key, expected))
 }
 
-fn text(layers: &Layers, key: &'static str) -> Option<String> {
+pub(super) fn text(layers: &Layers, key: &'static str) -> Option<String> {
     Some(layers.get(key).0).filter(|value| !value.is_empty()).map(str::to_owned)
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_sandbox::conformance::Subject;
-use sandyard_sandbox::driver::Driver;
-use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, OpenError, Step};
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, Step};
 use sandyard_sandbox::image::{Flavour, ImageStore};
 
 /// What a test can't do without.

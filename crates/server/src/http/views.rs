@@ -63,7 +63,7 @@ pub(super) fn driver(driver: app::DriverStatus) -> DriverView {
     };
     DriverView {
         name: driver.name.to_owned(),
-        usable: driver.availability.usable,
+        usable: driver.availability.may_start(),
         level: level.to_owned(),
         runtime: driver.isolation.runtime,
         detail: driver.availability.detail,

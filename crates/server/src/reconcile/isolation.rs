@@ -73,7 +73,7 @@ impl Drivers {
                 continue;
             }
             let availability = known.availability().await;
-            if availability.usable {
+            if availability.may_start() {
                 let reason = (!lacking.is_empty() && *floor == Floor::Any).then(|| lacking.join("; "));
                 return Ok(Choice { driver: Arc::clone(&known.driver), reason });
             }

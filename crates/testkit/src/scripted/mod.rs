@@ -67,7 +67,7 @@ impl Driver for ScriptedDriver {
     }
 
     async fn availability(&self) -> Availability {
-        Availability { usable: true, detail: "scripted".into(), fix: None }
+        Availability::usable("scripted")
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

@@ -126,7 +126,7 @@ impl Driver for FakeDriver {
     }
 
     async fn availability(&self) -> Availability {
-        Availability { usable: true, detail: "in memory".into(), fix: None }
+        Availability::usable("in memory")
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::cgroup::LayoutError;
 use super::liveness::ProcessIdentity;
 use super::record::Record;
-use super::{OpenError, Yard, disk};
-use crate::driver::{Availability, Limits, SandboxId, SandboxSpec};
+use super::{Yard, disk};
+use crate::driver::{Availability, Limits, OpenError, SandboxId, SandboxSpec};
 
 /// How long the probe may take to dial; a loaded machine needs tens of milliseconds.
 const PROBE_PATIENCE: Duration = Duration::from_secs(20);
@@ -53,49 +53,19 @@ impl OpenError {
             error => error,
         }
     }
-
-    /// The same as an availability, for a list of drivers.
-    pub fn availability(&self) -> Availability {
-        let mut detail = self.to_string();
-        if let Self::Prepare { source, .. } = self {
-            detail = format!("{detail}: {source}");
-        }
-        let fix = match self {
-            Self::Unusable { fix, .. } => Some(fix.clone()),
-            Self::Prepare { .. } => None,
-        };
-        Availability { usable: false, detail, fix }
-    }
 }
 
 impl Yard {
-    /// Tries once with a real sandbox; until there is an image to try with, tells what the host has.
+    /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
     pub(super) async fn availability(self: &Arc<Self>) -> Availability {
-        let mut checked = self.checked.lock().await;
-        if let Some(known) = &*checked {
-            return known.clone();
-        }
         let groups = format!("{}control groups {}", self.standing.prefix(), self.layout.describe());
         let Some(image) = (self.config.probe_image)() else {
-            return Availability {
-                usable: true,
-                detail: format!("{groups}; not tried: no image yet"),
-                fix: None,
-            };
+            return Availability::untried(groups);
         };
-        let answer = match self.probe(image).await {
-            Ok(()) => Availability { usable: true, detail: groups, fix: None },
-            Err(error) => Availability {
-                usable: false,
-                detail: error,
-                fix: Some("run `sandyard doctor native`".into()),
-            },
-        };
-        // A failure may be of the moment, so it is tried again.
-        if answer.usable {
-            *checked = Some(answer.clone());
+        match self.probe(image).await {
+            Ok(()) => Availability::usable(groups),
+            Err(error) => Availability::missing(error, "run `sandyard doctor native`"),
         }
-        answer
     }
 
     async fn probe(self: &Arc<Self>, image_root: PathBuf) -> Result<(), String> {

@@ -43,14 +43,11 @@ pub use slots::LauncherProgram;
 
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
-    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    OpenError, ProbeImage, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
 /// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
 const RESTOCK_AFTER: Duration = Duration::from_millis(60);
-
-/// Finds a root file system with which to try whether sandboxes start.
-pub type ProbeImage = Arc<dyn Fn() -> Option<PathBuf> + Send + Sync>;
 
 /// What the driver needs to know.
 #[derive(Clone)]
@@ -102,29 +99,6 @@ struct Yard {
     ids: ids::IdPool,
     started: started::Started,
     wanting: Notify,
-    checked: tokio::sync::Mutex<Option<Availability>>,
-}
-
-/// The driver could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// A directory or file of the yard.
-    #[error("{step}")]
-    Prepare {
-        /// What was being done.
-        step: &'static str,
-        /// Why it failed.
-        #[source]
-        source: io::Error,
-    },
-    /// This host can't run native sandboxes; the text says what is missing.
-    #[error("{detail}")]
-    Unusable {
-        /// What is missing.
-        detail: String,
-        /// What a person can do about it.
-        fix: String,
-    },
 }
 
 impl NativeDriver {
@@ -152,7 +126,6 @@ impl NativeDriver {
             ids: ids::IdPool::with_taken(parts.supply, known.iter().map(|record| record.id_base)),
             started: started::Started::default(),
             wanting: Notify::new(),
-            checked: tokio::sync::Mutex::default(),
             standing: parts.standing,
             workspaces: parts.workspaces,
             layout: parts.layout,

@@ -12,7 +12,8 @@ use super::launcher::messages::Owners;
 use super::links::Entry;
 use super::rootless::{self, YardNamespace};
 use super::workspaces::Workspaces;
-use super::{NativeConfig, OpenError, availability};
+use super::{NativeConfig, availability};
+use crate::driver::OpenError;
 
 /// Whose rights.
 #[derive(Debug, Clone)]

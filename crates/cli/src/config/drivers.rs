@@ -1,0 +1,94 @@
+//! What the operator can set for each driver: `[drivers.oci] runtime = "runc"`, or `SANDYARD_OCI_RUNTIME=runc`.
+
+use std::path::PathBuf;
+
+use super::layers::{ConfigError, Layers};
+use super::settings::{one_of, text};
+
+/// Settings by driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DriverSettings {
+    /// Firecracker.
+    pub(crate) firecracker: FirecrackerSettings,
+    /// OCI runtimes.
+    pub(crate) oci: OciSettings,
+    /// Docker and Podman.
+    pub(crate) docker: DockerSettings,
+    /// QEMU.
+    pub(crate) qemu: QemuSettings,
+}
+
+/// `[drivers.firecracker]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct FirecrackerSettings {
+    /// The program; `None` looks for `firecracker` where programs are.
+    pub(crate) program: Option<PathBuf>,
+    /// Its jailer; `None` looks for `jailer` where programs are.
+    pub(crate) jailer: Option<PathBuf>,
+}
+
+/// `[drivers.oci]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OciSettings {
+    /// The runtime, by name or path; `None` takes the first that is installed.
+    pub(crate) runtime: Option<String>,
+    /// Whether one with known holes may be used by jobs that name the driver.
+    pub(crate) allow_outdated_runtime: bool,
+}
+
+/// `[drivers.docker]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DockerSettings {
+    /// The engine's socket; `None` looks where Docker's and Podman's are.
+    pub(crate) socket: Option<PathBuf>,
+}
+
+/// `[drivers.qemu]`
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct QemuSettings {
+    /// The program; `None` looks for the one of this processor where programs are.
+    pub(crate) program: Option<PathBuf>,
+    /// What runs the guest's code.
+    pub(crate) accelerator: Accelerator,
+}
+
+/// What runs the guest's code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Accelerator {
+    /// KVM if a guest boots on it, else TCG.
+    #[default]
+    Auto,
+    /// The processor.
+    Kvm,
+    /// An emulator: slow, and works everywhere.
+    Tcg,
+}
+
+impl DriverSettings {
+    /// Types every value.
+    pub(super) fn new(layers: &Layers) -> Result<Self, ConfigError> {
+        let path = |key| text(layers, key).map(PathBuf::from);
+        let accelerators =
+            [("auto", Accelerator::Auto), ("kvm", Accelerator::Kvm), ("tcg", Accelerator::Tcg)];
+        Ok(Self {
+            firecracker: FirecrackerSettings {
+                program: path("drivers.firecracker.program"),
+                jailer: path("drivers.firecracker.jailer"),
+            },
+            oci: OciSettings {
+                runtime: text(layers, "drivers.oci.runtime"),
+                allow_outdated_runtime: one_of(
+                    layers,
+                    "drivers.oci.allow_outdated_runtime",
+                    &[("true", true), ("false", false)],
+                    "true or false",
+                )?,
+            },
+            docker: DockerSettings { socket: path("drivers.docker.socket") },
+            qemu: QemuSettings {
+                program: path("drivers.qemu.program"),
+                accelerator: one_of(layers, "drivers.qemu.accelerator", &accelerators, "auto, kvm or tcg")?,
+            },
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! The embedded driver, whose launcher is this very program.
+
+use std::sync::Arc;
+
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, LauncherProgram, NativeConfig, NativeDriver};
+
+use super::DriverPlan;
+
+pub(super) const NAME: &str = "native";
+
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+    let driver = NativeDriver::open(NativeConfig {
+        data: plan.data.to_owned(),
+        run: plan.data.join("run"),
+        launcher: LauncherProgram {
+            program: "/proc/self/exe".into(),
+            arguments: vec![LAUNCHER_COMMAND.to_owned()],
+        },
+        parked_slots: plan.pool,
+        blank_disks: plan.pool,
+        blank_disk_mib: plan.disk_mib,
+        probe_image: plan.probe_image.clone(),
+        fail_at: None,
+    })?;
+    Ok(Arc::new(driver))
+}
