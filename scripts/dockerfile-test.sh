@@ -79,7 +79,7 @@ packages_of() {
 }
 export LC_ALL=C
 (cd "$native" && find . -mindepth 1 -printf '%P\n') | sort >"$work/native"
-tar -tf "$work/image.tar" | sed 's#/$##' | sort >"$work/docker"
+tar --quoting-style=literal -tf "$work/image.tar" | sed 's#/$##' | sort >"$work/docker"
 mkdir "$work/tree"
 tar -xf "$work/image.tar" -C "$work/tree" var/lib/dpkg
 packages_of "$native/var/lib/dpkg/status" >"$work/native-packages"
@@ -93,7 +93,7 @@ for package in $(comm -13 "$work/native-packages" "$work/docker-packages"); do
     find "$work/tree/var/lib/dpkg/info" \( -name "$package.*" -o -name "$package:*" \) -printf '/var/lib/dpkg/info/%f\n'
 done | sed -e 's#^/##' -e 's#^\(bin\|sbin\|lib\|lib64\)/#usr/\1/#' | sort -u >"$work/brought"
 extra=$(comm -13 "$work/native" "$work/docker" | comm -23 - "$work/brought" |
-    grep -vE '^(\.dockerenv$|dev/|etc/mtab$|etc/systemd/system/)' || true)
+    grep -vE '^(\.dockerenv$|dev/|etc/mtab$|etc/dpkg/dpkg.cfg.d/99mmdebstrap$|etc/systemd/system/|var/lib/systemd/deb-systemd-helper-enabled/)' || true)
 lent=$(tar -xOf "$work/image.tar" etc/apt etc/pip.conf usr/local/etc root 2>/dev/null | grep -caF "$(head -2 "$inputs/ca-bundle.crt" | tail -1)" || true)
 
 echo "$(wc -l <"$work/native") entries natively, $(wc -l <"$work/docker") by docker build; packages only there: $(comm -13 "$work/native-packages" "$work/docker-packages" | xargs)"

@@ -5,7 +5,9 @@
 
 use std::io::{self, Write as _};
 use std::os::fd::{OwnedFd, RawFd};
+use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
 use sandyard_protocol::{BOOT_FD, BootConfig};
 use serde::Serialize;
 
@@ -79,7 +81,18 @@ pub fn console(stage: &str, errno: Option<i32>, message: &str) {
 
 /// Reads the boot document this process was born with, to its end.
 pub fn take_config() -> Result<BootConfig, BootFailure> {
-    let file = take_fd("boot document", BOOT_FD)?;
+    parse_config(take_fd("boot document", BOOT_FD)?)
+}
+
+/// Reads the boot document from a file, where a machine's first process inherits no descriptors.
+pub fn read_config(path: &Path) -> Result<BootConfig, BootFailure> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())
+        .step("config", format_args!("open the boot document {}", path.display()))?;
+    parse_config(file)
+}
+
+fn parse_config(file: OwnedFd) -> Result<BootConfig, BootFailure> {
     let text = packets::read_bounded(file, BOOT_BYTES).step("config", "read the boot document")?;
     serde_json::from_slice(&text)
         .map_err(|error| BootFailure::plain("config", format!("parse the boot document: {error}")))

@@ -1,5 +1,6 @@
 //! Entry point: the role is the first argument. Any failure is one JSON line on the console and exit code 1.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use sandyard_guest::boot::BootFailure;
@@ -12,7 +13,7 @@ type Role = fn() -> Result<(), BootFailure>;
 
 /// Every role by name.
 const ROLES: &[(&str, Role)] = &[
-    ("init", init::run),
+    ("init", run_init),
     ("spawner", spawner::run),
     ("keeper", keeper_role::run),
     (worker::ROLE, run_file_worker),
@@ -33,6 +34,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A second argument names init's boot document; without one it is on a descriptor.
+fn run_init() -> Result<(), BootFailure> {
+    init::run(std::env::args_os().nth(2).map(PathBuf::from).as_deref())
 }
 
 fn run_desktop_worker() -> Result<(), BootFailure> {

@@ -1,4 +1,5 @@
-//! What the driver hands to `init` at birth, as one JSON document on descriptor [`BOOT_FD`].
+//! What the driver hands to `init` at birth, as one JSON document: on descriptor [`BOOT_FD`], or in a file that init's second
+//! argument names and that the job can't read.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,6 +31,12 @@ pub struct BootConfig {
     pub keeper_id: u32,
     /// Where the spawner comes from.
     pub spawner: SpawnerSource,
+    /// The program that works on tasks, where the machine has it as a file; otherwise the spawner may have inherited it.
+    #[serde(default)]
+    pub agent_program: Option<PathBuf>,
+    /// Set where a container engine made the machine, which leaves more to do than our own drivers do.
+    #[serde(default)]
+    pub engine: Option<EngineMachine>,
     /// Keeper's own small disk; hidden from the job.
     pub spool: PathBuf,
     /// Directories of the machine that the job must not see, unmounted in the spawner's mount namespace.
@@ -42,6 +49,14 @@ pub struct BootConfig {
     pub lifetime_s: u64,
     /// Whether the job may make user namespaces of its own.
     pub nested_user_namespaces: bool,
+}
+
+/// What init and spawner see to in a container of Docker or Podman: a user namespace, a /dev without what a job doesn't need, and mounts
+/// without devices and set-user-id programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineMachine {
+    /// First of the 65,536 ids of the host that stand for the machine's.
+    pub first_id: u32,
 }
 
 /// How keeper reaches the host.
@@ -59,10 +74,10 @@ pub enum LinkTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpawnerSource {
-    /// Init forks it and moves it into the job's control groups by writing to these `cgroup.procs` descriptors.
+    /// Init forks it and moves it into the job's control groups by writing to these `cgroup.procs` files.
     Fork {
-        /// Open `cgroup.procs` files of the job's groups, one for each hierarchy; may be empty.
-        cgroup_procs: Vec<BootFd>,
+        /// The `cgroup.procs` files of the job's groups as init sees them, one for each hierarchy; may be empty.
+        cgroup_procs: Vec<PathBuf>,
     },
     /// The driver made it already; init gets keeper's end of the socket pair to it.
     Given {

@@ -8,3 +8,4 @@ pub mod driver;
 pub mod drivers;
 pub mod image;
 pub mod machine;
+mod parts;

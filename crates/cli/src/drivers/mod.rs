@@ -2,6 +2,7 @@
 //!
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
+mod docker;
 mod native;
 mod unusable;
 
@@ -22,7 +23,10 @@ struct Entry {
 }
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
-const TABLE: &[Entry] = &[Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open }];
+const TABLE: &[Entry] = &[
+    Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
+    Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
+];
 
 /// What drivers need.
 pub(crate) struct DriverPlan<'a> {
@@ -38,7 +42,6 @@ pub(crate) struct DriverPlan<'a> {
     /// Where an image is to try a start with.
     pub(crate) probe_image: ProbeImage,
     /// What the operator set for each.
-    #[expect(dead_code, reason = "for drivers that have settings")]
     pub(crate) settings: &'a DriverSettings,
 }
 

@@ -1,6 +1,6 @@
 //! PID 1 of the machine: makes the spawner, drops everything, then only reaps, holds descriptors and restarts keeper.
 //!
-//! The driver has prepared root, mounts and outer namespaces; the boot document is on descriptor 3. From the drop on, init is
+//! The driver has prepared root, mounts and outer namespaces; the boot document is on descriptor 3 or in a file. From the drop on, init is
 //! keeper's user without any privilege, so a restarted keeper gets exactly what the first one got. When init leaves,
 //! the kernel kills the whole machine: it leaves when its time is over, when the spawner is gone, when keeper says that the
 //! work is over, and when keeper can't be kept alive.
@@ -9,9 +9,10 @@ mod children;
 mod held;
 pub(crate) mod messages;
 mod restarts;
+mod user_namespace;
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,7 +30,7 @@ use crate::keeper::desktop::DesktopPlaces;
 use crate::limits::OWN_OPEN_FILES;
 use crate::spawner::open_own_program;
 use crate::sys::{self, ChildSignals};
-use children::{Keeper, Spawner, start_keeper, start_spawner};
+use children::{Keeper, Spawner, open_groups, start_keeper, start_spawner};
 use restarts::Restarts;
 
 pub use held::{Held, Served};
@@ -64,16 +65,24 @@ struct Ready {
     spawner_gone: bool,
 }
 
-/// The whole life of init. Returns when the machine shall end.
-pub fn run() -> Result<(), BootFailure> {
-    let config = boot::take_config()?;
+/// The whole life of init. Its boot document is a file, or on a descriptor. Returns when the machine shall end.
+pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
+    let config = match document {
+        Some(path) => boot::read_config(path)?,
+        None => boot::take_config()?,
+    };
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let lifetime = start_lifetime(config.lifetime_s)?;
-    let program = open_own_program()?;
+    // They are the host's, for whom init is nobody once it has a user namespace.
+    let groups = open_groups(&config.spawner)?;
+    let program = match config.engine {
+        Some(engine) => user_namespace::enter(engine.first_id)?,
+        None => open_own_program()?,
+    };
     prepare_scripts(&config)?;
     let mut writable = vec![config.spool.clone(), SCRIPTS.into()];
     writable.extend(prepare_desktop(config.keeper_id));
-    let spawner = start_spawner(&config, &program)?;
+    let spawner = start_spawner(&config, &program, &groups)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
     // Keeper inherits both and adds a narrower filter of its own.

@@ -1,10 +1,11 @@
 //! The role that forks whatever the job runs: the job's user, PID 1 of an inner pid namespace, single-threaded.
 //!
 //! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3,
-//! its socket on 4 and, if the driver has one, the program of tasks on 5. It arranges what the job will see, gives everything up, and serves (`serve.rs`). The document it gets
+//! its socket on 4 and, if the driver gives it so, the program of tasks on 5. It arranges what the job will see, gives everything up, and serves (`serve.rs`). The document it gets
 //! from init has no secret in it, because the job's processes begin as copies of this one.
 
 mod child;
+mod devices;
 mod followed;
 pub(crate) mod messages;
 mod plan;
@@ -14,6 +15,7 @@ mod view;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use sandyard_protocol::BootConfig;
@@ -32,10 +34,11 @@ pub fn run() -> Result<(), BootFailure> {
     // console before.
     let socket = ManuallyDrop::new(boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?);
     // Before anything else is opened, which could get its number.
-    let agent = sys::take(boot::AGENT_PROGRAM_FD).ok();
+    let inherited = sys::take(boot::AGENT_PROGRAM_FD).ok();
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
+    let agent = config.agent_program.as_deref().map(open_program).transpose()?.or(inherited);
     let programs = Programs { own: open_own_program()?, agent };
-    view::prepare(&config.hidden)?;
+    view::prepare(&config)?;
     give_up_privilege(&config)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let server =
@@ -51,8 +54,13 @@ fn give_up_privilege(config: &BootConfig) -> Result<(), BootFailure> {
     seccomp::install(seccomp::Profile::Job { nested_user_namespaces: config.nested_user_namespaces })
 }
 
-/// Our own program, to be run again. In a sandbox it is a memory file that has no other name.
+/// Our own program, to be run again. In a sandbox it may be a memory file that has no other name.
 pub(crate) fn open_own_program() -> Result<OwnedFd, BootFailure> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    rustix::fs::open("/proc/self/exe", flags, Mode::empty()).step("descriptors", "open our own program")
+    open_program("/proc/self/exe".as_ref())
+}
+
+/// A program of the machine's, by its path.
+pub(crate) fn open_program(path: &Path) -> Result<OwnedFd, BootFailure> {
+    rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .step("descriptors", format_args!("open the program {}", path.display()))
 }

@@ -53,6 +53,16 @@ pub(crate) fn fork_into(namespaces: Namespaces) -> io::Result<Forked> {
     }
 }
 
+/// Gives this process a control group namespace of its own, rooted in the groups that it is in.
+pub(crate) fn own_control_groups() -> io::Result<()> {
+    // SAFETY: takes a number only; this flag changes nothing that other code of the process relies on.
+    if unsafe { libc::unshare(libc::CLONE_NEWCGROUP) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Replaces this process by the program behind a descriptor. Returns only if that failed.
 pub(crate) fn exec_program(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));

@@ -61,6 +61,8 @@ pub(crate) fn config() -> BootConfig {
         agent_id: 1000,
         keeper_id: 1001,
         spawner: SpawnerSource::Fork { cgroup_procs: Vec::new() },
+        agent_program: None,
+        engine: None,
         spool: "/run/keeper".into(),
         hidden: vec!["/run/sandyard".into(), "/run/keeper".into(), "/mnt".into()],
         writable: ["/workspace", "/home/agent", "/tmp", "/dev/shm", "/run/user/1000"].map(Into::into).into(),

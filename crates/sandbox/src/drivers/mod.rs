@@ -1,4 +1,5 @@
 //! The drivers, one folder each.
 
+pub mod docker;
 pub mod fake;
 pub mod native;

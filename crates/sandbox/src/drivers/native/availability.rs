@@ -1,21 +1,15 @@
 //! Whether native sandboxes can start here: what the host must have, and one really started.
 
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::Path;
 
-use sandyard_protocol::Secret;
-use tokio::time::timeout;
-
-use super::cgroup::LayoutError;
-use super::liveness::ProcessIdentity;
 use super::record::Record;
-use super::{Yard, disk};
-use crate::driver::{Availability, Limits, OpenError, SandboxId, SandboxSpec};
-
-/// How long the probe may take to dial; a loaded machine needs tens of milliseconds.
-const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+use super::{NativeDriver, Yard};
+use crate::driver::{Availability, OpenError};
+use crate::parts::cgroup::LayoutError;
+use crate::parts::disk;
+use crate::parts::liveness::ProcessIdentity;
+use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
 
 /// What root must find before anything is tried. Says the first thing that is missing and how to get it.
 pub(super) fn require_host() -> Result<(), OpenError> {
@@ -57,68 +51,28 @@ impl OpenError {
 
 impl Yard {
     /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
-    pub(super) async fn availability(self: &Arc<Self>) -> Availability {
+    pub(super) async fn availability(&self, driver: &NativeDriver) -> Availability {
         let groups = format!("{}control groups {}", self.standing.prefix(), self.layout.describe());
         let Some(image) = (self.config.probe_image)() else {
             return Availability::untried(groups);
         };
-        match self.probe(image).await {
+        let trial = Trial {
+            data: &self.config.data,
+            image_root: image,
+            disk_mib: self.config.blank_disk_mib,
+            patience: CONTAINER_PATIENCE,
+        };
+        match trial.run(driver, |id| self.started.console(id)).await {
             Ok(()) => Availability::usable(groups),
             Err(error) => Availability::missing(error, "run `sandyard doctor native`"),
         }
-    }
-
-    async fn probe(self: &Arc<Self>, image_root: PathBuf) -> Result<(), String> {
-        let failed = |error: io::Error| format!("probe: {error}");
-        let token = getrandom::u64().map_err(|error| failed(io::Error::other(error)))?;
-        let id = SandboxId::parse(&format!("probe-{token:016x}")).ok_or("probe: bad id")?;
-        let workspace = self.config.data.join(disk::STOCK).join(format!("new-{id}"));
-        std::fs::create_dir_all(&workspace).map_err(failed)?;
-        let spec = SandboxSpec {
-            id: id.clone(),
-            image_root,
-            workspace: workspace.clone(),
-            limits: Limits { disk_mib: self.config.blank_disk_mib, ..Limits::default() },
-            lifetime_s: PROBE_PATIENCE.as_secs() * 2,
-            secret: Secret::new([0; 32]),
-            nested_user_namespaces: false,
-        };
-        let tried = self.probe_with(&spec).await;
-        let stopped = self.remove(&id).await;
-        let removed = std::fs::remove_dir_all(&workspace);
-        tried?;
-        stopped.map_err(|error| error.to_string())?;
-        removed.map_err(failed)
-    }
-
-    async fn probe_with(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), String> {
-        self.start(spec).await.map_err(|error| with_source(&error))?;
-        let record = self.records.read(&spec.id).ok().flatten().ok_or("probe: its marker is gone")?;
-        let process = record.process.ok_or("probe: it has no process")?;
-        let dialled = async {
-            tokio::select! {
-                link = self.links.accept(&spec.id, self.ids.keeper_on_host(record.id_base)) => link.map(drop).map_err(|error| error.to_string()),
-                () = process.wait_dead() => Err("its first process died".to_owned()),
-            }
-        };
-        let outcome =
-            timeout(PROBE_PATIENCE, dialled).await.unwrap_or_else(|_| Err("it never dialled".into()));
-        outcome.map_err(|error| {
-            format!("probe: {error}: {}", self.started.console(&spec.id).unwrap_or_default().trim())
-        })
-    }
-}
-
-fn with_source(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::SandboxId;
 
     #[test]
     fn a_lack_is_an_error_while_sandboxes_run() {

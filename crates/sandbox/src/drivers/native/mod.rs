@@ -1,20 +1,14 @@
 //! The embedded default driver: sandboxes from kernel interfaces alone, made by our own launcher.
 //!
-//! A start takes a parked slot (`slots`), a disk (`workspaces`) and a link directory (`links`), writes the marker (`record`) and
+//! A start takes a parked slot (`slots`), a disk (`workspaces`) and a link directory, writes the marker (`record`) and
 //! has the slot's helper build the machine (`launcher`), which becomes the guest's `init`. From then on the
-//! sandbox needs neither launcher nor server; a later server finds it by its marker (`liveness`).
+//! sandbox needs neither launcher nor server; a later server finds it by its marker.
 //! `standing` is whether root makes them or an ordinary user does (`rootless`): the same machine by the same code, from other parts.
-//! `layout` says what a sandbox looks like inside, `cgroup` limits, counts and kills, `sys` holds all unsafe code.
+//! What every driver uses is in `parts`: `layout` says what a sandbox looks like inside, `cgroup` limits, counts and kills.
 
 mod availability;
-mod cgroup;
-mod disk;
-mod ids;
+mod boot_file;
 mod launcher;
-mod layout;
-mod links;
-mod liveness;
-mod memory_files;
 mod record;
 mod rootless;
 mod slots;
@@ -24,7 +18,6 @@ mod started;
 mod stop;
 mod sys;
 mod workspaces;
-mod yard_id;
 
 use std::fmt;
 use std::io;
@@ -45,6 +38,8 @@ use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     OpenError, ProbeImage, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
+use crate::parts::records::Records;
+use crate::parts::{cgroup, ids, links, programs, yard_id};
 
 /// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
 const RESTOCK_AFTER: Duration = Duration::from_millis(60);
@@ -91,7 +86,7 @@ struct Yard {
     layout: cgroup::Layout,
     program: OwnedFd,
     agent: OwnedFd,
-    records: record::Records,
+    records: Records<record::Record>,
     standing: standing::Standing,
     workspaces: workspaces::Workspaces,
     links: links::Links,
@@ -107,7 +102,7 @@ impl NativeDriver {
         let prepare = |step| move |source| OpenError::Prepare { step, source };
         std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
-        let records = record::Records::open(&config.data).map_err(prepare("open the markers"))?;
+        let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
         let parts = standing::Parts::of_host(&config, &yard).map_err(|error| error.unless_in_use(&known))?;
         parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
@@ -119,8 +114,8 @@ impl NativeDriver {
             config.fail_at,
         );
         let yard = Arc::new(Yard {
-            program: memory_files::program().map_err(prepare("load the guest"))?,
-            agent: memory_files::agent().map_err(prepare("load the agent"))?,
+            program: programs::guest_in_memory().map_err(prepare("load the guest"))?,
+            agent: programs::agent_in_memory().map_err(prepare("load the agent"))?,
             links: links::Links::open(&config.run, parts.entry).map_err(prepare("make the run directory"))?,
             slots,
             ids: ids::IdPool::with_taken(parts.supply, known.iter().map(|record| record.id_base)),
@@ -207,7 +202,7 @@ impl Driver for NativeDriver {
     }
 
     async fn availability(&self) -> Availability {
-        self.yard.availability().await
+        self.yard.availability(self).await
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

@@ -14,14 +14,14 @@ use rustix::event::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::cgroup::{Groups, Layout};
-use super::disk::SetAside;
 use super::launcher::channel;
 use super::launcher::messages::{Answer, Errand, LaunchFds, LaunchPlan, Order, Park, decode, encode};
 use super::launcher::step::{Failure, Step};
-use super::liveness::ProcessIdentity;
 use super::rootless::YardNamespace;
-use super::sys::readiness;
+use crate::parts::cgroup::{Groups, Layout};
+use crate::parts::disk::SetAside;
+use crate::parts::liveness::ProcessIdentity;
+use crate::parts::sys::readiness;
 
 /// How often `close` looks whether a killed helper is gone, and how long it waits in between: it takes about a
 /// millisecond, and many times that on a busy host.

@@ -5,15 +5,15 @@
 use std::io;
 use std::sync::Arc;
 
-use super::cgroup::{self, Layout};
-use super::disk::Disks;
-use super::ids::Supply;
 use super::launcher::messages::Owners;
-use super::links::Entry;
 use super::rootless::{self, YardNamespace};
 use super::workspaces::Workspaces;
 use super::{NativeConfig, availability};
 use crate::driver::OpenError;
+use crate::parts::cgroup::{self, Layout};
+use crate::parts::disk::Disks;
+use crate::parts::ids::Supply;
+use crate::parts::links::Entry;
 
 /// Whose rights.
 #[derive(Debug, Clone)]

@@ -9,18 +9,20 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use super::Yard;
-use super::cgroup::GroupLimits;
-use super::disk::SetAside;
-use super::ids::Extent;
+use super::boot_file;
 use super::launcher::messages::{DiskPlan, LaunchFds, LaunchPlan};
 use super::launcher::step::{Failure, Step, Steps};
-use super::liveness::ProcessIdentity;
 use super::record::Record;
 use super::slots::{self, Slot};
 use super::standing::Standing;
 use super::workspaces::Request;
-use super::{layout, memory_files};
 use crate::driver::{SandboxSpec, StartError};
+use crate::parts::cgroup::GroupLimits;
+use crate::parts::console;
+use crate::parts::disk::SetAside;
+use crate::parts::ids::Extent;
+use crate::parts::layout::{self, Birth};
+use crate::parts::liveness::ProcessIdentity;
 
 impl From<Failure> for StartError {
     fn from(failure: Failure) -> Self {
@@ -150,11 +152,12 @@ impl Yard {
     }
 
     fn launch_fds(&self, spec: &SandboxSpec) -> io::Result<LaunchFds> {
+        let config = layout::boot_config(spec, layout::unix_link(), Birth::Descriptors);
         Ok(LaunchFds {
             program: self.program.try_clone()?,
-            console: memory_files::console()?,
-            boot: memory_files::boot(&layout::boot_config(spec))?,
-            spawner_boot: memory_files::boot(&layout::spawner_boot_config(spec))?,
+            console: console::make()?,
+            boot: boot_file::make(&config)?,
+            spawner_boot: boot_file::make(&layout::without_secret(&config))?,
             agent: self.agent.try_clone()?,
         })
     }

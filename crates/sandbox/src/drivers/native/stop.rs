@@ -6,22 +6,15 @@
 use std::io;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-
 use super::Yard;
-use super::cgroup::Groups;
-use super::disk;
-use super::liveness::ProcessIdentity;
 use super::record::Record;
 use crate::driver::{FoundSandbox, SandboxId, StopError};
+use crate::parts::cgroup::Groups;
+use crate::parts::liveness::ProcessIdentity;
+use crate::parts::{disk, patience};
 
-/// SIGKILL is immediate but for processes in the middle of disk I/O.
-const EMPTY_WITHIN: Duration = Duration::from_secs(20);
 /// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
 const RELEASED_WITHIN: Duration = Duration::from_secs(120);
-/// The first pause between two looks, doubled up to `LONGEST_PAUSE`: most sandboxes are gone in about a millisecond.
-const FIRST_PAUSE: Duration = Duration::from_micros(500);
-const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 impl Yard {
     /// Removes a sandbox and its marker.
@@ -33,7 +26,7 @@ impl Yard {
         let record = self.records.read(id).map_err(failed("read the marker"))?;
         if let Some(record) = &record {
             self.clear(id, &Groups::new(&self.layout, &self.yard, &record.groups)).await?;
-            poll(RELEASED_WITHIN, || disk::is_released(&record.workspace))
+            patience::poll(RELEASED_WITHIN, || disk::is_released(&record.workspace))
                 .await
                 .map_err(failed("release the disk"))?;
             self.ids.release(record.id_base);
@@ -50,7 +43,7 @@ impl Yard {
             let step = step.to_owned();
             move |source| StopError { id: id.clone(), step, source }
         };
-        remove_groups(groups).await.map_err(failed("remove the control groups"))?;
+        groups.clear().await.map_err(failed("remove the control groups"))?;
         self.links.remove(id).map_err(failed("remove the link directory"))
     }
 
@@ -76,7 +69,7 @@ impl Yard {
         let records = self.records.all()?;
         for name in orphans.iter().filter(|name| !records.iter().any(|record| record.groups == **name)) {
             tracing::info!(groups = name, "removing control groups without an owner");
-            remove_groups(&Groups::new(&self.layout, &self.yard, name)).await?;
+            Groups::new(&self.layout, &self.yard, name).clear().await?;
         }
         let marked = self.records.ids()?;
         for id in links.iter().filter(|id| !marked.contains(id)) {
@@ -89,32 +82,4 @@ impl Yard {
     pub(super) fn process_of(&self, id: &SandboxId) -> Option<ProcessIdentity> {
         self.records.read(id).ok().flatten().and_then(|record| record.process)
     }
-}
-
-/// Kills whatever is in the groups and removes them.
-pub(super) async fn remove_groups(groups: &Groups) -> io::Result<()> {
-    let emptied = || {
-        groups.kill()?;
-        match groups.remove() {
-            Ok(()) => Ok(true),
-            // Somebody is still on the way out.
-            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
-            Err(error) => Err(error),
-        }
-    };
-    poll(EMPTY_WITHIN, emptied).await
-}
-
-/// Asks until the answer is yes or time is up.
-async fn poll(within: Duration, ask: impl Fn() -> io::Result<bool>) -> io::Result<()> {
-    let deadline = Instant::now() + within;
-    let mut pause = FIRST_PAUSE;
-    while !ask()? {
-        if Instant::now() >= deadline {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-    Ok(())
 }

@@ -7,12 +7,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::disk::{self, Disks, SetAside};
-use super::ids::{self, Extent};
 use super::launcher::LOST_WORKSPACE_MARKER;
 use super::launcher::messages::{DiskPlan, MemoryDisk, MemoryPlace};
-use super::layout::DISK_PLACES;
 use crate::driver::Limits;
+use crate::parts::disk::{self, Disks, SetAside};
+use crate::parts::ids::{self, Extent};
+use crate::parts::layout::{DISK_PLACES, DiskPlace};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -91,7 +91,7 @@ fn in_memory(request: &Request<'_>) -> io::Result<DiskPlan> {
             "the workspace was in memory and is gone: the host was restarted, or the process that held it was ended",
         ));
     }
-    let place = |place: &super::layout::DiskPlace| {
+    let place = |place: &DiskPlace| {
         let owner = ids::outside(request.id_map, place.owner()).ok_or(io::ErrorKind::InvalidInput)?;
         Ok(MemoryPlace { name: place.source.to_owned(), owner, mode: place.mode() })
     };
@@ -107,8 +107,8 @@ fn in_memory(request: &Request<'_>) -> io::Result<DiskPlan> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ids::{IdPool, Supply};
     use super::*;
+    use crate::parts::ids::{IdPool, Supply};
 
     fn request<'a>(folder: &'a Path, id_map: &'a [Extent], exists_in_memory: bool) -> Request<'a> {
         Request { folder, size_mib: 64, id_base: 5, id_map, exists_in_memory }

@@ -83,7 +83,9 @@ impl<W: Write> Layer<'_, W> {
         match self.content {
             Content::Zeros => self.out.append_data(header, path, io::repeat(0).take(size)),
             // A tar that says one size and holds another can't be read at all.
-            Content::Files => self.out.append_data(header, path, File::open(self.root.join(path))?.take(size)),
+            Content::Files => {
+                self.out.append_data(header, path, File::open(self.root.join(path))?.take(size))
+            }
         }
     }
 }

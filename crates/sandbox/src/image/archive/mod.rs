@@ -58,11 +58,7 @@ impl<'a> Archive<'a> {
     }
 
     /// Writes all of it, tells every new percent, and returns the id that an engine will give the image.
-    pub fn write(
-        &self,
-        out: impl Write,
-        percent: &mut dyn FnMut(u8),
-    ) -> Result<String, ArchiveError> {
+    pub fn write(&self, out: impl Write, percent: &mut dyn FnMut(u8)) -> Result<String, ArchiveError> {
         let mut out = tar::Builder::new(out);
         let header = header(self.layer_bytes, "layer.tar").map_err(at("name the layer"))?;
         out.get_mut().write_all(header.as_bytes()).map_err(at("write the archive"))?;
@@ -85,7 +81,8 @@ impl<'a> Archive<'a> {
         let id = hex(&Sha256::digest(&config));
         let config_name = format!("{id}.json");
         out.append(&header(config.len() as u64, &config_name)?, config.as_slice())?;
-        let manifest = [Manifest { config: config_name, repo_tags: [reference(self.image)], layers: ["layer.tar"] }];
+        let manifest =
+            [Manifest { config: config_name, repo_tags: [reference(self.image)], layers: ["layer.tar"] }];
         let manifest = serde_json::to_vec(&manifest)?;
         out.append(&header(manifest.len() as u64, "manifest.json")?, manifest.as_slice())?;
         Ok(format!("sha256:{id}"))
@@ -207,7 +204,11 @@ impl<W: Write> Write for Through<'_, W> {
 }
 
 /// Writes the archive to a file that appears when it is whole.
-pub fn write_file(image: &Image, path: &std::path::Path, percent: &mut dyn FnMut(u8)) -> Result<String, ArchiveError> {
+pub fn write_file(
+    image: &Image,
+    path: &std::path::Path,
+    percent: &mut dyn FnMut(u8),
+) -> Result<String, ArchiveError> {
     let temporary = path.with_added_extension("new");
     let file = File::create(&temporary).map_err(at("make the file"))?;
     let written = Archive::of(image)?.write(io::BufWriter::with_capacity(1 << 20, &file), percent);

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{CWD, FileType};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::super::sys::mounts;
+use crate::parts::sys::mounts;
 
 /// Name and the numbers that Linux assigns it.
 const NODES: [(&str, u32, u32); 6] =

@@ -13,15 +13,15 @@ use rustix::event::Timespec;
 use rustix::fs::CWD;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::super::ids;
-use super::super::sys::mounts;
 use super::super::sys::processes::{self, Parent, Side};
 use super::companion::{self, Making, Told};
 use super::guest::{self, GuestFds, Heard};
 use super::machine::{self, Materials};
 use super::messages::{Answer, DiskPlan, LaunchFds, LaunchPlan, Order, Owners, Park, decode, encode};
 use super::step::{Failure, Step, Steps};
-use super::{channel, devices, image_disk, memory_disk};
+use super::{channel, devices, memory_disk};
+use crate::parts::sys::mounts;
+use crate::parts::{ids, image_disk};
 
 /// How often a companion's groups are tried before they are left to a later sweep.
 const ABANDON_LOOKS: usize = 250;

@@ -15,10 +15,10 @@ use std::process::Command;
 use rustix::event::Timespec;
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
-use super::super::liveness::ProcessIdentity;
 use super::super::sys::processes::{self, Parent, Side};
 use super::channel;
 use super::messages::{Held, encode};
+use crate::parts::liveness::ProcessIdentity;
 
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
 /// How often the holder looks whether it is still wanted.

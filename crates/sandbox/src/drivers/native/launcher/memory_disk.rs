@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, StatxAttributes, StatxFlags, U
 use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::messages::{MEMORY_SOURCE, MemoryDisk};
-use super::root;
+use crate::parts::file_systems;
 
 /// From the kernel's `linux/magic.h`.
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
@@ -50,7 +50,7 @@ fn make(disk: &MemoryDisk, folder: &OwnedFd) -> io::Result<()> {
         ("mode", "755".to_owned()),
     ];
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    let memory = root::new_file_system("tmpfs", &options, flags)?;
+    let memory = file_systems::create("tmpfs", &options, flags)?;
     for place in &disk.places {
         rustix::fs::mkdirat(&memory, &place.name, Mode::from_raw_mode(0o700))?;
         let (user, group) = (Uid::from_raw(place.owner), Gid::from_raw(place.owner));

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::ids::Extent;
 use super::step::{Failure, Step};
+use crate::parts::ids::Extent;
+use crate::parts::layout::{DiskMount, MemoryMount};
 
 /// What a workspace in memory is called in the list of mounts, before the first of its ids.
 pub(in super::super) const MEMORY_SOURCE: &str = "sandyard:";
@@ -184,30 +185,6 @@ pub(in super::super) enum Owners {
     Mapped,
     /// They have the host's: root's image is nobody's inside, and a disk in memory belongs to the sandbox already.
     AsTheyAre,
-}
-
-/// A sized file system in memory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in super::super) struct MemoryMount {
-    /// Absolute path inside; made if its parent is itself in memory.
-    pub(in super::super) target: String,
-    /// Most bytes it holds.
-    pub(in super::super) size_bytes: u64,
-    /// Most files it holds.
-    pub(in super::super) inodes: u64,
-    /// Permission bits of its root.
-    pub(in super::super) mode: u32,
-    /// Owner of its root, user and group, as seen inside.
-    pub(in super::super) owner: u32,
-}
-
-/// A directory of the disk.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in super::super) struct DiskMount {
-    /// Name in the root of the disk.
-    pub(in super::super) source: String,
-    /// Absolute path inside.
-    pub(in super::super) target: String,
 }
 
 /// What a helper says.

@@ -12,7 +12,6 @@ mod devices;
 mod guest;
 mod helper;
 mod home;
-mod image_disk;
 mod machine;
 mod memory_disk;
 pub(super) mod messages;

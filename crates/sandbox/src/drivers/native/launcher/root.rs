@@ -6,17 +6,16 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags,
-    UnmountFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen, mount_change, move_mount, open_tree,
-    unmount,
+    MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change,
+    move_mount, open_tree, unmount,
 };
 
-use super::super::layout::TERMINAL_GROUP;
-use super::super::sys::mounts;
 use super::devices::Device;
-use super::messages::{DiskMount, MemoryMount};
+use crate::parts::file_systems::{self, directory};
+use crate::parts::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
+use crate::parts::sys::mounts;
 
 /// What no mount of a sandbox ever allows.
 const NEVER: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
@@ -40,7 +39,7 @@ pub(super) fn enter(tree: BorrowedFd<'_>) -> io::Result<()> {
 
 /// A new proc of this process's pid namespace. Must be made while the host's is still visible, or the kernel refuses.
 pub(super) fn new_proc() -> io::Result<OwnedFd> {
-    new_file_system("proc", &[], NEVER | MountAttrFlags::MOUNT_ATTR_NOEXEC)
+    file_systems::create("proc", &[], NEVER | MountAttrFlags::MOUNT_ATTR_NOEXEC)
 }
 
 /// Mounts `mount` on the directory `path` of `tree`.
@@ -53,7 +52,7 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
     // Room for the names below and nothing else.
     let options = [("size", "64k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
     let flags = NEVER | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let dev = new_file_system("tmpfs", &options, flags)?;
+    let dev = file_systems::create("tmpfs", &options, flags)?;
     attach_at(tree, dev.as_fd(), "/dev")?;
     for device in devices {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -80,7 +79,7 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
         ("mode", "0620".into()),
         ("gid", TERMINAL_GROUP.to_string()),
     ];
-    let terminals = new_file_system(
+    let terminals = file_systems::create(
         "devpts",
         &options,
         MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
@@ -99,7 +98,7 @@ pub(super) fn mount_memory(tree: BorrowedFd<'_>, mount: &MemoryMount) -> io::Res
         ("gid", mount.owner.to_string()),
     ];
     make_directory(tree, &mount.target)?;
-    attach_at(tree, new_file_system("tmpfs", &options, NEVER)?.as_fd(), &mount.target)
+    attach_at(tree, file_systems::create("tmpfs", &options, NEVER)?.as_fd(), &mount.target)
 }
 
 /// Puts directories of the disk where the sandbox expects them. The rest of the disk is mounted nowhere.
@@ -135,34 +134,9 @@ pub(super) fn place_link(tree: BorrowedFd<'_>, link: BorrowedFd<'_>, target: &st
     attach_at(tree, link, target)
 }
 
-/// Makes and configures a file system and returns it as a detached mount.
-pub(super) fn new_file_system(
-    kind: &str,
-    options: &[(&str, String)],
-    flags: MountAttrFlags,
-) -> io::Result<OwnedFd> {
-    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
-    for (key, value) in options {
-        if value.is_empty() {
-            rustix::mount::fsconfig_set_flag(&context, *key)?;
-        } else {
-            fsconfig_set_string(&context, *key, value)?;
-        }
-    }
-    fsconfig_create(&context)?;
-    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?)
-}
-
 fn attach(mount: BorrowedFd<'_>, onto: BorrowedFd<'_>) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", onto, "", flags)?)
-}
-
-/// Opens a real directory beneath `tree`, passing through no link.
-fn directory(tree: BorrowedFd<'_>, path: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(tree, path, flags, Mode::empty(), resolve).map_err(io::Error::from)
 }
 
 /// Makes a directory and its parents where they are missing. On the read-only image that fails.

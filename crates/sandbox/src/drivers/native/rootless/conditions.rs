@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::cgroup::{self, DelegationError};
-use super::super::ids::Supply;
 use super::subordinate::{Range, SubordinateIds, range_in};
 use crate::driver::OpenError;
+use crate::parts::cgroup::{self, DelegationError};
+use crate::parts::ids::Supply;
 
 /// Where distributions put newuidmap and newgidmap.
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];

@@ -15,11 +15,11 @@ use rustix::process::{Signal, getgid, getuid, pidfd_send_signal};
 
 use super::super::launcher::channel;
 use super::super::launcher::messages::{Errand, Held, decode, encode};
-use super::super::liveness::ProcessIdentity;
 use super::super::slots::LauncherProgram;
 use super::conditions::{Conditions, Mappers};
 use super::subordinate::{Range, SubordinateIds};
 use super::workspaces;
+use crate::parts::liveness::ProcessIdentity;
 
 /// The yard's namespace, which may not exist yet.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::ids::{BLOCK, Supply};
+use crate::parts::ids::{BLOCK, Supply};
 
 /// Fewer sandboxes at once than this are not worth a yard.
 const FEWEST_SANDBOXES: u32 = 16;

@@ -19,7 +19,7 @@ use crate::driver::SandboxId;
 
 /// How keeper is let in.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// Its group owns directory and socket.
     Group,
     /// It is named in their access lists.
@@ -28,7 +28,7 @@ pub(super) enum Entry {
 
 /// The listening ends of a yard.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(crate) struct Links {
     run: PathBuf,
     entry: Entry,
     listeners: Mutex<HashMap<SandboxId, Arc<UnixListener>>>,
@@ -36,18 +36,18 @@ pub(super) struct Links {
 
 impl Links {
     /// Opens the directory in which sandboxes get theirs.
-    pub(super) fn open(run: &Path, entry: Entry) -> io::Result<Self> {
+    pub(crate) fn open(run: &Path, entry: Entry) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(run)?;
         Ok(Self { run: run.to_owned(), entry, listeners: Mutex::default() })
     }
 
     /// The directory that is mounted inside.
-    pub(super) fn directory(&self, id: &SandboxId) -> PathBuf {
+    pub(crate) fn directory(&self, id: &SandboxId) -> PathBuf {
         self.run.join(id.as_str()).join("link")
     }
 
     /// Makes the directory of a new sandbox and listens in it. `keeper` is its user and group on the host.
-    pub(super) fn create(&self, id: &SandboxId, keeper: u32) -> io::Result<()> {
+    pub(crate) fn create(&self, id: &SandboxId, keeper: u32) -> io::Result<()> {
         let directory = self.directory(id);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         self.entry.admit(&directory, keeper, Allowed::Pass)?;
@@ -67,13 +67,13 @@ impl Links {
     }
 
     /// The next connection.
-    pub(super) async fn accept(&self, id: &SandboxId, keeper: u32) -> io::Result<UnixStream> {
+    pub(crate) async fn accept(&self, id: &SandboxId, keeper: u32) -> io::Result<UnixStream> {
         let listener = self.listen(id, keeper)?;
         Ok(listener.accept().await?.0)
     }
 
     /// Stops listening and removes the directory; harmless if there is none.
-    pub(super) fn remove(&self, id: &SandboxId) -> io::Result<()> {
+    pub(crate) fn remove(&self, id: &SandboxId) -> io::Result<()> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         match fs::remove_dir_all(self.run.join(id.as_str())) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -82,7 +82,7 @@ impl Links {
     }
 
     /// Every sandbox that has a directory.
-    pub(super) fn ids(&self) -> io::Result<Vec<SandboxId>> {
+    pub(crate) fn ids(&self) -> io::Result<Vec<SandboxId>> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.run)? {
             ids.extend(entry?.file_name().to_str().and_then(SandboxId::parse));

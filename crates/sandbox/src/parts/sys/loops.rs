@@ -41,14 +41,14 @@ struct LoopConfig {
 }
 
 /// A loop device, freed by the kernel once this is dropped and nothing has it mounted.
-pub(in super::super) struct LoopDevice {
+pub(crate) struct LoopDevice {
     /// Where it is.
-    pub(in super::super) path: PathBuf,
+    pub(crate) path: PathBuf,
     _open: File,
 }
 
 /// Puts a file behind a free loop device.
-pub(in super::super) fn attach(backing: &File) -> io::Result<LoopDevice> {
+pub(crate) fn attach(backing: &File) -> io::Result<LoopDevice> {
     let control = OpenOptions::new().read(true).write(true).open("/dev/loop-control")?;
     for _ in 0..ATTEMPTS {
         // SAFETY: this request takes no argument and returns a number.

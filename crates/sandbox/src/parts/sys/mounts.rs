@@ -16,7 +16,7 @@ struct MountAttributes {
 }
 
 /// Makes a detached mount private and sets flags on it; with a user namespace, also maps its owners through it.
-pub(in super::super) fn restrict(
+pub(crate) fn restrict(
     mount: BorrowedFd<'_>,
     flags: MountAttrFlags,
     map: Option<BorrowedFd<'_>>,

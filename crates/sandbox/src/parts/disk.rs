@@ -14,9 +14,9 @@ use rustix::fs::FlockOperation;
 use super::layout::DISK_PLACES;
 
 /// Where the yard keeps blank images, and what is only tried.
-pub(super) const STOCK: &str = "stock";
+pub(crate) const STOCK: &str = "stock";
 /// Name of the image in a workspace.
-pub(super) const FILE_NAME: &str = "disk.ext4";
+pub(crate) const FILE_NAME: &str = "disk.ext4";
 /// One inode for each 16 KiB, ext4's own default, which node_modules trees stay within.
 const BYTES_PER_INODE: u64 = 16 * 1024;
 /// So that a small disk still holds a small project of small files.
@@ -28,7 +28,7 @@ const FORMATTERS: [&str; 3] = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/b
 
 /// Makes disks and keeps some blank ones.
 #[derive(Debug, Clone)]
-pub(super) struct Disks {
+pub(crate) struct Disks {
     stock: PathBuf,
     /// Size of the blank ones.
     blank_mib: u64,
@@ -36,14 +36,14 @@ pub(super) struct Disks {
 
 impl Disks {
     /// Opens the stock, making it if need be.
-    pub(super) fn open(data: &Path, blank_mib: u64) -> io::Result<Self> {
+    pub(crate) fn open(data: &Path, blank_mib: u64) -> io::Result<Self> {
         let disks = Self { stock: data.join(STOCK), blank_mib };
         make_skeleton(&disks.skeleton())?;
         Ok(disks)
     }
 
     /// The disk of a workspace, made now if it has none.
-    pub(super) fn ensure(&self, workspace: &Path, size_mib: u64) -> io::Result<PathBuf> {
+    pub(crate) fn ensure(&self, workspace: &Path, size_mib: u64) -> io::Result<PathBuf> {
         let path = workspace.join(FILE_NAME);
         if path.try_exists()? || (size_mib == self.blank_mib && self.claim(&path)?) {
             return Ok(path);
@@ -55,7 +55,7 @@ impl Disks {
     }
 
     /// The disk of a workspace, and whether it is the one set aside, which then is the workspace's.
-    pub(super) fn ensure_with(
+    pub(crate) fn ensure_with(
         &self,
         set_aside: Option<SetAside>,
         workspace: &Path,
@@ -70,7 +70,7 @@ impl Disks {
     }
 
     /// Takes a blank disk out of the stock for a slot, formatting one if there is none.
-    pub(super) fn set_aside(&self) -> io::Result<SetAside> {
+    pub(crate) fn set_aside(&self) -> io::Result<SetAside> {
         let path = self.stock.join(format!("aside-{:016x}", random()?));
         if !self.claim(&path)? {
             self.format(&path, self.blank_mib)?;
@@ -93,7 +93,7 @@ impl Disks {
     }
 
     /// Formats blank disks until `wanted` are in stock.
-    pub(super) fn restock(&self, wanted: usize) -> io::Result<()> {
+    pub(crate) fn restock(&self, wanted: usize) -> io::Result<()> {
         for _ in self.blanks()?.len()..wanted {
             let name = random()?;
             let temporary = self.stock.join(format!("new-{name:016x}"));
@@ -109,7 +109,7 @@ impl Disks {
     }
 
     /// Removes what a killed process left half formatted or set aside, and blanks of another size.
-    pub(super) fn tidy(&self) -> io::Result<()> {
+    pub(crate) fn tidy(&self) -> io::Result<()> {
         remove_unfinished(&self.stock)?;
         let blank = self.blank_prefix();
         for entry in fs::read_dir(&self.stock)? {
@@ -170,13 +170,13 @@ impl Disks {
 
 /// A blank disk that belongs to a slot. Removed when the slot is given up.
 #[derive(Debug)]
-pub(super) struct SetAside {
+pub(crate) struct SetAside {
     path: Option<PathBuf>,
 }
 
 impl SetAside {
     /// Where it is.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new(""))
     }
 
@@ -200,12 +200,12 @@ impl Drop for SetAside {
 }
 
 /// Files that a disk of that size may hold.
-pub(super) fn inodes(size_mib: u64) -> u64 {
+pub(crate) fn inodes(size_mib: u64) -> u64 {
     (size_mib.saturating_mul(1024 * 1024) / BYTES_PER_INODE).max(FEWEST_INODES)
 }
 
 /// Removes what a killed process left in the stock, a probe's folder for one; makes the stock if there is none.
-pub(super) fn remove_unfinished(stock: &Path) -> io::Result<()> {
+pub(crate) fn remove_unfinished(stock: &Path) -> io::Result<()> {
     fs::create_dir_all(stock)?;
     for entry in fs::read_dir(stock)? {
         let entry = entry?;
@@ -231,7 +231,7 @@ fn random() -> io::Result<u64> {
 }
 
 /// Whether no sandbox has the disk: its loop device holds a lock for as long as it exists.
-pub(super) fn is_released(workspace: &Path) -> io::Result<bool> {
+pub(crate) fn is_released(workspace: &Path) -> io::Result<bool> {
     let file = match File::open(workspace.join(FILE_NAME)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -245,7 +245,7 @@ pub(super) fn is_released(workspace: &Path) -> io::Result<bool> {
 }
 
 /// The program that formats disks.
-pub(super) fn formatter() -> io::Result<&'static str> {
+pub(crate) fn formatter() -> io::Result<&'static str> {
     let found = FORMATTERS.into_iter().find(|path| Path::new(path).exists());
     found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "mkfs.ext4 is not installed"))
 }

@@ -20,7 +20,10 @@ fn unified(root: &Path) -> Layout {
         directory(&root.join(path));
     }
     let controllers = vec![Controller::Memory, Controller::Cpu, Controller::CpuAccounting, Controller::Pids];
-    Layout { hierarchies: vec![Hierarchy { root: root.to_owned(), version: Version::Two, controllers }] }
+    Layout {
+        hierarchies: vec![Hierarchy { root: root.to_owned(), version: Version::Two, controllers }],
+        others: Vec::new(),
+    }
 }
 
 fn version_1(root: &Path) -> Layout {
@@ -30,7 +33,7 @@ fn version_1(root: &Path) -> Layout {
     };
     let cpu = hierarchy("cpu,cpuacct", vec![Controller::Cpu, Controller::CpuAccounting]);
     let memory = hierarchy("memory", vec![Controller::Memory]);
-    Layout { hierarchies: vec![cpu, memory, hierarchy("pids", vec![Controller::Pids])] }
+    Layout { hierarchies: vec![cpu, memory, hierarchy("pids", vec![Controller::Pids])], others: Vec::new() }
 }
 
 fn read(root: &Path, path: &str) -> String {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// The id of the yard in `data`. It depends on a stored random number and on the directory itself, so a copied directory
 /// is another yard and a moved one is the same.
-pub(super) fn of(data: &Path) -> io::Result<String> {
+pub(crate) fn of(data: &Path) -> io::Result<String> {
     let seed = seed(&data.join("yard"))?;
     let directory = fs::metadata(data)?;
     let mut hash = Sha256::new();

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 
@@ -11,9 +11,9 @@ use super::sys::readiness;
 
 /// Identifies a process across restarts of the driver and reuse of pids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ProcessIdentity {
+pub(crate) struct ProcessIdentity {
     /// Its pid on the host.
-    pub(super) pid: i32,
+    pub(crate) pid: i32,
     /// Clock ticks between boot and its start.
     start_ticks: u64,
     /// The kernel's id of this boot.
@@ -22,13 +22,13 @@ pub(super) struct ProcessIdentity {
 
 impl ProcessIdentity {
     /// Identifies a live process.
-    pub(super) fn of(pid: i32) -> io::Result<Self> {
+    pub(crate) fn of(pid: i32) -> io::Result<Self> {
         let status = read_stat(pid)?;
         Ok(Self { pid, start_ticks: status.start_ticks, boot_id: boot_id()? })
     }
 
     /// Whether that very process still runs; a zombie does not.
-    pub(super) fn is_alive(&self) -> bool {
+    pub(crate) fn is_alive(&self) -> bool {
         let same_boot = boot_id().is_ok_and(|boot_id| boot_id == self.boot_id);
         let same_process =
             |stat: Stat| stat.start_ticks == self.start_ticks && !matches!(stat.state, 'Z' | 'X');
@@ -36,14 +36,22 @@ impl ProcessIdentity {
     }
 
     /// A descriptor of it, if it runs.
-    pub(super) fn open(&self) -> Option<OwnedFd> {
+    pub(crate) fn open(&self) -> Option<OwnedFd> {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         // Judged after opening: from here on the descriptor can't come to mean another process.
         self.is_alive().then_some(fd)
     }
 
+    /// Kills it, if it runs.
+    pub(crate) fn kill(&self) {
+        if let Some(fd) = self.open() {
+            // It may have ended since.
+            let _ = pidfd_send_signal(fd, Signal::KILL);
+        }
+    }
+
     /// Returns when it is dead.
-    pub(super) async fn wait_dead(&self) {
+    pub(crate) async fn wait_dead(&self) {
         let Some(fd) = self.open() else { return };
         match readiness::watch(fd, Interest::READABLE) {
             Ok(fd) => {

@@ -10,8 +10,8 @@ use rustix::event::Timespec;
 use rustix::fs::FlockOperation;
 use rustix::mount::MountAttrFlags;
 
-use super::super::sys::loops;
-use super::root;
+use super::file_systems;
+use super::sys::loops;
 
 /// How long the disk's previous user may take to let go of it: the kernel writes its dirty pages first.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Mounts a disk image nowhere: when the last process that holds it is gone, so are the mount and the loop device.
-pub(super) fn mount(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn mount(path: &Path) -> io::Result<OwnedFd> {
     let image = OpenOptions::new().read(true).write(true).open(path)?;
     lock(&image)?;
     let device = loops::attach(&image)?;
@@ -29,7 +29,7 @@ pub(super) fn mount(path: &Path) -> io::Result<OwnedFd> {
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
         | MountAttrFlags::MOUNT_ATTR_NOATIME;
-    root::new_file_system("ext4", &options, flags)
+    file_systems::create("ext4", &options, flags)
 }
 
 /// Locks the image for as long as a loop device holds it: the lock belongs to the open file, which the device keeps.

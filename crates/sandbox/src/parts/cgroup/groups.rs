@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use super::layout::{Controller, Hierarchy, Layout, Version};
@@ -21,16 +22,16 @@ const JOB_SPARE_PIDS: u64 = 2;
 
 /// What the two groups may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in super::super) struct GroupLimits {
+pub(crate) struct GroupLimits {
     /// Of the job.
-    pub(in super::super) job: Limits,
+    pub(crate) job: Limits,
     /// Its disk as far as that is in memory. The kernel charges it to whoever writes, so it comes on top of the job's.
-    pub(in super::super) disk_in_memory_mib: u64,
+    pub(crate) disk_in_memory_mib: u64,
 }
 
 /// The groups of one sandbox.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Groups {
+pub(crate) struct Groups {
     pub(super) layout: Layout,
     yard: String,
     name: String,
@@ -38,17 +39,17 @@ pub(in super::super) struct Groups {
 
 impl Groups {
     /// Names the groups; makes nothing.
-    pub(in super::super) fn new(layout: &Layout, yard: &str, name: &str) -> Self {
+    pub(crate) fn new(layout: &Layout, yard: &str, name: &str) -> Self {
         Self { layout: layout.clone(), yard: yard_directory(yard), name: name.to_owned() }
     }
 
     /// The name they were given.
-    pub(in super::super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// Makes both groups in every hierarchy.
-    pub(in super::super) fn create(&self) -> io::Result<()> {
+    pub(crate) fn create(&self) -> io::Result<()> {
         for hierarchy in &self.layout.hierarchies {
             let yard = hierarchy.root.join(&self.yard);
             let sandbox = yard.join(&self.name);
@@ -68,7 +69,7 @@ impl Groups {
     }
 
     /// Sets the limits of both groups. They may be empty or not.
-    pub(in super::super) fn limit(&self, limits: GroupLimits) -> io::Result<()> {
+    pub(crate) fn limit(&self, limits: GroupLimits) -> io::Result<()> {
         let job = limits.job;
         self.limit_memory("own", OWN_MEMORY_BYTES)?;
         self.limit_pids("own", OWN_PIDS)?;
@@ -113,7 +114,7 @@ impl Groups {
     }
 
     /// The files through which processes enter the groups, our own and the job's.
-    pub(in super::super) fn entrances(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    pub(crate) fn entrances(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let entrance =
             |hierarchy: &Hierarchy, group: &str| self.directory(hierarchy).join(group).join("cgroup.procs");
         let all = &self.layout.hierarchies;
@@ -121,14 +122,32 @@ impl Groups {
         (own, all.iter().map(|one| entrance(one, "job")).collect())
     }
 
+    /// Lets a user, on the host, who is in our own groups move processes of his into the job's.
+    pub(crate) fn open_job_to(&self, user: u32) -> io::Result<()> {
+        for hierarchy in &self.layout.hierarchies {
+            let sandbox = self.directory(hierarchy);
+            chown(sandbox.join("job/cgroup.procs"), Some(user), Some(user))?;
+            // Version 2 asks for the right to the group above both as well.
+            if hierarchy.version == Version::Two {
+                chown(sandbox.join("cgroup.procs"), Some(user), Some(user))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where our own group is below the root of each hierarchy.
+    pub(crate) fn own_path(&self) -> String {
+        format!("/{}/{}/own", self.yard, self.name)
+    }
+
     /// Where whoever is in the job's groups can go when they are given up, in the order of their entrances.
-    pub(in super::super) fn refuges(&self) -> Vec<PathBuf> {
+    pub(crate) fn refuges(&self) -> Vec<PathBuf> {
         self.layout.hierarchies.iter().map(|one| one.refuge().join("cgroup.procs")).collect()
     }
 
     /// Kills every process in the groups. With a unified hierarchy that is one atomic step; without, whoever forks faster
     /// than this loop reads is caught by the next call.
-    pub(in super::super) fn kill(&self) -> io::Result<()> {
+    pub(crate) fn kill(&self) -> io::Result<()> {
         if let Some(unified) = self.layout.unified() {
             let file = self.directory(unified).join("cgroup.kill");
             match fs::write(file, "1") {
@@ -148,7 +167,7 @@ impl Groups {
     }
 
     /// Everything that is in any of the groups.
-    pub(in super::super) fn processes(&self) -> io::Result<BTreeSet<i32>> {
+    pub(crate) fn processes(&self) -> io::Result<BTreeSet<i32>> {
         let mut pids = BTreeSet::new();
         for hierarchy in &self.layout.hierarchies {
             for group in ["own", "job"] {
@@ -166,9 +185,9 @@ impl Groups {
     }
 
     /// Removes the groups, which must be empty. Those that are gone already are no error.
-    pub(in super::super) fn remove(&self) -> io::Result<()> {
-        for hierarchy in &self.layout.hierarchies {
-            let sandbox = self.directory(hierarchy);
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        for root in self.layout.roots() {
+            let sandbox = root.join(&self.yard).join(&self.name);
             for directory in [sandbox.join("own"), sandbox.join("job"), sandbox] {
                 match fs::remove_dir(&directory) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -180,10 +199,10 @@ impl Groups {
     }
 
     /// Names of all groups of a yard in any hierarchy.
-    pub(in super::super) fn all_names(layout: &Layout, yard: &str) -> io::Result<BTreeSet<String>> {
+    pub(crate) fn all_names(layout: &Layout, yard: &str) -> io::Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
-        for hierarchy in &layout.hierarchies {
-            let entries = match fs::read_dir(hierarchy.root.join(yard_directory(yard))) {
+        for root in layout.roots() {
+            let entries = match fs::read_dir(root.join(yard_directory(yard))) {
                 Ok(entries) => entries,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
@@ -199,10 +218,10 @@ impl Groups {
     }
 
     /// Removes the yard's own directory in each hierarchy if nothing is in it.
-    pub(in super::super) fn remove_yard(layout: &Layout, yard: &str) {
-        for hierarchy in &layout.hierarchies {
+    pub(crate) fn remove_yard(layout: &Layout, yard: &str) {
+        for root in layout.roots() {
             // Not empty or already gone: both fine.
-            let _ = fs::remove_dir(hierarchy.root.join(yard_directory(yard)));
+            let _ = fs::remove_dir(root.join(yard_directory(yard)));
         }
     }
 

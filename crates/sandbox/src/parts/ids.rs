@@ -20,13 +20,13 @@ const RANGES: u32 = 0x4000_0000 / RANGE - 1;
 /// Whoever is somebody inside, in the order of a block. Everybody else is `nobody`.
 const PEOPLE: [u32; 4] = [ROOT_ID, TERMINAL_GROUP, AGENT_ID, KEEPER_ID];
 /// Ids of one sandbox of an ordinary user's.
-pub(super) const BLOCK: u32 = 4;
+pub(crate) const BLOCK: u32 = 4;
 /// In the yard's user namespace 0 is the user, and the subordinate ids follow.
 const FIRST_SUBORDINATE: u32 = 1;
 
 /// Which ids there are to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Supply {
+pub(crate) enum Supply {
     /// All of the host's.
     Host,
     /// These of a user's.
@@ -40,30 +40,30 @@ pub(super) enum Supply {
 
 /// One line of an id map: ids of the sandbox that stand for ids of whoever makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Extent {
+pub(crate) struct Extent {
     /// First inside.
-    pub(super) inside: u32,
+    pub(crate) inside: u32,
     /// First outside.
-    pub(super) outside: u32,
+    pub(crate) outside: u32,
     /// How many.
-    pub(super) count: u32,
+    pub(crate) count: u32,
 }
 
 /// Which ids are taken. Drawn at random, so that two yards on one host hardly ever meet.
 #[derive(Debug)]
-pub(super) struct IdPool {
+pub(crate) struct IdPool {
     supply: Supply,
     taken: Mutex<BTreeSet<u32>>,
 }
 
 impl IdPool {
     /// A pool in which the ids of existing sandboxes are taken.
-    pub(super) fn with_taken(supply: Supply, bases: impl IntoIterator<Item = u32>) -> Self {
+    pub(crate) fn with_taken(supply: Supply, bases: impl IntoIterator<Item = u32>) -> Self {
         Self { supply, taken: Mutex::new(bases.into_iter().collect()) }
     }
 
     /// Takes free ids, none of the `reserved` ones, and returns the first.
-    pub(super) fn take(&self, reserved: &BTreeSet<u32>) -> io::Result<u32> {
+    pub(crate) fn take(&self, reserved: &BTreeSet<u32>) -> io::Result<u32> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, step, shares) = match self.supply {
             Supply::Host => (FIRST, RANGE, RANGES),
@@ -78,18 +78,18 @@ impl IdPool {
     }
 
     /// Takes the ids to which a workspace's files belong already; they can only be free if no sandbox runs on it.
-    pub(super) fn take_again(&self, base: u32) -> io::Result<u32> {
+    pub(crate) fn take_again(&self, base: u32) -> io::Result<u32> {
         let fresh = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(base);
         if fresh { Ok(base) } else { Err(io::ErrorKind::ResourceBusy.into()) }
     }
 
     /// Gives ids back.
-    pub(super) fn release(&self, base: u32) {
+    pub(crate) fn release(&self, base: u32) {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&base);
     }
 
     /// The map of a sandbox, for users and groups alike.
-    pub(super) fn map(&self, base: u32) -> Vec<Extent> {
+    pub(crate) fn map(&self, base: u32) -> Vec<Extent> {
         match self.supply {
             Supply::Host => vec![Extent { inside: 0, outside: base, count: RANGE }],
             Supply::Subordinate { .. } => {
@@ -99,7 +99,7 @@ impl IdPool {
     }
 
     /// Keeper's user, as the host numbers it.
-    pub(super) fn keeper_on_host(&self, base: u32) -> u32 {
+    pub(crate) fn keeper_on_host(&self, base: u32) -> u32 {
         match self.supply {
             Supply::Host => base + KEEPER_ID,
             Supply::Subordinate { first, .. } => first + (base - FIRST_SUBORDINATE) + (BLOCK - 1),
@@ -108,13 +108,13 @@ impl IdPool {
 }
 
 /// Where an id of the sandbox leads, in the numbering of whoever makes it.
-pub(super) fn outside(map: &[Extent], inside: u32) -> Option<u32> {
+pub(crate) fn outside(map: &[Extent], inside: u32) -> Option<u32> {
     let holds = |extent: &&Extent| (extent.inside..extent.inside + extent.count).contains(&inside);
     map.iter().find(holds).map(|extent| extent.outside + (inside - extent.inside))
 }
 
 /// The map as the kernel reads it.
-pub(super) fn map_text(map: &[Extent]) -> String {
+pub(crate) fn map_text(map: &[Extent]) -> String {
     map.iter().map(|one| format!("{} {} {}\n", one.inside, one.outside, one.count)).collect()
 }
 

@@ -8,7 +8,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Watches a descriptor for as long as the result lives.
-pub(in super::super) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
+pub(crate) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is a valid descriptor, stays open until dropped, and is never replaced: nobody takes a mutable
     // reference to it.
     Ok(unsafe { AsyncFd::register_with_interest(fd, interest) }?)

@@ -10,7 +10,7 @@ use crate::driver::Usage;
 
 impl Groups {
     /// What the job used so far.
-    pub(in super::super) fn usage(&self) -> io::Result<Usage> {
+    pub(crate) fn usage(&self) -> io::Result<Usage> {
         Ok(Usage {
             cpu_s: self.cpu_s()?,
             peak_memory_bytes: self.peak_memory_bytes()?,

@@ -5,11 +5,12 @@
 //! part of version 2 that an ordinary user may manage.
 //! In every hierarchy a sandbox has `sandyard-<yard>/<name>/own` for init and keeper and `…/job` for what the job runs.
 
+mod clearing;
 mod delegation;
 mod groups;
 mod layout;
 mod usage;
 
-pub(super) use delegation::{DelegationError, find as find_delegated, of_yard, settle};
-pub(super) use groups::{GroupLimits, Groups};
-pub(super) use layout::{Layout, LayoutError};
+pub(crate) use delegation::{DelegationError, find as find_delegated, of_yard, settle};
+pub(crate) use groups::{GroupLimits, Groups};
+pub(crate) use layout::{Layout, LayoutError};

@@ -22,7 +22,7 @@ const SETTLE_ATTEMPTS: usize = 16;
 
 /// Nothing was delegated, or too little.
 #[derive(Debug, thiserror::Error)]
-pub(in super::super) enum DelegationError {
+pub(crate) enum DelegationError {
     /// The unified hierarchy is not where the controllers are.
     #[error("control groups are not version 2 alone")]
     NotUnified,
@@ -41,7 +41,7 @@ pub(in super::super) enum DelegationError {
 }
 
 /// The delegated group, as found.
-pub(in super::super) fn find() -> Result<PathBuf, DelegationError> {
+pub(crate) fn find() -> Result<PathBuf, DelegationError> {
     let layout = Layout::detect()?;
     let [hierarchy] = layout.hierarchies.as_slice() else { return Err(DelegationError::NotUnified) };
     if layout.describe() != "v2" {
@@ -78,7 +78,7 @@ fn judge(group: &Path) -> Result<(), DelegationError> {
 }
 
 /// The group of a yard: the one in which it has sandboxes, or else `found`. `<data>/control-group` remembers it.
-pub(in super::super) fn of_yard(data: &Path, yard: &str, found: PathBuf) -> io::Result<PathBuf> {
+pub(crate) fn of_yard(data: &Path, yard: &str, found: PathBuf) -> io::Result<PathBuf> {
     let record = data.join("control-group");
     let remembered = match fs::read_to_string(&record) {
         Ok(text) => Some(PathBuf::from(text)),
@@ -94,7 +94,7 @@ pub(in super::super) fn of_yard(data: &Path, yard: &str, found: PathBuf) -> io::
 }
 
 /// Empties the delegated group of processes and has it share out its controllers.
-pub(in super::super) fn settle(group: &Path) -> io::Result<()> {
+pub(crate) fn settle(group: &Path) -> io::Result<()> {
     let host = group.join(HOST_GROUP);
     match fs::create_dir(&host) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

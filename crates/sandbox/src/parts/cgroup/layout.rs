@@ -7,7 +7,7 @@ use super::delegation::HOST_GROUP;
 
 /// The controllers we limit with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Controller {
+pub(crate) enum Controller {
     /// Memory, swap included.
     Memory,
     /// Processor quota.
@@ -43,7 +43,7 @@ impl Controller {
 
 /// The interface files a controller has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Version {
+pub(crate) enum Version {
     /// One hierarchy for each controller or group of them.
     One,
     /// The unified hierarchy.
@@ -52,25 +52,25 @@ pub(in super::super) enum Version {
 
 /// A mounted hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Hierarchy {
+pub(crate) struct Hierarchy {
     /// Where it is mounted.
-    pub(in super::super) root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Which interface it has.
-    pub(in super::super) version: Version,
+    pub(crate) version: Version,
     /// Which of our controllers live in it.
-    pub(in super::super) controllers: Vec<Controller>,
+    pub(crate) controllers: Vec<Controller>,
 }
 
 impl Hierarchy {
     /// Whether our own processes have a group here too. They have no quota, so where processors alone are shared out
     /// they stay with the host's programs: a busy job or a busy host can't hold keeper up.
-    pub(in super::super) fn has_own(&self) -> bool {
+    pub(crate) fn has_own(&self) -> bool {
         let limits = |controller| matches!(controller, &Controller::Memory | &Controller::Pids);
         self.version == Version::Two || self.controllers.iter().any(limits)
     }
 
     /// Where a process goes that shall be in no sandbox's group: a delegated group can't hold it itself.
-    pub(in super::super) fn refuge(&self) -> PathBuf {
+    pub(crate) fn refuge(&self) -> PathBuf {
         let host = self.root.join(HOST_GROUP);
         if host.is_dir() { host } else { self.root.clone() }
     }
@@ -78,14 +78,16 @@ impl Hierarchy {
 
 /// All hierarchies we use; each of our controllers is in exactly one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Layout {
+pub(crate) struct Layout {
     /// Each hierarchy once. A unified one is there even if it has no controllers, for its kill file.
-    pub(in super::super) hierarchies: Vec<Hierarchy>,
+    pub(crate) hierarchies: Vec<Hierarchy>,
+    /// Roots of version 1 hierarchies that we do not use. Runtimes make groups of the same names there.
+    pub(crate) others: Vec<PathBuf>,
 }
 
 /// This host's control groups can't be used.
 #[derive(Debug, thiserror::Error)]
-pub(in super::super) enum LayoutError {
+pub(crate) enum LayoutError {
     /// The kernel's list of mounts could not be read.
     #[error("read {path}")]
     Read {
@@ -102,14 +104,14 @@ pub(in super::super) enum LayoutError {
 
 impl Layout {
     /// The part of the unified hierarchy below a group that was delegated.
-    pub(in super::super) fn delegated(group: PathBuf) -> Self {
+    pub(crate) fn delegated(group: PathBuf) -> Self {
         let hierarchy =
             Hierarchy { root: group, version: Version::Two, controllers: Controller::ALL.to_vec() };
-        Self { hierarchies: vec![hierarchy] }
+        Self { hierarchies: vec![hierarchy], others: Vec::new() }
     }
 
     /// Looks at this host.
-    pub(in super::super) fn detect() -> Result<Self, LayoutError> {
+    pub(crate) fn detect() -> Result<Self, LayoutError> {
         let path = PathBuf::from("/proc/self/mountinfo");
         let text = std::fs::read_to_string(&path)
             .map_err(|source| LayoutError::Read { path: path.clone(), source })?;
@@ -125,6 +127,7 @@ impl Layout {
         controllers: impl Fn(&Path) -> Result<String, LayoutError>,
     ) -> Result<Self, LayoutError> {
         let mut hierarchies: Vec<Hierarchy> = Vec::new();
+        let mut others = Vec::new();
         for (root, version, options) in text.lines().filter_map(parse_line) {
             let held = match version {
                 Version::One => version_1_controllers(options),
@@ -137,9 +140,11 @@ impl Layout {
                 version == Version::Two && hierarchies.iter().any(|one| one.version == version);
             if !unified_again && (version == Version::Two || !fresh.is_empty()) {
                 hierarchies.push(Hierarchy { root, version, controllers: fresh });
+            } else if version == Version::One {
+                others.push(root);
             }
         }
-        let layout = Self { hierarchies };
+        let layout = Self { hierarchies, others };
         match Controller::ALL.into_iter().find(|&controller| layout.of(controller).is_none()) {
             Some(missing) => Err(LayoutError::Missing(missing.version_1_name())),
             None => Ok(layout),
@@ -147,17 +152,22 @@ impl Layout {
     }
 
     /// The hierarchy that holds a controller.
-    pub(in super::super) fn of(&self, controller: Controller) -> Option<&Hierarchy> {
+    pub(crate) fn of(&self, controller: Controller) -> Option<&Hierarchy> {
         self.hierarchies.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
     }
 
+    /// Roots of all hierarchies in which groups of ours may be.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &Path> {
+        self.hierarchies.iter().map(|one| one.root.as_path()).chain(self.others.iter().map(PathBuf::as_path))
+    }
+
     /// The unified hierarchy, with or without controllers.
-    pub(in super::super) fn unified(&self) -> Option<&Hierarchy> {
+    pub(crate) fn unified(&self) -> Option<&Hierarchy> {
         self.hierarchies.iter().find(|hierarchy| hierarchy.version == Version::Two)
     }
 
     /// For people: `v1`, `v2` or `hybrid`.
-    pub(in super::super) fn describe(&self) -> &'static str {
+    pub(crate) fn describe(&self) -> &'static str {
         let version_1 = self.hierarchies.iter().any(|hierarchy| hierarchy.version == Version::One);
         match (version_1, self.unified().is_some()) {
             (true, true) => "hybrid",
@@ -222,6 +232,11 @@ mod tests {
         );
         let unified = layout.unified().unwrap();
         assert_eq!(unified.root, Path::new("/sys/fs/cgroup/unified"));
+        let more = format!("{HYBRID}36 30 0:32 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer\n");
+        assert_eq!(
+            Layout::from_mountinfo(&more, none).unwrap().others,
+            [Path::new("/sys/fs/cgroup/freezer")]
+        );
         assert!(unified.controllers.is_empty());
     }
 

@@ -1,0 +1,23 @@
+//! What drivers put machines together from on this host. Every driver uses these, none owns them.
+//!
+//! `layout` is what a sandbox looks like inside; `links` where it dials; `disk` and `image_disk` its writable disk; `programs` the
+//! guest's programs; `ids` its users on the host; `cgroup` limits, counts and kills. `records` are the durable markers,
+//! `liveness` judges processes, `yard_id` tells yards apart, `trial` really starts a sandbox. `sys` holds the unsafe code.
+//! A driver has a data directory of its own: two drivers of one yard share neither markers nor names.
+
+pub(crate) mod cgroup;
+pub(crate) mod console;
+pub(crate) mod disk;
+pub(crate) mod file_systems;
+pub(crate) mod ids;
+pub(crate) mod image_disk;
+pub(crate) mod layout;
+pub(crate) mod links;
+pub(crate) mod liveness;
+pub(crate) mod patience;
+pub(crate) mod programs;
+pub(crate) mod records;
+pub(crate) mod sys;
+pub(crate) mod trial;
+pub(crate) mod version;
+pub(crate) mod yard_id;

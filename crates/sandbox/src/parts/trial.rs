@@ -1,0 +1,77 @@
+//! Whether sandboxes of a driver start here, found out by starting one: it must dial within its time, and leave nothing.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandyard_protocol::Secret;
+use tokio::time::timeout;
+
+use super::disk::STOCK;
+use crate::driver::{Driver, Limits, SandboxId, SandboxSpec};
+
+/// How long a container may take to dial; a loaded machine needs tens of milliseconds.
+pub(crate) const CONTAINER_PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is tried, and where.
+pub(crate) struct Trial<'a> {
+    /// The driver's data directory; the workspace of the trial is made in its stock.
+    pub(crate) data: &'a Path,
+    /// The image.
+    pub(crate) image_root: PathBuf,
+    /// The size of its disk: that of blank ones, if there are any.
+    pub(crate) disk_mib: u64,
+    /// How long it may take to dial.
+    pub(crate) patience: Duration,
+}
+
+impl Trial<'_> {
+    /// Starts a sandbox, waits for its first link and removes it. `said` is what a guest said on its console.
+    pub(crate) async fn run(
+        self,
+        driver: &dyn Driver,
+        said: impl Fn(&SandboxId) -> Option<String>,
+    ) -> Result<(), String> {
+        let failed = |error: io::Error| format!("probe: {error}");
+        let token = getrandom::u64().map_err(|error| failed(io::Error::other(error)))?;
+        let id = SandboxId::parse(&format!("probe-{token:016x}")).ok_or("probe: bad id")?;
+        let workspace = self.data.join(STOCK).join(format!("new-{id}"));
+        std::fs::create_dir_all(&workspace).map_err(failed)?;
+        let spec = SandboxSpec {
+            id: id.clone(),
+            image_root: self.image_root,
+            workspace: workspace.clone(),
+            limits: Limits { disk_mib: self.disk_mib, ..Limits::default() },
+            lifetime_s: self.patience.as_secs() * 2,
+            secret: Secret::new([0; 32]),
+            nested_user_namespaces: false,
+        };
+        let tried = dialled(driver, &spec, self.patience).await;
+        let tried = tried.map_err(|error| format!("{error}: {}", said(&id).unwrap_or_default().trim()));
+        let stopped = driver.stop(&id).await;
+        let removed = std::fs::remove_dir_all(&workspace);
+        tried?;
+        stopped.map_err(|error| with_sources(&error))?;
+        removed.map_err(failed)
+    }
+}
+
+async fn dialled(driver: &dyn Driver, spec: &SandboxSpec, patience: Duration) -> Result<(), String> {
+    driver.start(spec).await.map_err(|error| with_sources(&error))?;
+    match timeout(patience, driver.next_link(&spec.id)).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(format!("probe: {}", with_sources(&error))),
+        Err(_) => Err("probe: it never dialled".into()),
+    }
+}
+
+/// An error with its causes, on one line.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}
