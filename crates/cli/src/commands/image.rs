@@ -11,10 +11,11 @@ use sandyard_sandbox::image::{
 };
 
 use super::ps::now;
-use crate::config::Flags;
+use crate::config::{DriverSettings, Flags};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
+use crate::images::engine::{self, Destination};
 use crate::images::{self, ImageError};
 use crate::job;
 use crate::machine;
@@ -38,7 +39,7 @@ enum Action {
     Prune(Prune),
 }
 
-/// Build an image, unless it is there; prints its folder
+/// Build an image, unless it is there; prints its folder, or its name in the engine
 #[derive(Debug, Args)]
 struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
@@ -53,6 +54,9 @@ struct Build {
     /// Add Debian packages
     #[arg(long, value_name = "PACKAGE", num_args = 1..)]
     with: Vec<String>,
+    /// With --format docker: write what `docker load` takes, instead of loading it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Forms of an image.
@@ -60,6 +64,8 @@ struct Build {
 enum Format {
     /// A folder, as the native driver uses it
     Tree,
+    /// An image of Docker or Podman, without a registry
+    Docker,
 }
 
 /// List the images of this machine
@@ -86,9 +92,10 @@ impl Image {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let mut flags = Flags::default();
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
-        let store = ImageStore::new(context.settings(&flags)?.cache);
+        let settings = context.settings(&flags)?;
+        let store = ImageStore::new(&settings.cache);
         match self.action {
-            Action::Build(build) => build.run(context, store).await,
+            Action::Build(build) => build.run(context, store, &settings.drivers).await,
             Action::List(list) => list.run(context, &store),
             Action::Prune(prune) => prune.run(context, &store),
         }
@@ -96,11 +103,40 @@ impl Image {
 }
 
 impl Build {
-    async fn run(self, context: &Context, store: ImageStore) -> Result<Exit, CommandError> {
-        // The other forms join with the drivers that need them.
-        let Format::Tree = self.format;
+    async fn run(
+        self,
+        context: &Context,
+        store: ImageStore,
+        drivers: &DriverSettings,
+    ) -> Result<Exit, CommandError> {
+        if self.output.is_some() && self.format != Format::Docker {
+            return Err(CommandError::usage_with_hint(
+                "--output goes with one format alone",
+                "add --format docker",
+            ));
+        }
+        let Some(image) = self.build(context, store).await? else { return Ok(Exit::Interrupted) };
+        context.ui.note(&format!("image {}: {}", self.flavour, describe(&image)));
+        match self.format {
+            Format::Tree => context.ui.line(&image.root.display().to_string())?,
+            Format::Docker => {
+                let to = match self.output {
+                    Some(path) => Destination::File(path),
+                    None => Destination::Engine(engine::socket(drivers.docker.socket.as_deref())),
+                };
+                let (name, id) = engine::deliver(image, to, context.ui).await?;
+                context.ui.note(&id);
+                context.ui.line(&name)?;
+            }
+        }
+        Ok(Exit::Success)
+    }
+
+    /// The tree that every form is made from; none if a signal came first.
+    async fn build(&self, context: &Context, store: ImageStore) -> Result<Option<BuiltImage>, CommandError> {
+        let flavour = self.flavour;
         let request =
-            ImageRequest { flavour: self.flavour, with: self.with, refresh: self.refresh.then(seconds_now) };
+            ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(seconds_now) };
         let cancellation = Cancellation::default();
         let builder = images::builder(store, &context.surroundings, cancellation.clone());
         let ui = context.ui;
@@ -118,14 +154,9 @@ impl Build {
                 building.await
             }
         };
-        let flavour = self.flavour;
         match built {
-            Ok(Ok(image)) => {
-                context.ui.note(&format!("image {flavour}: {}", describe(&image)));
-                context.ui.line(&image.root.display().to_string())?;
-                Ok(Exit::Success)
-            }
-            Ok(Err(BuildError::Cancelled)) => Ok(Exit::Interrupted),
+            Ok(Ok(image)) => Ok(Some(image)),
+            Ok(Err(BuildError::Cancelled)) => Ok(None),
             Ok(Err(source)) => Err(ImageError::Build { flavour, source }.into()),
             Err(panicked) => Err(std::io::Error::other(panicked).into()),
         }

@@ -2,6 +2,7 @@
 //!
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
+mod docker;
 mod native;
 mod oci;
 mod unusable;
@@ -26,6 +27,7 @@ struct Entry {
 const TABLE: &[Entry] = &[
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
     Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
+    Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
 ];
 
 /// What drivers need.

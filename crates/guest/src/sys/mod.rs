@@ -5,12 +5,14 @@
 mod descriptors;
 mod local;
 mod mounts;
+mod namespaces;
 mod processes;
 mod signals;
 
 pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
 pub(crate) use local::prepare_session;
 pub(crate) use mounts::forbid_set_user_id;
+pub(crate) use namespaces::{forbid_special_files, own_users_and_mounts};
 pub(crate) use processes::{
     Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
 };

@@ -19,4 +19,5 @@ pub(crate) mod programs;
 pub(crate) mod records;
 pub(crate) mod sys;
 pub(crate) mod trial;
+pub(crate) mod version;
 pub(crate) mod yard_id;

@@ -1,0 +1,240 @@
+//! A yard of docker sandboxes in a temporary directory, and an engine for it.
+//!
+//! The engine is the one that `DOCKER_HOST` names, or a `dockerd` of the test's own on a private socket. Its images are kept between tests,
+//! because loading one takes longer than a test; so one test at a time has it, and it ends with the test.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support of tests, which fail by panicking and say what they skip"
+)]
+
+use std::fs::{self, File};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::fs::FlockOperation;
+use rustix::process::{Pid, Signal, kill_process};
+use sandyard_sandbox::conformance::Subject;
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
+use sandyard_sandbox::image::{Flavour, ImageStore};
+
+/// A busy machine needs seconds.
+const ENGINE_PATIENCE: Duration = Duration::from_secs(60);
+
+/// An engine and whoever must end it.
+pub(crate) struct TestEngine {
+    socket: PathBuf,
+    home: PathBuf,
+    daemon: Option<Child>,
+    _lock: Option<File>,
+}
+
+impl TestEngine {
+    /// The user's, or one of our own; or why there is none.
+    fn find() -> Result<Self, String> {
+        if let Some(socket) =
+            std::env::var("DOCKER_HOST").ok().and_then(|host| Some(host.strip_prefix("unix://")?.into()))
+        {
+            return Ok(Self { socket, home: PathBuf::new(), daemon: None, _lock: None });
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err("a private engine needs root; or name one with DOCKER_HOST".to_owned());
+        }
+        let home = cache().join("tests/docker");
+        fs::create_dir_all(&home).map_err(|error| error.to_string())?;
+        let lock = File::create(home.join("lock")).unwrap();
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let mut engine = Self { socket: home.join("docker.sock"), home, daemon: None, _lock: Some(lock) };
+        engine.start()?;
+        Ok(engine)
+    }
+
+    /// Whether the test may kill and restart it.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.daemon.is_some()
+    }
+
+    /// Starts our own. It ends with this thread, should the test be killed.
+    pub(crate) fn start(&mut self) -> Result<(), String> {
+        let at = |name: &str| self.home.join(name).display().to_string();
+        // What a killed one left would be taken for a running one.
+        let _ = fs::remove_file(self.home.join("pid"));
+        let _ = fs::remove_file(&self.socket);
+        let log = File::create(self.home.join("log")).map_err(|error| error.to_string())?;
+        let daemon = Command::new("setpriv")
+            .args([
+                "--pdeathsig",
+                "TERM",
+                "--",
+                "dockerd",
+                "--bridge=none",
+                "--iptables=false",
+                "--ip6tables=false",
+            ])
+            .args(["--live-restore", "--log-level=warn"])
+            .args(["--data-root", &at("data"), "--exec-root", &at("exec"), "--pidfile", &at("pid")])
+            .args(["--host", &format!("unix://{}", self.socket.display())])
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn();
+        let mut daemon = daemon.map_err(|error| format!("start dockerd: {error}"))?;
+        let deadline = Instant::now() + ENGINE_PATIENCE;
+        while UnixStream::connect(&self.socket).is_err() {
+            if daemon.try_wait().unwrap().is_some() || Instant::now() >= deadline {
+                let said = fs::read_to_string(self.home.join("log")).unwrap_or_default();
+                return Err(format!(
+                    "dockerd does not start here: {}",
+                    said.lines().last().unwrap_or_default()
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.daemon = Some(daemon);
+        Ok(())
+    }
+
+    /// Kills our own in the middle of whatever it does. Containers go on.
+    pub(crate) fn kill(&mut self) {
+        let mut daemon = self.daemon.take().unwrap();
+        daemon.kill().unwrap();
+        daemon.wait().unwrap();
+    }
+
+    /// Runs the engine's command line.
+    pub(crate) fn command(&self, arguments: &[&str]) -> String {
+        let host = format!("unix://{}", self.socket.display());
+        let output = Command::new("docker").env("DOCKER_HOST", host).args(arguments).output().unwrap();
+        assert!(output.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for TestEngine {
+    fn drop(&mut self) {
+        let Some(mut daemon) = self.daemon.take() else { return };
+        if let Some(pid) = Pid::from_raw(daemon.id().cast_signed()) {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = daemon.wait();
+    }
+}
+
+/// A yard that cleans up after itself.
+pub(crate) struct DockerYard {
+    directory: tempfile::TempDir,
+    image_root: PathBuf,
+    pub(crate) engine: TestEngine,
+}
+
+impl DockerYard {
+    /// Opens a yard, or says why the test is skipped.
+    pub(crate) fn open() -> Option<Self> {
+        let skipped = |reason: &str| {
+            println!("skipped: {reason}");
+            None
+        };
+        let Some(image_root) = image_root() else {
+            return skipped("needs an image built by `sandyard image build --flavour base`");
+        };
+        let engine = match TestEngine::find() {
+            Ok(engine) => engine,
+            Err(reason) => return skipped(&reason),
+        };
+        let yard = Self { directory: tempfile::tempdir().unwrap(), image_root, engine };
+        match DockerDriver::open(yard.config()) {
+            Err(OpenError::Unusable { detail, .. }) => skipped(&detail),
+            opened => {
+                drop(opened.unwrap());
+                Some(yard)
+            }
+        }
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        let config = self.config();
+        Subject {
+            open: Box::new(move || Arc::new(DockerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
+            image_root: self.image_root.clone(),
+            workspaces: self.directory.path().join("workspaces"),
+            disk_in_memory: false,
+        }
+    }
+
+    pub(crate) fn config(&self) -> DockerConfig {
+        let image = self.image_root.clone();
+        DockerConfig {
+            data: self.data(),
+            run: self.directory.path().join("run"),
+            socket: self.engine.socket.clone(),
+            disk_mib: 4096,
+            probe_image: Arc::new(move || Some(image.clone())),
+            allow_outdated_runtime: true,
+        }
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    /// Names of the containers of any yard, running or not.
+    pub(crate) fn containers(&self) -> Vec<String> {
+        let listed = self.engine.command(&[
+            "ps",
+            "--all",
+            "--filter",
+            "label=dev.sandyard.yard",
+            "--format",
+            "{{.Names}}",
+        ]);
+        listed.lines().map(str::to_owned).collect()
+    }
+
+    /// Nothing of this yard is left on the host or in the engine.
+    pub(crate) fn assert_clean(&self) {
+        assert_eq!(self.containers(), Vec::<String>::new());
+        for place in ["run/links", "run/boot", "data/stage", "data/sandboxes"] {
+            assert_eq!(list(&self.directory.path().join(place)), Vec::<PathBuf>::new(), "{place}");
+        }
+        let ours = self.directory.path().display().to_string();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!mounts.contains(&ours), "{mounts}");
+        let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
+        let loops: Vec<_> = list(Path::new("/sys/block"))
+            .iter()
+            .filter_map(backing)
+            .filter(|file| file.starts_with(&ours))
+            .collect();
+        assert_eq!(loops, Vec::<String>::new());
+    }
+}
+
+impl Drop for DockerYard {
+    /// A failed test leaves its sandboxes; they would keep its directory busy.
+    fn drop(&mut self) {
+        if std::thread::panicking() && self.engine.is_ours() {
+            for name in self.containers() {
+                self.engine.command(&["rm", "--force", &name]);
+            }
+        }
+    }
+}
+
+fn cache() -> PathBuf {
+    std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into()).into()
+}
+
+/// The newest base image in the cache that the command uses too.
+fn image_root() -> Option<PathBuf> {
+    let images = ImageStore::new(cache()).list().ok()?;
+    images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)
+}
+
+fn list(directory: &Path) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
