@@ -20,6 +20,21 @@ async fn native() {
     smoke("native", &[]).await;
 }
 
+#[tokio::test]
+async fn oci() {
+    smoke("oci", &[("SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "true")]).await;
+}
+
+#[tokio::test]
+async fn docker() {
+    smoke("docker", &[("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")]).await;
+}
+
+#[tokio::test]
+async fn qemu() {
+    smoke("qemu", &[]).await;
+}
+
 /// What went wrong with one of the twelve.
 type Outcome = Result<(), String>;
 

@@ -6,13 +6,14 @@ use std::process::ExitCode;
 use sandyard_guest::boot::BootFailure;
 use sandyard_guest::keeper::desktop::hands;
 use sandyard_guest::keeper::files::worker;
-use sandyard_guest::{init, keeper_role, spawner};
+use sandyard_guest::{init, keeper_role, machine, spawner};
 
 /// A role's whole life.
 type Role = fn() -> Result<(), BootFailure>;
 
 /// Every role by name.
 const ROLES: &[(&str, Role)] = &[
+    ("machine", machine::run),
     ("init", run_init),
     ("spawner", spawner::run),
     ("keeper", keeper_role::run),

@@ -15,6 +15,7 @@ mod events;
 mod files;
 mod kernels;
 pub mod limits;
+mod machine;
 mod model;
 mod output;
 mod processes;
@@ -37,6 +38,11 @@ pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileSta
 pub use kernels::{
     Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
     KernelState, Language, Outcome, OutputKind, OutputPart,
+};
+pub use machine::{
+    CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish, DEVICES, DiskMount, JobLimits, JobUsage,
+    LinkPort, MACHINE_BOOT_ARGUMENT, MACHINE_GROUPS, MACHINE_GUEST, MACHINE_MODULES, MACHINE_PROGRAMS,
+    MachineConfig, MemoryMount,
 };
 pub use model::{
     ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage, StopReason,

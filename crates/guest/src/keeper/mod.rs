@@ -8,6 +8,7 @@ pub mod agent;
 mod capture;
 mod changes;
 mod clock;
+mod descriptor_stream;
 pub mod desktop;
 mod dial;
 mod egress;
@@ -19,6 +20,7 @@ mod in_use;
 mod job;
 mod kernels;
 mod link;
+mod machine_dial;
 mod ports;
 mod processes;
 mod pump;
@@ -41,6 +43,7 @@ use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
 use tokio::sync::{mpsc, watch};
 
 pub use dial::{Dial, UnixDial};
+pub use machine_dial::{SerialDial, VsockDial};
 pub use spool::SpoolError;
 
 use crate::limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};

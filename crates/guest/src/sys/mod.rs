@@ -4,13 +4,16 @@
 
 mod descriptors;
 mod local;
+mod machine;
 mod mounts;
 mod namespaces;
 mod processes;
 mod signals;
+mod vsock;
 
 pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
 pub(crate) use local::prepare_session;
+pub(crate) use machine::{MachineSignals, own_surroundings, raise_loopback};
 pub(crate) use mounts::forbid_set_user_id;
 pub(crate) use namespaces::{forbid_special_files, own_users_and_mounts};
 pub(crate) use processes::{
@@ -19,3 +22,4 @@ pub(crate) use processes::{
 pub(crate) use signals::{ChildSignals, default_signals};
 
 pub(crate) use processes::drop_bounding_capability;
+pub(crate) use vsock::connect_vsock;

@@ -4,3 +4,4 @@ pub mod docker;
 pub mod fake;
 pub mod native;
 pub mod oci;
+pub mod qemu;

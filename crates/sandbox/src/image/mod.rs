@@ -16,6 +16,7 @@ mod sources;
 mod steps;
 mod store;
 mod verify;
+pub mod vm;
 mod work;
 
 #[cfg(test)]
