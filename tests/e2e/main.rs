@@ -11,6 +11,7 @@
 )]
 
 mod abuse;
+mod audit;
 mod chaos;
 mod desktop;
 mod desktop_soak;

@@ -2,7 +2,11 @@
 //!
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
+<<<<<<< HEAD
 mod docker;
+=======
+mod firecracker;
+>>>>>>> main
 mod native;
 mod oci;
 mod qemu;
@@ -26,6 +30,7 @@ struct Entry {
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
 const TABLE: &[Entry] = &[
+    Entry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
     Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
     Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
