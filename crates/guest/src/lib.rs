@@ -12,6 +12,7 @@ pub mod limits;
 pub mod local_processes;
 mod packets;
 pub mod process_host;
+pub mod seccomp;
 pub mod spawner;
 pub mod spawner_client;
 mod sys;

@@ -1,5 +1,6 @@
 //! The conformance suite against the native driver, and what only a look from the host can prove.
 
+mod host_eye;
 mod native_yard;
 
 use std::collections::BTreeSet;
@@ -51,7 +52,7 @@ async fn never_starts_with_less() {
             other => panic!("{step:?}: {other:?}"),
         }
         assert!(
-            yard.groups().iter().all(|group| yard.processes_in(group).is_empty()),
+            host_eye::groups(&yard.data()).iter().all(|group| host_eye::processes_in(group).is_empty()),
             "{step:?} left a process"
         );
         driver.stop(&spec.id).await.unwrap();
@@ -68,7 +69,7 @@ async fn refuses_hostile_images() {
     for (number, place) in
         ["proc", "dev", "run", "workspace", "home/agent", "tmp", "var/tmp"].iter().enumerate()
     {
-        let image = yard.bare_image();
+        let image = host_eye::bare_image(yard.home());
         let canary = tempfile::tempdir().unwrap();
         std::fs::remove_dir_all(image.path().join(place)).unwrap();
         std::os::unix::fs::symlink(canary.path(), image.path().join(place)).unwrap();
@@ -95,38 +96,7 @@ async fn says_that_it_works_here() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_task_is_confined() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };
-    let subject = yard.subject();
-    let one =
-        Session::start((subject.open)(), subject.spec("task-1", Limits::default()).unwrap()).await.unwrap();
-    let two =
-        Session::start(one.driver.clone(), subject.spec("task-2", Limits::default()).unwrap()).await.unwrap();
-    // The threads wait until they have been looked at, however slow the machine is.
-    let threads = "import os,threading,time\ndef wait():\n while not os.path.exists('seen'): time.sleep(0.02)\n\
-                   for _ in range(3): threading.Thread(target=wait).start()";
-    let command = ["python3", "-c", threads];
-    let look = async {
-        let mut tasks = yard.tasks_of("task-1");
-        for _ in 0..600 {
-            if tasks.len() >= 7 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            tasks = yard.tasks_of("task-1");
-        }
-        one.upload("seen", b"").await.unwrap();
-        tasks
-    };
-    let (first, ran) = tokio::join!(look, one.run(&command));
-    assert_eq!(ran.unwrap().exit.code, 0);
-    let other = yard.tasks_of("task-2");
-    assert!(first.len() >= 5, "{first:?}");
-    for task in first.iter().chain(&other) {
-        assert!(task.uid >= 65_536 && task.seccomp == "2" && task.no_new_privileges == "1", "{task:?}");
-        assert_eq!(task.effective_capabilities, "0000000000000000", "{task:?}");
-    }
-    assert!(first.iter().all(|task| other.iter().all(|other| task.uid != other.uid)));
-    one.stop().await.unwrap();
-    two.stop().await.unwrap();
+    host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
 }
 
 /// A killed launcher takes no sandbox with it, and the next start has another.
@@ -156,7 +126,7 @@ async fn leaves_nothing_behind() {
     for turn in 0..12 {
         let spec = subject.spec(&format!("short-{turn}"), Limits::default()).unwrap();
         driver.start(&spec).await.unwrap();
-        homes.extend(yard.group_homes());
+        homes.extend(host_eye::group_homes(&yard.data()));
         // Sometimes in the middle of its boot, sometimes later.
         tokio::time::sleep(Duration::from_millis(turn * 3)).await;
         driver.stop(&spec.id).await.unwrap();

@@ -4,6 +4,7 @@
 
 mod docker;
 mod native;
+mod oci;
 mod unusable;
 
 use std::path::Path;
@@ -25,6 +26,7 @@ struct Entry {
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
 const TABLE: &[Entry] = &[
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
+    Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
     Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
 ];
 

@@ -20,6 +20,7 @@ use sandyard_protocol::BootConfig;
 
 use super::devices;
 use crate::boot::{BootFailure, Step as _};
+use crate::sys;
 
 const STAGE: &str = "view";
 /// Mounts stacked on one hidden path; drivers make one.
@@ -87,7 +88,8 @@ pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
     for path in READ_ONLY {
         make_read_only(path).step(STAGE, format_args!("make {path} read-only"))?;
     }
-    Ok(())
+    // Runtimes bind device nodes without it.
+    sys::forbid_set_user_id("/".as_ref()).step(STAGE, "forbid set-user-id files on every mount")
 }
 
 /// Unmounts a path of keeper's, or covers it where the driver's mount can't be undone from here.

@@ -1,18 +1,19 @@
-//! The kernel calls that have no safe wrapper: descriptors by number, forks, exec, signals.
+//! The kernel calls that have no safe wrapper: descriptors by number, forks, exec, signals, attributes of mounts.
 //!
 //! All of it is for single-threaded processes (init, spawner) or for a child between fork and exec.
 
 mod descriptors;
 mod local;
-mod namespaces;
+mod mounts;
 mod processes;
 mod signals;
 
 pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
 pub(crate) use local::prepare_session;
-pub(crate) use namespaces::{forbid_special_files, own_users_and_mounts};
+pub(crate) use mounts::{forbid_devices, forbid_set_user_id};
 pub(crate) use processes::{
     Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
+    own_users_and_mounts,
 };
 pub(crate) use signals::{ChildSignals, default_signals};
 

@@ -95,3 +95,30 @@ pub enum OpenError {
         fix: String,
     },
 }
+
+impl OpenError {
+    /// The same, but no mere lack while sandboxes of the yard run: whoever took the driver for unusable would take them for dead.
+    #[must_use]
+    pub(crate) fn unless_in_use(self, in_use: bool) -> Self {
+        match self {
+            Self::Unusable { detail, fix } if in_use => Self::Prepare {
+                step: "reach the sandboxes of this yard that run",
+                source: io::Error::other(format!("{detail}; {fix}")),
+            },
+            error => error,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_is_an_error_while_sandboxes_run() {
+        let lack = || OpenError::Unusable { detail: "not root".into(), fix: "run as root".into() };
+        assert!(matches!(lack().unless_in_use(false), OpenError::Unusable { .. }));
+        let OpenError::Prepare { source, .. } = lack().unless_in_use(true) else { panic!() };
+        assert_eq!(source.to_string(), "not root; run as root");
+    }
+}

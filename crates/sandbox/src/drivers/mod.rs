@@ -3,3 +3,4 @@
 pub mod docker;
 pub mod fake;
 pub mod native;
+pub mod oci;

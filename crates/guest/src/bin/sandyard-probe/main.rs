@@ -7,6 +7,7 @@ mod calls;
 mod misbehave;
 mod places;
 mod sys;
+mod tree;
 mod visible;
 
 use std::io::Write;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
     let mut findings = visible::all();
     findings.extend(calls::all());
     findings.extend(places::all());
+    findings.extend(tree::all());
     let mut out = std::io::stdout().lock();
     for Finding { check, result } in findings {
         let line = serde_json::json!({ "check": check, "result": result });

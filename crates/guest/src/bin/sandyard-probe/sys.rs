@@ -97,6 +97,13 @@ const FOREIGN_PROGRAM: [u8; 96] = {
     file
 };
 
+/// Whether the kernel would let this user write here, as far as owner, mode and mount say.
+pub(crate) fn may_write(path: &std::path::Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: a NUL-terminated path that outlives the call.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
+}
+
 /// Makes the null device somewhere.
 pub(crate) fn make_device(path: &str) -> io::Result<()> {
     let path = CString::new(path).map_err(io::Error::other)?;

@@ -30,7 +30,9 @@ pub(crate) fn all() -> Vec<Finding> {
     findings.push(Finding::new("K17.processes", processes()));
     findings.push(Finding::new("K14.sys", names("/sys")));
     findings.push(Finding::new("N1.interfaces", interfaces()));
+    findings.push(Finding::new("N1.routes", routes()));
     findings.push(Finding::new("N11.link", names("/run/sandyard")));
+    findings.push(Finding::new("N11.init", names("/run/init")));
     findings.push(Finding::new("N11.spool", names("/run/keeper")));
     findings.push(Finding::new("R16.uid_map", squeeze(&outcome(fs::read_to_string("/proc/self/uid_map")))));
     findings.push(Finding::new(
@@ -115,6 +117,17 @@ fn interfaces() -> String {
     let names: Vec<_> =
         text.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     names.join(" ")
+}
+
+/// Routes that lead anywhere else than to loopback.
+fn routes() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let plain = read("/proc/net/route");
+    // The first line names the columns of the one; the other has none, and ends in the interface.
+    let plain = plain.lines().skip(1).filter(|line| !line.starts_with("lo"));
+    let newer = read("/proc/net/ipv6_route");
+    let newer = newer.lines().filter(|line| line.split_whitespace().last() != Some("lo"));
+    plain.chain(newer).map(squeeze).collect::<Vec<_>>().join("; ")
 }
 
 fn squeeze(text: &str) -> String {

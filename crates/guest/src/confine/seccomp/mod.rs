@@ -2,10 +2,14 @@
 //!
 //! Three profiles from the same rows: the job's, and narrower ones for keeper and init. In all of them a foreign
 //! architecture kills the process, a number the table doesn't know answers ENOSYS (programs then fall back to older
-//! calls), and a known call that is refused answers EPERM.
+//! calls), and a known call that is refused answers EPERM. `outer.rs` makes the wider filter that a container runtime puts
+//! around the whole machine, and `docs/seccomp.md` is written from the rows (`document.rs`).
 
+mod outer;
 mod program;
 mod table;
+
+pub use outer::OuterProfile;
 
 use crate::boot::BootFailure;
 
@@ -31,5 +35,7 @@ pub(crate) fn install(profile: Profile) -> Result<(), BootFailure> {
         .map_err(|error| BootFailure::plain("seccomp", format!("install the filter: {error}")))
 }
 
+#[cfg(test)]
+mod document;
 #[cfg(test)]
 mod tests;

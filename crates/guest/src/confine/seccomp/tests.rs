@@ -241,3 +241,64 @@ proptest! {
         prop_assert_eq!(verdict(&compile(&rules).unwrap(), &call), expected(&rules, &call));
     }
 }
+
+/// What the filter around the machine says of a call.
+fn around(profile: &OuterProfile, name: &str, arguments: &[u64; 6]) -> Option<&'static str> {
+    let holds = |argument: &super::outer::OuterArgument| {
+        let found = arguments[usize::from(argument.index)];
+        match argument.op {
+            "SCMP_CMP_NE" => found != argument.value,
+            "SCMP_CMP_MASKED_EQ" => found & argument.value == argument.value_two.unwrap(),
+            op => panic!("{op}"),
+        }
+    };
+    let fits =
+        |calls: &&super::outer::OuterCalls| calls.names.contains(&name) && calls.args.iter().all(holds);
+    profile.syscalls.iter().find(fits).map(|calls| calls.action)
+}
+
+#[test]
+fn the_deny_set_is_refused_around_the_machine_but_for_what_starts_it() {
+    let at_start = ["SYS_mount", "SYS_umount2", "SYS_open_tree", "SYS_move_mount", "SYS_mount_setattr"];
+    let profile = OuterProfile::new(false);
+    for (name, number) in table::names() {
+        if NEVER.iter().any(|&never| u32::try_from(never) == Ok(number)) && !at_start.contains(&name) {
+            let name = name.trim_start_matches("SYS_");
+            assert_eq!(around(&profile, name, &[0; 6]), Some("SCMP_ACT_ERRNO"), "{name}");
+        }
+    }
+    assert_eq!(around(&profile, "socket", &[AF_VSOCK as u64, 1, 0, 0, 0, 0]), None);
+    assert_eq!(around(&profile, "socket", &[AF_UNIX as u64, 1, 0, 0, 0, 0]), Some("SCMP_ACT_ALLOW"));
+    assert_eq!(around(&profile, "clone3", &[0; 6]), None);
+    assert_eq!(around(&profile, "chroot", &[0; 6]), Some("SCMP_ACT_ERRNO"));
+    assert_eq!(around(&OuterProfile::new(true), "chroot", &[0; 6]), Some("SCMP_ACT_ALLOW"));
+}
+
+#[test]
+fn no_two_rules_around_the_machine_contradict_each_other() {
+    let profile = OuterProfile::new(false);
+    for (name, _) in table::names() {
+        let name = name.trim_start_matches("SYS_");
+        let entries: Vec<_> = profile.syscalls.iter().filter(|calls| calls.names.contains(&name)).collect();
+        // A runtime takes an unconditional rule for all there is to say of a call.
+        assert!(entries.len() <= 1 || entries.iter().all(|calls| !calls.args.is_empty()), "{name}");
+    }
+}
+
+proptest! {
+    /// Whatever a filter inside allows gets through the one around it; arguments as programs pass them, without an upper half.
+    #[test]
+    fn what_is_allowed_inside_is_allowed_around(call in 0..500_usize, arguments in any::<[u32; 6]>(),
+        small in any::<[u8; 6]>(), use_small: bool, profile in 0..4_usize) {
+        let profile = [JOB, NESTED, Profile::Keeper, Profile::Init][profile];
+        let names = table::names();
+        let (name, number) = names[call % names.len()];
+        let arguments = if use_small { small.map(u64::from) } else { arguments.map(u64::from) };
+        let inside = Call { number, architecture: NATIVE, arguments };
+        if verdict(&compile(&table::rules(profile)).unwrap(), &inside) == ALLOW {
+            let outer = OuterProfile::new(profile == NESTED);
+            let said = around(&outer, name.trim_start_matches("SYS_"), &arguments);
+            prop_assert_eq!(said, Some("SCMP_ACT_ALLOW"), "{}", name);
+        }
+    }
+}

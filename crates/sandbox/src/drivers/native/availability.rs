@@ -1,14 +1,11 @@
 //! Whether native sandboxes can start here: what the host must have, and one really started.
 
-use std::io;
 use std::path::Path;
 
-use super::record::Record;
 use super::{NativeDriver, Yard};
 use crate::driver::{Availability, OpenError};
 use crate::parts::cgroup::LayoutError;
 use crate::parts::disk;
-use crate::parts::liveness::ProcessIdentity;
 use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
 
 /// What root must find before anything is tried. Says the first thing that is missing and how to get it.
@@ -35,20 +32,6 @@ pub(super) fn unusable_groups(error: LayoutError) -> OpenError {
     }
 }
 
-impl OpenError {
-    /// The same, but no mere lack if sandboxes of the yard run: whoever took the driver for unusable would take them for dead.
-    pub(super) fn unless_in_use(self, known: &[Record]) -> Self {
-        let runs = |record: &Record| record.process.as_ref().is_some_and(ProcessIdentity::is_alive);
-        match self {
-            Self::Unusable { detail, fix } if known.iter().any(runs) => Self::Prepare {
-                step: "reach the sandboxes of this yard that run",
-                source: io::Error::other(format!("{detail}; {fix}")),
-            },
-            error => error,
-        }
-    }
-}
-
 impl Yard {
     /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
     pub(super) async fn availability(&self, driver: &NativeDriver) -> Availability {
@@ -66,27 +49,5 @@ impl Yard {
             Ok(()) => Availability::usable(groups),
             Err(error) => Availability::missing(error, "run `sandyard doctor native`"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::driver::SandboxId;
-
-    #[test]
-    fn a_lack_is_an_error_while_sandboxes_run() {
-        let lack = || OpenError::Unusable { detail: "not root".into(), fix: "run as root".into() };
-        let mut record = Record {
-            id: SandboxId::parse("one").unwrap(),
-            id_base: 1,
-            groups: "s1".into(),
-            workspace: "/w".into(),
-            process: None,
-        };
-        assert!(matches!(lack().unless_in_use(&[record.clone()]), OpenError::Unusable { .. }));
-        record.process = Some(ProcessIdentity::of(std::process::id().cast_signed()).unwrap());
-        let OpenError::Prepare { source, .. } = lack().unless_in_use(&[record]) else { panic!() };
-        assert_eq!(source.to_string(), "not root; run as root");
     }
 }

@@ -104,7 +104,8 @@ impl NativeDriver {
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
         let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
-        let parts = standing::Parts::of_host(&config, &yard).map_err(|error| error.unless_in_use(&known))?;
+        let parts = standing::Parts::of_host(&config, &yard)
+            .map_err(|error| error.unless_in_use(known.iter().any(record::Record::is_alive)))?;
         parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
         let slots = slots::Slots::new(
             parts.layout.clone(),

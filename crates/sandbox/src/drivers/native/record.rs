@@ -23,6 +23,13 @@ pub(super) struct Record {
     pub(super) process: Option<ProcessIdentity>,
 }
 
+impl Record {
+    /// Whether its machine runs.
+    pub(super) fn is_alive(&self) -> bool {
+        self.process.as_ref().is_some_and(ProcessIdentity::is_alive)
+    }
+}
+
 impl Marker for Record {
     fn id(&self) -> &SandboxId {
         &self.id

@@ -35,7 +35,7 @@ impl Yard {
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
         let marker = |source| Failure { step: Step::Marker, object: spec.id.to_string(), source };
         if let Some(record) = self.records.read(&spec.id).map_err(marker)? {
-            if record.process.as_ref().is_some_and(ProcessIdentity::is_alive) {
+            if record.is_alive() {
                 return Ok(());
             }
             self.remove(&spec.id).await.map_err(|error| marker(error.source))?;

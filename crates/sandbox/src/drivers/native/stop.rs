@@ -50,9 +50,7 @@ impl Yard {
     /// Every sandbox with a marker. Removes what has none.
     pub(super) async fn list(&self) -> io::Result<Vec<FoundSandbox>> {
         self.sweep().await?;
-        let alive = |record: Option<Record>| {
-            record.and_then(|record| record.process).is_some_and(|process| process.is_alive())
-        };
+        let alive = |record: Option<Record>| record.is_some_and(|record| record.is_alive());
         self.records
             .ids()?
             .into_iter()

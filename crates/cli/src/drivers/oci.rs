@@ -1,0 +1,24 @@
+//! The driver of OCI runtimes, in a folder of its own within the yard.
+
+use std::sync::Arc;
+
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
+
+use super::DriverPlan;
+
+pub(super) const NAME: &str = "oci";
+
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+    let data = plan.data.join(NAME);
+    let settings = &plan.settings.oci;
+    let driver = OciDriver::open(OciConfig {
+        run: data.join("run"),
+        data,
+        runtime: settings.runtime.clone(),
+        allow_outdated_runtime: settings.allow_outdated_runtime,
+        disk_mib: plan.disk_mib,
+        probe_image: plan.probe_image.clone(),
+    })?;
+    Ok(Arc::new(driver))
+}

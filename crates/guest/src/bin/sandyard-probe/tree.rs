@@ -1,0 +1,72 @@
+//! A walk over everything the job can see: what it could change, and what could give it rights.
+
+use std::fs::{self, FileType};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::{Finding, sys};
+
+/// Where the job may write.
+const WRITABLE: [&str; 6] = ["/workspace", "/home/agent", "/tmp", "/var/tmp", "/dev/shm", "/run/user/1000"];
+/// Not walked: what is in proc belongs to processes, and what is in /dev is looked at by name.
+const APART: [&str; 2] = ["/proc", "/dev"];
+/// An image has some hundred thousand names.
+const MOST_NAMES: usize = 2_000_000;
+/// Of a longer list, the beginning is told.
+const MOST_TOLD: usize = 20;
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    writable: Vec<PathBuf>,
+    set_user_id: Vec<PathBuf>,
+    devices: Vec<PathBuf>,
+    names: usize,
+}
+
+/// Walks the tree.
+pub(crate) fn all() -> Vec<Finding> {
+    let mut found = Found::default();
+    let mut left = vec![PathBuf::from("/")];
+    while let Some(directory) = left.pop() {
+        if WRITABLE.iter().chain(&APART).any(|place| directory == Path::new(place)) {
+            continue;
+        }
+        if sys::may_write(&directory) {
+            found.writable.push(directory.clone());
+        }
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            found.names += 1;
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => left.push(entry.path()),
+                Ok(kind) if !kind.is_symlink() => look(&entry.path(), kind, &mut found),
+                _ => {}
+            }
+        }
+        if found.names > MOST_NAMES {
+            return vec![Finding::new("K3.tree", "too large")];
+        }
+    }
+    vec![
+        Finding::new("K13.writable_elsewhere", told(found.writable)),
+        Finding::new("K3.set_user_id", told(found.set_user_id)),
+        Finding::new("K15.devices_elsewhere", told(found.devices)),
+        Finding::new("K3.tree", if found.names > 1000 { "walked" } else { "not seen" }),
+    ]
+}
+
+fn look(path: &Path, kind: FileType, found: &mut Found) {
+    if kind.is_char_device() || kind.is_block_device() {
+        found.devices.push(path.to_owned());
+    } else if kind.is_file() && sys::may_write(path) {
+        found.writable.push(path.to_owned());
+    }
+    if kind.is_file() && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.mode() & 0o6000 != 0) {
+        found.set_user_id.push(path.to_owned());
+    }
+}
+
+fn told(mut paths: Vec<PathBuf>) -> String {
+    paths.sort();
+    paths.iter().take(MOST_TOLD).map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
+}

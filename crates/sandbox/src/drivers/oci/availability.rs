@@ -1,0 +1,120 @@
+//! Whether containers of an OCI runtime can start here: what the host must have, a version without known holes, and one really
+//! started.
+
+use std::path::Path;
+
+use super::runtime::Runtime;
+use super::{OciConfig, OciDriver};
+use crate::driver::{Availability, Offer, OpenError};
+use crate::parts::cgroup::Layout;
+use crate::parts::disk;
+use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
+
+/// What must be there before anything is tried. `in_use` is whether sandboxes of the yard run.
+pub(super) fn require_host(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), OpenError> {
+    let unusable = |(detail, fix)| OpenError::Unusable { detail, fix }.unless_in_use(in_use);
+    look(config, in_use).map_err(unusable)
+}
+
+/// The first thing that is missing, and how to get it.
+fn look(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), (String, String)> {
+    let lack = |detail: &str, fix: &str| Err((detail.to_owned(), fix.to_owned()));
+    if !rustix::process::geteuid().is_root() {
+        return lack("the server is not root", "run the server as root, or use the native driver");
+    }
+    let wanted = config.runtime.as_deref();
+    let Some(runtime) = Runtime::find(wanted) else {
+        let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
+        return Err((detail, "install runc 1.3.6, crun 1.30 or newer".into()));
+    };
+    // One that made sandboxes which still run must be able to end them.
+    if runtime.is_outdated() && !config.allow_outdated_runtime && !in_use {
+        let floors: Vec<_> = runtime.kind.floors().iter().map(ToString::to_string).collect();
+        let detail = format!("{} is outdated: it has known holes", runtime.described);
+        let fix =
+            format!("update it to {} or newer, or set drivers.oci.allow_outdated_runtime", floors.join(", "));
+        return Err((detail, fix));
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return lack("there is no /dev/loop-control", "modprobe loop");
+    }
+    if disk::formatter().is_err() {
+        return lack("mkfs.ext4 is not installed", "apt install e2fsprogs");
+    }
+    let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
+    let layout = Layout::detect().map_err(|error| (error.to_string(), fix.to_owned()))?;
+    Ok((runtime, layout))
+}
+
+impl OciDriver {
+    /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
+    pub(super) async fn try_availability(&self) -> Availability {
+        let yard = &self.yard;
+        let (note, offer) = match yard.runtime.is_outdated() {
+            true => (", outdated and allowed", Offer::WhenNamed),
+            false => ("", Offer::Always),
+        };
+        let detail = format!("{}{note}; control groups {}", yard.runtime.described, yard.layout.describe());
+        let Some(image_root) = (yard.config.probe_image)() else {
+            return Availability::untried(detail).offered(offer);
+        };
+        let trial = Trial {
+            data: &yard.config.data,
+            image_root,
+            disk_mib: yard.config.disk_mib,
+            patience: CONTAINER_PATIENCE,
+        };
+        match trial.run(self, |id| self.console(id)).await {
+            Ok(()) => Availability::usable(detail).offered(offer),
+            Err(error) => Availability::missing(
+                format!("{}: {error}", yard.runtime.described),
+                "use another runtime: set drivers.oci.runtime",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn config(runtime: &str, allow_outdated_runtime: bool) -> OciConfig {
+        OciConfig {
+            data: "/nowhere".into(),
+            run: "/nowhere".into(),
+            runtime: Some(runtime.to_owned()),
+            allow_outdated_runtime,
+            disk_mib: 1,
+            probe_image: Arc::new(|| None),
+        }
+    }
+
+    #[test]
+    fn an_outdated_runtime_is_refused_unless_it_is_allowed() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = folder.path().join("runc");
+        std::fs::write(&runtime, "#!/bin/sh\necho runc version 1.1.5+ds1\n").unwrap();
+        std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let name = runtime.to_str().unwrap();
+        let (detail, fix) = look(&config(name, false), false).unwrap_err();
+        assert_eq!(detail, "runc version 1.1.5+ds1 is outdated: it has known holes");
+        assert!(fix.contains("1.3.6") && fix.contains("allow_outdated_runtime"), "{fix}");
+        look(&config(name, true), false).unwrap();
+        // What made sandboxes that run goes on until they end.
+        look(&config(name, false), true).unwrap();
+    }
+
+    #[test]
+    fn a_runtime_that_is_not_there_is_named() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let (detail, _) = look(&config("no-such-runtime", true), false).unwrap_err();
+        assert_eq!(detail, "no-such-runtime is not installed");
+    }
+}

@@ -1,0 +1,191 @@
+//! The `config.json` of a container: the same facts as the native driver's, in the words of the OCI runtime specification.
+//!
+//! Paths are masked by the guest, in the job's own mounts: masked here, they would keep the guest from mounting a proc for the
+//! job (the kernel allows that in a user namespace only while a whole one is visible). Limits are set on groups that the
+//! driver makes, so that those of the job do not count for keeper. The control group namespace is the spawner's to make, once it
+//! is in the job's group: one of init's would keep it from getting there.
+
+use std::path::{Path, PathBuf};
+
+use oci_spec::OciSpecError;
+use oci_spec::runtime::{
+    Capability, Linux, LinuxBuilder, LinuxCapabilitiesBuilder, LinuxDeviceCgroupBuilder, LinuxDeviceType,
+    LinuxIdMappingBuilder, LinuxNamespaceBuilder, LinuxNamespaceType, LinuxResourcesBuilder, LinuxSeccomp,
+    Mount, MountBuilder, Process, ProcessBuilder, RootBuilder, Spec, SpecBuilder,
+};
+
+use super::stage;
+use crate::parts::ids::Extent;
+use crate::parts::layout::{
+    self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, MemoryMount, PROGRAMS_TARGET, TERMINAL_GROUP,
+};
+use crate::parts::programs::GUEST_PROGRAM;
+
+/// What init needs to make spawner and keeper. It drops all of it before the pipe opens: namespaces and mounts, the change to other
+/// users, the drop itself, and the directories in which job and keeper meet.
+const CAPABILITIES: [Capability; 6] = [
+    Capability::SysAdmin,
+    Capability::Setuid,
+    Capability::Setgid,
+    Capability::Setpcap,
+    Capability::Chown,
+    Capability::Fowner,
+];
+/// Major and minor numbers of the devices that every runtime makes.
+const DEVICES: [(i64, i64); 7] = [(1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2)];
+/// The major number of terminals, of which a job makes as many as it needs.
+const TERMINALS: i64 = 136;
+
+/// A container.
+pub(super) struct Bundle<'a> {
+    pub(super) host_name: &'a str,
+    pub(super) memory_mib: u64,
+    /// Its own ids, if it has any.
+    pub(super) id_map: &'a [Extent],
+    /// Where its control groups are, from the roots of hierarchies.
+    pub(super) groups: &'a str,
+    /// The host's directory with the link's socket.
+    pub(super) link: &'a Path,
+    /// The host's directory with the guest's programs.
+    pub(super) programs: &'a Path,
+    /// `cgroup.procs` files of the job's groups, on the host.
+    pub(super) job_groups: &'a [PathBuf],
+    pub(super) seccomp: LinuxSeccomp,
+}
+
+/// Where init finds the file of a group of the job's.
+pub(super) fn group_file(number: usize) -> PathBuf {
+    Path::new(BOOT_TARGET).join(number.to_string())
+}
+
+impl Bundle<'_> {
+    /// The whole document.
+    pub(super) fn spec(self) -> Result<Spec, OciSpecError> {
+        let root = RootBuilder::default().path(stage::root()).readonly(true).build()?;
+        SpecBuilder::default()
+            .version("1.0.2")
+            .hostname(self.host_name)
+            .root(root)
+            .process(process()?)
+            .mounts(self.mounts()?)
+            .linux(self.linux()?)
+            .build()
+    }
+
+    fn linux(self) -> Result<Linux, OciSpecError> {
+        let mut kinds = vec![
+            LinuxNamespaceType::Pid,
+            LinuxNamespaceType::Mount,
+            LinuxNamespaceType::Network,
+            LinuxNamespaceType::Ipc,
+            LinuxNamespaceType::Uts,
+        ];
+        if !self.id_map.is_empty() {
+            kinds.push(LinuxNamespaceType::User);
+        }
+        let namespace = |kind| LinuxNamespaceBuilder::default().typ(kind).build();
+        let mapping = |extent: &Extent| {
+            let mapping = LinuxIdMappingBuilder::default().container_id(extent.inside);
+            mapping.host_id(extent.outside).size(extent.count).build()
+        };
+        let mappings = self.id_map.iter().map(mapping).collect::<Result<Vec<_>, _>>()?;
+        LinuxBuilder::default()
+            .namespaces(kinds.into_iter().map(namespace).collect::<Result<Vec<_>, _>>()?)
+            .uid_mappings(mappings.clone())
+            .gid_mappings(mappings)
+            .cgroups_path(self.groups)
+            .resources(LinuxResourcesBuilder::default().devices(device_rules()?).build()?)
+            .rootfs_propagation("private")
+            .masked_paths(Vec::new())
+            .readonly_paths(Vec::new())
+            .seccomp(self.seccomp)
+            .build()
+    }
+
+    fn mounts(&self) -> Result<Vec<Mount>, OciSpecError> {
+        let terminals = format!("gid={TERMINAL_GROUP}");
+        let mut devices = vec!["nosuid", "noexec", "mode=755", "size=64k", "nr_inodes=64", "ro"];
+        // In a user namespace device nodes are mounted one by one; elsewhere the runtime makes them here.
+        if !self.id_map.is_empty() {
+            devices.push("nodev");
+        }
+        let mut mounts = vec![
+            mount("/proc", "proc", "proc".as_ref(), &["nosuid", "nodev", "noexec"])?,
+            mount("/dev", "tmpfs", "tmpfs".as_ref(), &devices)?,
+            mount(
+                "/dev/pts",
+                "devpts",
+                "devpts".as_ref(),
+                &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", &terminals],
+            )?,
+        ];
+        for memory in layout::memory_mounts(self.memory_mib) {
+            mounts.push(memory_mount(&memory)?);
+        }
+        for place in layout::disk_mounts() {
+            let source = stage::disk_place(&place.source);
+            mounts.push(mount(&place.target, "bind", &source, &["bind", "nosuid", "nodev"])?);
+        }
+        let closed = ["bind", "ro", "nosuid", "nodev", "noexec"];
+        mounts.push(mount(LINK_TARGET, "bind", self.link, &closed)?);
+        mounts.push(mount(PROGRAMS_TARGET, "bind", self.programs, &["bind", "ro", "nosuid", "nodev"])?);
+        mounts.push(mount(BOOT_TARGET, "bind", &stage::boot(), &closed)?);
+        for (number, procs) in self.job_groups.iter().enumerate() {
+            let target = group_file(number).display().to_string();
+            mounts.push(mount(&target, "bind", procs, &["bind", "nosuid", "nodev", "noexec"])?);
+        }
+        Ok(mounts)
+    }
+}
+
+fn process() -> Result<Process, OciSpecError> {
+    let capabilities = || CAPABILITIES.into_iter().collect::<std::collections::HashSet<_>>();
+    let none = std::collections::HashSet::new;
+    let sets = LinuxCapabilitiesBuilder::default()
+        .bounding(capabilities())
+        .effective(capabilities())
+        .permitted(capabilities())
+        .inheritable(none())
+        .ambient(none())
+        .build()?;
+    let program = format!("{PROGRAMS_TARGET}/{GUEST_PROGRAM}");
+    ProcessBuilder::default()
+        .args([program, "init".to_owned(), format!("{BOOT_TARGET}/{BOOT_FILE}")])
+        .env(Vec::new())
+        .cwd("/")
+        .no_new_privileges(true)
+        .capabilities(sets)
+        .rlimits(Vec::new())
+        .build()
+}
+
+fn mount(target: &str, kind: &str, source: &Path, options: &[&str]) -> Result<Mount, OciSpecError> {
+    let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
+    MountBuilder::default().destination(target).typ(kind).source(source).options(options).build()
+}
+
+fn memory_mount(memory: &MemoryMount) -> Result<Mount, OciSpecError> {
+    let MemoryMount { target, size_bytes, inodes, mode, owner } = memory;
+    let sized = [
+        format!("size={size_bytes}"),
+        format!("nr_inodes={inodes}"),
+        format!("mode={mode:o}"),
+        format!("uid={owner}"),
+        format!("gid={owner}"),
+    ];
+    let options: Vec<&str> =
+        ["nosuid", "nodev"].into_iter().chain(sized.iter().map(String::as_str)).collect();
+    mount(target, "tmpfs", "tmpfs".as_ref(), &options)
+}
+
+/// Nothing, but the plain devices and terminals.
+fn device_rules() -> Result<Vec<oci_spec::runtime::LinuxDeviceCgroup>, OciSpecError> {
+    let rule = || LinuxDeviceCgroupBuilder::default().access("rwm");
+    let mut rules = vec![rule().allow(false).build()?];
+    for (major, minor) in DEVICES {
+        let device = rule().allow(true).typ(LinuxDeviceType::C).major(major).minor(minor);
+        rules.push(device.build()?);
+    }
+    rules.push(rule().allow(true).typ(LinuxDeviceType::C).major(TERMINALS).build()?);
+    Ok(rules)
+}

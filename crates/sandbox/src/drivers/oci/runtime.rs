@@ -1,0 +1,158 @@
+//! An OCI runtime: which program it is, what it can do, whether its version is one to trust, and how it is called.
+//!
+//! A call is made on a thread that waits for it, so that the kernel ends the runtime together with the server: a `create`
+//! that went on alone could make a container after its marker was removed.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::sys;
+use crate::driver::IsolationLevel;
+use crate::parts::console;
+use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
+
+/// Longest call of a runtime: tens of milliseconds, many times that on a busy machine, more for one that boots a kernel.
+const CALL_PATIENCE: Duration = Duration::from_secs(60);
+/// What a runtime prints about its version.
+const VERSION_PATIENCE: Duration = Duration::from_secs(10);
+/// Where distributions put runtimes; PATH of a service often lacks sbin.
+const PLACES: [&str; 5] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
+
+/// A family of runtimes that behave alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// runc and whatever is called like no other.
+    Runc,
+    /// crun.
+    Crun,
+    /// gVisor.
+    Runsc,
+    /// Kata Containers.
+    Kata,
+}
+
+impl Kind {
+    /// In the order in which an unnamed runtime is looked for.
+    const NAMES: [(&'static str, Self); 4] =
+        [("runc", Self::Runc), ("crun", Self::Crun), ("runsc", Self::Runsc), ("kata-runtime", Self::Kata)];
+
+    fn of(program: &Path) -> Self {
+        let name = program.file_name().unwrap_or_default().to_string_lossy();
+        match &*name {
+            name if name.contains("crun") => Self::Crun,
+            name if name.contains("runsc") => Self::Runsc,
+            name if name.contains("kata") => Self::Kata,
+            _ => Self::Runc,
+        }
+    }
+
+    /// How strong its wall is.
+    pub(super) fn level(self) -> IsolationLevel {
+        match self {
+            Self::Runc | Self::Crun => IsolationLevel::Container,
+            Self::Runsc => IsolationLevel::Gvisor,
+            Self::Kata => IsolationLevel::Vm,
+        }
+    }
+
+    /// Whether its containers get user ids of their own. A virtual machine has its own anyway.
+    pub(super) fn maps_users(self) -> bool {
+        self != Self::Kata
+    }
+
+    /// The oldest versions without known holes, one for each line that is maintained (CVE-2026-41579 for runc, CVE-2026-88265 for
+    /// crun). gVisor and Kata publish no such list; theirs are those whose interfaces are relied on.
+    pub(super) fn floors(self) -> &'static [Version] {
+        const RUNSC: [Version; 1] = [Version::new(2025, 1, 1)];
+        const KATA: [Version; 1] = [Version::new(3, 0, 0)];
+        match self {
+            Self::Runc => RUNC_FLOORS,
+            Self::Crun => CRUN_FLOORS,
+            Self::Runsc => &RUNSC,
+            Self::Kata => &KATA,
+        }
+    }
+
+    /// What every call begins with: gVisor has a network of its own and opens no socket of the host unless told to.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Runsc => &["--network=none", "--host-uds=open"],
+            _ => &[],
+        }
+    }
+}
+
+/// A runtime that is installed.
+#[derive(Debug, Clone)]
+pub(super) struct Runtime {
+    pub(super) program: PathBuf,
+    pub(super) kind: Kind,
+    pub(super) version: Option<Version>,
+    /// What it says of itself, one line.
+    pub(super) described: String,
+}
+
+impl Runtime {
+    /// Finds a runtime by name or path, or the first that is installed.
+    pub(super) fn find(wanted: Option<&str>) -> Option<Self> {
+        let program = match wanted {
+            Some(path) if path.contains('/') => Some(PathBuf::from(path)).filter(|path| path.is_file()),
+            Some(name) => installed(name),
+            None => Kind::NAMES.into_iter().find_map(|(name, _)| installed(name)),
+        }?;
+        let kind = Kind::of(&program);
+        let text = version_text(&program).unwrap_or_default();
+        let described = text.lines().next().unwrap_or("unknown version").trim().to_owned();
+        Some(Self { version: Version::find(&text), program, kind, described })
+    }
+
+    /// Whether its version is below every floor; a version that it does not tell is.
+    pub(super) fn is_outdated(&self) -> bool {
+        !self.version.is_some_and(|version| version.meets(self.kind.floors()))
+    }
+
+    /// A command of this runtime on the containers below `state`.
+    pub(super) fn command(&self, state: &Path, log: &Path) -> Command {
+        let mut command = Command::new(&self.program);
+        command.env_clear().env("PATH", PLACES.join(":"));
+        command.args(self.kind.arguments()).arg("--root").arg(state).arg("--log").arg(log);
+        command
+    }
+}
+
+/// Runs a command of a runtime to its end; what it said is part of the error.
+pub(super) async fn call(mut command: Command) -> io::Result<()> {
+    let said = console::make()?;
+    command.stdout(Stdio::from(said.try_clone()?)).stderr(Stdio::from(said.try_clone()?));
+    run(command, &said).await
+}
+
+/// The same with standard streams that are set already; `said` is where they lead.
+pub(super) async fn run(mut command: Command, said: &OwnedFd) -> io::Result<()> {
+    command.stdin(Stdio::from(File::open("/dev/null")?));
+    sys::end_with_parent(&mut command);
+    let waited = tokio::task::spawn_blocking(move || sys::wait(command.spawn()?, CALL_PATIENCE));
+    let status = waited.await.map_err(io::Error::other)??;
+    if status.success() {
+        return Ok(());
+    }
+    let said = console::read(said).unwrap_or_default();
+    Err(io::Error::other(format!("{status}: {}", said.trim())))
+}
+
+fn installed(name: &str) -> Option<PathBuf> {
+    PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
+}
+
+fn version_text(program: &Path) -> io::Result<String> {
+    let said = console::make()?;
+    let mut command = Command::new(program);
+    command.env_clear().arg("--version").stdin(Stdio::null()).stderr(Stdio::null());
+    command.stdout(Stdio::from(said.try_clone()?));
+    sys::wait(command.spawn()?, VERSION_PATIENCE)?;
+    console::read_raw(&said)
+}

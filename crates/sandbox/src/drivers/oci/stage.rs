@@ -1,0 +1,152 @@
+//! What a runtime finds on the host when it makes a container, in a mount namespace of its own: nothing of it is ever seen
+//! elsewhere, and nothing of it has to be removed.
+//!
+//! The stage is a small file system in memory at a fixed place, because a runtime resolves its root with the container's own ids,
+//! for which the yard's directories are closed. On it: the image, the disk, and init's directory with the boot document.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
+use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
+
+use super::sys::Staged;
+use crate::parts::layout::{BOOT_FILE, DISK_PLACES};
+use crate::parts::sys::{mounts, users};
+use crate::parts::{file_systems, image_disk};
+
+/// Where the stage is. An empty directory on the host; covered in the runtime's mount namespace alone.
+const STAGE: &str = "/run/sandyard";
+const ROOT: &str = "root";
+const DISK: &str = "disk";
+const BOOT: &str = "boot";
+/// Directories of the image that something is mounted on.
+const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/run"];
+/// Set-user-id files and devices never work.
+const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+
+/// What goes on the stage.
+pub(super) struct Props<'a> {
+    pub(super) image_root: &'a Path,
+    pub(super) disk: &'a Path,
+    /// Contents of the boot document.
+    pub(super) boot: &'a [u8],
+    /// Empty files beside it, on which something is mounted.
+    pub(super) boot_files: usize,
+    /// First of the container's ids on the host, and the map, if it has its own.
+    pub(super) users: Option<(u32, &'a str)>,
+}
+
+/// The image on the stage.
+pub(super) fn root() -> PathBuf {
+    Path::new(STAGE).join(ROOT)
+}
+
+/// A directory of the disk on the stage.
+pub(super) fn disk_place(name: &str) -> PathBuf {
+    Path::new(STAGE).join(DISK).join(name)
+}
+
+/// Init's directory on the stage.
+pub(super) fn boot() -> PathBuf {
+    Path::new(STAGE).join(BOOT)
+}
+
+/// Makes the place of the stage.
+pub(super) fn prepare_host() -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o755).create(STAGE)
+}
+
+/// Makes everything as detached mounts, in the order in which they are put in place. Blocks: mounts a disk.
+pub(super) fn set(props: &Props<'_>) -> io::Result<Vec<Staged>> {
+    check_mount_points(props.image_root)?;
+    let namespace = props.users.map(|(_, map)| users::user_namespace(map)).transpose()?;
+    let namespace = namespace.as_ref().map(AsFd::as_fd);
+    let owner = props.users.map_or(0, |(base, _)| base);
+    Ok(vec![
+        staged(floor(props, owner)?, Path::new(STAGE))?,
+        staged(image(props.image_root, namespace)?, &root())?,
+        staged(disk(props.disk, namespace)?, &Path::new(STAGE).join(DISK))?,
+    ])
+}
+
+fn staged(mount: OwnedFd, target: &Path) -> io::Result<Staged> {
+    let target = CString::new(target.as_os_str().as_encoded_bytes()).map_err(io::Error::other)?;
+    Ok(Staged { mount, target })
+}
+
+/// An image whose mount points lead elsewhere would have its runtime mount things elsewhere (K12, CVE-2026-41579).
+fn check_mount_points(image: &Path) -> io::Result<()> {
+    let tree = rustix::fs::open(image, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    for place in MOUNT_POINTS.into_iter().chain(DISK_PLACES.iter().map(|place| place.target)) {
+        file_systems::directory(tree.as_fd(), place).map_err(|error| {
+            io::Error::new(error.kind(), format!("{place} of the image is no plain directory: {error}"))
+        })?;
+    }
+    Ok(())
+}
+
+/// The file system in memory, with places for the others and init's directory.
+fn floor(props: &Props<'_>, owner: u32) -> io::Result<OwnedFd> {
+    let options = [("size", "256k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
+    let floor = file_systems::create("tmpfs", &options, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
+    for name in [ROOT, DISK] {
+        rustix::fs::mkdirat(&floor, name, Mode::from_raw_mode(0o755))?;
+    }
+    rustix::fs::mkdirat(&floor, BOOT, Mode::from_raw_mode(0o700))?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let boot = rustix::fs::openat(&floor, BOOT, flags, Mode::empty())?;
+    write(boot.as_fd(), BOOT_FILE, props.boot, owner)?;
+    for number in 0..props.boot_files {
+        write(boot.as_fd(), &number.to_string(), b"", owner)?;
+    }
+    give(floor.as_fd(), BOOT, owner)?;
+    Ok(floor)
+}
+
+fn write(directory: BorrowedFd<'_>, name: &str, content: &[u8], owner: u32) -> io::Result<()> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(0o400))?;
+    fs::File::from(file).write_all(content)?;
+    give(directory, name, owner)
+}
+
+fn give(directory: BorrowedFd<'_>, name: &str, owner: u32) -> io::Result<()> {
+    let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
+    Ok(rustix::fs::chownat(directory, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// The image, read-only, owned inside by those who own it on disk.
+fn image(path: &Path, namespace: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+    let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
+    mounts::restrict(tree.as_fd(), PLAIN | MountAttrFlags::MOUNT_ATTR_RDONLY, namespace)?;
+    Ok(tree)
+}
+
+fn disk(path: &Path, namespace: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+    let disk = image_disk::mount(path)?;
+    mounts::restrict(disk.as_fd(), PLAIN, namespace)?;
+    Ok(disk)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_with_a_link_for_a_mount_point_is_refused() {
+        let image = tempfile::tempdir().unwrap();
+        for place in ["proc", "dev", "run", "workspace", "home/agent", "tmp", "var/tmp"] {
+            fs::create_dir_all(image.path().join(place)).unwrap();
+        }
+        check_mount_points(image.path()).unwrap();
+        fs::remove_dir(image.path().join("dev")).unwrap();
+        std::os::unix::fs::symlink("/dev", image.path().join("dev")).unwrap();
+        let error = check_mount_points(image.path()).unwrap_err();
+        assert!(error.to_string().starts_with("/dev of the image"), "{error}");
+    }
+}

@@ -1,0 +1,76 @@
+//! What a runtime's process does before it becomes the runtime.
+#![expect(unsafe_code, reason = "pre_exec has no safe form")]
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::fs::CWD;
+use rustix::mount::{MountPropagationFlags, MoveMountFlags, mount_change, move_mount};
+
+/// The first pause between two looks at a child, doubled up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// A detached mount and where it goes.
+pub(super) struct Staged {
+    /// The mount.
+    pub(super) mount: OwnedFd,
+    /// An absolute path in the runtime's mount namespace.
+    pub(super) target: CString,
+}
+
+/// Has the command's process end with the thread that starts it, and inherit nothing but its standard streams.
+pub(super) fn end_with_parent(command: &mut Command) {
+    // SAFETY: the closure makes plain system calls and allocates nothing.
+    unsafe {
+        command.pre_exec(|| {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0
+                || libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) < 0
+            {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Has the command's process take a mount namespace of its own, from which nothing spreads to the host, and put these mounts in
+/// place there, in this order. They are gone with the last process of that namespace and those that descend from it.
+pub(super) fn stage(command: &mut Command, mounts: Vec<Staged>) {
+    // SAFETY: the closure makes plain system calls with descriptors and strings that it owns, and allocates nothing.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::unshare(libc::CLONE_NEWNS) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+            for Staged { mount, target } in &mounts {
+                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+                move_mount(mount.as_fd(), c"", CWD, target.as_c_str(), flags)?;
+            }
+            Ok(())
+        });
+    }
+}
+
+/// Waits for a child, and kills it when its time is over.
+pub(super) fn wait(mut child: Child, patience: Duration) -> io::Result<ExitStatus> {
+    let deadline = Instant::now() + patience;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if Instant::now() >= deadline {
+            child.kill()?;
+            child.wait()?;
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        std::thread::park_timeout(pause);
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}

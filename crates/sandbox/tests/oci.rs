@@ -1,0 +1,152 @@
+//! The conformance suite against the driver of OCI runtimes with runc, and what only a look from the host can prove.
+
+mod host_eye;
+mod oci_yard;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use oci_yard::OciYard;
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::driver::{Driver, Limits, Offer, OpenError, StartError, Verdict};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
+
+const NONE: Vec<String> = Vec::new();
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_the_drivers_contract() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let outcomes = lifecycle(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// The K table, with K9's leaks: descriptors that the server forgot to mark must not get in.
+#[tokio::test(flavor = "multi_thread")]
+async fn looks_right_from_inside() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let directory = std::fs::File::open("/").unwrap();
+    let _leaked: Vec<_> = (0..50).map(|_| rustix::io::dup(&directory).unwrap()).collect();
+    let outcomes = probe(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    assert!(outcomes.len() > 100, "only {} checks ran", outcomes.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_hold() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_task_is_confined() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
+}
+
+/// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.
+#[tokio::test(flavor = "multi_thread")]
+async fn refuses_hostile_images() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let subject = yard.subject();
+    let driver = (subject.open)();
+    for (number, place) in ["proc", "dev", "run", "workspace", "home/agent"].iter().enumerate() {
+        let image = host_eye::bare_image(yard.home());
+        let canary = tempfile::tempdir().unwrap();
+        std::fs::remove_dir_all(image.path().join(place)).unwrap();
+        std::os::unix::fs::symlink(canary.path(), image.path().join(place)).unwrap();
+        let mut spec = subject.spec(&format!("hostile-{number}"), Limits::default()).unwrap();
+        image.path().clone_into(&mut spec.image_root);
+        let outcome = driver.start(&spec).await;
+        assert!(matches!(outcome, Err(StartError::Step { .. })), "{place}: {outcome:?}");
+        assert_eq!(std::fs::read_dir(canary.path()).unwrap().count(), 0, "{place}");
+        assert!(host_eye::groups(&yard.data()).is_empty(), "{place} left groups");
+        driver.stop(&spec.id).await.unwrap();
+    }
+}
+
+/// An outdated runtime is used where that is allowed, and then by those who name the driver alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn says_that_it_works_here_and_when_it_is_outdated() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let driver = OciDriver::open(yard.config()).unwrap();
+    let availability = driver.availability().await;
+    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    assert_eq!(driver.list().await.unwrap(), vec![]);
+    let strict = OciDriver::open(OciConfig { allow_outdated_runtime: false, ..yard.config() });
+    match availability.offer {
+        Offer::Always => drop(strict.unwrap()),
+        _ => assert!(matches!(strict, Err(OpenError::Unusable { .. })), "{strict:?}"),
+    }
+}
+
+/// L20: many short sandboxes leave nothing: no group, mount, loop device, link directory, container or process.
+#[tokio::test(flavor = "multi_thread")]
+async fn leaves_nothing_behind() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let subject = yard.subject();
+    let driver = (subject.open)();
+    let mut homes = BTreeSet::new();
+    for turn in 0..6 {
+        let spec = subject.spec(&format!("short-{turn}"), Limits::default()).unwrap();
+        driver.start(&spec).await.unwrap();
+        homes.extend(host_eye::group_homes(&yard.data()));
+        // Sometimes in the middle of its boot, sometimes later.
+        tokio::time::sleep(Duration::from_millis(turn * 6)).await;
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(host_eye::loop_devices_below(&yard.workspaces()), NONE);
+        assert!(!yard.run().join(spec.id.as_str()).exists());
+    }
+    drop(driver);
+    yard.assert_clean().await;
+    assert!(!homes.is_empty() && homes.iter().all(|home| !home.exists()), "{homes:?}");
+}
+
+/// A caller that goes away in the middle of a start leaves nothing that `stop` does not remove.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_nobody_waits_for_is_removed_by_stop() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let subject = yard.subject();
+    let driver = (subject.open)();
+    for turn in 0..6 {
+        let spec = subject.spec(&format!("left-{turn}"), Limits::default()).unwrap();
+        let patience = Duration::from_millis(4 + turn * 15);
+        let _ = tokio::time::timeout(patience, driver.start(&spec)).await;
+        driver.stop(&spec.id).await.unwrap();
+    }
+    assert_eq!(driver.list().await.unwrap(), vec![]);
+    drop(driver);
+    yard.assert_clean().await;
+}
+
+/// The driver is killed (dropped without stop) and its marker lost: the next one's list removes container and groups.
+#[tokio::test(flavor = "multi_thread")]
+async fn orphans_are_removed() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let subject = yard.subject();
+    let session =
+        Session::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap()).await.unwrap();
+    let homes = host_eye::group_homes(&yard.data());
+    std::fs::remove_dir_all(yard.data().join("sandboxes/orphan-1")).unwrap();
+    drop(session);
+    let driver = (subject.open)();
+    assert_eq!(driver.list().await.unwrap(), vec![]);
+    drop(driver);
+    yard.assert_clean().await;
+    assert!(homes.iter().all(|home| !home.exists()), "{homes:?}");
+}
+
+/// gVisor, where it is installed and runs on this kernel; otherwise its own words say why not.
+#[tokio::test(flavor = "multi_thread")]
+async fn gvisor_is_tried() {
+    let Some(yard) = OciYard::open("runsc") else { return };
+    let driver = OciDriver::open(yard.config()).unwrap();
+    let availability = driver.availability().await;
+    if availability.verdict != Verdict::Usable {
+        println!("skipped: {}", availability.detail);
+        yard.assert_clean().await;
+        return;
+    }
+    let outcomes = lifecycle(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}

@@ -1,0 +1,95 @@
+//! A yard of sandboxes of an OCI runtime in a temporary directory.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support of tests, which fail by panicking and say what they skip"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandyard_sandbox::conformance::Subject;
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
+
+use crate::host_eye::{self, image_root};
+
+/// A yard that cleans up after itself.
+pub(crate) struct OciYard {
+    directory: tempfile::TempDir,
+    image_root: PathBuf,
+    runtime: &'static str,
+}
+
+impl OciYard {
+    /// Opens a yard of a runtime, or says why the test is skipped. Old runtimes are good enough for tests.
+    pub(crate) fn open(runtime: &'static str) -> Option<Self> {
+        let Some(image_root) = image_root() else {
+            println!("skipped: needs an image: one built by `sandyard image build base`");
+            return None;
+        };
+        let yard = Self { directory: tempfile::tempdir().unwrap(), image_root, runtime };
+        match OciDriver::open(yard.config()) {
+            Err(OpenError::Unusable { detail, .. }) => {
+                println!("skipped: {detail}");
+                None
+            }
+            opened => {
+                drop(opened.unwrap());
+                Some(yard)
+            }
+        }
+    }
+
+    pub(crate) fn config(&self) -> OciConfig {
+        let image = self.image_root.clone();
+        OciConfig {
+            data: self.data(),
+            run: self.run(),
+            runtime: Some(self.runtime.to_owned()),
+            allow_outdated_runtime: true,
+            disk_mib: 512,
+            probe_image: Arc::new(move || Some(image.clone())),
+        }
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        let config = self.config();
+        Subject {
+            open: Box::new(move || Arc::new(OciDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
+            image_root: self.image_root.clone(),
+            workspaces: self.workspaces(),
+            disk_in_memory: false,
+        }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    pub(crate) fn workspaces(&self) -> PathBuf {
+        self.home().join("workspaces")
+    }
+
+    pub(crate) fn run(&self) -> PathBuf {
+        self.home().join("run")
+    }
+
+    /// Nothing of this yard is left on the host, nor with the runtime.
+    pub(crate) async fn assert_clean(&self) {
+        host_eye::assert_clean(self.home(), &self.data(), &self.run()).await;
+        assert_eq!(host_eye::list(self.data().join("state")), Vec::<PathBuf>::new());
+    }
+}
+
+impl Drop for OciYard {
+    /// A failed test leaves its sandboxes running.
+    fn drop(&mut self) {
+        host_eye::kill_groups(&self.data());
+    }
+}
