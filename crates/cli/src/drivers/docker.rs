@@ -11,11 +11,11 @@ use crate::images::engine;
 pub(super) const NAME: &str = "docker";
 
 pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
-    let home = plan.data.join("drivers").join(NAME);
+    let data = plan.data.join(NAME);
     let settings = &plan.settings.docker;
     let driver = DockerDriver::open(DockerConfig {
-        run: home.join("run"),
-        data: home,
+        run: data.join("run"),
+        data,
         socket: engine::socket(settings.socket.as_deref()),
         disk_mib: plan.disk_mib,
         probe_image: plan.probe_image.clone(),

@@ -2,11 +2,8 @@
 //!
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
-<<<<<<< HEAD
 mod docker;
-=======
 mod firecracker;
->>>>>>> main
 mod native;
 mod oci;
 mod qemu;

@@ -2,6 +2,12 @@
 
 use std::fmt;
 
+/// The oldest versions of runc without known holes, one for each line that is maintained (CVE-2026-41579).
+pub(crate) const RUNC_FLOORS: &[Version] =
+    &[Version::new(1, 3, 6), Version::new(1, 4, 3), Version::new(1, 5, 0)];
+/// The same of crun (CVE-2026-88265).
+pub(crate) const CRUN_FLOORS: &[Version] = &[Version::new(1, 30, 0)];
+
 /// Major, minor, patch. Dates, as gVisor numbers its releases, are year, month, day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
@@ -56,5 +62,53 @@ impl Version {
 impl fmt::Display for Version {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_runtimes_say() {
+        let table = [
+            ("runc version 1.1.5+ds1\ncommit: 1.1.5+ds1-1+deb12u1\nspec: 1.0.2-dev\n", Some((1, 1, 5))),
+            ("crun version 1.30\ncommit: abc\n", Some((1, 30, 0))),
+            ("runsc version release-20250113.0\nspec: 1.1.0-rc.1\n", Some((2025, 1, 13))),
+            ("runsc version 0.0~20221219.0\nspec: 1.0.2\n", Some((0, 0, 0))),
+            ("kata-runtime  : 3.2.0\n   commit   : abc\n   OCI specs: 1.0.2-dev\n", Some((3, 2, 0))),
+            ("runc version", None),
+            ("runc version one.two", None),
+            ("", None),
+        ];
+        for (text, expected) in table {
+            let expected = expected.map(|(major, minor, patch)| Version::new(major, minor, patch));
+            assert_eq!(Version::find(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_versions_with_the_fixes_meet_the_floors() {
+        let table = [
+            (RUNC_FLOORS, "1.1.5", false),
+            (RUNC_FLOORS, "1.1.15", false),
+            (RUNC_FLOORS, "1.2.8", false),
+            (RUNC_FLOORS, "1.3.5", false),
+            (RUNC_FLOORS, "1.3.6", true),
+            (RUNC_FLOORS, "1.4.2", false),
+            (RUNC_FLOORS, "1.4.3", true),
+            (RUNC_FLOORS, "1.5.0-rc.3", false),
+            (RUNC_FLOORS, "1.5.0", true),
+            (RUNC_FLOORS, "1.6.0", true),
+            (RUNC_FLOORS, "2.0.0", true),
+            (CRUN_FLOORS, "1.8.1", false),
+            (CRUN_FLOORS, "1.28", false),
+            (CRUN_FLOORS, "1.30", true),
+            (CRUN_FLOORS, "1.31", true),
+        ];
+        for (floors, text, expected) in table {
+            let version = Version::parse(text).unwrap();
+            assert_eq!(version.meets(floors), expected, "{floors:?} {text}");
+        }
     }
 }

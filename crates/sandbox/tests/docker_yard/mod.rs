@@ -51,6 +51,7 @@ impl TestEngine {
         rustix::fs::flock(&lock, FlockOperation::LockExclusive).unwrap();
         let mut engine = Self { socket: home.join("docker.sock"), home, daemon: None, _lock: Some(lock) };
         engine.start()?;
+        engine.remove_containers();
         Ok(engine)
     }
 
@@ -97,6 +98,13 @@ impl TestEngine {
         }
         self.daemon = Some(daemon);
         Ok(())
+    }
+
+    /// Removes what tests left, this one or one that was killed.
+    fn remove_containers(&self) {
+        for name in self.command(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]).lines() {
+            self.command(&["rm", "--force", name]);
+        }
     }
 
     /// Kills our own in the middle of whatever it does. Containers go on.
@@ -218,9 +226,7 @@ impl Drop for DockerYard {
     /// A failed test leaves its sandboxes; they would keep its directory busy.
     fn drop(&mut self) {
         if std::thread::panicking() && self.engine.is_ours() {
-            for name in self.containers() {
-                self.engine.command(&["rm", "--force", &name]);
-            }
+            self.engine.remove_containers();
         }
     }
 }

@@ -5,13 +5,15 @@ use std::path::Path;
 
 use super::{DockerConfig, Yard, disk};
 use crate::driver::{Availability, Driver, Offer, OpenError};
+use crate::parts::cgroup::Layout;
 use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
-use crate::parts::version::Version;
+use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
 
-/// What must be there before anything is tried. Says the first thing that is missing and how to get it.
-pub(super) fn require_host(config: &DockerConfig) -> Result<(), OpenError> {
+/// What must be there before anything is tried, the engine itself only if it is not needed for sandboxes that run: then it may be
+/// away for a while. Says the first thing that is missing and how to get it.
+pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Layout, OpenError> {
     let missing = |detail: String, fix: &str| Err(OpenError::Unusable { detail, fix: fix.to_owned() });
-    if !config.socket.exists() {
+    if !in_use && !config.socket.exists() {
         let detail = format!("no engine listens at {}", config.socket.display());
         return missing(detail, "install Docker or Podman (`apt install docker.io`) and start its service");
     }
@@ -27,7 +29,8 @@ pub(super) fn require_host(config: &DockerConfig) -> Result<(), OpenError> {
     if disk::formatter().is_err() {
         return missing("mkfs.ext4 is not installed".into(), "apt install e2fsprogs");
     }
-    Ok(())
+    let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
+    Layout::detect().map_err(|error| OpenError::Unusable { detail: error.to_string(), fix: fix.to_owned() })
 }
 
 /// Asks the engine, then tries with a real sandbox; until there is an image to try with, tells what the engine says.
@@ -93,19 +96,11 @@ async fn examine(yard: &Yard) -> Result<Found, Availability> {
 
 /// What is wrong with a runtime of that version, if it is below the floor of its line.
 fn outdated(name: &str, version: &str) -> Option<String> {
-    let floors: &[Version] = match name {
-        "crun" => &[Version::new(1, 30, 0)],
-        _ => &[Version::new(1, 3, 6), Version::new(1, 4, 3), Version::new(1, 5, 0)],
-    };
+    let floors = if name == "crun" { CRUN_FLOORS } else { RUNC_FLOORS };
     if Version::parse(version).is_some_and(|version| version.meets(floors)) {
         return None;
     }
     Some(format!("{name} before {} has known holes", floors.first()?))
-}
-
-/// The profile of the guest's init as engines read it.
-pub(super) fn seccomp_profile() -> String {
-    "unconfined".to_owned()
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ use crate::parts::cgroup::{Groups, Layout};
 use crate::parts::disk::Disks;
 use crate::parts::ids::{IdPool, Supply};
 use crate::parts::links::{Entry, Links};
+use crate::parts::locks::Locks;
 use crate::parts::records::Records;
 use crate::parts::{disk, layout, programs, yard_id};
 use engine::Engine;
@@ -84,8 +85,7 @@ struct Yard {
     ids: IdPool,
     /// Directory of the guest's programs.
     programs: PathBuf,
-    /// The profile, as the engine reads it.
-    seccomp: String,
+    locks: Locks,
 }
 
 impl DockerDriver {
@@ -95,13 +95,9 @@ impl DockerDriver {
         std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
         let records = Records::<Record>::open(&config.data).map_err(prepare("open the markers"))?;
         let known = records.all().map_err(prepare("read the markers"))?;
-        if known.is_empty() {
-            availability::require_host(&config)?;
-        }
-        let layout = Layout::detect().map_err(|error| OpenError::Unusable {
-            detail: error.to_string(),
-            fix: "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup".into(),
-        })?;
+        let in_use = known.iter().any(Record::is_alive);
+        let layout =
+            availability::require_host(&config, in_use).map_err(|error| error.unless_in_use(in_use))?;
         let disks = Disks::open(&config.data, config.disk_mib).map_err(prepare("open the stock of disks"))?;
         disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let yard = Yard {
@@ -115,7 +111,7 @@ impl DockerDriver {
             ids: IdPool::with_taken(Supply::Host, known.iter().map(|record| record.id_base)),
             programs: programs::install(&config.data.join("programs"))
                 .map_err(prepare("install the guest"))?,
-            seccomp: availability::seccomp_profile(),
+            locks: Locks::default(),
             records,
             config,
         };

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
+use sandyard_guest::seccomp::OuterProfile;
 use sandyard_protocol::EngineMachine;
 
 use super::container::{self, Container};
@@ -28,11 +29,12 @@ fn at(step: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        let _alone = self.locks.of(&spec.id).lock_owned().await;
         if let Some(record) = self.records.read(&spec.id).map_err(at("read the marker"))? {
             if record.is_alive() {
                 return Ok(());
             }
-            self.remove(&spec.id).await.map_err(|error| at("remove the one before")(error.source))?;
+            self.clear(&spec.id).await.map_err(|error| at("remove the one before")(error.source))?;
         }
         let id_base = self.ids.take(&BTreeSet::new()).map_err(at("take user ids"))?;
         let record =
@@ -41,7 +43,7 @@ impl Yard {
         let outcome = self.start_marked(spec, record).await;
         if let Err(error) = &outcome {
             tracing::warn!(sandbox = %spec.id, %error, "sandbox did not start");
-            if let Err(error) = self.clear(&spec.id).await {
+            if let Err(error) = self.dismantle(&spec.id).await {
                 tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
             }
         }
@@ -62,11 +64,14 @@ impl Yard {
         let boot =
             self.write_boot(spec, record.id_base, job_groups.len()).map_err(at("write the boot document"))?;
         let disk = self.stage_disk(spec, record.id_base).await.map_err(at("mount the disk"))?;
+        let profile = OuterProfile::new(spec.nested_user_namespaces);
+        let seccomp =
+            serde_json::to_string(&profile).map_err(|error| at("write the profile")(error.into()))?;
         let container = Container {
             id: &spec.id,
             yard: &self.yard,
             image,
-            seccomp: &self.seccomp,
+            seccomp: &seccomp,
             memory_mib: spec.limits.memory_mib,
             id_base: record.id_base,
             disk: &disk,

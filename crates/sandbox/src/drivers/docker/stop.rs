@@ -18,9 +18,20 @@ use crate::parts::{disk, patience};
 /// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
 const RELEASED_WITHIN: Duration = Duration::from_secs(120);
 
+/// SIGKILL is immediate but for processes in the middle of disk I/O.
+const DEAD_WITHIN: Duration = Duration::from_secs(20);
+
 impl Yard {
     /// Removes a sandbox and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
+        let _alone = self.locks.of(id).lock_owned().await;
+        self.clear(id).await?;
+        self.locks.forget(id);
+        Ok(())
+    }
+
+    /// The same for whoever holds its lock.
+    pub(super) async fn clear(&self, id: &SandboxId) -> Result<(), StopError> {
         let failed = |step: &str| {
             let step = step.to_owned();
             move |source| StopError { id: id.clone(), step, source }
@@ -31,8 +42,11 @@ impl Yard {
         };
         if let Some(process) = &record.process {
             process.kill();
+            // Not left to the engine, which may not answer.
+            let dead = tokio::time::timeout(DEAD_WITHIN, process.wait_dead()).await;
+            dead.map_err(|_| failed("end its first process")(io::ErrorKind::TimedOut.into()))?;
         }
-        self.clear(id).await?;
+        self.dismantle(id).await?;
         let released = patience::poll(RELEASED_WITHIN, || disk::is_released(&record.workspace)).await;
         released.map_err(failed("release the disk"))?;
         self.ids.release(record.id_base);
@@ -40,7 +54,7 @@ impl Yard {
     }
 
     /// Kills and removes all of a sandbox but its marker and disk.
-    pub(super) async fn clear(&self, id: &SandboxId) -> Result<(), StopError> {
+    pub(super) async fn dismantle(&self, id: &SandboxId) -> Result<(), StopError> {
         let failed = |step: &str| {
             let step = step.to_owned();
             move |source| StopError { id: id.clone(), step, source }
@@ -91,7 +105,7 @@ impl Yard {
         let marked = self.records.ids()?;
         for id in found.iter().filter(|id| !marked.contains(id)) {
             tracing::info!(sandbox = %id, "removing what a sandbox without a marker left");
-            self.clear(id).await.map_err(io::Error::other)?;
+            self.dismantle(id).await.map_err(io::Error::other)?;
         }
         Ok(())
     }
