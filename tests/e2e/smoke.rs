@@ -10,6 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::engine::TestEngine;
 use crate::yard::Yard;
 
 /// How long a driver may take to be tried: it may have to make its form of the image first.
@@ -27,7 +28,14 @@ async fn oci() {
 
 #[tokio::test]
 async fn docker() {
-    smoke("docker", &[("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")]).await;
+    let engine = match TestEngine::find() {
+        Ok(engine) => engine,
+        Err(reason) => return eprintln!("skipped: docker: {reason}"),
+    };
+    let socket = engine.socket.to_str().unwrap();
+    let settings =
+        [("SANDYARD_DOCKER_SOCKET", socket), ("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")];
+    smoke("docker", &settings).await;
 }
 
 #[tokio::test]
