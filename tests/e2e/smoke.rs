@@ -17,6 +17,11 @@ use crate::yard::Yard;
 const TRYING: Duration = Duration::from_secs(300);
 
 #[tokio::test]
+async fn firecracker() {
+    smoke("firecracker", &[]).await;
+}
+
+#[tokio::test]
 async fn native() {
     smoke("native", &[]).await;
 }
@@ -33,8 +38,7 @@ async fn docker() {
         Err(reason) => return eprintln!("skipped: docker: {reason}"),
     };
     let socket = engine.socket.to_str().unwrap();
-    let settings =
-        [("SANDYARD_DOCKER_SOCKET", socket), ("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")];
+    let settings = [("SANDYARD_DOCKER_SOCKET", socket), ("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")];
     smoke("docker", &settings).await;
 }
 
