@@ -9,6 +9,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use sandyard_protocol::{JobLimits, LinkPort, LinkTarget, MACHINE_GROUPS, MachineConfig};
 
 use super::command;
+use super::host::Accelerator;
 use crate::driver::{Limits, SandboxSpec};
 use crate::parts::layout::{self, Birth};
 
@@ -33,10 +34,15 @@ pub(super) fn memory_mib(limits: &Limits) -> u64 {
     limits.memory_mib.saturating_add(GUEST_MIB)
 }
 
-/// Virtual processors: whole ones, of which the job may use a part.
+/// Virtual processors: whole ones, of which the job may use a part. Emulated ones wait for each other actively, and crawl where
+/// the host has no processor for each beside its other work.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
-pub(super) fn vcpus(limits: &Limits, processors: u32) -> u32 {
-    (limits.cpus.ceil().clamp(1.0, 64.0) as u32).min(processors.max(1))
+pub(super) fn vcpus(limits: &Limits, accelerator: Accelerator, processors: u32) -> u32 {
+    let most = match accelerator {
+        Accelerator::Kvm => processors,
+        Accelerator::Tcg => processors / 2,
+    };
+    (limits.cpus.ceil().clamp(1.0, 64.0) as u32).min(most.max(1))
 }
 
 /// What QEMU may take of the host.
@@ -119,8 +125,10 @@ mod tests {
         let job = config(&spec(limits)).job;
         assert_eq!((job.memory_bytes, job.pids, job.cpu_quota_us), (100 * MIB, 12, 150_000));
         assert!(memory_mib(&limits) > 100 && host_limits(&limits).memory_mib > memory_mib(&limits));
-        assert_eq!((vcpus(&limits, 8), vcpus(&limits, 1)), (2, 1));
-        assert_eq!(vcpus(&Limits { cpus: 0.1, ..limits }, 8), 1);
+        let vcpus =
+            |cpus, accelerator, processors| vcpus(&Limits { cpus, ..limits }, accelerator, processors);
+        assert_eq!((vcpus(1.5, Accelerator::Kvm, 2), vcpus(1.5, Accelerator::Tcg, 2)), (2, 1));
+        assert_eq!((vcpus(0.1, Accelerator::Kvm, 8), vcpus(99.0, Accelerator::Kvm, 1)), (1, 1));
     }
 
     #[test]

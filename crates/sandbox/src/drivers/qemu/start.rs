@@ -132,7 +132,7 @@ impl Yard {
         let descriptors = files.descriptors();
         let machine = Machine {
             accelerator,
-            vcpus: guest_plan::vcpus(&spec.limits, host::processors()),
+            vcpus: guest_plan::vcpus(&spec.limits, accelerator, host::processors()),
             memory_mib: guest_plan::memory_mib(&spec.limits),
             tsc_khz: self.clock_khz,
             files: descriptors,
