@@ -47,6 +47,8 @@ pub struct MachineConfig {
     pub link_port: Option<LinkPort>,
     /// The name of the serial line on which the driver asks.
     pub control_port: Option<String>,
+    /// The port at which the machine waits for the driver's questions, where they come over vsock.
+    pub control_vsock: Option<u32>,
 }
 
 /// A sized file system in memory.

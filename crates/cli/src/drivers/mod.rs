@@ -2,6 +2,7 @@
 //!
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
+mod firecracker;
 mod native;
 mod oci;
 mod qemu;
@@ -25,6 +26,7 @@ struct Entry {
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
 const TABLE: &[Entry] = &[
+    Entry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
     Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
     Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },

@@ -24,7 +24,7 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use rustix::system::{RebootCommand, reboot};
 use sandyard_protocol::{BootConfig, MACHINE_GUEST, MachineConfig};
 
-use self::control::Control;
+use self::control::{Control, Line};
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine;
 use crate::packets;
@@ -52,7 +52,7 @@ fn begin() -> Result<Machine, BootFailure> {
     modules::load_all()?;
     let config = document::read()?;
     tree::harden();
-    let control = config.control_port.as_deref().map(ports::open).transpose()?;
+    let control = control_line(&config)?;
     tree::build(&config)?;
     let groups = groups::prepare(&config.job)?;
     tree::enter()?;
@@ -66,7 +66,17 @@ fn begin() -> Result<Machine, BootFailure> {
     let MachineConfig { boot: BootConfig { keeper_id, .. }, .. } = config;
     // Of init's user, so that it may end it.
     confine::become_user_who_can_switch_off(keeper_id)?;
-    Ok(Machine { init, signals, control: control.map(|port| Control::new(port, groups)) })
+    Ok(Machine { init, signals, control: control.map(|line| Control::new(line, groups)) })
+}
+
+/// Where the driver asks, if it does. Opened while there is the right to, and before the networks are left in which it is.
+fn control_line(config: &MachineConfig) -> Result<Option<Line>, BootFailure> {
+    if let Some(name) = &config.control_port {
+        return ports::open(name).map(Line::Serial).map(Some);
+    }
+    let listen = |port| sys::listen_vsock(port).step("control", format_args!("listen at port {port}"));
+    let listener = config.control_vsock.map(listen).transpose()?;
+    Ok(listener.map(|listener| Line::Calls { listener, caller: None }))
 }
 
 /// Forks init into a pid namespace of its own: with it the whole machine ends.

@@ -1,6 +1,7 @@
 //! The drivers, one folder each.
 
 pub mod fake;
+pub mod firecracker;
 pub mod native;
 pub mod oci;
 pub mod qemu;

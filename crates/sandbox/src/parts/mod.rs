@@ -14,6 +14,8 @@ pub(crate) mod image_disk;
 pub(crate) mod layout;
 pub(crate) mod links;
 pub(crate) mod liveness;
+pub(crate) mod machine_control;
+pub(crate) mod machine_plan;
 pub(crate) mod patience;
 pub(crate) mod programs;
 pub(crate) mod records;

@@ -9,14 +9,11 @@ use std::os::fd::RawFd;
 use sandyard_protocol::MACHINE_BOOT_ARGUMENT;
 
 use super::host::Accelerator;
+use crate::parts::machine_plan::{BOOT_DISK, ROOT_DISK, WORK_DISK};
 
 /// The names by which the guest finds its serial lines.
 pub(super) const LINK_PORT: &str = "sandyard.link";
 pub(super) const CONTROL_PORT: &str = "sandyard.control";
-/// Disks as the guest's kernel names them: in the order of the command line.
-pub(super) const ROOT_DISK: &str = "vda";
-pub(super) const WORK_DISK: &str = "vdb";
-pub(super) const BOOT_DISK: &str = "vdc";
 /// Translated code of an emulated processor, beside the machine's own memory.
 pub(super) const TRANSLATION_MIB: u64 = 128;
 

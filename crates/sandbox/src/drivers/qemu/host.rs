@@ -94,8 +94,3 @@ pub(super) fn no_kvm() -> Option<String> {
         Err(error) => Some(format!("/dev/kvm can't be opened: {error}")),
     }
 }
-
-/// Processors of this host.
-pub(super) fn processors() -> u32 {
-    std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
-}

@@ -42,13 +42,10 @@ use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
 use crate::parts::ids::{IdPool, Supply};
 use crate::parts::records::Records;
-use crate::parts::yard_id;
+use crate::parts::{machine_plan, yard_id};
 
 /// The name in configuration, requests and status.
 const NAME: &str = "qemu";
-/// Name of a machine's disk in its workspace. Another than that of disks which this host's kernel mounts: what a machine wrote
-/// must never be read by it.
-const DISK: &str = "machine.ext4";
 /// No disks are kept in stock: formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
 
@@ -227,7 +224,6 @@ impl Driver for QemuDriver {
 
     /// Counted by the machine's own kernel, which knows the job from the rest; of a machine that is dead or does not answer, what
     /// QEMU took.
-    #[expect(clippy::cast_precision_loss, reason = "processor time stays far below 2^53 microseconds")]
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
         let failed = |source| UsageError { id: id.clone(), source };
         let record = self.yard.records.read(id).map_err(failed)?;
@@ -235,12 +231,7 @@ impl Driver for QemuDriver {
         if record.is_alive()
             && let Ok(usage) = control::usage(&self.yard.records.directory(id)).await
         {
-            return Ok(Usage {
-                cpu_s: usage.cpu_us as f64 / 1e6,
-                peak_memory_bytes: usage.peak_memory_bytes,
-                memory_kills: usage.memory_kills,
-                pids_refused: usage.pids_refused,
-            });
+            return Ok(machine_plan::usage(&usage));
         }
         self.yard.groups(id).usage().map_err(failed)
     }

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use super::command::{Descriptors, Machine};
 use super::host::Accelerator;
 use super::record::Record;
-use super::{Yard, guest_plan, host, sockets, sys};
+use super::{Yard, guest_plan, sockets, sys};
 use crate::driver::{SandboxSpec, StartError};
 use crate::image::vm::{VmImage, VmImageError};
 use crate::parts::cgroup::{GroupLimits, Groups};
-use crate::parts::console;
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::{console, machine_plan};
 
 /// Everything that QEMU is handed.
 struct Files {
@@ -100,7 +100,7 @@ impl Yard {
 
     async fn files(&self, spec: &SandboxSpec, image: VmImage) -> Result<Files, StartError> {
         let (disks, size_mib) = (self.disks.clone(), spec.limits.disk_mib);
-        let disk = spec.workspace.join(super::DISK);
+        let disk = spec.workspace.join(machine_plan::DISK_FILE);
         let path = disk.clone();
         let made = tokio::task::spawn_blocking(move || disks.ensure_at(&path, size_mib)).await;
         made.map_err(io::Error::other).and_then(|made| made).map_err(step("make the disk"))?;
@@ -112,7 +112,7 @@ impl Yard {
                 initrd: read(image.initrd)?,
                 root: read(image.root_disk)?,
                 work: OpenOptions::new().read(true).write(true).open(disk)?.into(),
-                boot: guest_plan::boot_disk(&guest_plan::config(spec))?,
+                boot: guest_plan::boot_disk(spec)?,
                 link: sockets::listen(&folder, sockets::LINK)?,
                 control: sockets::listen(&folder, sockets::CONTROL)?,
                 console: console::make()?,
@@ -132,8 +132,8 @@ impl Yard {
         let descriptors = files.descriptors();
         let machine = Machine {
             accelerator,
-            vcpus: guest_plan::vcpus(&spec.limits, accelerator, host::processors()),
-            memory_mib: guest_plan::memory_mib(&spec.limits),
+            vcpus: guest_plan::vcpus(&spec.limits, accelerator, machine_plan::processors()),
+            memory_mib: machine_plan::memory_mib(&spec.limits),
             tsc_khz: self.clock_khz,
             files: descriptors,
         };

@@ -8,6 +8,7 @@ mod initrd;
 mod kernel;
 mod modules;
 mod root_disk;
+mod vmlinux;
 
 use std::fs::{self, File};
 use std::io;
@@ -61,6 +62,9 @@ pub enum VmImageError {
     /// The cache failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The kernel could not be unpacked.
+    #[error("unpack the kernel")]
+    Unpack(#[source] io::Error),
     /// The initrd could not be written.
     #[error("write the initrd")]
     Initrd(#[source] io::Error),
@@ -111,6 +115,13 @@ impl VmImages {
         let root_disk = root_disk::ensure(image_root)
             .map_err(|source| VmImageError::RootDisk { tree: image_root.to_owned(), source })?;
         Ok(VmImage { kernel: kernel.file(), initrd, root_disk })
+    }
+
+    /// The same with a kernel that is not packed, for a program that boots no other.
+    pub fn unpacked(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
+        let image = self.of(image_root)?;
+        let kernel = vmlinux::ensure(&image.kernel).map_err(VmImageError::Unpack)?;
+        Ok(VmImage { kernel, ..image })
     }
 }
 

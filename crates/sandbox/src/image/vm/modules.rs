@@ -15,8 +15,8 @@ struct Wanted {
     needed: bool,
 }
 
-/// Disks and serial lines over either way a machine shows its devices, the file system and its sums, sockets to the host.
-const WANTED: [Wanted; 8] = [
+/// Disks and serial lines over either way a machine shows its devices, the file system and its sums, sockets to the host, random numbers.
+const WANTED: [Wanted; 9] = [
     Wanted { name: "virtio_mmio", needed: true },
     Wanted { name: "virtio_pci", needed: false },
     Wanted { name: "virtio_blk", needed: true },
@@ -25,6 +25,7 @@ const WANTED: [Wanted; 8] = [
     Wanted { name: "crc32c_intel", needed: false },
     Wanted { name: "ext4", needed: true },
     Wanted { name: "vmw_vsock_virtio_transport", needed: false },
+    Wanted { name: "virtio_rng", needed: false },
 ];
 /// What begins the line of a module that names its dependencies.
 const DEPENDS: &[u8] = b"\0depends=";
