@@ -32,7 +32,8 @@ impl DoubleYard {
             fs::create_dir(yard.directory.join(folder)).unwrap();
         }
         for name in ["firecracker", "jailer"] {
-            fs::copy(env!("CARGO_BIN_EXE_fake-firecracker"), yard.directory.join("programs").join(name)).unwrap();
+            fs::copy(env!("CARGO_BIN_EXE_fake-firecracker"), yard.directory.join("programs").join(name))
+                .unwrap();
         }
         super::image::make(&yard.directory.join("cache"));
         yard
