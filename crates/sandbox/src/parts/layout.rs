@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use sandyard_protocol::{
-    AGENT_PROGRAM, BOOT_FD, BootConfig, DiskMount, LinkTarget, MemoryMount, SCRIPTS, Secret, SpawnerSource,
-};
+use sandyard_protocol::{AGENT_PROGRAM, BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub(crate) use sandyard_protocol::{DiskMount, MemoryMount};
 
 use crate::driver::SandboxSpec;
 
