@@ -9,6 +9,7 @@ mod artifacts;
 pub mod audit;
 pub mod auth;
 pub mod config;
+mod drivers;
 pub mod fail_points;
 mod gateways;
 pub mod http;

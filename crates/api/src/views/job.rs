@@ -252,10 +252,13 @@ pub struct IsolationView {
     pub requested: String,
     /// The driver it runs on; `null` until that is chosen.
     pub effective: Option<String>,
+    /// The wall that gives: `container`, `gvisor` or `vm`.
+    #[schema(example = "container")]
+    pub level: Option<String>,
     /// The means.
     #[schema(example = "namespaces+seccomp+landlock")]
     pub runtime: Option<String>,
-    /// Why this one.
+    /// Why this one, and not a stronger one.
     pub reason: Option<String>,
 }
 

@@ -16,4 +16,4 @@ pub use job::{
     AuditView, ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
     LogStream, SandboxState, ScheduleView, ShellView, TicketView, UsageView,
 };
-pub use yard::{AvailabilityView, DriverView, HealthView, ImageView, VersionView};
+pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};

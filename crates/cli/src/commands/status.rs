@@ -71,10 +71,11 @@ fn describe(view: &JobView, now: Timestamp) -> String {
 
 fn isolation(view: &JobView) -> String {
     let wall = &view.isolation;
-    let got = match (&wall.effective, &wall.runtime) {
-        (Some(driver), Some(runtime)) => format!("{driver} ({runtime})"),
-        (Some(driver), None) => driver.clone(),
-        (None, _) => "not chosen yet".to_owned(),
+    let parts: Vec<&str> = [&wall.level, &wall.runtime].into_iter().flatten().map(String::as_str).collect();
+    let got = match &wall.effective {
+        Some(driver) if parts.is_empty() => driver.clone(),
+        Some(driver) => format!("{driver} ({})", parts.join(": ")),
+        None => "not chosen yet".to_owned(),
     };
     let why = wall.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
     format!("{got}, asked for {}{why}", wall.requested)

@@ -41,7 +41,7 @@ impl Yard {
     pub async fn audit(&self, id: &JobId, after: u64) -> Result<Audit, AppError> {
         let row = self.row(id).await?;
         let head = head(&row).ok_or_else(|| {
-            AppError::new(super::ErrorKind::NotFound, "no_audit", "the job was made before audits were kept")
+            AppError::new(super::ErrorKind::NotFound, "not_found", "the job was made before audits were kept")
         })?;
         let last = Bytes::from(format!("{}\n", head.line()));
         let lines = lines(Arc::clone(&self.shared.store), row.number, after + 1, head.records)

@@ -12,16 +12,18 @@ use tokio_util::sync::CancellationToken;
 use super::Yard;
 use super::ended::EndedJobs;
 use super::images::Images;
+use super::model::Floor;
 use super::tickets::Tickets;
 use crate::admission::Admission;
 use crate::audit::SigningKey;
 use crate::auth::{Caller, KeyFileError};
 use crate::config::{ModelsError, ServerConfig};
+use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job_id::{self, RandomError};
 use crate::layout::{self, Layout};
 use crate::metrics::Metrics;
-use crate::reconcile::{Claimed, Drivers, Machines, Reconciler, Shared, remove_strays};
+use crate::reconcile::{Claimed, Machines, Reconciler, Shared, remove_strays};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{OpenError, Store, StoreError};
 use crate::witness::Witness;
@@ -103,6 +105,7 @@ impl Yard {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&data, signer).map_err(not_opened)?);
         let (ended, machines) = (Arc::new(EndedJobs::default()), Machines::default());
         let wake = Arc::new(Notify::new());
+        let drivers = Drivers::new(drivers, config.floors.clone(), &wake);
         let shared = Arc::new(Shared {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             models: Models::new(&config.models)?,
@@ -110,7 +113,7 @@ impl Yard {
             witness: Witness::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),
             audit_key,
             store,
-            drivers: Drivers::new(drivers),
+            drivers,
             images,
             layout,
             metrics: Metrics::default(),
@@ -121,6 +124,8 @@ impl Yard {
             owner: job_id::random()?.to_string(),
         });
         remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
+        // What most jobs will need is tried before the first one comes.
+        drop(shared.drivers.outlook(&Floor::Any));
         Ok(Self::work(shared))
     }
 

@@ -108,6 +108,7 @@ impl Yard {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,
                 effective: row.driver,
+                level: row.level,
                 runtime: row.runtime,
                 reason: row.isolation_reason,
             },

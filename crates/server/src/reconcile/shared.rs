@@ -7,11 +7,11 @@ use sandyard_sandbox::driver::{Driver, Limits};
 use sandyard_sandbox::machine::Machine;
 use tokio::sync::Notify;
 
-use super::isolation::Drivers;
 use crate::admission::Admission;
 use crate::app::{EndedJobs, Images};
 use crate::audit::{Entry, PublicKey};
 use crate::config::ServerConfig;
+use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job_id::JobId;
 use crate::layout::Layout;

@@ -52,9 +52,10 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
     match change {
         Change::Move { to, reason } => return move_to(row, to, reason, now_ms, applied),
         Change::Reason(reason) => row.reason = reason,
-        Change::Isolation { driver, runtime, reason } => {
+        Change::Isolation { driver, isolation, reason } => {
             row.driver = Some(driver);
-            row.runtime = Some(runtime);
+            row.runtime = Some(isolation.runtime);
+            row.level = Some(isolation.level);
             row.isolation_reason = reason;
         }
         Change::Incarnation { secret, purpose } => {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use sandyard_protocol::{JournalEntry, OutputOffsets, OutputStream, Secret};
-use sandyard_sandbox::driver::{SandboxId, Usage};
+use sandyard_sandbox::driver::{Isolation, IsolationLevel, SandboxId, Usage};
 
 use super::audit_rows::AuditRow;
 use super::task_rows::{SpentRow, TaskRow};
@@ -29,6 +29,8 @@ pub(crate) struct JobRow {
     pub(crate) requested_isolation: String,
     pub(crate) driver: Option<String>,
     pub(crate) runtime: Option<String>,
+    /// The wall it got: no later sandbox of the job has a weaker one.
+    pub(crate) level: Option<IsolationLevel>,
     pub(crate) isolation_reason: Option<String>,
     pub(crate) started_ms: Option<i64>,
     pub(crate) finished_ms: Option<i64>,
@@ -202,7 +204,7 @@ pub(crate) enum Change {
     /// Another reason in the same state.
     Reason(Option<String>),
     /// Which driver runs it.
-    Isolation { driver: String, runtime: String, reason: Option<String> },
+    Isolation { driver: String, isolation: Isolation, reason: Option<String> },
     /// The next sandbox for it. `purpose` says whether the job's process is to run in it.
     Incarnation { secret: Secret, purpose: Purpose },
     /// Whether its process may have begun.

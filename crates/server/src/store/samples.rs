@@ -53,6 +53,7 @@ pub(crate) fn job_row() -> JobRow {
         requested_isolation: "any".into(),
         driver: None,
         runtime: None,
+        level: None,
         isolation_reason: None,
         started_ms: None,
         finished_ms: None,

@@ -52,14 +52,19 @@ impl Remembered {
             first,
             ..WorkspaceChanges::default()
         };
-        for (path, stamp) in &look.seen {
-            match before.get(path) {
-                None => look.tell(path, stamp, &mut changes.added, &mut changes.added_count),
-                // A directory changes with every name in it; the names tell more.
-                Some(old) if old != stamp && stamp.kind != FileType::Directory => {
-                    look.tell(path, stamp, &mut changes.changed, &mut changes.changed_count);
-                }
-                Some(_) => {}
+        // A directory changes with every name in it; the names tell more.
+        let differs = |path: &[u8], stamp: &Stamp| match before.get(path) {
+            None => true,
+            Some(old) => old != stamp && stamp.kind != FileType::Directory,
+        };
+        let mut differing: Vec<_> = look.seen.iter().filter(|(path, stamp)| differs(path, stamp)).collect();
+        // Of a long list the upper part of the tree is what people know.
+        differing.sort_by_key(|(path, _)| path.iter().filter(|byte| **byte == b'/').count());
+        for (path, stamp) in differing {
+            if before.contains_key(path) {
+                look.tell(path, stamp, &mut changes.changed, &mut changes.changed_count);
+            } else {
+                look.tell(path, stamp, &mut changes.added, &mut changes.added_count);
             }
         }
         let mut seen = look.seen;
@@ -216,11 +221,11 @@ mod tests {
         std::fs::write(root.join("b"), "two").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", root.join("link")).unwrap();
         let changes = look(&mut remembered, root);
-        assert_eq!(paths(&changes.added), ["b", "d", "d/a", "link"]);
+        assert_eq!(paths(&changes.added), ["b", "d", "link", "d/a"]);
         assert!(changes.first && changes.complete && changes.entries == 4);
         let sha256: String = Sha256::digest("one").iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(changes.added[2].sha256.as_deref(), Some(sha256.as_str()));
-        assert_eq!(changes.added[3].sha256, None, "a link is not followed");
+        assert_eq!(changes.added[3].sha256.as_deref(), Some(sha256.as_str()));
+        assert_eq!(changes.added[2].sha256, None, "a link is not followed");
         assert!(look(&mut remembered, root).is_empty());
         // The same length, and the time of modification put back: the time of change tells.
         let modified = std::fs::metadata(root.join("b")).unwrap().modified().unwrap();

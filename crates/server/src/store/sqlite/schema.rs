@@ -5,9 +5,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::OpenError;
 
 /// Each brings the schema from its index to the next version, in one transaction.
-const MIGRATIONS: [&str; 4] = [FIRST, EGRESS, TASKS, AUDIT];
+const MIGRATIONS: [&str; 5] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
+
+const LEVEL: &str = "ALTER TABLE jobs ADD COLUMN level TEXT";
 
 /// Entries may be large, so the table has row ids: an index over whole entries would be read with them.
 const TASKS: &str = "

@@ -287,3 +287,53 @@ async fn a_question_moves_the_job_and_an_answer_moves_it_back() {
     assert_eq!((answered.state, answered.task.unwrap().question), (JobState::Running, None));
     assert_eq!(store.counts()[2..4], [1, 0], "running and waiting are counted");
 }
+
+/// The whole audit of a job as text, with its head.
+async fn audit_text(store: &SqliteStore, id: &JobId) -> String {
+    let row = store.any_job(id).await.unwrap().unwrap();
+    let lines = store.audit(row.number, 1, usize::MAX >> 1).await.unwrap();
+    let head = crate::app::audit_head(&row).unwrap();
+    lines.into_iter().map(|line| line.text + "\n").collect::<String>() + &head.line()
+}
+
+#[tokio::test]
+async fn an_audit_is_one_chain_whoever_writes_and_only_the_owner_writes_as_owner() {
+    let data = tempfile::tempdir().unwrap();
+    let key = signer();
+    let store = SqliteStore::open(data.path(), key.clone()).unwrap();
+    let row = claimed(&store).await;
+    let noted = |count: usize| vec![entry(); count];
+    let stale = store.note(&row.id, Some(row.epoch + 1), noted(1)).await.unwrap_err();
+    assert!(stale.is_stale());
+    // Writers of both weights at once, which the thread puts into transactions of their own.
+    let light =
+        futures_util::future::join_all((0..50).map(|_| store.note(&row.id, Some(row.epoch), noted(2))));
+    let anyone = futures_util::future::join_all((0..50).map(|_| store.note(&row.id, None, noted(1))));
+    let fence = row.fence();
+    let synced =
+        futures_util::future::join_all((0..50).map(|_| store.commit(&fence, vec![Change::Audit(entry())])));
+    let (light, anyone, synced) = tokio::join!(light, anyone, synced);
+    assert!(light.into_iter().chain(anyone).all(|noted| noted.unwrap().is_some()));
+    assert!(synced.into_iter().all(|row| row.is_ok()));
+    let text = audit_text(&store, &row.id).await;
+    let verdict = crate::audit::verify_lines(&text, Some(key.public())).unwrap();
+    assert!(verdict.faults.is_empty(), "{:?}", verdict.faults);
+    // The first record, the claim's state, and what was written above.
+    assert_eq!(verdict.records, 2 + 100 + 50 + 50);
+    drop(store);
+    let store = SqliteStore::open(data.path(), key.clone()).unwrap();
+    assert_eq!(audit_text(&store, &row.id).await, text, "what was noted lightly is there after a restart");
+    store.request_delete(&row.id, entry()).await.unwrap().unwrap();
+    assert_eq!(store.note(&row.id, None, noted(1)).await.unwrap(), None, "a deleted job is unknown");
+}
+
+#[tokio::test]
+async fn a_refused_change_leaves_no_record() {
+    let data = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(data.path(), signer()).unwrap();
+    let row = claimed(&store).await;
+    let before = audit_text(&store, &row.id).await;
+    let illegal = vec![Change::Audit(entry()), to(JobState::Queued), to(JobState::Succeeded)];
+    assert!(store.commit(&row.fence(), illegal).await.is_err());
+    assert_eq!(audit_text(&store, &row.id).await, before);
+}
