@@ -26,14 +26,14 @@ def bubblewrap(root):
             "/bin/true"]
 
 
-def runc_bundle(root):
-    """A bundle that runs /bin/true on the image."""
+def runc_bundle(root, arguments=("/bin/true",)):
+    """A bundle that runs a command on the image."""
     bundle = tempfile.mkdtemp(prefix="bench-runc-")
     subprocess.run(["runc", "spec", "--bundle", bundle], check=True)
     path = os.path.join(bundle, "config.json")
     with open(path) as file:
         config = json.load(file)
-    config["process"].update(terminal=False, args=["/bin/true"])
+    config["process"].update(terminal=False, args=list(arguments))
     config["root"] = {"path": root, "readonly": True}
     with open(path, "w") as file:
         json.dump(config, file)
@@ -52,10 +52,10 @@ def docker_image(root):
     return "sandyard-bench"
 
 
-def job(yard):
+def job(yard, isolation="any"):
     """Milliseconds from POST to the last byte of output, and to the terminal state."""
     begin = time.perf_counter()
-    answer = yard.request("POST", "/schedule", {"kind": "shell", "code": "echo hi"})
+    answer = yard.request("POST", "/schedule", {"kind": "shell", "code": "echo hi", "isolation": isolation})
     stream = http.client.HTTPConnection(yard.host, yard.port)
     stream.request("GET", f"/jobs/{answer['job_id']}/events")
     last_byte = None

@@ -19,15 +19,17 @@ BINARY = os.path.join(TARGET, "release", "sandyard")
 class Yard:
     """Starts `sandyard up`, speaks HTTP to it over one kept connection, and removes everything at the end."""
 
-    def __init__(self, *flags, images="base"):
+    def __init__(self, *flags, images="base", driver="native"):
         self.data = tempfile.mkdtemp(prefix="bench-yard-")
         self.images = images
+        self.driver = driver
         self.serve(*flags)
 
     def serve(self, *flags):
         """Starts the server on the data folder."""
         self.log = open(os.path.join(self.data, "server.log"), "wb")
-        command = [BINARY, "up", "--listen", "127.0.0.1:0", "--driver", "native", "--images", self.images, "--data", self.data, *flags]
+        command = [BINARY, "up", "--listen", "127.0.0.1:0", "--driver", self.driver, "--images", self.images,
+                   "--data", self.data, *flags]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         for line in self.process.stdout:
             found = re.search(r"http://([\d.]+):(\d+)", line)

@@ -13,6 +13,8 @@ scripts/setup.sh test
 # Tests and their binaries are built as they will be run, so that nothing is compiled twice.
 cargo nextest run --release --locked --workspace --no-run
 "$target/release/sandyard" image build --flavour base
+# The same as virtual machines boot it, with Debian's kernel.
+"$target/release/sandyard" image build --flavour base --format vm
 # Kernels, desktop and browser are in this one; minutes when it is not there yet.
 "$target/release/sandyard" image build --flavour full
 

@@ -56,6 +56,8 @@ async fn check(yard: &Yard, id: &str, status: &Value) {
     assert_eq!(status["state"], "succeeded", "seeded crash lost a job: {status}\n{}", yard.log());
     let expected: String = (1..=10).map(|number| format!("line {number}\n")).collect();
     assert_eq!(status["stdout"], expected, "{id}");
+    let last = crate::audit::records(yard, id).await.pop().unwrap();
+    assert_eq!(last["facts"]["state"], "succeeded", "{id}: {last}");
     let events = yard.events(id).await;
     let ids: Vec<u64> = events.iter().map(|event| event.0).collect();
     assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>(), "gap in the events of {id}");

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::process::Command;
 
+use crate::origins::{browse, full_yard};
 use crate::yard::Yard;
 
 pub(crate) fn read_entry(zip: &[u8], name: &str) -> Vec<u8> {
@@ -40,6 +41,15 @@ async fn modes_links_and_names_survive() {
     assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
     let unzip = Command::new("unzip").arg("-tq").arg(&path).output().unwrap();
     assert!(unzip.status.success(), "{}", String::from_utf8_lossy(&unzip.stdout));
+}
+
+#[tokio::test]
+async fn a_browser_saves_and_unpacks_it() {
+    let Some(yard) = full_yard(&["browser"]).await else { return };
+    let status =
+        yard.run_shell("mkdir grüße; for i in $(seq 99); do echo hello; done > grüße/日本.txt").await;
+    let id = status["job_id"].as_str().unwrap();
+    browse(&yard, "download.mjs", &[id, "grüße/日本.txt", &"hello\n".repeat(99)]).await;
 }
 
 #[tokio::test]

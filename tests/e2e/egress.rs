@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::yard::Yard;
 
 /// What a sandbox says to the proxy by hand: `NO_PROXY` would keep curl from using it for this name.
-const CURL: &str = "curl --silent --show-error --max-time 20 --noproxy '' --proxy \"$http_proxy\"";
+pub(crate) const CURL: &str = "curl --silent --show-error --max-time 20 --noproxy '' --proxy \"$http_proxy\"";
 
 /// A server of this machine that says hello to everybody.
-fn neighbour() -> u16 {
+pub(crate) fn neighbour() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

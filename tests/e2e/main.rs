@@ -11,6 +11,7 @@
 )]
 
 mod abuse;
+mod audit;
 mod chaos;
 mod desktop;
 mod desktop_soak;
@@ -28,8 +29,10 @@ mod provider;
 mod real_model;
 mod recording;
 mod refusals;
+mod smoke;
 mod start_from;
 mod task;
 mod task_keys;
+mod task_kills;
 mod tools;
 mod yard;

@@ -1,6 +1,5 @@
 //! A task from its words to its result: the real loop in a real sandbox, a recording in the model's place.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,13 +8,13 @@ use crate::downloads::read_entry;
 use crate::recording::{call, finish, replay, shell};
 use crate::yard::Yard;
 
-type Events = Vec<(u64, String, Value)>;
+pub(crate) type Events = Vec<(u64, String, Value)>;
 
-fn of_kind<'a>(events: &'a Events, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+pub(crate) fn of_kind<'a>(events: &'a Events, kind: &'a str) -> impl Iterator<Item = &'a Value> {
     events.iter().filter(move |event| event.1 == kind).map(|event| &event.2)
 }
 
-async fn yard(turns: &[Vec<Value>]) -> (tempfile::NamedTempFile, Yard) {
+pub(crate) async fn yard(turns: &[Vec<Value>]) -> (tempfile::NamedTempFile, Yard) {
     let (file, spec) = replay(turns);
     let yard = Yard::start_with(&["--model", &spec]).await;
     (file, yard)
@@ -87,77 +86,6 @@ async fn a_recording_that_does_not_fit_ends_the_task_in_words() {
     assert!(error.contains("it ends after turn 1"), "{status}");
 }
 
-/// Host pids of a program in this yard's sandboxes, by a word of its command line.
-fn pids(yard: &Yard, word: &[u8]) -> Vec<i32> {
-    let is_it = |pid: &i32| {
-        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        arguments.split(|byte| *byte == 0).any(|argument| argument == word)
-    };
-    yard.sandbox_pids().into_iter().filter(is_it).collect()
-}
-
-fn kill(pids: &[i32]) {
-    for pid in pids {
-        let _ = rustix::process::kill_process(
-            rustix::process::Pid::from_raw(*pid).unwrap(),
-            rustix::process::Signal::KILL,
-        );
-    }
-}
-
-/// Thirty steps that each leave a mark, and take long enough to be killed in the middle.
-fn thirty_steps() -> Vec<Vec<Value>> {
-    let mut turns: Vec<Vec<Value>> =
-        (1..=30).map(|step| vec![shell(&format!("echo step {step} >> log; sleep 0.1"))]).collect();
-    turns.push(vec![finish("Thirty steps.")]);
-    turns
-}
-
-/// Each step left its mark once, or is told as interrupted.
-async fn check_thirty_steps(yard: &Yard, id: &str) {
-    let status = yard.wait_end(id).await;
-    assert_eq!(status["state"], "succeeded", "{status}\n{}", yard.log());
-    let log = String::from_utf8(read_entry(&yard.download(id).await, "log")).unwrap();
-    let mut marks: BTreeMap<&str, usize> = BTreeMap::new();
-    for line in log.lines() {
-        *marks.entry(line).or_default() += 1;
-    }
-    let events = yard.events(id).await;
-    let interrupted = of_kind(&events, "tool").filter(|tool| tool["interrupted"] == true).count();
-    assert!(marks.values().all(|count| *count == 1), "a step ran twice: {marks:?}");
-    assert!(marks.len() + interrupted >= 30, "{} marks, {interrupted} interrupted", marks.len());
-    let told = of_kind(&events, "tool").count();
-    assert_eq!(told, 30, "each step is told once");
-}
-
-#[tokio::test]
-async fn kills_of_loop_keeper_and_server_repeat_nothing() {
-    let (_recording, mut yard) = yard(&thirty_steps()).await;
-    let id = yard.schedule(&json!({ "task": "Thirty steps" })).await;
-    yard.wait_for(&id, |status| status["state"] == "running").await;
-    for round in 0..9 {
-        tokio::time::sleep(Duration::from_millis(350)).await;
-        match round % 3 {
-            0 => kill(&pids(&yard, b"sandyard-agent")),
-            1 => kill(&pids(&yard, b"keeper")),
-            _ => yard.crash_and_serve().await,
-        }
-    }
-    check_thirty_steps(&yard, &id).await;
-    yard.expect_no_leftovers().await;
-}
-
-#[tokio::test]
-async fn a_task_goes_on_in_another_machine() {
-    let (_recording, yard) = yard(&thirty_steps()).await;
-    let id = yard.schedule(&json!({ "task": "Thirty steps" })).await;
-    yard.wait_for(&id, |status| status["state"] == "running").await;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    kill(&yard.sandbox_pids());
-    check_thirty_steps(&yard, &id).await;
-    yard.expect_no_leftovers().await;
-}
-
 /// Whether the npm registry answers from here.
 fn registry_answers() -> bool {
     let address = std::net::ToSocketAddrs::to_socket_addrs("registry.npmjs.org:443")
@@ -188,7 +116,9 @@ async fn the_shipped_demo_builds_and_tests_its_app() {
     assert!(read_entry(&zip, "screenshot.png").starts_with(b"\x89PNG"));
     assert!(String::from_utf8(read_entry(&zip, "dist/index.html")).unwrap().contains("<script"));
     let events = yard.events(&id).await;
-    assert!(of_kind(&events, "screenshot").next().is_some(), "the desktop was looked at");
+    let looked = of_kind(&events, "screenshot").next().expect("the desktop was looked at");
+    let path = format!("/jobs/{id}/screenshot.png?entry={}&picture={}", looked["entry"], looked["picture"]);
+    assert!(yard.get(&path).await.bytes().await.unwrap().starts_with(b"\x89PNG"));
     let reached: Vec<&Value> = of_kind(&events, "egress").collect();
     assert!(reached.iter().any(|event| event["target"] == "registry.npmjs.org:443"), "{reached:?}");
 }

@@ -77,9 +77,12 @@ fn expect_no_key(traces: &[(String, Vec<u8>)]) {
     let leaks: Vec<&String> =
         traces.iter().filter(|(_, bytes)| holds(bytes, TELLING)).map(|(place, _)| place).collect();
     assert!(leaks.is_empty(), "the key is in {leaks:?}");
-    for place in ["server.log", "yard.db", "zip: .sandyard/journal.jsonl"] {
+    for place in ["server.log", "yard.db", "zip: .sandyard/journal.jsonl", "zip: .sandyard/audit.jsonl"] {
         assert!(traces.iter().any(|(name, _)| name.ends_with(place)), "{place} was not searched");
     }
+    let used =
+        |(name, bytes): &(String, Vec<u8>)| name == "audit" && holds(bytes, "the key of openai-compatible");
+    assert!(traces.iter().any(used), "the audit does not tell that the key was used");
 }
 
 fn expect_searched(result: &Value) {

@@ -1,7 +1,7 @@
 //! A yard for one test: the server as a child process, and what a client asks of it.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,7 @@ pub(crate) struct Yard {
     pub(crate) client: Client,
     data: TempDir,
     server: Option<Child>,
+    driver: String,
     flags: Vec<String>,
     environment: Vec<(String, OsString)>,
 }
@@ -38,6 +39,18 @@ impl Yard {
 
     /// With its data in that folder and these variables.
     pub(crate) async fn start_in(folder: &Path, flags: &[&str], environment: &[(&str, &Path)]) -> Self {
+        let environment: Vec<_> = environment.iter().map(|(name, path)| (*name, path.as_os_str())).collect();
+        Self::open("native", folder, flags, &environment).await
+    }
+
+    /// With that driver and these variables.
+    pub(crate) async fn start_on(driver: &str, flags: &[&str], environment: &[(&str, &str)]) -> Self {
+        let environment: Vec<_> =
+            environment.iter().map(|(name, value)| (*name, OsStr::new(*value))).collect();
+        Self::open(driver, &std::env::temp_dir(), flags, &environment).await
+    }
+
+    async fn open(driver: &str, folder: &Path, flags: &[&str], environment: &[(&str, &OsStr)]) -> Self {
         // As the command does; another test of this process may have been first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let data = tempfile::Builder::new().prefix("yard-").tempdir_in(folder).unwrap();
@@ -47,9 +60,10 @@ impl Yard {
             data,
             server: None,
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+            driver: driver.to_owned(),
             environment: environment
                 .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.as_os_str().to_owned()))
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
         };
         yard.serve().await;
@@ -62,7 +76,7 @@ impl Yard {
         let log =
             File::options().create(true).append(true).open(self.data.path().join("server.log")).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_sandyard"))
-            .args(["up", "--listen", "127.0.0.1:0", "--driver", "native", "--data"])
+            .args(["up", "--listen", "127.0.0.1:0", "--driver", &self.driver, "--data"])
             .arg(self.data.path())
             .args(&self.flags)
             .env("SANDYARD_IMAGES", "base")

@@ -26,9 +26,10 @@ pub use requests::schedule::{
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use timestamp::Timestamp;
 pub use views::{
-    AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverView, EditBody, EntryKindView,
-    ExplanationView, FileChangeBody, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
-    ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
-    KernelListView, KernelState, KernelView, ListingView, LogStream, SandboxState, ScheduleView,
-    SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView, WindowView,
+    AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
+    DriverView, EditBody, EntryKindView, ExplanationView, FileChangeBody, FileEntryView, FileStatView,
+    GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView,
+    JobState, JobStatus, JobView, KernelListView, KernelState, KernelView, ListingView, LogStream,
+    SandboxState, ScheduleView, SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView,
+    WindowView,
 };

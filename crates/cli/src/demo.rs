@@ -43,8 +43,9 @@ const BROWSER: &str = "chromium --app=http://127.0.0.1:4173 --start-maximized --
 --user-data-dir=/tmp/browser --disable-sync --disable-extensions \
 --disable-features=AutofillServerCommunication,OptimizationHints,OptimizationGuideModelDownloading,MediaRouter";
 
+/// The title names the number of todos once the app runs: a page that is merely open would miss what is typed.
 const WAIT_FOR_PAGE: &str = "for i in $(seq 240); do \
-curl --silent http://127.0.0.1:9222/json | grep --quiet '127.0.0.1:4173' && echo the browser shows the page && exit 0; \
+curl --silent http://127.0.0.1:9222/json | grep --quiet 'Todo: 0 things' && echo the browser shows the page && exit 0; \
 sleep 0.5; done; echo the browser did not come up; exit 1";
 
 const SUMMARY: &str = include_str!("../assets/demo/summary.md");
@@ -96,6 +97,7 @@ fn turns() -> Vec<Turn> {
                 "gui",
                 json!({ "actions": [
                     { "type": "wait_for_stable", "quiet_ms": 1500, "timeout_ms": 30000 },
+                    { "type": "click", "x": 600, "y": 200 },
                     { "type": "type", "text": "Water the plants" }, { "type": "key", "keys": "Return" },
                     { "type": "type", "text": "Write a test" }, { "type": "key", "keys": "Return" },
                 ] }),

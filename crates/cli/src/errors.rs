@@ -59,6 +59,9 @@ pub(crate) enum CommandError {
         #[source]
         source: zip::result::ZipError,
     },
+    /// An audit can't be checked.
+    #[error("check the audit")]
+    Audit(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// Our own standard output or terminal failed.
     #[error("write the output")]
     Output(#[from] io::Error),
@@ -112,6 +115,9 @@ impl CommandError {
             Self::Usage { hint, .. } => hint.clone(),
             Self::NoSuchJob(_) => Some("`sandyard ps --all` lists the jobs that are kept".to_owned()),
             Self::AmbiguousJob { .. } => Some("write more of the id".to_owned()),
+            Self::Audit(_) => {
+                Some("a job that never began has an empty download; its audit is on the server".to_owned())
+            }
             Self::File { .. } | Self::Archive { .. } | Self::Output(_) | Self::Tools(_) => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_server::config::{ApiKey, ModelConfig, PROVIDERS, ServerConfig};
+use sandyard_server::config::{ApiKey, Floor, ModelConfig, PROVIDERS, ServerConfig};
 
 use crate::config::{Settings, Surroundings};
 use crate::demo;
@@ -22,6 +22,8 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     let mut config = ServerConfig::new(settings.data.clone(), memory_mib);
     config.admission.concurrency = settings.concurrency;
     config.admission.queue = settings.queue;
+    config.floors = vec![settings.isolation.clone()];
+    config.floors.extend(settings.driver.clone().map(Floor::Driver));
     config.lease.ttl = Duration::from_secs(settings.lease_s);
     config.lease.heartbeat = config.lease.ttl / HEARTBEATS;
     config.output.stream_bytes = settings.output_cap_mib.saturating_mul(MIB);

@@ -13,7 +13,7 @@ use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
 use crate::keeper::agent::AgentPlace;
 use crate::keeper::desktop::DesktopPlaces;
-use crate::keeper::{self, KeeperConfig, UnixDial};
+use crate::keeper::{self, KeeperConfig, SerialDial, UnixDial, VsockDial};
 use crate::spawner_client::SpawnerClient;
 use crate::sys;
 
@@ -55,7 +55,7 @@ pub fn run() -> Result<(), BootFailure> {
     // Before anything of the pipe is touched. Threads that come later inherit it.
     confine::seal()?;
     confine::verify(config.keeper_id)?;
-    seccomp::install(seccomp::Profile::Keeper)?;
+    seccomp::install(seccomp::Profile::Keeper { host_sockets: config.link.needs_host_sockets() })?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -69,7 +69,6 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
     let processes = SpawnerClient::connect(spawner, init, session)
         .await
         .map_err(|error| BootFailure::plain("spawner", error.to_string()))?;
-    let LinkTarget::UnixSocket { path } = config.link;
     let keeper = KeeperConfig {
         secret: config.secret,
         spool: config.spool,
@@ -80,7 +79,12 @@ async fn serve(config: BootConfig, spawner: OwnedFd, init: OwnedFd) -> Result<()
         desktop: Some(DesktopPlaces::default()),
         agent: Some(AgentPlace { socket: Path::new(SCRIPTS).join(AGENT_SOCKET), uid: config.agent_id }),
     };
-    let error = keeper::run(keeper, Arc::new(processes), UnixDial::new(path)).await;
+    let processes = Arc::new(processes);
+    let error = match config.link {
+        LinkTarget::UnixSocket { path } => keeper::run(keeper, processes, UnixDial::new(path)).await,
+        LinkTarget::VirtioSerial { path } => keeper::run(keeper, processes, SerialDial::new(path)).await,
+        LinkTarget::Vsock { port } => keeper::run(keeper, processes, VsockDial::new(port)).await,
+    };
     let (mut message, mut cause) = (error.to_string(), error.source());
     while let Some(error) = cause {
         message.push_str(&format!(": {error}"));

@@ -10,6 +10,7 @@ pub mod keeper;
 pub mod keeper_role;
 pub mod limits;
 pub mod local_processes;
+pub mod machine;
 mod packets;
 pub mod process_host;
 pub mod seccomp;

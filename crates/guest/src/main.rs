@@ -6,17 +6,19 @@ use std::process::ExitCode;
 use sandyard_guest::boot::BootFailure;
 use sandyard_guest::keeper::desktop::hands;
 use sandyard_guest::keeper::files::worker;
-use sandyard_guest::{init, keeper_role, spawner};
+use sandyard_guest::{init, keeper_role, machine, spawner};
 
 /// A role's whole life.
 type Role = fn() -> Result<(), BootFailure>;
 
 /// Every role by name.
 const ROLES: &[(&str, Role)] = &[
+    ("machine", machine::run),
     ("init", run_init),
     ("spawner", spawner::run),
     ("keeper", keeper_role::run),
     (worker::ROLE, run_file_worker),
+    (worker::CHANGES_ROLE, run_file_worker),
     (hands::worker::ROLE, run_desktop_worker),
     (hands::job::ROLE, run_gui_job),
 ];

@@ -68,6 +68,23 @@ pub enum LinkTarget {
         /// Path of the socket as keeper sees it.
         path: PathBuf,
     },
+    /// A serial line of a virtual machine. The host may go away and come back at any time; whatever it left half said is skipped.
+    VirtioSerial {
+        /// Path of the device as keeper sees it.
+        path: PathBuf,
+    },
+    /// A socket to the host of a virtual machine.
+    Vsock {
+        /// The host's port.
+        port: u32,
+    },
+}
+
+impl LinkTarget {
+    /// Whether keeper makes sockets that lead out of the machine.
+    pub fn needs_host_sockets(&self) -> bool {
+        matches!(self, Self::Vsock { .. })
+    }
 }
 
 /// Who makes the spawner.

@@ -7,6 +7,7 @@
 
 mod agent;
 mod boot;
+mod changes;
 mod desk;
 mod desktop;
 mod errors;
@@ -14,6 +15,7 @@ mod events;
 mod files;
 mod kernels;
 pub mod limits;
+mod machine;
 mod model;
 mod output;
 mod processes;
@@ -24,6 +26,7 @@ pub use agent::{AGENT_AGAIN, AGENT_PROGRAM, AGENT_SOCKET_VARIABLE, AgentRequest}
 pub use boot::{
     BOOT_FD, BootConfig, BootFd, EGRESS_PORT, EngineMachine, LinkTarget, SCRIPTS, Secret, SpawnerSource,
 };
+pub use changes::{ChangedPath, WorkspaceChanges};
 pub use desk::{
     DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,
     Speaker, TaskBudget, TaskFacts, TaskSpent, WhyAsked,
@@ -35,6 +38,11 @@ pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileSta
 pub use kernels::{
     Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
     KernelState, Language, Outcome, OutputKind, OutputPart,
+};
+pub use machine::{
+    CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish, DEVICES, DiskMount, JobLimits, JobUsage,
+    LinkPort, MACHINE_BOOT_ARGUMENT, MACHINE_GROUPS, MACHINE_GUEST, MACHINE_MODULES, MACHINE_PROGRAMS,
+    MachineConfig, MemoryMount,
 };
 pub use model::{
     ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage, StopReason,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     DesktopMode, DirectoryEntry, Edit, Execute, ExecutionId, ExecutionInfo, Exit, FileRange, FileStat,
     GuiAction, KernelId, KernelInfo, Language, OutputOffsets, ProcessId, ProcessInfo, SearchHit,
-    StartProcess,
+    StartProcess, WorkspaceChanges,
 };
 
 /// What the host asks. The comment of each variant says what the stream carries after it.
@@ -116,6 +116,8 @@ pub enum Request {
         /// Directory.
         path: String,
     },
+    /// Looks at what has changed in the workspace since the last such request. Answered by `Reply::Changes`.
+    WorkspaceChanges,
     /// Connects to a port on the machine's loopback; a service that belongs there is started first. Answered by `Reply::Done` or `Reply::Service`; then raw bytes, no frames, both ways.
     ConnectPort {
         /// TCP port.
@@ -206,6 +208,8 @@ pub enum Reply {
         /// Whether the limit cut it.
         more: bool,
     },
+    /// What has changed in the workspace.
+    Changes(Box<WorkspaceChanges>),
     /// A picture, as PNG.
     Picture {
         /// Bytes that follow; none if there never was a desktop.

@@ -163,6 +163,26 @@ pub enum IsolationLevel {
     Vm,
 }
 
+impl IsolationLevel {
+    /// All of them, weakest first.
+    pub const ALL: [Self; 4] = [Self::None, Self::Container, Self::Gvisor, Self::Vm];
+
+    /// Its name in requests and status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Container => "container",
+            Self::Gvisor => "gvisor",
+            Self::Vm => "vm",
+        }
+    }
+
+    /// The level of that name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+}
+
 /// What a driver's sandboxes get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {

@@ -16,6 +16,7 @@ fn subject(folder: &std::path::Path) -> Subject {
         image_root: "/".into(),
         workspaces: folder.join("workspaces"),
         disk_in_memory: false,
+        own_kernel: false,
     }
 }
 

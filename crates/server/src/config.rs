@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sandyard_sandbox::driver::Limits;
 
+pub use crate::app::Floor;
 use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
 pub use crate::gateways::model::{
@@ -39,6 +40,10 @@ pub struct ServerConfig {
     pub egress: EgressConfig,
     /// The models that tasks may use.
     pub models: ModelConfig,
+    /// The weakest isolation for every job: levels, or the only driver that is used.
+    pub floors: Vec<Floor>,
+    /// How long a driver may be missing before the jobs that wait for it are refused: an engine that restarts comes back.
+    pub driver_patience: Duration,
     /// How often a machine is made for a job whose process never began.
     pub start_attempts: u32,
     /// Time between SIGTERM and SIGKILL when a job is ended.
@@ -78,6 +83,8 @@ impl ServerConfig {
             export: ExportConfig::default(),
             egress: EgressConfig::default(),
             models: ModelConfig::default(),
+            floors: Vec::new(),
+            driver_patience: Duration::from_secs(60),
             start_attempts: 3,
             end_grace: Duration::from_secs(2),
             link_timeout: Duration::from_secs(20),

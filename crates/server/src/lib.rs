@@ -6,8 +6,10 @@
 mod admission;
 pub mod app;
 mod artifacts;
+pub mod audit;
 pub mod auth;
 pub mod config;
+mod drivers;
 pub mod fail_points;
 mod gateways;
 pub mod http;
@@ -18,3 +20,4 @@ mod output;
 mod reconcile;
 pub mod states;
 mod store;
+mod witness;

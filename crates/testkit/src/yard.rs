@@ -41,12 +41,13 @@ pub enum TestError {
     },
 }
 
-/// A server on the fake driver.
+/// A server on the fake driver, or on drivers that pose as others.
 pub struct TestYard {
     /// The façade.
     pub yard: Yard,
-    /// Its machines.
+    /// The machines of the fake driver.
     pub world: Arc<FakeWorld>,
+    drivers: Vec<Arc<dyn Driver>>,
     folders: Arc<Folders>,
     config: ServerConfig,
 }
@@ -55,6 +56,7 @@ pub struct TestYard {
 pub struct Crashed {
     /// The machines, which live on.
     pub world: Arc<FakeWorld>,
+    drivers: Vec<Arc<dyn Driver>>,
     folders: Arc<Folders>,
     config: ServerConfig,
 }
@@ -86,6 +88,14 @@ impl TestYard {
 
     /// A yard with other settings.
     pub async fn with(change: impl FnOnce(&mut ServerConfig)) -> Result<Self, TestError> {
+        Self::with_drivers(Vec::new(), change).await
+    }
+
+    /// A yard with these drivers, in this order; the fake one if there are none.
+    pub async fn with_drivers(
+        drivers: Vec<Arc<dyn Driver>>,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, TestError> {
         let folders = Folders { data: tempfile::tempdir()?, _machines: tempfile::tempdir()? };
         let mut config = ServerConfig::new(folders.data.path().join("yard"), 16 * 1024);
         config.admission = AdmissionConfig { disk_headroom_mib: 1, reserve_mib: 0, ..config.admission };
@@ -93,14 +103,19 @@ impl TestYard {
         config.link_timeout = Duration::from_secs(5);
         change(&mut config);
         let world = FakeWorld::new(folders._machines.path());
-        Crashed { world, folders: Arc::new(folders), config }.restart().await
+        let drivers = if drivers.is_empty() {
+            vec![Arc::new(FakeDriver::new(Arc::clone(&world))) as Arc<dyn Driver>]
+        } else {
+            drivers
+        };
+        Crashed { world, drivers, folders: Arc::new(folders), config }.restart().await
     }
 
     /// The server dies without a word: nothing is given back, nothing is finished.
     pub fn crash(self) -> Crashed {
-        let Self { yard, world, folders, config } = self;
+        let Self { yard, world, drivers, folders, config } = self;
         drop(yard);
-        Crashed { world, folders, config }
+        Crashed { world, drivers, folders, config }
     }
 
     /// The server stops as on SIGTERM.
@@ -200,11 +215,10 @@ impl TestYard {
 impl Crashed {
     /// Another server on the same data and machines.
     pub async fn restart(self) -> Result<TestYard, TestError> {
-        let Self { world, folders, config } = self;
+        let Self { world, drivers, folders, config } = self;
         let deadline = tokio::time::Instant::now() + DEADLINE;
         let yard = loop {
-            let driver: Arc<dyn Driver> = Arc::new(FakeDriver::new(Arc::clone(&world)));
-            match Yard::start(config.clone(), vec![driver], Arc::new(ReadyImages)).await {
+            match Yard::start(config.clone(), drivers.clone(), Arc::new(ReadyImages)).await {
                 // The tasks of the dead server are still being dropped.
                 Err(StartYardError::Held { .. }) if tokio::time::Instant::now() < deadline => {
                     tokio::time::sleep(Duration::from_millis(5)).await;
@@ -212,7 +226,7 @@ impl Crashed {
                 other => break other?,
             }
         };
-        Ok(TestYard { yard, world, folders, config })
+        Ok(TestYard { yard, world, drivers, folders, config })
     }
 
     /// Changes the settings of the next server.

@@ -7,8 +7,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use sandyard_sandbox::driver::SandboxId;
 use sandyard_server::app::{JobState, WithOutput};
+use sandyard_server::audit::verify_lines;
 use sandyard_server::job_id::JobId;
 use sandyard_testkit::{TestYard, shell};
 
@@ -144,6 +146,7 @@ async fn check(seed: u64, yard: &TestYard, history: &History) {
         let ids: Vec<u64> = events.iter().map(|event| event.id).collect();
         assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>(), "seed {seed}");
         assert!(yard.yard.download(&job.id).await.is_ok(), "seed {seed}: {status:?}");
+        check_audit(seed, yard, &job.id, status.state).await;
     }
     yard.wait_world("no machine is left", |world| world.markers().is_empty()).await.unwrap();
     for job in history.jobs.iter().filter(|job| job.deleted) {
@@ -151,6 +154,17 @@ async fn check(seed: u64, yard: &TestYard, history: &History) {
         assert!(!yard.job_folder(&job.id).exists(), "seed {seed}: the folder of a deleted job is left");
     }
     assert_eq!(yard.world.breaches(), Vec::<String>::new(), "seed {seed}");
+}
+
+/// However often its server died, a job's chain has no hole and no fork, and ends with its last state.
+async fn check_audit(seed: u64, yard: &TestYard, id: &JobId, state: JobState) {
+    let audit = yard.yard.audit(id, 0).await.unwrap();
+    let bytes: Vec<u8> = audit.lines.map(|line| line.unwrap().to_vec()).collect::<Vec<_>>().await.concat();
+    let text = String::from_utf8(bytes).unwrap();
+    let verdict = verify_lines(&text, Some(yard.yard.audit_key())).unwrap();
+    assert!(verdict.faults.is_empty(), "seed {seed}: {:?}\n{text}", verdict.faults);
+    let last = text.lines().rev().find(|line| line.contains("\"kind\":\"state\"")).unwrap();
+    assert!(last.contains(&format!("\"state\":\"{}\"", state.as_str())), "seed {seed}: {last}");
 }
 
 async fn live_through(seed: u64) {

@@ -215,6 +215,22 @@ pub struct JobView {
     pub lab_url: String,
     /// What it used.
     pub usage: UsageView,
+    /// The signed end of its audit.
+    pub audit: Option<AuditView>,
+}
+
+/// The end of a job's audit (`GET /jobs/{id}/audit`), signed by the server. Kept elsewhere, it proves that nothing before it was
+/// changed later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AuditView {
+    /// How many records there are.
+    pub records: u64,
+    /// SHA-256 of the last, in hexadecimal.
+    pub head: String,
+    /// Ed25519 over the job's id, the number of records and the head, in hexadecimal.
+    pub signature: String,
+    /// The public key of the server that signed it, in hexadecimal.
+    pub key: String,
 }
 
 /// Why a job ended badly.
@@ -236,10 +252,13 @@ pub struct IsolationView {
     pub requested: String,
     /// The driver it runs on; `null` until that is chosen.
     pub effective: Option<String>,
+    /// The wall that gives: `container`, `gvisor` or `vm`.
+    #[schema(example = "container")]
+    pub level: Option<String>,
     /// The means.
     #[schema(example = "namespaces+seccomp+landlock")]
     pub runtime: Option<String>,
-    /// Why this one.
+    /// Why this one, and not a stronger one.
     pub reason: Option<String>,
 }
 

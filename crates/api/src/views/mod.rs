@@ -13,7 +13,7 @@ pub use files::{
 };
 pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
-    ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView, LogStream,
-    SandboxState, ScheduleView, ShellView, TicketView, UsageView,
+    AuditView, ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
+    LogStream, SandboxState, ScheduleView, ShellView, TicketView, UsageView,
 };
-pub use yard::{AvailabilityView, DriverView, HealthView, ImageView, VersionView};
+pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};

@@ -82,6 +82,12 @@ impl Client {
         self.send(self.request(Method::GET, &format!("/jobs/{job}/download"))).await
     }
 
+    /// The records of a job, and their signed head in the last line.
+    pub(crate) async fn audit(&self, job: &str) -> Result<String, ClientError> {
+        let response = self.send(self.request(Method::GET, &format!("/jobs/{job}/audit"))).await?;
+        response.text().await.map_err(ClientError::Lost)
+    }
+
     /// Runs a command in a live sandbox and streams what it says.
     pub(crate) async fn shell(&self, job: &str, body: &ShellRequest) -> Result<SseReader, ClientError> {
         let request = self.request(Method::POST, &format!("/jobs/{job}/shell"));

@@ -1,11 +1,11 @@
 //! `sandyard doctor`: what works on this machine, what does not, and what to do about it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
+use futures_util::future::join_all;
 use sandyard_api::ImageView;
-use sandyard_sandbox::driver::{Driver, IsolationLevel};
+use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, Offer, Verdict};
 use sandyard_server::app::{Flavour, ImageState, Images};
 use serde::Serialize;
 
@@ -41,12 +41,12 @@ struct Report {
 
 #[derive(Debug, Serialize)]
 struct DriverFinding {
-    name: String,
+    name: &'static str,
     usable: bool,
-    level: &'static str,
+    level: IsolationLevel,
     runtime: String,
-    detail: String,
-    fix: Option<String>,
+    #[serde(flatten)]
+    availability: Availability,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,7 +83,7 @@ impl Doctor {
     }
 }
 
-/// Tries them in a folder of their own: the yard's may be in use by a server.
+/// Tries them in a folder of their own, all at once: the yard's may be in use by a server.
 async fn try_drivers(
     settings: &Settings,
     images: &YardImages,
@@ -99,28 +99,19 @@ async fn try_drivers(
         probe_image: Arc::new(move || probe.base_root()),
         settings: &settings.drivers,
     };
-    let mut findings = Vec::new();
-    for driver in drivers::open(&plan, wanted).map_err(ServeError::Driver)? {
-        findings.push(try_driver(driver.as_ref()).await);
-    }
-    Ok(findings)
+    let drivers = drivers::open(&plan, wanted).map_err(ServeError::Driver)?;
+    Ok(join_all(drivers.iter().map(|driver| try_driver(driver.as_ref()))).await)
 }
 
 async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     let isolation = driver.isolation();
     let availability = driver.availability().await;
     DriverFinding {
-        name: driver.name().to_owned(),
-        usable: availability.may_start(),
-        level: match isolation.level {
-            IsolationLevel::None => "none",
-            IsolationLevel::Container => "container",
-            IsolationLevel::Gvisor => "gvisor",
-            IsolationLevel::Vm => "vm",
-        },
+        name: driver.name(),
+        usable: availability.verdict == Verdict::Usable,
+        level: isolation.level,
         runtime: isolation.runtime,
-        detail: availability.detail,
-        fix: availability.fix,
+        availability,
     }
 }
 
@@ -154,36 +145,75 @@ fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
 }
 
 fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), CommandError> {
-    let mut rows = Vec::new();
-    for driver in &report.drivers {
-        let detail = format!("{} ({})", driver.detail, driver.runtime);
-        rows.push(row("driver", &driver.name, driver.usable, &detail, driver.fix.as_deref()));
+    context.ui.table(
+        &["DRIVER", "STATE", "WALL", "RUNTIME", "DETAIL"],
+        &report.drivers.iter().map(driver_row).collect::<Vec<_>>(),
+    )?;
+    context.ui.line("")?;
+    let images = report
+        .images
+        .iter()
+        .map(|image| row("image", &image.flavour, image.ready, &image.detail, &image.fix));
+    let checks =
+        report.checks.iter().map(|check| row("host", check.name, check.ok, &check.detail, &check.fix));
+    context.ui.table(&["", "WHAT", "STATE", "DETAIL"], &images.chain(checks).collect::<Vec<_>>())?;
+    context.ui.line("")?;
+    for (name, fix) in report.fixes() {
+        context.ui.line(&format!("fix {name}: {fix}"))?;
     }
-    for image in &report.images {
-        rows.push(row("image", &image.flavour, image.ready, &image.detail, image.fix.as_deref()));
-    }
-    for check in &report.checks {
-        rows.push(row("host", check.name, check.ok, &check.detail, check.fix.as_deref()));
-    }
-    context.ui.table(&["", "WHAT", "STATE", "DETAIL"], &rows)?;
-    let fixes = report.drivers.iter().map(|driver| (driver.usable, driver.name.as_str(), &driver.fix));
-    let fixes =
-        fixes.chain(report.images.iter().map(|image| (image.ready, image.flavour.as_str(), &image.fix)));
-    let fixes = fixes.chain(report.checks.iter().map(|check| (check.ok, check.name, &check.fix)));
-    for (_, name, fix) in fixes.filter(|(well, ..)| !well) {
-        if let Some(fix) = fix {
-            context.ui.line(&format!("fix {name}: {fix}"))?;
-        }
-    }
-    context.ui.faint(&format!("data: {}, images: {}", settings.data.display(), shown(&settings.cache)));
+    context.ui.line(&report.outlook(settings))?;
+    context.ui.faint(&format!("data: {}, images: {}", settings.data.display(), settings.cache.display()));
     Ok(())
 }
 
-fn shown(path: &Path) -> String {
-    path.display().to_string()
+impl Report {
+    /// What to do about everything that is not well.
+    fn fixes(&self) -> impl Iterator<Item = (&str, &str)> {
+        let drivers = self.drivers.iter().filter(|driver| !driver.usable);
+        let drivers = drivers.map(|driver| (driver.name, &driver.availability.fix));
+        let images = self.images.iter().filter(|image| !image.ready);
+        let images = images.map(|image| (image.flavour.as_str(), &image.fix));
+        let checks = self.checks.iter().filter(|check| !check.ok).map(|check| (check.name, &check.fix));
+        let all = drivers.chain(images).chain(checks);
+        all.filter_map(|(name, fix)| fix.as_deref().map(|fix| (name, fix)))
+    }
+
+    /// What a job gets that asks for nothing, and for a virtual machine.
+    fn outlook(&self, settings: &Settings) -> String {
+        let first = |level: IsolationLevel, most: Offer| {
+            let usable = self.drivers.iter().filter(|driver| driver.usable && driver.level >= level);
+            let offered = |driver: &&DriverFinding| {
+                driver.availability.offer == Offer::Always || driver.availability.offer == most
+            };
+            usable.filter(offered).map(|driver| driver.name).next().unwrap_or("none")
+        };
+        format!(
+            "a job runs on {}; one that asks for isolation `vm`, on {}; the server's floor is `{}`",
+            first(IsolationLevel::None, Offer::Always),
+            first(IsolationLevel::Vm, Offer::WhenNeeded),
+            settings.isolation.as_text()
+        )
+    }
 }
 
-fn row(part: &str, name: &str, well: bool, detail: &str, fix: Option<&str>) -> Vec<Cell> {
+fn driver_row(driver: &DriverFinding) -> Vec<Cell> {
+    let (state, tone) = match (driver.availability.verdict, driver.availability.offer) {
+        (Verdict::Usable, Offer::Always) => ("ok", Tone::Good),
+        (Verdict::Usable, Offer::WhenNeeded) => ("when needed", Tone::Warning),
+        (Verdict::Usable, Offer::WhenNamed) => ("when named", Tone::Warning),
+        (Verdict::Untried, _) => ("untried", Tone::Warning),
+        (Verdict::Missing, _) => ("missing", Tone::Bad),
+    };
+    vec![
+        Cell::plain(driver.name),
+        Cell(state.to_owned(), tone),
+        Cell::plain(driver.level.as_str()),
+        Cell(driver.runtime.clone(), Tone::Faint),
+        Cell::plain(&driver.availability.detail),
+    ]
+}
+
+fn row(part: &str, name: &str, well: bool, detail: &str, fix: &Option<String>) -> Vec<Cell> {
     let (state, tone) = match (well, fix) {
         (true, _) => ("ok", Tone::Good),
         (false, Some(_)) => ("missing", Tone::Bad),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
+use sandyard_sandbox::image::vm::KernelSource;
 use sandyard_sandbox::image::{
     BuildError, Cancellation, Flavour, Image as BuiltImage, ImageDigest, ImageRequest, ImageStore,
 };
@@ -39,7 +40,7 @@ enum Action {
     Prune(Prune),
 }
 
-/// Build an image, unless it is there; prints its folder, or its name in the engine
+/// Build an image, unless it is there; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
 struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
@@ -57,6 +58,12 @@ struct Build {
     /// With --format docker: write what `docker load` takes, instead of loading it
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// For --format vm: a kernel of your own instead of Debian's
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+    /// For --kernel: its folder lib/modules/RELEASE, unless virtio and ext4 are built in
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
 }
 
 /// Forms of an image.
@@ -66,6 +73,8 @@ enum Format {
     Tree,
     /// An image of Docker or Podman, without a registry
     Docker,
+    /// Kernel, initrd and disk, as virtual machines use them
+    Vm,
 }
 
 /// List the images of this machine
@@ -109,13 +118,8 @@ impl Build {
         store: ImageStore,
         drivers: &DriverSettings,
     ) -> Result<Exit, CommandError> {
-        if self.output.is_some() && self.format != Format::Docker {
-            return Err(CommandError::usage_with_hint(
-                "--output goes with one format alone",
-                "add --format docker",
-            ));
-        }
-        let Some(image) = self.build(context, store).await? else { return Ok(Exit::Interrupted) };
+        self.check()?;
+        let Some(image) = self.build(context, store.clone()).await? else { return Ok(Exit::Interrupted) };
         context.ui.note(&format!("image {}: {}", self.flavour, describe(&image)));
         match self.format {
             Format::Tree => context.ui.line(&image.root.display().to_string())?,
@@ -128,8 +132,39 @@ impl Build {
                 context.ui.note(&id);
                 context.ui.line(&name)?;
             }
+            Format::Vm => match images::vm::make(context, store, &image, self.kernel_source()).await? {
+                Some(made) => {
+                    for file in [made.kernel, made.initrd, made.root_disk] {
+                        context.ui.line(&file.display().to_string())?;
+                    }
+                }
+                None => return Ok(Exit::Interrupted),
+            },
         }
         Ok(Exit::Success)
+    }
+
+    /// Options that belong to another format are a mistake.
+    fn check(&self) -> Result<(), CommandError> {
+        let misplaced = |option: &str, format: &str| {
+            let message = format!("{option} goes with one format alone");
+            Err(CommandError::usage_with_hint(message, format!("add --format {format}")))
+        };
+        if self.kernel.is_some() && self.format != Format::Vm {
+            return misplaced("--kernel", "vm");
+        }
+        if self.output.is_some() && self.format != Format::Docker {
+            return misplaced("--output", "docker");
+        }
+        Ok(())
+    }
+
+    fn kernel_source(self) -> KernelSource {
+        match self.kernel {
+            Some(kernel) => KernelSource::Given { kernel, modules: self.modules },
+            None if self.refresh => KernelSource::Debian,
+            None => KernelSource::Cached,
+        }
     }
 
     /// The tree that every form is made from; none if a signal came first.

@@ -1,5 +1,6 @@
 //! The verbs of `sandyard`, one file each. This file is only the table of them.
 
+mod audit;
 mod cancel;
 mod code;
 mod completions;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Rm(rm::Rm),
     Prune(prune::Prune),
     Download(download::Download),
+    Audit(audit::Audit),
     Shell(shell::Shell),
     Code(code::Code),
     Cp(cp::Cp),
@@ -93,6 +95,7 @@ impl Command {
             Self::Rm(command) => command.run(context).await,
             Self::Prune(command) => command.run(context).await,
             Self::Download(command) => command.run(context).await,
+            Self::Audit(command) => command.run(context).await,
             Self::Shell(command) => command.run(context).await,
             Self::Code(command) => command.run(context).await,
             Self::Cp(command) => command.run(context).await,

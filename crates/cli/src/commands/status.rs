@@ -63,16 +63,19 @@ fn describe(view: &JobView, now: Timestamp) -> String {
     let peak_mib = view.usage.peak_memory_bytes / (1024 * 1024);
     lines.add("used", Some(format!("{:.2} s of processor, {peak_mib} MiB at most", view.usage.cpu_s)));
     lines.add("kept until", view.expires_at.map(Timestamp::to_text));
+    let head = view.audit.as_ref().map(|audit| format!("{} records, head {}", audit.records, audit.head));
+    lines.add("audit", head);
     lines.add("result", view.download_url.as_ref().map(|_| format!("sandyard download {}", view.job_id)));
     lines.text.trim_end().to_owned()
 }
 
 fn isolation(view: &JobView) -> String {
     let wall = &view.isolation;
-    let got = match (&wall.effective, &wall.runtime) {
-        (Some(driver), Some(runtime)) => format!("{driver} ({runtime})"),
-        (Some(driver), None) => driver.clone(),
-        (None, _) => "not chosen yet".to_owned(),
+    let parts: Vec<&str> = [&wall.level, &wall.runtime].into_iter().flatten().map(String::as_str).collect();
+    let got = match &wall.effective {
+        Some(driver) if parts.is_empty() => driver.clone(),
+        Some(driver) => format!("{driver} ({})", parts.join(": ")),
+        None => "not chosen yet".to_owned(),
     };
     let why = wall.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
     format!("{got}, asked for {}{why}", wall.requested)

@@ -37,9 +37,12 @@ pub(crate) struct Up {
     /// below it, with https:// if TLS ends before this server [env: SANDYARD_DOMAIN]
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
-    /// The driver, or auto [default: auto] [env: SANDYARD_DRIVER]
+    /// The only driver to use, or auto for the first one that works [default: auto] [env: SANDYARD_DRIVER]
     #[arg(long, value_name = "NAME")]
     driver: Option<String>,
+    /// The weakest isolation for every job: any, container, gvisor or vm [default: any] [env: SANDYARD_ISOLATION]
+    #[arg(long, value_name = "FLOOR")]
+    isolation: Option<String>,
     /// Images to prepare: none, base or full [default: full] [env: SANDYARD_IMAGES]
     #[arg(long, value_name = "WHICH")]
     images: Option<String>,
@@ -115,6 +118,7 @@ impl Up {
             ("listen", &self.listen),
             ("domain", &self.domain),
             ("driver", &self.driver),
+            ("isolation", &self.isolation),
             ("images", &self.images),
             ("pool", &self.pool),
             ("model", &self.model),

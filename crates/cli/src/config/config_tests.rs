@@ -95,6 +95,17 @@ fn a_named_file_must_exist_and_be_toml() {
 }
 
 #[test]
+fn the_floor_of_a_server_is_a_level() {
+    let load = |floor| {
+        let around = surroundings(true, &[("SANDYARD_ISOLATION", floor)]);
+        Settings::new(&Layers::load(&around, &Flags::default()).unwrap())
+    };
+    assert_eq!(load("vm").unwrap().isolation.as_text(), "vm");
+    assert_eq!(load("any").unwrap().isolation.as_text(), "any");
+    assert!(load("none").is_err() && load("docker").unwrap_err().hint().unwrap().contains("set `driver`"));
+}
+
+#[test]
 fn drivers_have_tables_of_their_own() {
     let (_directory, flags) = file(
         "[drivers.oci]\nruntime = 'crun'\nallow_outdated_runtime = true\n[drivers.docker]\nsocket = '/s'\n",

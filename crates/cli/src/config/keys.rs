@@ -46,6 +46,7 @@ pub(super) const KEYS: &[Key] = &[
     fixed("cache", "SANDYARD_CACHE", "/var/cache/sandyard"),
     fixed("domain", "SANDYARD_DOMAIN", ""),
     fixed("driver", "SANDYARD_DRIVER", "auto"),
+    fixed("isolation", "SANDYARD_ISOLATION", "any"),
     fixed("images", "SANDYARD_IMAGES", "full"),
     fixed("packages", "SANDYARD_PACKAGES", ""),
     fixed("pool", "SANDYARD_POOL", "4"),

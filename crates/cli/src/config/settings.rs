@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use sandyard_sandbox::driver::IsolationLevel;
 use sandyard_server::auth::origins::Domain;
-use sandyard_server::config::{ModelSpec, PrivateException};
+use sandyard_server::config::{Floor, ModelSpec, PrivateException};
 
 use super::drivers::DriverSettings;
 use super::layers::{ConfigError, Layers};
@@ -34,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) domain: Option<Domain>,
     /// The one driver to use; `None` takes what works.
     pub(crate) driver: Option<String>,
+    /// The weakest isolation that any job gets.
+    pub(crate) isolation: Floor,
     /// Which images to prepare.
     pub(crate) images: ImageChoice,
     /// Debian packages that images have beside their own.
@@ -84,6 +87,7 @@ impl Settings {
             cache: PathBuf::from(layers.get("cache").0),
             domain: domain(layers)?,
             driver: driver.filter(|name| name != "auto"),
+            isolation: isolation(layers)?,
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
             packages: layers
                 .get("packages")
@@ -138,6 +142,17 @@ fn private_places(layers: &Layers) -> Result<Vec<PrivateException>, ConfigError>
     let places: Option<Vec<_>> = text.split(',').filter(|text| !text.trim().is_empty()).map(place).collect();
     places.ok_or_else(|| {
         bad(layers, "egress_private", "places like mirror.example:8080=10.0.0.7, separated by commas")
+    })
+}
+
+fn isolation(layers: &Layers) -> Result<Floor, ConfigError> {
+    let given = layers.get("isolation").0;
+    if given == "any" {
+        return Ok(Floor::Any);
+    }
+    let level = IsolationLevel::parse(given).filter(|level| *level > IsolationLevel::None);
+    level.map(Floor::Level).ok_or_else(|| {
+        bad(layers, "isolation", "any, container, gvisor or vm; to use one driver only, set `driver`")
     })
 }
 

@@ -3,8 +3,10 @@
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
 mod docker;
+mod firecracker;
 mod native;
 mod oci;
+mod qemu;
 mod unusable;
 
 use std::path::Path;
@@ -25,9 +27,11 @@ struct Entry {
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
 const TABLE: &[Entry] = &[
+    Entry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
     Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
     Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
+    Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
 ];
 
 /// What drivers need.
@@ -35,7 +39,6 @@ pub(crate) struct DriverPlan<'a> {
     /// The yard, or a folder to try things in.
     pub(crate) data: &'a Path,
     /// Where images are kept, in whatever form.
-    #[expect(dead_code, reason = "for drivers that need another form of an image than a tree")]
     pub(crate) cache: &'a Path,
     /// Parts of sandboxes kept ready.
     pub(crate) pool: usize,

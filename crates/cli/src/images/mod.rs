@@ -5,6 +5,7 @@
 
 pub(crate) mod engine;
 mod prepare;
+pub(crate) mod vm;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

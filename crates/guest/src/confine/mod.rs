@@ -25,10 +25,7 @@ pub(crate) fn become_user(id: u32) -> Result<(), BootFailure> {
             break;
         }
     }
-    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
-    rustix::thread::set_thread_groups(&[]).step(STAGE, "supplementary groups")?;
-    rustix::thread::set_thread_res_gid(gid, gid, gid).step(STAGE, format_args!("group {id}"))?;
-    rustix::thread::set_thread_res_uid(uid, uid, uid).step(STAGE, format_args!("user {id}"))?;
+    set_user(id)?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
@@ -37,6 +34,31 @@ pub(crate) fn become_user(id: u32) -> Result<(), BootFailure> {
     rustix::thread::set_capabilities(None, none).step(STAGE, "capabilities")?;
     seal()?;
     verify(id)
+}
+
+fn set_user(id: u32) -> Result<(), BootFailure> {
+    const STAGE: &str = "drop privileges";
+    let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+    rustix::thread::set_thread_groups(&[]).step(STAGE, "supplementary groups")?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid).step(STAGE, format_args!("group {id}"))?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid).step(STAGE, format_args!("user {id}"))
+}
+
+/// Becomes this user and group with one capability left: to switch the machine off.
+pub(crate) fn become_user_who_can_switch_off(id: u32) -> Result<(), BootFailure> {
+    const STAGE: &str = "drop privileges";
+    let only = CapabilitySet::SYS_BOOT;
+    rustix::thread::clear_ambient_capability_set().step(STAGE, "ambient capabilities")?;
+    for number in (0..CAPABILITY_NUMBERS).filter(|number| 1 << number & only.bits() == 0) {
+        if !sys::drop_bounding_capability(number).step(STAGE, format_args!("bounding capability {number}"))? {
+            break;
+        }
+    }
+    rustix::thread::set_keep_capabilities(true).step(STAGE, "keep capabilities")?;
+    set_user(id)?;
+    let sets = CapabilitySets { effective: only, permitted: only, inheritable: CapabilitySet::empty() };
+    rustix::thread::set_capabilities(None, sets).step(STAGE, "capabilities")?;
+    seal()
 }
 
 /// Forbids new privileges and tracing by others. The second must be repeated after each exec.

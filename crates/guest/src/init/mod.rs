@@ -22,7 +22,7 @@ use rustix::process::{Gid, Pid, Signal, Uid, WaitOptions, WaitStatus, wait};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
-use sandyard_protocol::{BootConfig, SCRIPTS};
+use sandyard_protocol::{BootConfig, LinkTarget, SCRIPTS};
 
 use crate::boot::{self, BootFailure, Step as _};
 use crate::confine::{self, seccomp};
@@ -82,12 +82,15 @@ pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     prepare_scripts(&config)?;
     let mut writable = vec![config.spool.clone(), SCRIPTS.into()];
     writable.extend(prepare_desktop(config.keeper_id));
+    if let LinkTarget::VirtioSerial { path } = &config.link {
+        writable.push(path.clone());
+    }
     let spawner = start_spawner(&config, &program, &groups)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
     // Keeper inherits both and adds a narrower filter of its own.
     confine::landlock::restrict(&writable)?;
-    seccomp::install(seccomp::Profile::Init)?;
+    seccomp::install(seccomp::Profile::Init { host_sockets: config.link.needs_host_sockets() })?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
     let (held, restarts) = (Held::default(), Restarts::default());

@@ -8,7 +8,7 @@ use sandyard_protocol::limits::{DATA_BYTES, REQUEST_BYTES, STREAMS};
 use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 use tokio::task::JoinSet;
 
-use super::{Keeper, desktop, event_stream, files, job, kernels, ports, processes};
+use super::{Keeper, changes, desktop, event_stream, files, job, kernels, ports, processes};
 use crate::limits::REQUEST_DEADLINE;
 
 /// The bytes under a stream: of the host's link, or a connection of the loop.
@@ -28,7 +28,7 @@ struct Service {
     serve: fn(Arc<Keeper>, Request, HostStream) -> Serving,
 }
 
-const SERVICES: [Service; 7] = [
+const SERVICES: [Service; 8] = [
     Service {
         claims: |request| {
             matches!(
@@ -65,6 +65,10 @@ const SERVICES: [Service; 7] = [
     Service {
         claims: |request| matches!(request, Request::Ping),
         serve: |_, _, mut stream| Box::pin(async move { reply(&mut stream, &Reply::Done).await }),
+    },
+    Service {
+        claims: |request| matches!(request, Request::WorkspaceChanges),
+        serve: |keeper, _, stream| Box::pin(changes::serve(keeper, stream)),
     },
     Service {
         claims: files::claims,

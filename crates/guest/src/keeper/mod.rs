@@ -6,7 +6,9 @@
 
 pub mod agent;
 mod capture;
+mod changes;
 mod clock;
+mod descriptor_stream;
 pub mod desktop;
 mod dial;
 mod egress;
@@ -18,6 +20,7 @@ mod in_use;
 mod job;
 mod kernels;
 mod link;
+mod machine_dial;
 mod ports;
 mod processes;
 mod pump;
@@ -40,11 +43,13 @@ use sandyard_protocol::{Ack, OutputStream, ProcessId, Secret};
 use tokio::sync::{mpsc, watch};
 
 pub use dial::{Dial, UnixDial};
+pub use machine_dial::{SerialDial, VsockDial};
 pub use spool::SpoolError;
 
 use crate::limits::{FIRST_DIAL_WAIT, LONGEST_DIAL_WAIT, SHORT_LINK};
 use crate::process_host::{ProcessHost, SpawnError, Survivor, Survivors};
 use agent::AgentPlace;
+use changes::Changes;
 use desktop::{Desktop, DesktopPlaces};
 use events::Events;
 use exits::Exits;
@@ -101,6 +106,7 @@ struct Keeper {
     job: Job,
     kernels: Kernels,
     files: FileWorkers,
+    changes: Changes,
     in_use: InUse,
     /// The link that is up.
     link: watch::Sender<Option<Link>>,
@@ -145,6 +151,7 @@ async fn start(
         job: Job::open(&spool)?,
         kernels: Kernels::open(&spool, config.spool.clone(), number)?,
         files: FileWorkers::new(number, burial.clone()),
+        changes: Changes::new(number, burial.clone()),
         in_use: InUse::default(),
         link: watch::Sender::new(None),
         desktop: Desktop::new(number, config.scripts.join("control"), burial),

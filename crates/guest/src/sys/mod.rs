@@ -4,12 +4,15 @@
 
 mod descriptors;
 mod local;
+mod machine;
 mod mounts;
 mod processes;
 mod signals;
+mod vsock;
 
 pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
 pub(crate) use local::prepare_session;
+pub(crate) use machine::{MachineSignals, own_surroundings, raise_loopback};
 pub(crate) use mounts::{forbid_devices, forbid_set_user_id};
 pub(crate) use processes::{
     Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
@@ -18,3 +21,4 @@ pub(crate) use processes::{
 pub(crate) use signals::{ChildSignals, default_signals};
 
 pub(crate) use processes::drop_bounding_capability;
+pub(crate) use vsock::{connect_vsock, listen_vsock};

@@ -13,29 +13,46 @@ pub(crate) struct ChildSignals(OwnedFd);
 impl ChildSignals {
     /// Blocks SIGCHLD in this single-threaded process and opens the descriptor.
     pub(crate) fn open() -> io::Result<Self> {
-        let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-        // SAFETY: sigemptyset initialises the set before the other calls read it; null for the old mask is allowed; a new
-        // descriptor is owned by nobody else.
-        unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
-            if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let number = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if number < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(Self(OwnedFd::from_raw_fd(number)))
-        }
+        descriptor(&[libc::SIGCHLD]).map(Self)
     }
 
     /// Forgets the signals that arrived; call it before reaping.
     pub(crate) fn clear(&self) {
-        let mut buffer = [0_u8; 8 * size_of::<libc::signalfd_siginfo>()];
-        // SAFETY: the buffer is as long as the call is told; signals of one number don't queue, so one read is enough.
-        unsafe { libc::read(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+        arrived(&self.0);
     }
+}
+
+/// Blocks these signals in this single-threaded process and opens a descriptor on which they arrive instead.
+pub(super) fn descriptor(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initialises the set before the other calls read it; null for the old mask is allowed; a new
+    // descriptor is owned by nobody else.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for &signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut()) < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let number = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(OwnedFd::from_raw_fd(number))
+    }
+}
+
+/// Takes the signals that arrived. Those of one number don't queue, so one read is enough.
+pub(super) fn arrived(descriptor: &OwnedFd) -> Vec<u32> {
+    const ROOM: usize = 8;
+    let mut records = [MaybeUninit::<libc::signalfd_siginfo>::uninit(); ROOM];
+    // SAFETY: the buffer is as long as the call is told.
+    let length =
+        unsafe { libc::read(descriptor.as_raw_fd(), records.as_mut_ptr().cast(), size_of_val(&records)) };
+    let count = usize::try_from(length).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the kernel writes whole records, and so many of them it wrote.
+    records.iter().take(count).map(|record| unsafe { record.assume_init_ref() }.ssi_signo).collect()
 }
 
 impl AsFd for ChildSignals {

@@ -1,5 +1,6 @@
 # Makes a small machine in the namespaces it runs in and becomes a role of the guest there: what a driver does, in its
-# plainest form. Environment: IMAGE, LINK (a directory), CONFIG, SOCKET and PROGRAM (descriptor numbers), ROLE.
+# plainest form. Environment: IMAGE, LINK (a directory), CONFIG, SOCKET and PROGRAM (descriptor numbers), ROLE, and BOOT: a path
+# at which the machine has its boot document and the program, where it shall inherit no descriptors.
 set -eu
 mount --make-rprivate /
 mount -t tmpfs -o mode=0755 tmpfs /mnt
@@ -27,6 +28,16 @@ ip link set lo up 2>/dev/null || true
 pivot_root . mnt
 cd /
 # The old root stays at /mnt: the image may lack umount, and the boot document says to hide it.
+if [ -n "$BOOT" ]; then
+    mkdir -p "${BOOT%/*}"
+    mount -t tmpfs -o nosuid,nodev,mode=0700 tmpfs "${BOOT%/*}"
+    cat <&"$CONFIG" >"$BOOT"
+    mkdir /run/guest
+    cat <&"$PROGRAM" >/run/guest/sandyard-guest
+    cp /run/guest/sandyard-guest /run/guest/sandyard-agent
+    chmod 0555 /run/guest/*
+    exec -c /run/guest/sandyard-guest "$ROLE" "$BOOT" </dev/null
+fi
 exec 3<&"$CONFIG"
 if [ -n "$SOCKET" ]; then exec 4<&"$SOCKET"; fi
 exec -c -a sandyard-guest "/proc/self/fd/$PROGRAM" "$ROLE" </dev/null

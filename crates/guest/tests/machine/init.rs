@@ -11,7 +11,7 @@ use sandyard_protocol::{
 };
 use tokio::net::UnixListener;
 
-use crate::support::{Launched, PATIENCE, children, config, kill, launch, obstacle};
+use crate::support::{Launched, PATIENCE, children, config, kill, launch, launch_from_file, obstacle};
 
 /// A machine and the host's end of its link.
 struct Whole {
@@ -21,7 +21,10 @@ struct Whole {
 
 impl Whole {
     fn start(config: &BootConfig) -> Self {
-        let machine = launch("init", config, None);
+        Self::listen(launch("init", config, None))
+    }
+
+    fn listen(machine: Launched) -> Self {
         let listener = UnixListener::bind(machine.link.path().join("link")).unwrap();
         let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         std::fs::set_permissions(machine.link.path().join("link"), everyone).unwrap();
@@ -147,6 +150,31 @@ async fn k2_k7_no_process_of_a_machine_has_privilege_and_all_are_filtered() {
         }
         assert!(!status.contains("Uid:\t0"), "{status}");
     }
+}
+
+/// A machine that inherits nothing: the document is a file, the job sees neither it nor its directory, and the agent's program
+/// runs by its path.
+#[tokio::test]
+async fn a_machine_boots_from_a_file_that_the_job_cant_see() {
+    if let Some(reason) = obstacle() {
+        return println!("skipped: {reason}");
+    }
+    let mut config = config();
+    config.hidden.push("/run/init".into());
+    config.agent_program = Some("/run/guest/sandyard-agent".into());
+    let machine = Whole::listen(launch_from_file("init", &config, "/run/init/boot.json"));
+    let link = machine.link(1).await;
+    let look = "ls /run/init | wc -l; cat /run/init/boot.json 2>&1; ls /proc/self/fd | wc -l";
+    let (output, code) = follow(start(&link, look).await.1).await;
+    assert!(output.contains("0\n") && output.contains("No such file"), "{code} {output}");
+    // Standard streams and the directory that is being read.
+    assert!(output.ends_with("4\n"), "{output}");
+    let argv = vec![sandyard_protocol::AGENT_PROGRAM.to_owned(), "no-such-role".to_owned()];
+    let request = Request::StartProcess(StartProcess { argv, ..Default::default() });
+    let (reply, stream) = ask(&link, &request).await;
+    assert!(matches!(reply, Reply::Process(_)), "{reply:?}");
+    let (output, code) = follow(stream).await;
+    assert!(code == 1 && output.contains("no role is named"), "{code} {output}");
 }
 
 #[tokio::test]

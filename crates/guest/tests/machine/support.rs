@@ -194,6 +194,15 @@ fn image() -> PathBuf {
 
 /// Starts a role in fresh namespaces; its console is the child's standard error.
 pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) -> Launched {
+    launch_with(role, config, socket, "")
+}
+
+/// The same with boot document and programs as files, the document at this path.
+pub(crate) fn launch_from_file(role: &str, config: &BootConfig, path: &str) -> Launched {
+    launch_with(role, config, None, path)
+}
+
+fn launch_with(role: &str, config: &BootConfig, socket: Option<&OwnedFd>, boot: &str) -> Launched {
     let document = memory_file(&serde_json::to_vec(config).unwrap());
     let program = memory_file(&std::fs::read(env!("CARGO_BIN_EXE_sandyard-guest")).unwrap());
     let inherit = |fd: &OwnedFd| {
@@ -213,6 +222,7 @@ pub(crate) fn launch(role: &str, config: &BootConfig, socket: Option<&OwnedFd>) 
         .env("SOCKET", socket.as_ref().map(|fd| fd.as_raw_fd().to_string()).unwrap_or_default())
         .env("LINK", link.path())
         .env("ROLE", role)
+        .env("BOOT", boot)
         .stdin(Stdio::null())
         .stderr(Stdio::piped())
         .spawn();

@@ -32,6 +32,8 @@ pub struct Subject {
     pub workspaces: PathBuf,
     /// Whether its sandboxes' disks are in memory and charged to it.
     pub disk_in_memory: bool,
+    /// Whether its sandboxes have a kernel of their own, to which its first users and namespaces belong.
+    pub own_kernel: bool,
 }
 
 /// One judged check.

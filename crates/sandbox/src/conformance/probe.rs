@@ -93,6 +93,12 @@ const RULES: &[(&str, Rule)] = &[
     ("W./", Rule::Closed),
 ];
 
+/// Where these checks lead elsewhere in a machine with a kernel of its own: its users are that kernel's, and nobody else's.
+const RULES_OF_OWN_KERNEL: &[(&str, Rule)] = &[
+    ("K1.user", Rule::Holds(|found| found.starts_with("user:["))),
+    ("R16.uid_map", Rule::Holds(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))),
+];
+
 /// One line of the report.
 #[derive(Debug, Deserialize)]
 struct Finding {
@@ -115,14 +121,15 @@ pub async fn probe(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
         ran.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let ended = Outcome::new("probe", ran.exit.code == 0, format!("{:?} {}", ran.exit, ran.stderr));
     session.stop().await?;
-    Ok(std::iter::once(ended).chain(judge_all(&findings)).collect())
+    Ok(std::iter::once(ended).chain(judge_all(&findings, subject.own_kernel)).collect())
 }
 
-fn judge_all(findings: &[Finding]) -> Vec<Outcome> {
+fn judge_all(findings: &[Finding], own_kernel: bool) -> Vec<Outcome> {
+    let first = if own_kernel { RULES_OF_OWN_KERNEL } else { &[] };
     let mut used: BTreeMap<&str, usize> = RULES.iter().map(|(prefix, _)| (*prefix, 0)).collect();
     let mut outcomes = Vec::new();
     for Finding { check, result } in findings {
-        match RULES.iter().find(|(prefix, _)| check.starts_with(prefix)) {
+        match first.iter().chain(RULES).find(|(prefix, _)| check.starts_with(prefix)) {
             Some((prefix, rule)) => {
                 *used.entry(prefix).or_default() += 1;
                 outcomes.push(Outcome::new(check, rule.allows(result), result));

@@ -148,5 +148,7 @@ pub(super) async fn dial(
             }
         }
     };
-    timeout(DIAL_PATIENCE, greeted).await.map_err(|_| SessionError::TooLong("dialling"))?
+    timeout(DIAL_PATIENCE + driver.boot_time(), greeted)
+        .await
+        .map_err(|_| SessionError::TooLong("dialling"))?
 }

@@ -2,5 +2,7 @@
 
 pub mod docker;
 pub mod fake;
+pub mod firecracker;
 pub mod native;
 pub mod oci;
+pub mod qemu;

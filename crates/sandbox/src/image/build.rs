@@ -18,6 +18,7 @@ use super::progress::{Progress, Reporter};
 use super::steps::{self, StepError};
 use super::store::{ImageStore, StoreError, at};
 use super::verify::{self, Census, Fault};
+use super::vm::VmImageError;
 use super::work::{Plan, Work};
 use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
 
@@ -75,6 +76,9 @@ pub enum BuildError {
         #[source]
         source: Fault,
     },
+    /// The form of virtual machines could not be made.
+    #[error(transparent)]
+    Vm(#[from] VmImageError),
     /// Somebody cancelled it.
     #[error("the build was cancelled")]
     Cancelled,
@@ -107,10 +111,10 @@ impl From<ManifestError> for BuildError {
 /// Makes the images of one store with what one host lends.
 #[derive(Debug, Clone)]
 pub struct Builder {
-    store: ImageStore,
-    host: HostSettings,
-    clock: fn() -> SystemTime,
-    cancellation: Cancellation,
+    pub(super) store: ImageStore,
+    pub(super) host: HostSettings,
+    pub(super) clock: fn() -> SystemTime,
+    pub(super) cancellation: Cancellation,
 }
 
 impl Builder {
@@ -210,7 +214,7 @@ impl Builder {
         let recipe = directory.join("recipe");
         recipe::write_out(&recipe).map_err(at("write", &recipe))?;
         let staged = self.host.stage(directory, &plan.manifest.suite).map_err(BuildError::Host)?;
-        let log = self.store.log_file(plan.flavour)?;
+        let log = self.store.log_file(plan.flavour.as_str())?;
         let log = File::create(&log).map_err(at("make", &log))?;
 
         let reporter = Reporter::new(plan.flavour, &directory.join("progress"), progress);
@@ -258,7 +262,7 @@ enum Turn {
     Finished(Box<Image>),
 }
 
-fn check_host() -> Result<(), BuildError> {
+pub(super) fn check_host() -> Result<(), BuildError> {
     if !rustix::process::geteuid().is_root() {
         return Err(BuildError::NotRoot);
     }

@@ -12,17 +12,27 @@ pub(super) struct ImageLock {
 }
 
 impl ImageLock {
+    /// Takes the lock named `name` below `directory`, waiting for whoever has it.
+    pub(super) fn take(directory: &Path, name: &str) -> io::Result<Self> {
+        let file = open(directory, name)?;
+        file.lock()?;
+        Ok(Self { _file: file })
+    }
+
     /// Takes the lock named `name` below `directory`, or says that somebody else has it.
     pub(super) fn try_take(directory: &Path, name: &str) -> io::Result<Option<Self>> {
-        fs::create_dir_all(directory)?;
-        let path = directory.join(name);
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
+        let file = open(directory, name)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+fn open(directory: &Path, name: &str) -> io::Result<File> {
+    fs::create_dir_all(directory)?;
+    OpenOptions::new().create(true).truncate(false).write(true).open(directory.join(name))
 }
 
 #[cfg(test)]

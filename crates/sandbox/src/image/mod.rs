@@ -16,6 +16,7 @@ mod sources;
 mod steps;
 mod store;
 mod verify;
+pub mod vm;
 mod work;
 
 #[cfg(test)]
@@ -152,8 +153,4 @@ pub struct ImageFacts {
     pub entries: u64,
     /// How many Debian packages are installed.
     pub packages: u64,
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

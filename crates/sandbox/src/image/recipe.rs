@@ -11,7 +11,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{Manifest, ManifestError};
-use super::{Flavour, ImageDigest, hex};
+use super::{Flavour, ImageDigest};
 
 /// Raised when the builder itself changes what it makes of the same recipe.
 const FORMAT: &str = "sandyard image 1";
@@ -123,6 +123,10 @@ fn takes_part(path: &str, flavour: Flavour, manifest: &Manifest) -> bool {
         return script == "env.sh" || manifest.steps.iter().any(|step| step.script == script);
     }
     path.starts_with("host/") || path.starts_with(&format!("flavours/{flavour}/"))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

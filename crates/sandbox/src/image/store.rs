@@ -55,8 +55,7 @@ impl ImageStore {
     /// The image of that digest, if it is finished and still there.
     pub fn get(&self, digest: &ImageDigest) -> Option<Image> {
         let directory = self.images().join(digest.as_str());
-        let text = fs::read(directory.join("manifest.json")).ok()?;
-        let facts: ImageFacts = serde_json::from_slice(&text).ok()?;
+        let facts = facts_in(&directory).ok()?;
         let root = directory.join("root");
         root.is_dir().then(|| Image { digest: digest.clone(), flavour: facts.flavour, root, facts })
     }
@@ -158,11 +157,16 @@ impl ImageStore {
         Ok(Image { digest, flavour: facts.flavour, root: target.join("root"), facts })
     }
 
-    /// Where the tools' output of a flavour's build goes.
-    pub(super) fn log_file(&self, flavour: Flavour) -> Result<PathBuf, StoreError> {
+    /// Where the tools' output of a build goes.
+    pub(super) fn log_file(&self, name: &str) -> Result<PathBuf, StoreError> {
         let logs = self.cache.join("logs");
         fs::create_dir_all(&logs).map_err(at("make", &logs))?;
-        Ok(logs.join(format!("{flavour}.log")))
+        Ok(logs.join(format!("{name}.log")))
+    }
+
+    /// The whole cache.
+    pub(super) fn cache(&self) -> &Path {
+        &self.cache
     }
 
     fn is_being_built(&self, name: &str) -> bool {
@@ -200,6 +204,11 @@ impl DeadBuilds {
 pub(super) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.to_owned();
     move |source| StoreError::Path { action, path, source }
+}
+
+/// What is written down about the image in a folder of the store.
+pub(super) fn facts_in(directory: &Path) -> io::Result<ImageFacts> {
+    Ok(serde_json::from_slice(&fs::read(directory.join("manifest.json"))?)?)
 }
 
 fn digest_of_build(name: &str) -> Option<ImageDigest> {

@@ -4,6 +4,7 @@
 //! deadline. A call that fails with [`MachineError::Lost`] may have happened or not; the caller decides whether it
 //! may be repeated. One file for each group of calls; this one owns the way a call is made.
 
+mod changes;
 mod desktop;
 mod events;
 mod export;
@@ -183,6 +184,7 @@ fn unexpected(reply: &Reply) -> MachineError {
         Reply::Entries { .. } => "entries",
         Reply::Content { .. } => "content",
         Reply::Hits { .. } => "hits",
+        Reply::Changes(_) => "changes",
         Reply::Picture { .. } => "picture",
         Reply::Service { .. } => "service",
         Reply::Kernel(_) => "kernel",

@@ -54,6 +54,16 @@ impl Disks {
         Ok(path)
     }
 
+    /// A disk under a name of the caller's, made now if it is not there. Never taken from the stock.
+    pub(crate) fn ensure_at(&self, path: &Path, size_mib: u64) -> io::Result<()> {
+        if path.try_exists()? {
+            return Ok(());
+        }
+        let temporary = path.with_added_extension("new");
+        self.format(&temporary, size_mib)?;
+        fs::rename(&temporary, path)
+    }
+
     /// The disk of a workspace, and whether it is the one set aside, which then is the workspace's.
     pub(crate) fn ensure_with(
         &self,

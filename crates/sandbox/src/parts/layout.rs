@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use sandyard_protocol::{AGENT_PROGRAM, BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, SpawnerSource};
-use serde::{Deserialize, Serialize};
+use sandyard_protocol::{
+    AGENT_PROGRAM, BOOT_FD, BootConfig, DiskMount, LinkTarget, MemoryMount, SCRIPTS, Secret, SpawnerSource,
+};
 
 use crate::driver::SandboxSpec;
 
@@ -67,30 +68,6 @@ pub(crate) fn disk_mounts() -> Vec<DiskMount> {
         .iter()
         .map(|place| DiskMount { source: place.source.into(), target: place.target.into() })
         .collect()
-}
-
-/// A sized file system in memory.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct MemoryMount {
-    /// Absolute path inside; made if its parent is itself in memory.
-    pub(crate) target: String,
-    /// Most bytes it holds.
-    pub(crate) size_bytes: u64,
-    /// Most files it holds.
-    pub(crate) inodes: u64,
-    /// Permission bits of its root.
-    pub(crate) mode: u32,
-    /// Owner of its root, user and group, as seen inside.
-    pub(crate) owner: u32,
-}
-
-/// A directory of the disk.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct DiskMount {
-    /// Name in the root of the disk.
-    pub(crate) source: String,
-    /// Absolute path inside.
-    pub(crate) target: String,
 }
 
 /// Every file system in memory. Those of the job are charged to the job's memory, the spool to ours.

@@ -15,6 +15,8 @@ pub(crate) mod layout;
 pub(crate) mod links;
 pub(crate) mod liveness;
 pub(crate) mod locks;
+pub(crate) mod machine_control;
+pub(crate) mod machine_plan;
 pub(crate) mod patience;
 pub(crate) mod programs;
 pub(crate) mod records;

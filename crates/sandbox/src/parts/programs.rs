@@ -16,9 +16,9 @@ use sha2::{Digest, Sha256};
 /// Name of the guest's program.
 pub(crate) const GUEST_PROGRAM: &str = "sandyard-guest";
 /// The guest's program, built with this crate for the static target.
-static GUEST: &[u8] = include_bytes!(env!("SANDYARD_GUEST_BINARY"));
+pub(crate) static GUEST: &[u8] = include_bytes!(env!("SANDYARD_GUEST_BINARY"));
 /// The program of the loop that works on tasks, built beside it.
-static AGENT: &[u8] = include_bytes!(env!("SANDYARD_AGENT_BINARY"));
+pub(crate) static AGENT: &[u8] = include_bytes!(env!("SANDYARD_AGENT_BINARY"));
 
 /// The guest's program, which nobody can change any more. One copy in memory serves every sandbox.
 pub(crate) fn guest_in_memory() -> io::Result<OwnedFd> {

@@ -69,6 +69,7 @@ impl NativeYard {
             image_root: self.image_root.clone(),
             workspaces: self.workspaces(),
             disk_in_memory: !is_root(),
+            own_kernel: false,
         }
     }
 

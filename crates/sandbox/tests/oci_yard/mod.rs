@@ -61,6 +61,7 @@ impl OciYard {
             image_root: self.image_root.clone(),
             workspaces: self.workspaces(),
             disk_in_memory: false,
+            own_kernel: false,
         }
     }
 

@@ -1,13 +1,18 @@
 //! What is around the jobs: live machines for tools, drivers, images, readiness, counters.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandyard_sandbox::machine::Machine;
 
 use super::images::{Flavour, ImageState};
 use super::model::DriverStatus;
 use super::{AppError, ErrorKind, Yard};
+use crate::drivers::DriverReport;
 use crate::job_id::JobId;
+
+/// How long a caller waits for drivers to be tried: longer than a container takes, shorter than a patient client.
+pub(super) const TRYING: Duration = Duration::from_secs(3);
 
 impl Yard {
     /// The live machine of a job, for tools; a conflict unless `sandbox` is `live`.
@@ -19,17 +24,16 @@ impl Yard {
         })
     }
 
-    /// All drivers and whether they work here.
+    /// All drivers and whether they work here. One that was never tried is tried now; a slow one is told as not known yet.
     pub async fn drivers(&self) -> Vec<DriverStatus> {
-        let answers = self.shared.drivers.availabilities().await;
-        answers
-            .into_iter()
-            .map(|(driver, availability)| DriverStatus {
-                name: driver.name(),
-                isolation: driver.isolation(),
-                availability,
-            })
-            .collect()
+        let reports = self.shared.drivers.reports(TRYING).await;
+        let status = |report: DriverReport| DriverStatus {
+            name: report.driver.name(),
+            isolation: report.driver.isolation(),
+            availability: report.answer,
+            making: report.making,
+        };
+        reports.into_iter().map(status).collect()
     }
 
     /// How far the images are.

@@ -1,7 +1,7 @@
 //! Statuses of jobs that are over, kept for those who ask again.
 //!
-//! The store's lock makes this process the only one that writes, and a job with nothing left to do can only be deleted:
-//! so what is kept here is what the store would say, until [`EndedJobs::forget`].
+//! The store's lock makes this process the only one that writes, and a job with nothing left to do can only be deleted or
+//! have something added to its audit: so what is kept here is what the store would say, until [`EndedJobs::forget`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -71,7 +71,7 @@ impl EndedJobs {
         }
     }
 
-    /// To be called once the deletion of a job is committed.
+    /// To be called once the deletion of a job, or another record of its audit, is committed.
     pub(crate) fn forget(&self, id: &JobId) {
         self.forgotten.fetch_add(1, Ordering::SeqCst);
         self.statuses.remove(id);

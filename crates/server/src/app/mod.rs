@@ -5,6 +5,7 @@
 
 mod archive;
 mod around;
+mod audit;
 mod delete;
 mod download;
 mod ended;
@@ -22,6 +23,8 @@ mod tickets;
 
 use std::sync::Arc;
 
+pub use audit::Audit;
+pub(crate) use audit::{head as audit_head, lines as audit_lines};
 pub use download::Download;
 pub(crate) use ended::EndedJobs;
 pub(crate) use errors::chain;
@@ -39,6 +42,7 @@ pub use status::WithOutput;
 
 use self::open::Running;
 use self::tickets::Tickets;
+use crate::auth::Caller;
 use crate::reconcile::Shared;
 
 /// A running yard. Clones are handles to the same one; when the last is dropped without `stop`, it ends as in a crash.
@@ -47,4 +51,6 @@ pub struct Yard {
     shared: Arc<Shared>,
     tickets: Arc<Tickets>,
     running: Arc<Running>,
+    /// Who uses this handle.
+    caller: Caller,
 }

@@ -11,6 +11,7 @@ use sandyard_protocol::{JobWork, Language, TaskBudget};
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::audit::Head;
 use crate::job_id::JobId;
 pub use crate::states::{JobState, SandboxState};
 pub use sandyard_api::{GitSource, JobKind};
@@ -115,10 +116,7 @@ impl Floor {
     pub fn as_text(&self) -> String {
         match self {
             Self::Any => "any".to_owned(),
-            Self::Level(IsolationLevel::None) => "none".to_owned(),
-            Self::Level(IsolationLevel::Container) => "container".to_owned(),
-            Self::Level(IsolationLevel::Gvisor) => "gvisor".to_owned(),
-            Self::Level(IsolationLevel::Vm) => "vm".to_owned(),
+            Self::Level(level) => level.as_str().to_owned(),
             Self::Driver(name) => name.clone(),
         }
     }
@@ -218,6 +216,8 @@ pub struct JobStatus {
     pub stdout_tail: String,
     /// End of standard error.
     pub stderr_tail: String,
+    /// The signed end of its audit.
+    pub audit: Option<Head>,
     /// Rises with every committed change: an entity tag for pollers.
     pub revision: u64,
 }
@@ -251,6 +251,8 @@ pub struct IsolationStatus {
     pub requested: String,
     /// The driver that runs it, once chosen.
     pub effective: Option<String>,
+    /// The wall that it gives.
+    pub level: Option<IsolationLevel>,
     /// Its means.
     pub runtime: Option<String>,
     /// Why not a stronger one.
@@ -323,6 +325,8 @@ pub struct DriverStatus {
     pub name: &'static str,
     /// What its sandboxes get.
     pub isolation: sandyard_sandbox::driver::Isolation,
-    /// Whether it works here.
-    pub availability: sandyard_sandbox::driver::Availability,
+    /// Whether it works here; `None` while it is being tried for the first time.
+    pub availability: Option<sandyard_sandbox::driver::Availability>,
+    /// How far an image is that is being made for it.
+    pub making: Option<String>,
 }

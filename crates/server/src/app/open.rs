@@ -12,16 +12,21 @@ use tokio_util::sync::CancellationToken;
 use super::Yard;
 use super::ended::EndedJobs;
 use super::images::Images;
+use super::model::Floor;
 use super::tickets::Tickets;
 use crate::admission::Admission;
+use crate::audit::SigningKey;
+use crate::auth::{Caller, KeyFileError};
 use crate::config::{ModelsError, ServerConfig};
+use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job_id::{self, RandomError};
 use crate::layout::{self, Layout};
 use crate::metrics::Metrics;
-use crate::reconcile::{Claimed, Drivers, Machines, Reconciler, Shared, remove_strays};
+use crate::reconcile::{Claimed, Machines, Reconciler, Shared, remove_strays};
 use crate::store::sqlite::SqliteStore;
-use crate::store::{OpenError, StoreError};
+use crate::store::{OpenError, Store, StoreError};
+use crate::witness::Witness;
 
 /// Jobs that were claimed as they were stored and wait for the loop; a scheduler beyond it waits.
 const CLAIMED: usize = 256;
@@ -53,6 +58,9 @@ pub enum StartYardError {
     /// A model that was named can't be had.
     #[error("prepare the models")]
     Models(#[from] ModelsError),
+    /// The key that signs audits can't be used.
+    #[error("prepare the key of the audit")]
+    AuditKey(#[from] KeyFileError),
     /// The operating system gave no randomness.
     #[error(transparent)]
     Random(#[from] RandomError),
@@ -92,24 +100,32 @@ impl Yard {
         let prepare = |source| StartYardError::Prepare { path: data.clone(), source };
         layout::make_folder(&data).map_err(prepare)?;
         let layout = Layout::open(&data).map_err(prepare)?;
-        let store = Arc::new(SqliteStore::open(&data).map_err(not_opened)?);
+        let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
+        let audit_key = signer.public();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&data, signer).map_err(not_opened)?);
+        let (ended, machines) = (Arc::new(EndedJobs::default()), Machines::default());
         let wake = Arc::new(Notify::new());
+        let drivers = Drivers::new(drivers, config.floors.clone(), &wake);
         let shared = Arc::new(Shared {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             models: Models::new(&config.models)?,
             config,
+            witness: Witness::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),
+            audit_key,
             store,
-            drivers: Drivers::new(drivers),
+            drivers,
             images,
             layout,
             metrics: Metrics::default(),
-            ended: EndedJobs::default(),
-            machines: Machines::default(),
+            ended,
+            machines,
             wake,
             orphaned: Notify::new(),
             owner: job_id::random()?.to_string(),
         });
         remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
+        // What most jobs will need is tried before the first one comes.
+        drop(shared.drivers.outlook(&Floor::Any));
         Ok(Self::work(shared))
     }
 
@@ -118,7 +134,12 @@ impl Yard {
         let stop = CancellationToken::new();
         let task = tokio::spawn(Reconciler::new(Arc::clone(&shared), receiver).run(stop.clone()));
         let running = Running { claimed, stop, task: Mutex::new(Some(task)) };
-        Self { shared, tickets: Arc::new(Tickets::default()), running: Arc::new(running) }
+        Self {
+            shared,
+            tickets: Arc::new(Tickets::default()),
+            running: Arc::new(running),
+            caller: Caller::default(),
+        }
     }
 
     /// Stops claiming, lets go of all jobs and returns when nothing is left running here. Jobs go on in their sandboxes.
@@ -130,6 +151,7 @@ impl Yard {
         {
             tracing::error!(%error, "the loop ended badly");
         }
+        self.shared.witness.settle().await;
     }
 
     /// Whether `stop` was called.

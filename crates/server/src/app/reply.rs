@@ -1,8 +1,10 @@
 //! Reply: what a person says to a task, whether it asked or not.
 
 use sandyard_protocol::{JournalEntry, Speaker, TaskBudget};
+use serde_json::json;
 
 use super::{AppError, ErrorKind, Yard};
+use crate::audit::{Kind, digest};
 use crate::job_id::JobId;
 use crate::states::JobState;
 use crate::store::Said;
@@ -15,8 +17,11 @@ impl Yard {
             Some(change) => Some(merged(self.budget(id).await?, change)),
             None => None,
         };
+        let facts =
+            json!({ "bytes": text.len(), "sha256": digest(text.as_bytes()), "budget": budget.is_some() });
+        let entry = self.entry(Kind::Reply, facts);
         let said = JournalEntry::Said { text, by: Speaker::Person, budget };
-        match self.shared.store.say(id, Box::new(said)).await? {
+        match self.shared.store.say(id, Box::new(said), entry).await? {
             Said::Kept(_) => Ok(()),
             Said::Unknown => Err(AppError::unknown_job()),
             Said::Deaf(row) => {

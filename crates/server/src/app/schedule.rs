@@ -3,17 +3,20 @@
 use sandyard_sandbox::driver::Limits;
 use sha2::{Digest, Sha256};
 
+use super::around::TRYING;
 use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
 use super::{AppError, ErrorKind, Yard};
 use crate::admission::Permit;
+use crate::audit::Entry;
 use crate::config::JobLimits;
 use crate::config::LONGEST_WAITS_S;
+use crate::drivers::{Choice, NoDriver};
 use crate::gateways::egress::Policy;
 use crate::gateways::model::NoModel;
 use crate::job_id::{self, JobId};
 use crate::layout;
 use crate::metrics;
-use crate::reconcile::{Choice, NoDriver, claim_changes, new_secret};
+use crate::reconcile::{claim_changes, new_secret};
 use crate::states::{JobState, SandboxState};
 use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest, StreamRow, TaskRow};
 
@@ -41,23 +44,32 @@ impl Yard {
         }
         check_egress(&job)?;
         self.check_isolation(&job.isolation)?;
-        let choice = self.shared.drivers.choose(&job.isolation).await.map_err(no_driver)?;
+        let choice = self.choose(&job.isolation).await?;
         if !self.shared.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full")
                 .hint("free space, or remove jobs with `sandyard prune`")
                 .retry_after(30));
         }
         let id = job_id::random().map_err(|error| AppError::internal(&error))?;
-        let insert = self.insert(&id, job, limits, key);
+        let entry = self.schedule_entry(&job);
+        let mut insert = self.insert(&id, job, limits, key, entry);
+        insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
         let folder = self.make_folder(&insert).await?;
-        let stored = self
-            .store(insert, &choice, self.shared.memory_mib(choice.driver.as_ref(), &limits.machine))
-            .await;
+        let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
         if !matches!(stored, Ok((Inserted::New(_), _))) {
             // A refused request leaves nothing behind.
             let _ = layout::remove_tree(&folder);
         }
         self.answer(stored?).await
+    }
+
+    /// The driver for a job, or a refusal. `None` if that depends on a driver that takes long to be tried: the job waits in the
+    /// queue, and fails there if nothing meets its floor.
+    async fn choose(&self, floor: &Floor) -> Result<Option<Choice>, AppError> {
+        match tokio::time::timeout(TRYING, self.shared.drivers.choose(floor)).await {
+            Ok(chosen) => chosen.map(Some).map_err(no_driver),
+            Err(_) => Ok(None),
+        }
     }
 
     fn insert(
@@ -66,6 +78,7 @@ impl Yard {
         mut job: NewJob,
         limits: JobLimits,
         key: Option<IdempotencyKey>,
+        entry: Entry,
     ) -> InsertJob {
         let files = std::mem::take(&mut job.files);
         InsertJob {
@@ -75,6 +88,7 @@ impl Yard {
                 key_sha256: Sha256::digest(key.key.as_bytes()).into(),
                 body_sha256: key.body_sha256,
             }),
+            entry,
             queue: self.shared.config.admission.queue,
         }
     }
@@ -99,20 +113,22 @@ impl Yard {
         })
     }
 
-    /// Stores the job; claims it at once if nothing waits before it and there is room.
+    /// Stores the job; claims it at once if its driver is known, nothing waits before it and there is room.
     async fn store(
         &self,
         insert: InsertJob,
-        choice: &Choice,
-        memory_mib: u64,
+        choice: Option<&Choice>,
+        limits: &Limits,
     ) -> Result<(Inserted, Option<Permit>), AppError> {
         let nobody_waits = self.shared.store.counts()[0] == 0;
-        let permit = if nobody_waits { self.shared.admission.admit(memory_mib) } else { None };
-        let claim = permit.is_some().then(|| Claim {
-            owner: self.shared.owner.clone(),
-            ttl_ms: self.shared.ttl_ms(),
-            changes: claim_changes(choice.driver.as_ref(), choice.reason.clone()),
+        let claimed = choice.filter(|_| nobody_waits).and_then(|choice| {
+            let memory_mib = self.shared.memory_mib(choice.driver.as_ref(), limits);
+            let permit = self.shared.admission.admit(memory_mib)?;
+            let changes = claim_changes(choice.driver.as_ref(), choice.reason.clone());
+            let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
+            Some((permit, claim))
         });
+        let (permit, claim) = claimed.unzip();
         Ok((self.shared.store.insert(insert, claim).await?, permit))
     }
 
@@ -248,6 +264,7 @@ fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
         requested_isolation: job.isolation.as_text(),
         driver: None,
         runtime: None,
+        level: None,
         isolation_reason: None,
         started_ms: None,
         finished_ms: None,
@@ -272,5 +289,7 @@ fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
         egress_bytes: 0,
         task: (job.kind == JobKind::Task).then(TaskRow::default),
         journal_bytes: 0,
+        audit: None,
+        audit_bytes: 0,
     }
 }

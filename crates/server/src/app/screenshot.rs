@@ -1,10 +1,17 @@
-//! The last picture of an ended job's desktop, kept beside the job.
+//! Pictures of a job: the last one of its desktop, kept beside the job, and those that a task looked at, in its journal.
 
 use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sandyard_protocol::{JournalEntry, ModelPart};
 
 use super::{AppError, ErrorKind, Yard};
 use crate::job_id::JobId;
 use crate::layout;
+
+/// How every picture of this kind begins.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 impl Yard {
     /// The last picture; not found if the job had no desktop.
@@ -18,5 +25,51 @@ impl Yard {
             }
             Err(error) => Err(AppError::internal(&error)),
         }
+    }
+
+    /// A picture that a task looked at, as a `screenshot` event names it.
+    pub async fn seen_picture(&self, id: &JobId, entry: u64, picture: u64) -> Result<Vec<u8>, AppError> {
+        let row = self.row(id).await?;
+        let rows = self.shared.store.journal(row.number, entry, 1, usize::MAX).await?;
+        let found = rows.into_iter().find(|row| row.number == entry).and_then(|row| png(row.entry, picture));
+        found.ok_or_else(|| {
+            AppError::new(ErrorKind::NotFound, "no_screenshot", "the job's journal has no such picture")
+                .hint("`screenshot` events of the job name entry and picture")
+        })
+    }
+}
+
+/// The bytes are the sandbox's: what does not begin as a picture is not given out as one.
+fn png(entry: JournalEntry, picture: u64) -> Option<Vec<u8>> {
+    let JournalEntry::StepEnded { parts, .. } = entry else { return None };
+    let ModelPart::Png { base64 } = parts.get(usize::try_from(picture).ok()?)? else { return None };
+    STANDARD.decode(base64).ok().filter(|bytes| bytes.starts_with(PNG))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(bytes: &[u8]) -> JournalEntry {
+        JournalEntry::StepEnded {
+            call: "1".to_owned(),
+            parts: vec![
+                ModelPart::Text { text: "a window".to_owned() },
+                ModelPart::Png { base64: STANDARD.encode(bytes) },
+            ],
+            failed: false,
+            interrupted: false,
+            took_ms: 1,
+            files: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn only_what_begins_as_a_picture_is_one() {
+        let bytes = [PNG, b"pixels"].concat();
+        assert_eq!(png(entry(&bytes), 1), Some(bytes));
+        assert_eq!(png(entry(b"<script>"), 1), None);
+        assert_eq!(png(entry(PNG), 0), None);
+        assert_eq!(png(entry(PNG), 2), None);
     }
 }

@@ -101,12 +101,14 @@ impl Yard {
             stdout_tail = output::tail(store, layout, &row, OutputStream::Stdout).await?;
             stderr_tail = output::tail(store, layout, &row, OutputStream::Stderr).await?;
         }
+        let audit = super::audit_head(&row);
         let task = row.task.unwrap_or_default();
         let age_ms = i64::try_from(self.shared.config.retention.age.as_millis()).unwrap_or(i64::MAX);
         Ok(JobStatus {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,
                 effective: row.driver,
+                level: row.level,
                 runtime: row.runtime,
                 reason: row.isolation_reason,
             },
@@ -136,6 +138,7 @@ impl Yard {
             tokens_out: task.spent.tokens_out,
             usd: Money::from_units(task.spent.money).usd(),
             keep: row.keep,
+            audit,
             revision: row.revision,
         })
     }

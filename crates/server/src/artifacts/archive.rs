@@ -9,11 +9,12 @@ use bytes::Bytes;
 use sandyard_protocol::EntryKind;
 use sandyard_sandbox::machine::ExportEntry;
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::HostFile;
+use super::manifest::{Listed, Manifest};
 use crate::layout;
 use crate::store::ArtifactRow;
 
@@ -37,6 +38,8 @@ pub(super) enum Part {
     Entry { name: String, kind: EntryKind, mode: u32, size: u64, modified_ms: i64, target: String },
     /// Bytes of the present file.
     Bytes(Bytes),
+    /// The list of all entries so far, as a file of this name; what it says of itself is answered.
+    List { name: String, modified_ms: i64, answer: oneshot::Sender<Listed> },
     /// The archive is whole. Without it, it is thrown away.
     End,
 }
@@ -69,6 +72,7 @@ impl Part {
 /// A zip that is being written beside its place.
 pub(super) struct Archive {
     zip: ZipWriter<BufWriter<File>>,
+    manifest: Manifest,
 }
 
 impl Archive {
@@ -88,7 +92,8 @@ impl Archive {
     }
 
     fn write_beside(temporary: &Path, parts: &mut mpsc::Receiver<Part>) -> io::Result<ArtifactRow> {
-        let mut archive = Self { zip: ZipWriter::new(BufWriter::new(layout::new_file(temporary)?)) };
+        let zip = ZipWriter::new(BufWriter::new(layout::new_file(temporary)?));
+        let mut archive = Self { zip, manifest: Manifest::beside(temporary)? };
         loop {
             match parts.blocking_recv() {
                 Some(Part::End) => break,
@@ -104,8 +109,12 @@ impl Archive {
 
     fn add(&mut self, part: Part) -> io::Result<()> {
         match part {
-            Part::Bytes(bytes) => self.zip.write_all(&bytes),
+            Part::Bytes(bytes) => {
+                self.manifest.bytes(&bytes);
+                self.zip.write_all(&bytes)
+            }
             Part::Entry { name, kind, mode, size, modified_ms, target } => {
+                self.manifest.entry(&name, kind, mode, &target)?;
                 let options = SimpleFileOptions::default()
                     .compression_method(CompressionMethod::Deflated)
                     .compression_level(Some(LEVEL))
@@ -118,6 +127,19 @@ impl Archive {
                     EntryKind::File | EntryKind::Other => self.zip.start_file(name, options),
                 }
                 .map_err(io::Error::from)
+            }
+            Part::List { name, modified_ms, answer } => {
+                let options = SimpleFileOptions::default()
+                    .compression_method(CompressionMethod::Deflated)
+                    .compression_level(Some(LEVEL))
+                    .unix_permissions(0o644)
+                    .last_modified_time(date(modified_ms))
+                    .large_file(self.manifest.length() >= LARGE_BYTES);
+                self.zip.start_file(name, options).map_err(io::Error::from)?;
+                let listed = self.manifest.write(&mut self.zip)?;
+                // Whoever asked may have given up; then the archive is thrown away.
+                let _ = answer.send(listed);
+                Ok(())
             }
             Part::End => Ok(()),
         }

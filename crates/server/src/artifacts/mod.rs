@@ -4,7 +4,9 @@
 //! entries from the guest to it. The file appears in its place only when it is whole and synced; its hash is committed last.
 
 mod archive;
+mod audit;
 mod journal;
+mod manifest;
 mod names;
 
 use std::io;
@@ -21,6 +23,7 @@ use crate::config::ExportConfig;
 use crate::store::ArtifactRow;
 
 pub(crate) use archive::{EMPTY_ZIP, empty_sha256};
+pub(crate) use audit::AuditLines;
 pub(crate) use journal::JournalLines;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
@@ -63,6 +66,8 @@ pub(crate) struct HostFile {
 pub(crate) struct Additions<'a> {
     /// The journal of a task.
     pub(crate) journal: Option<JournalLines>,
+    /// The audit of the job.
+    pub(crate) audit: Option<AuditLines>,
     /// Whole files.
     pub(crate) files: &'a [HostFile],
 }
@@ -147,6 +152,10 @@ async fn send_parts(
     }
     if let Some(journal) = additions.journal {
         journal.send(&mut names, parts).await?;
+    }
+    // Last, because it tells of all the others.
+    if let Some(audit) = additions.audit {
+        audit.send(&mut names, parts).await?;
     }
     parts.send(Part::End).await.map_err(closed)?;
     Ok(skipped)

@@ -5,6 +5,7 @@
 //! the API or for a job's origin ([`Access::site`]), then passes [`Access::check`] or [`Access::visit`] once. The API knows no
 //! cookies, so nothing a browser sends by itself opens anything there.
 
+mod caller;
 pub mod keys;
 pub mod origins;
 pub mod passes;
@@ -14,6 +15,7 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use sandyard_api::{ApiError, ErrorCode};
 
+pub use caller::Caller;
 pub use keys::{CreatedKey, KeyFileError, KeyStore};
 use origins::{
     Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority,
@@ -127,6 +129,16 @@ impl Access {
         match need {
             Need::Key if !self.open => self.check_key(headers),
             Need::Key | Need::Nothing | Need::HasTicket => Ok(()),
+        }
+    }
+
+    /// Who sends a request that passed [`Access::check`].
+    pub fn caller(&self, headers: &HeaderMap, need: Need) -> Caller {
+        let key = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
+        match (need, key.and_then(|(_, key)| self.keys.id(key.trim()))) {
+            (Need::HasTicket, _) => Caller::ticket(),
+            (_, Some(id)) => Caller::key(&id),
+            (_, None) => Caller::default(),
         }
     }
 

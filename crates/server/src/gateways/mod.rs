@@ -3,6 +3,7 @@
 pub(crate) mod desk;
 pub(crate) mod egress;
 pub(crate) mod model;
+pub(crate) mod notes;
 
 use std::sync::Arc;
 

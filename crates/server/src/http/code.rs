@@ -22,12 +22,14 @@ use sandyard_protocol::{
     OutputKind, OutputStream,
 };
 use sandyard_sandbox::machine::{ExecutionStream, FromExecution, MachineError};
+use serde_json::json;
 
 use super::HttpState;
 use super::body;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, Named, wants_events};
 use super::shell_output::HeadAndTail;
+use super::witness;
 
 /// Ends code that names no limit of its own, so that no request waits for ever.
 const TIMEOUT_S: u64 = 3600;
@@ -89,7 +91,11 @@ async fn answer(headers: &HeaderMap, execution: ExecutionStream) -> Answer {
     if wants_events(headers) {
         return Ok(stream_events(execution).into_response());
     }
-    Ok(Json(collect(execution).await?).into_response())
+    let view = collect(execution).await?;
+    let outcome = witness::Outcome(json!({ "status": view.status, "execution": view.execution }));
+    let mut response = Json(view).into_response();
+    response.extensions_mut().insert(outcome);
+    Ok(response)
 }
 
 fn execute(request: CodeRequest) -> Execute {

@@ -22,7 +22,7 @@ use super::proxy::origin;
 use super::{HttpState, pages};
 use crate::app::TicketPurpose;
 use crate::auth::visits::is_foreign;
-use crate::auth::{Need, Site, unauthorized};
+use crate::auth::{Caller, Need, Site, unauthorized};
 use crate::job_id::JobId;
 
 /// Routes that say the same to everybody.
@@ -80,9 +80,12 @@ pub(super) async fn pass(State(state): State<HttpState>, request: Request, next:
 }
 
 /// A request to the server itself.
-async fn api(state: &HttpState, request: Request, next: Next) -> Response {
+async fn api(state: &HttpState, mut request: Request, next: Next) -> Response {
     match admit(state, &request) {
-        Ok(()) => next.run(super::body::with_idle_limit(request, state.limits().body_idle)).await,
+        Ok(caller) => {
+            request.extensions_mut().insert(caller);
+            next.run(super::body::with_idle_limit(request, state.limits().body_idle)).await
+        }
         Err(failure) if failure.code() == "unauthorized" && opens_a_sandbox(&request) => pages::open(),
         Err(failure) => failure.into_response(),
     }
@@ -101,7 +104,7 @@ fn opens_a_sandbox(request: &Request) -> bool {
         && !is_foreign(request.headers())
 }
 
-fn admit(state: &HttpState, request: &Request) -> Result<(), Failure> {
+fn admit(state: &HttpState, request: &Request) -> Result<Caller, Failure> {
     // An absolute address names a host of its own, beside the one in `Host`.
     if request.uri().authority().is_some() {
         return Err(
@@ -109,7 +112,8 @@ fn admit(state: &HttpState, request: &Request) -> Result<(), Failure> {
         );
     }
     let need = need(state, request)?;
-    Ok(state.access().check(request.method(), request.headers(), need)?)
+    state.access().check(request.method(), request.headers(), need)?;
+    Ok(state.access().caller(request.headers(), need))
 }
 
 /// A ticket is used up here, before anything else is looked at; a wrong one is refused even where no key is needed.

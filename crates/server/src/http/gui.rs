@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Uri};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_api::{
@@ -67,12 +67,14 @@ fn too_many_pictures() -> Failure {
         .into()
 }
 
-/// The screen now, or the last picture of an ended job's desktop.
+/// The screen now, the last picture of an ended job's desktop, or one that a task looked at.
 #[utoipa::path(
     get, path = "/jobs/{id}/screenshot.png", tag = "tools",
     params(
         ("id" = String, Path, description = "The job"),
         ("window" = Option<u32>, Query, description = "One window, as the action `windows` names it"),
+        ("entry" = Option<u64>, Query, description = "With `picture`: what a task saw, as a `screenshot` event names it"),
+        ("picture" = Option<u64>, Query, description = "Which part of the entry"),
     ),
     responses(
         (status = 200, description = "The picture", body = Vec<u8>, content_type = "image/png"),
@@ -81,7 +83,12 @@ fn too_many_pictures() -> Failure {
     )
 )]
 pub(super) async fn screenshot(State(state): State<HttpState>, Job(id): Job, uri: Uri) -> Answer {
-    let window = query(&uri, &["window"])?.whole("window", 0..=u64::from(u32::MAX))?;
+    let asked = query(&uri, &["window", "entry", "picture"])?;
+    let window = asked.whole("window", 0..=u64::from(u32::MAX))?;
+    if let Some(entry) = asked.whole("entry", 1..=u64::MAX)? {
+        let picture = asked.whole("picture", 0..=u64::MAX)?.unwrap_or(0);
+        return Ok(picture_answer(state.yard().seen_picture(&id, entry, picture).await?));
+    }
     let status = state.yard().status(&id, WithOutput::Without).await?;
     let png = if status.sandbox != SandboxState::Live && status.state.is_terminal() {
         state.yard().last_screenshot(&id).await?
@@ -89,7 +96,11 @@ pub(super) async fn screenshot(State(state): State<HttpState>, Job(id): Job, uri
         let window = window.and_then(|window| u32::try_from(window).ok());
         state.machine(&id).await?.screenshot(window).await?
     };
-    Ok(([(CONTENT_TYPE, "image/png")], png).into_response())
+    Ok(picture_answer(png))
+}
+
+fn picture_answer(png: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, "image/png")], png).into_response()
 }
 
 fn view(name: &str, result: guest::GuiResult, png: Option<Vec<u8>>) -> GuiResultView {

@@ -12,7 +12,7 @@ use sandyard_api::{
 use super::HttpState;
 use super::body;
 use super::failure::{Answer, Failure};
-use super::parts::{Job, query};
+use super::parts::{By, Job, query};
 use super::schedule::budget;
 use super::views;
 use crate::app;
@@ -77,8 +77,8 @@ fn status_name(state: JobState) -> &'static str {
     params(("id" = String, Path, description = "The job")),
     responses((status = 200, description = "The status", body = JobView), (status = 404, body = ErrorBody))
 )]
-pub(super) async fn cancel(State(state): State<HttpState>, Job(id): Job) -> Answer {
-    let status = state.yard().cancel(&id).await?;
+pub(super) async fn cancel(State(state): State<HttpState>, By(caller): By, Job(id): Job) -> Answer {
+    let status = state.yard().by(&caller).cancel(&id).await?;
     Ok(Json(views::job(&status)).into_response())
 }
 
@@ -96,12 +96,13 @@ pub(super) async fn cancel(State(state): State<HttpState>, Job(id): Job) -> Answ
 )]
 pub(super) async fn reply(
     State(state): State<HttpState>,
+    By(caller): By,
     Job(id): Job,
     headers: HeaderMap,
     body: Body,
 ) -> Answer {
     let request = ReplyRequest::from_json(&body::json(&headers, body).await?)?;
-    state.yard().reply(&id, request.text, request.budget.map(budget)).await?;
+    state.yard().by(&caller).reply(&id, request.text, request.budget.map(budget)).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -111,8 +112,8 @@ pub(super) async fn reply(
     params(("id" = String, Path, description = "The job")),
     responses((status = 204, description = "Gone"), (status = 404, body = ErrorBody))
 )]
-pub(super) async fn remove(State(state): State<HttpState>, Job(id): Job) -> Answer {
-    state.yard().delete(&id).await?;
+pub(super) async fn remove(State(state): State<HttpState>, By(caller): By, Job(id): Job) -> Answer {
+    state.yard().by(&caller).delete(&id).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -11,7 +11,7 @@ use sandyard_api::{ApiError, ErrorBody, ErrorCode, ScheduleRequest};
 
 use super::HttpState;
 use super::failure::{Answer, Failure};
-use super::parts::{self, Job, query};
+use super::parts::{self, By, Job, query};
 use super::proxy::ENTER;
 use super::proxy::notice::Notice;
 use super::schedule::new_job;
@@ -84,7 +84,7 @@ pub(super) async fn port(
     get, path = "/lab", tag = "tools",
     responses((status = 303, description = "To the JupyterLab of a session"), (status = 401, body = ErrorBody))
 )]
-pub(super) async fn any(State(state): State<HttpState>, headers: HeaderMap) -> Answer {
+pub(super) async fn any(State(state): State<HttpState>, By(caller): By, headers: HeaderMap) -> Answer {
     if is_foreign(&headers) {
         return Ok(ask("").answer(&headers));
     }
@@ -96,7 +96,7 @@ pub(super) async fn any(State(state): State<HttpState>, headers: HeaderMap) -> A
         None => {
             let session = serde_json::json!({"kind": "session", "name": "lab"});
             let job = new_job(ScheduleRequest::from_json(&session)?);
-            state.yard().schedule(job, None).await?.id
+            state.yard().by(&caller).schedule(job, None).await?.id
         }
     };
     redirect(&format!("/jobs/{id}/lab"))

@@ -4,6 +4,7 @@
 //! `sandyard_api` validates, asks [`Yard`], and answers with a view or a `failure`. Nothing here knows the store.
 
 mod archive;
+mod audit;
 mod body;
 mod code;
 mod content;
@@ -36,6 +37,7 @@ mod terminal;
 mod tickets;
 mod unbuilt;
 mod views;
+mod witness;
 mod yard;
 
 use std::sync::Arc;
@@ -181,6 +183,7 @@ fn routes() -> Vec<(&'static str, MethodRouter<HttpState>)> {
         ("/jobs/{id}/events", get(events::follow)),
         ("/jobs/{id}/logs", get(logs::read)),
         ("/jobs/{id}/download", get(download::read)),
+        ("/jobs/{id}/audit", get(audit::read)),
         ("/jobs/{id}/shell", post(shell::run).get(terminal::open)),
         ("/jobs/{id}/gui", post(gui::act)),
         ("/jobs/{id}/screenshot.png", get(gui::screenshot)),
@@ -219,6 +222,8 @@ pub(crate) fn router(state: HttpState) -> Router {
     for (path, handlers) in routes() {
         router = router.route(path, handlers);
     }
+    // Only around routes: what is no route does nothing.
+    router = router.route_layer(axum::middleware::from_fn_with_state(state.clone(), witness::record));
     let api = router
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)

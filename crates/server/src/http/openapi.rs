@@ -10,8 +10,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, mcp, pages, proxy,
-    schedule, shell, status, terminal, tickets, unbuilt, yard,
+    audit, code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, mcp, pages,
+    proxy, schedule, shell, status, terminal, tickets, unbuilt, yard,
 };
 
 #[derive(OpenApi)]
@@ -19,7 +19,7 @@ use super::{
     info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
     paths(
         schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
-        jobs::remove, tickets::make, events::follow, logs::read, download::read, gui::act, gui::screenshot,
+        jobs::remove, tickets::make, events::follow, logs::read, download::read, audit::read, gui::act, gui::screenshot,
         desktop::page, desktop::socket, shell::run, terminal::open, code::run,
         code::attach, kernels::list, kernels::start, kernels::show, kernels::stop, kernels::interrupt, kernels::restart,
         files::read, files::read_root, files_change::write, files_change::change, files_change::remove,

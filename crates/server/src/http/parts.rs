@@ -1,5 +1,7 @@
 //! Parts of a request: the job in its path, its query, its conditions. Read from the raw URI, so that what is routed on is what is used.
 
+use std::convert::Infallible;
+
 use axum::extract::FromRequestParts;
 use axum::http::header::{ACCEPT, IF_NONE_MATCH};
 use axum::http::request::Parts;
@@ -8,6 +10,7 @@ use sandyard_api::Query;
 
 use super::failure::Failure;
 use crate::app::AppError;
+use crate::auth::Caller;
 use crate::job_id::JobId;
 
 /// The job that a path names. Text that is no id is an unknown job, like any other.
@@ -20,6 +23,18 @@ impl<S: Sync> FromRequestParts<S> for Job {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let id = job_segment(parts.uri.path()).and_then(JobId::parse);
         id.map(Self).ok_or_else(|| AppError::unknown_job().into())
+    }
+}
+
+/// Who sent the request, as `gate` found.
+#[derive(Debug)]
+pub(super) struct By(pub(super) Caller);
+
+impl<S: Sync> FromRequestParts<S> for By {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get().cloned().unwrap_or_default()))
     }
 }
 

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use super::HttpState;
 use super::body::{BodyType, body_type, parse_json, whole};
 use super::failure::{Answer, Failure};
+use super::parts::By;
 use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, OnSilence, RequestedLimits, TaskOptions};
 
 /// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
@@ -34,7 +35,12 @@ use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, OnSilence, RequestedL
         (status = 503, description = "No capacity or no driver", body = ErrorBody),
     )
 )]
-pub(super) async fn schedule(State(state): State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
+pub(super) async fn schedule(
+    State(state): State<HttpState>,
+    By(caller): By,
+    headers: HeaderMap,
+    body: Body,
+) -> Answer {
     let kind = body_type(&headers)?;
     let key = idempotency_key(&headers)?;
     let bytes = whole(&headers, body, bounds::BODY_BYTES).await?;
@@ -47,7 +53,7 @@ pub(super) async fn schedule(State(state): State<HttpState>, headers: HeaderMap,
         }
     };
     let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
-    let scheduled = state.yard().schedule(new_job(request), key).await?;
+    let scheduled = state.yard().by(&caller).schedule(new_job(request), key).await?;
     tracing::Span::current().record("job", scheduled.id.as_str());
     tracing::info!(repeated = scheduled.repeated, "scheduled");
     let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
@@ -61,8 +67,8 @@ pub(super) async fn schedule(State(state): State<HttpState>, headers: HeaderMap,
     request_body(content((ScheduleBody = "application/json"), (String = "text/plain")), description = "What to do"),
     responses((status = 202, description = "Accepted", body = ScheduleView))
 )]
-pub(super) async fn submit(state: State<HttpState>, headers: HeaderMap, body: Body) -> Answer {
-    schedule(state, headers, body).await
+pub(super) async fn submit(state: State<HttpState>, by: By, headers: HeaderMap, body: Body) -> Answer {
+    schedule(state, by, headers, body).await
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Failure> {

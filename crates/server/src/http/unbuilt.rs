@@ -11,13 +11,8 @@ use crate::app::{AppError, WithOutput};
 use crate::job_id::JobId;
 
 /// All of them.
-pub(super) const PATHS: [&str; 5] = [
-    "/jobs/{id}/explained",
-    "/jobs/{id}/diagram.svg",
-    "/jobs/{id}/diagram.dot",
-    "/jobs/{id}/recall",
-    "/jobs/{id}/audit",
-];
+pub(super) const PATHS: [&str; 4] =
+    ["/jobs/{id}/explained", "/jobs/{id}/diagram.svg", "/jobs/{id}/diagram.dot", "/jobs/{id}/recall"];
 
 /// Says that the capability is not there; an unknown job is still an unknown job.
 pub(super) async fn refuse(State(state): State<HttpState>, uri: Uri) -> Answer {

@@ -1,7 +1,10 @@
 //! From the nouns of `app` to the views of the contract.
 
-use sandyard_api::{DriverView, ImageView, IsolationView, JobErrorView, JobView, Timestamp, UsageView};
-use sandyard_sandbox::driver::IsolationLevel;
+use sandyard_api::{
+    AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobErrorView, JobView,
+    Timestamp, UsageView,
+};
+use sandyard_sandbox::driver::{Availability, Offer, Verdict};
 
 use crate::app;
 
@@ -21,6 +24,7 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
         isolation: IsolationView {
             requested: status.isolation.requested.clone(),
             effective: status.isolation.effective.clone(),
+            level: status.isolation.level.map(|level| level.as_str().to_owned()),
             runtime: status.isolation.runtime.clone(),
             reason: status.isolation.reason.clone(),
         },
@@ -49,25 +53,39 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
             usd: status.usd,
             egress_bytes: status.egress_bytes,
         },
+        audit: status.audit.as_ref().map(|head| AuditView {
+            records: head.records,
+            head: head.head.clone(),
+            signature: head.signature.clone(),
+            key: head.key.clone(),
+        }),
         job_id: status.id.clone(),
     }
 }
 
 /// A driver on the wire.
 pub(super) fn driver(driver: app::DriverStatus) -> DriverView {
-    let level = match driver.isolation.level {
-        IsolationLevel::None => "none",
-        IsolationLevel::Container => "container",
-        IsolationLevel::Gvisor => "gvisor",
-        IsolationLevel::Vm => "vm",
-    };
+    let verdict = driver.availability.as_ref().map(|availability| availability.verdict);
+    let availability = driver.availability.unwrap_or_else(|| Availability::untried("being tried"));
     DriverView {
         name: driver.name.to_owned(),
-        usable: driver.availability.may_start(),
-        level: level.to_owned(),
+        usable: verdict == Some(Verdict::Usable),
+        state: match verdict {
+            None => DriverState::Trying,
+            Some(Verdict::Usable) => DriverState::Usable,
+            Some(Verdict::Untried) => DriverState::Untried,
+            Some(Verdict::Missing) => DriverState::Missing,
+        },
+        offer: match availability.offer {
+            Offer::Always => DriverOffer::Always,
+            Offer::WhenNeeded => DriverOffer::WhenNeeded,
+            Offer::WhenNamed => DriverOffer::WhenNamed,
+        },
+        level: driver.isolation.level.as_str().to_owned(),
         runtime: driver.isolation.runtime,
-        detail: driver.availability.detail,
-        fix: driver.availability.fix,
+        detail: availability.detail,
+        fix: availability.fix,
+        making: driver.making,
     }
 }
 

@@ -41,7 +41,8 @@ pub(super) async fn metrics(State(state): State<HttpState>) -> impl IntoResponse
 /// What runs here.
 #[utoipa::path(get, path = "/version", tag = "yard", responses((status = 200, body = VersionView)))]
 pub(super) async fn version(State(state): State<HttpState>) -> Json<VersionView> {
-    Json(VersionView { name: "sandyard".to_owned(), version: state.version().to_owned() })
+    let audit_key = state.yard().audit_key().to_string();
+    Json(VersionView { name: "sandyard".to_owned(), version: state.version().to_owned(), audit_key })
 }
 
 /// What can run here, and why not.

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use super::Shared;
 use super::waiting::Patience;
 use crate::app::NewJob;
+use crate::audit::{Actor, Entry, Kind};
 use crate::gateways::TaskGateways;
 use crate::gateways::desk::{Answers, Desk, DeskParts, limits_of, row_of};
 use crate::gateways::model::{
@@ -59,6 +60,7 @@ impl Agent {
             model: facts,
             budget: job.task.budget,
             account,
+            witness: Arc::clone(&shared.witness),
         };
         let desk = Desk::new(Arc::clone(&shared.store), parts);
         Self {
@@ -103,7 +105,11 @@ impl Agent {
             Told::Words(Words { number, offset, text, .. }) => {
                 (Vec::new(), json!({ "entry": number, "offset": offset, "text": text }))
             }
-            Told::Called(called) => (vec![Change::Spent(row_of(called.spent))], describe(&called)),
+            Told::Called(called) => {
+                let mut changes = vec![Change::Spent(row_of(called.spent))];
+                changes.extend(unanswered(&called).map(Change::Audit));
+                (changes, describe(&called))
+            }
         };
         self.recorded += 1;
         if self.recorded <= EVENTS {
@@ -111,6 +117,17 @@ impl Agent {
         }
         changes
     }
+}
+
+/// The record of a call without an answer; an answer's is written with it.
+fn unanswered(called: &Called) -> Option<Entry> {
+    let outcome = match &called.outcome {
+        Outcome::Answered { .. } => return None,
+        Outcome::Failed(failure) => json!(failure.code),
+        Outcome::CalledOff => json!("called_off"),
+    };
+    let facts = json!({ "model": called.model, "outcome": outcome, "entry": called.number });
+    Some(Entry::new(Actor::Host, Kind::Model, facts))
 }
 
 /// How a call ended, for those who watch.

@@ -70,6 +70,9 @@ impl Task {
         self.shared.config.fail_points.reach("deleting").await;
         self.remove_folder(self.shared.layout.job(&row.id)).await;
         self.shared.store.remove(&row.fence()).await?;
+        // All that is left of its audit.
+        let head = row.audit.as_ref().map(|audit| audit.head.as_str());
+        tracing::info!(job = %row.id, head, "deleted");
         Ok(Next::Done)
     }
 

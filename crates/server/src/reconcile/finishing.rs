@@ -16,7 +16,8 @@ use super::linking;
 use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
 use crate::app::{JobFailure, chain};
-use crate::artifacts::{Additions, ArtifactError, HostFile, JournalLines, Stored, store_export};
+use crate::artifacts::{Additions, ArtifactError, AuditLines, HostFile, JournalLines, Stored, store_export};
+use crate::audit::{Actor, Entry, Kind};
 use crate::layout;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
@@ -49,6 +50,8 @@ impl Task {
                     let text = format!("left out of the download: {}", stored.skipped.join(", "));
                     changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
                 }
+                let facts = json!({ "sha256": stored.artifact.sha256, "bytes": bytes, "left_out": stored.skipped.len() });
+                changes.push(Change::Audit(Entry::new(Actor::Host, Kind::Artifact, facts)));
                 changes.push(Change::Artifact(stored.artifact));
             }
             Err(failure) => {
@@ -135,12 +138,11 @@ impl Task {
             Changes::Patch(patch) => files.push(patch.clone()),
             Changes::Missing(why) => missing = Some(why.clone()),
         }
-        let journal = row.task.is_some().then(|| JournalLines {
-            store: Arc::clone(&self.shared.store),
-            job: row.number,
-            at_ms: i64::try_from(now().as_millis()).unwrap_or(i64::MAX),
-        });
-        let additions = Additions { journal, files: &files };
+        let at_ms = i64::try_from(now().as_millis()).unwrap_or(i64::MAX);
+        let (store, job) = (Arc::clone(&self.shared.store), row.number);
+        let audit = Some(AuditLines { store: Arc::clone(&store), job, fence: row.fence(), at_ms });
+        let journal = row.task.is_some().then_some(JournalLines { store, job, at_ms });
+        let additions = Additions { journal, audit, files: &files };
         let mut stored = store_export(export, &path, &self.shared.config.export, additions).await?;
         stored.skipped.extend(missing);
         Ok(stored)

@@ -36,7 +36,7 @@ pub(super) struct Backstop {
 impl Task {
     pub(super) async fn follow(&mut self, mut row: JobRow) -> Result<Next, StoreError> {
         let (Some(driver), Some(sandbox)) = (self.shared.driver(&row), row.sandbox_id()) else {
-            let outcome = Outcome::failed("no_driver", "its driver is not configured any more", None);
+            let outcome = Outcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
         if std::mem::take(&mut self.adopted) && linking::is_alive(driver.as_ref(), &sandbox).await {

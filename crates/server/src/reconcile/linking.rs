@@ -57,6 +57,16 @@ pub(super) async fn link(
     linked
 }
 
+/// The same for a machine that was just started and has to boot first.
+pub(super) async fn link_first(
+    shared: &Shared,
+    driver: &dyn Driver,
+    row: &JobRow,
+    sandbox: &SandboxId,
+) -> Result<Arc<Machine>, NoLink> {
+    link(shared, driver, row, sandbox, shared.config.link_timeout + driver.boot_time()).await
+}
+
 fn offer(row: &JobRow, sandbox: &SandboxId) -> HostOffer {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     HostOffer {

@@ -11,8 +11,8 @@ mod closing;
 mod finishing;
 mod following;
 mod guest_git;
-mod isolation;
 mod linking;
+mod making;
 mod outcome;
 mod preparing;
 mod restarting;
@@ -32,15 +32,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
+use self::outcome::Outcome;
 use self::task::{Origin, Task};
 use crate::admission::Permit;
 use crate::app::chain;
+use crate::drivers::{Choice, NoDriver, Outlook};
 use crate::job_id::JobId;
 use crate::metrics;
-use crate::store::{Claim, JobRow, StoreError};
+use crate::states::SandboxState;
+use crate::store::{Change, Claim, JobRow, StoreError};
 
 pub(crate) use adopting::remove_strays;
-pub(crate) use isolation::{Choice, Drivers, NoDriver};
 pub(crate) use shared::{Machines, Shared};
 pub(crate) use starting::{claim_changes, new_secret};
 
@@ -160,7 +162,7 @@ impl Reconciler {
                 if !self.shared.admission.has_room(row.limits.machine.memory_mib) {
                     return Ok(());
                 }
-                let Some(choice) = self.choose(&row).await? else { return Ok(()) };
+                let Some(choice) = self.choose(&row).await? else { continue };
                 let memory_mib = self.shared.memory_mib(choice.driver.as_ref(), &row.limits.machine);
                 let Some(permit) = self.shared.admission.admit(memory_mib) else { return Ok(()) };
                 let changes = claim_changes(choice.driver.as_ref(), choice.reason);
@@ -176,17 +178,39 @@ impl Reconciler {
         }
     }
 
-    /// Who runs a job. A driver that has gone since it was accepted leaves the job waiting.
-    async fn choose(&self, row: &JobRow) -> Result<Option<Choice>, StoreError> {
+    /// Who runs a job; nobody waits for an answer here. A job whose driver has gone since it was accepted stays in the queue
+    /// for a while, in case the driver comes back, and is refused then.
+    async fn choose(&mut self, row: &JobRow) -> Result<Option<Choice>, StoreError> {
         let request =
             self.shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
-        match self.shared.drivers.choose(&request.job.isolation).await {
-            Ok(choice) => Ok(Some(choice)),
-            Err(error) => {
-                tracing::warn!(job = %row.id, error = %chain(&error), "a queued job has to wait");
-                Ok(None)
+        match self.shared.drivers.outlook(&request.job.isolation) {
+            Outlook::Chosen(choice) => return Ok(Some(choice)),
+            Outlook::Trying(driver) => {
+                tracing::debug!(job = %row.id, driver, "waits for a driver to be tried")
             }
+            Outlook::Nothing(error, missing_for) if missing_for < self.shared.config.driver_patience => {
+                tracing::warn!(job = %row.id, %error, "a queued job has to wait");
+            }
+            Outlook::Nothing(error, _) => self.refuse(row, &error).await?,
         }
+        Ok(None)
+    }
+
+    /// Ends a queued job that no driver can run.
+    async fn refuse(&mut self, row: &JobRow, error: &NoDriver) -> Result<(), StoreError> {
+        let hint = error.fix.as_deref().unwrap_or("run `sandyard doctor`");
+        let outcome = Outcome::failed("no_driver", error.to_string(), Some(hint));
+        let changes = vec![
+            Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
+            Change::Sandbox(SandboxState::Gone),
+            Change::Move { to: outcome.state, reason: outcome.reason },
+        ];
+        let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
+        if let Some(row) = self.shared.store.claim_queued(&row.id, claim).await? {
+            let permit = self.shared.admission.adopt(0);
+            self.spawn(row, permit, Origin::Queue);
+        }
+        Ok(())
     }
 
     fn spawn(&mut self, row: JobRow, permit: Permit, origin: Origin) {

@@ -6,7 +6,7 @@ use sandyard_sandbox::driver::Usage;
 use crate::app::{JobFailure, JobKind};
 use crate::config::JobLimits;
 use crate::states::JobState;
-use crate::store::TaskRow;
+use crate::store::{JobRow, TaskRow};
 
 /// What the end of a job's process means.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,13 @@ impl Outcome {
             _ => return Self::of(exit, around),
         };
         Self { exit_code: Some(exit.code), ..outcome }
+    }
+
+    /// The driver that has, or would make, its machine is not opened by this server.
+    pub(crate) fn driver_gone(row: &JobRow) -> Self {
+        let name = row.driver.as_deref().unwrap_or("?");
+        let message = format!("its driver `{name}` is not used by this server any more");
+        Self::failed("no_driver", message, Some("start the server with that driver, or with --driver auto"))
     }
 
     /// Ended because nobody answered.

@@ -62,7 +62,7 @@ async fn clone(
     request: &StoredRequest,
     git: &GitSource,
 ) -> Result<JobRow, Failure> {
-    let mut way_out = WayOut::new(&request.job, &row, &shared.config.egress);
+    let mut way_out = WayOut::new(&request.job, &row, shared);
     let _gateways = way_out.serve(machine, None);
     let proxy = format!("http://127.0.0.1:{EGRESS_PORT}");
     let script = Script {

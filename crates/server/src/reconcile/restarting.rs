@@ -40,7 +40,7 @@ impl Task {
     /// Makes the machine that the row names.
     pub(super) async fn start_again(&mut self, row: JobRow) -> Result<Next, StoreError> {
         let (Some(driver), Some(sandbox)) = (self.shared.driver(&row), row.sandbox_id()) else {
-            let outcome = Outcome::failed("no_driver", "its driver is not configured any more", None);
+            let outcome = Outcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
         let shared = Arc::clone(&self.shared);

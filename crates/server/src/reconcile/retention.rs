@@ -4,8 +4,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde_json::json;
+
 use super::shared::Shared;
 use crate::app::chain;
+use crate::audit::{Actor, Entry, Kind};
 use crate::config::RetentionConfig;
 use crate::job_id::JobId;
 use crate::metrics;
@@ -20,7 +23,8 @@ pub(super) async fn sweep(shared: &Shared) {
         Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
     };
     for id in to_remove(&ended, &shared.config.retention, now_ms) {
-        match shared.request_delete(&id).await {
+        let entry = Entry::new(Actor::Host, Kind::Delete, json!({ "by": "retention" }));
+        match shared.request_delete(&id, entry).await {
             Ok(Some(_)) => metrics::count(&shared.metrics.jobs_retired),
             Ok(None) => {}
             Err(error) => return tracing::warn!(error = %chain(&error), "an old job could not be removed"),

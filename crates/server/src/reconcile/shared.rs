@@ -7,15 +7,17 @@ use sandyard_sandbox::driver::{Driver, Limits};
 use sandyard_sandbox::machine::Machine;
 use tokio::sync::Notify;
 
-use super::isolation::Drivers;
 use crate::admission::Admission;
 use crate::app::{EndedJobs, Images};
+use crate::audit::{Entry, PublicKey};
 use crate::config::ServerConfig;
+use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job_id::JobId;
 use crate::layout::Layout;
 use crate::metrics::{self, Metrics};
 use crate::store::{Change, JobRow, Store, StoreError};
+use crate::witness::Witness;
 
 /// The parts of a running yard.
 pub(crate) struct Shared {
@@ -29,8 +31,12 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) machines: Machines,
     /// Statuses that only a deletion changes.
-    pub(crate) ended: EndedJobs,
+    pub(crate) ended: Arc<EndedJobs>,
     pub(crate) admission: Admission,
+    /// Writes audits beside the commits of reconcile.
+    pub(crate) witness: Arc<Witness>,
+    /// Of the key that signs them.
+    pub(crate) audit_key: PublicKey,
     /// Wakes the loop: a job was queued, or room came back.
     pub(crate) wake: Arc<Notify>,
     /// Wakes the loop: an ended job was marked as deleted, and nobody owns it.
@@ -56,8 +62,12 @@ impl Shared {
     }
 
     /// Marks a job as deleted: from then on it is unknown. `None` if it was before.
-    pub(crate) async fn request_delete(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
-        let marked = self.store.request_delete(id).await;
+    pub(crate) async fn request_delete(
+        &self,
+        id: &JobId,
+        entry: Entry,
+    ) -> Result<Option<JobRow>, StoreError> {
+        let marked = self.store.request_delete(id, entry).await;
         // Also after a failure: the commit may have happened.
         self.ended.forget(id);
         marked

@@ -1,4 +1,4 @@
-//! The phase `starting`: an image, a driver, a machine, a link, and what the job starts from (`preparing`).
+//! The phase `starting`: a machine (`making`), a link, and what the job starts from (`preparing`).
 //!
 //! The sandbox's name is committed before it is made. That the job's process may have begun is committed while the machine
 //! boots, before it is told to begin; until then a machine that fails is replaced, a few times.
@@ -7,24 +7,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandyard_protocol::Secret;
-use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
+use sandyard_sandbox::driver::{Driver, SandboxId};
 use sandyard_sandbox::machine::{EventStream, Machine};
 
 use super::linking::{self, Alive, NoLink};
+use super::making::{spec, start_machine};
 use super::outcome::Outcome;
 use super::preparing::prepare;
 use super::task::{Linked, Next, Task, on};
-use crate::app::{Flavour, ImageState, Images, JobKind, chain};
-use crate::config::LONGEST_WAITS_S;
-use crate::layout;
+use crate::app::chain;
 use crate::metrics;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
 
-/// What a machine lives beyond its job's time: the start, the end and the export.
-const LIFETIME_MARGIN_S: u64 = 600;
-/// What a kept machine lives beyond its job's time.
-const KEPT_S: u64 = 24 * 3600;
 /// How long a job waits in the queue after the host turned out to be full.
 const FULL_PAUSE: Duration = Duration::from_millis(500);
 
@@ -61,7 +56,7 @@ impl From<NoLink> for Failure {
 impl Task {
     pub(super) async fn start(&mut self, row: JobRow) -> Result<Next, StoreError> {
         let Some(driver) = self.shared.driver(&row) else {
-            let outcome = Outcome::failed("no_driver", "its driver is not configured any more", None);
+            let outcome = Outcome::driver_gone(&row);
             return self.end_unstarted(row, outcome).await;
         };
         let Some(sandbox) = row.sandbox_id() else { return self.next_incarnation(row).await };
@@ -152,14 +147,14 @@ async fn bring_up(
     mut row: JobRow,
     sandbox: &SandboxId,
 ) -> Result<(JobRow, Arc<Machine>, Option<EventStream>), Failure> {
-    let spec = spec(shared, &mut row, sandbox).await?;
+    let spec = spec(shared, driver, &mut row, sandbox).await?;
     shared.config.fail_points.reach("start").await;
-    start_machine(driver, &spec).await?;
+    start_machine(shared, driver, &spec).await?;
     metrics::count(&shared.metrics.sandboxes_started);
     shared.config.fail_points.reach("started").await;
     let request = shared.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
     let link = async {
-        let linked = linking::link(shared, driver, &row, sandbox, shared.config.link_timeout).await;
+        let linked = linking::link_first(shared, driver, &row, sandbox).await;
         linked.map_err(Failure::from)
     };
     let (row, machine, events) = if request.files.is_empty() && request.job.git.is_none() {
@@ -185,73 +180,17 @@ pub(super) async fn bring_up_again(
     sandbox: &SandboxId,
 ) -> Result<Result<(JobRow, Arc<Machine>), String>, StoreError> {
     let up = async {
-        let spec = spec(shared, &mut row, sandbox).await?;
-        start_machine(driver, &spec).await?;
+        let spec = spec(shared, driver, &mut row, sandbox).await?;
+        start_machine(shared, driver, &spec).await?;
         metrics::count(&shared.metrics.sandboxes_started);
         let begun = shared.commit(&row, vec![Change::Begun(true)]).await?;
-        let machine = linking::link(shared, driver, &begun, sandbox, shared.config.link_timeout).await?;
+        let machine = linking::link_first(shared, driver, &begun, sandbox).await?;
         Ok::<_, Failure>((begun, machine))
     };
     match up.await {
         Ok(up) => Ok(Ok(up)),
         Err(Failure::Store(error)) => Err(error),
         Err(failure) => Ok(Err(failure.words())),
-    }
-}
-
-/// Starts a machine.
-async fn start_machine(driver: &dyn Driver, spec: &SandboxSpec) -> Result<(), Failure> {
-    driver.start(spec).await.map_err(|error| match error {
-        StartError::NoCapacity(detail) => Failure::Full(detail),
-        StartError::Unusable { .. } => {
-            Failure::Never(Outcome::failed("no_driver", error.to_string(), Some("run `sandyard doctor`")))
-        }
-        StartError::Step { .. } => Failure::Again(chain(&error)),
-    })
-}
-
-/// Everything a driver needs; waits for the image, and says so in the status.
-async fn spec(shared: &super::Shared, row: &mut JobRow, sandbox: &SandboxId) -> Result<SandboxSpec, Failure> {
-    let image_root = loop {
-        let flavour = flavour(row, shared.images.as_ref());
-        match shared.images.state(flavour) {
-            ImageState::Ready { root } => break root,
-            ImageState::Missing { detail, hint } => {
-                return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
-            }
-            ImageState::Preparing { percent, step } => {
-                let reason = Some(format!("{} image {percent} %: {step}", flavour.as_str()));
-                if row.reason != reason {
-                    *row = shared.commit(row, vec![Change::Reason(reason)]).await?;
-                }
-                shared.images.changed().await;
-            }
-        }
-    };
-    let workspace = shared.layout.workspace(&row.id);
-    layout::make_folder(&workspace)
-        .map_err(|error| Failure::Again(format!("make the workspace's folder: {error}")))?;
-    Ok(SandboxSpec {
-        id: sandbox.clone(),
-        image_root,
-        workspace,
-        limits: row.limits.machine,
-        lifetime_s: row.limits.timeout_s
-            + LIFETIME_MARGIN_S
-            + if row.keep { KEPT_S } else { 0 }
-            + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
-        secret: row.secret.clone(),
-        nested_user_namespaces: false,
-    })
-}
-
-/// The tree that a job's machine gets. What needs kernels, desktop or browser waits for the full one; a session makes do
-/// with the base only where no full one will come; a script takes the best there is now.
-fn flavour(row: &JobRow, images: &dyn Images) -> Flavour {
-    match (row.kind, images.state(Flavour::Full)) {
-        (_, ImageState::Ready { .. }) | (JobKind::Session, ImageState::Preparing { .. }) => Flavour::Full,
-        (JobKind::Shell | JobKind::Session, _) => Flavour::Base,
-        (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui, _) => Flavour::Full,
     }
 }
 
@@ -262,9 +201,9 @@ pub(super) async fn bring_up_rescue(
     row: &mut JobRow,
     sandbox: &SandboxId,
 ) -> Result<Arc<Machine>, String> {
-    let spec = spec(shared, row, sandbox).await.map_err(Failure::words)?;
-    start_machine(driver, &spec).await.map_err(Failure::words)?;
-    linking::link(shared, driver, row, sandbox, shared.config.link_timeout)
+    let spec = spec(shared, driver, row, sandbox).await.map_err(Failure::words)?;
+    start_machine(shared, driver, &spec).await.map_err(Failure::words)?;
+    linking::link_first(shared, driver, row, sandbox)
         .await
         .map_err(|no_link| format!("the machine did not come up ({no_link:?})"))
 }
@@ -291,7 +230,7 @@ pub(crate) fn new_secret() -> Secret {
 /// What a claim of a queued job commits, all at once.
 pub(crate) fn claim_changes(driver: &dyn Driver, reason: Option<String>) -> Vec<Change> {
     vec![
-        Change::Isolation { driver: driver.name().to_owned(), runtime: driver.isolation().runtime, reason },
+        Change::Isolation { driver: driver.name().to_owned(), isolation: driver.isolation(), reason },
         Change::Incarnation { secret: new_secret(), purpose: Purpose::Run },
         Change::Move { to: JobState::Starting, reason: None },
     ]

@@ -4,13 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sandyard_sandbox::machine::Machine;
+use serde_json::Value;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::Shared;
 use crate::app::{JobFailure, NewJob};
-use crate::config::EgressConfig;
-use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy, Refusal};
+use crate::audit::{Actor, Entry, Kind, cut};
+use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy, Refusal, TARGET_BYTES};
+use crate::gateways::notes::OwnerNotes;
 use crate::gateways::{self, TaskGateways};
 use crate::store::{Change, JobRow};
 
@@ -32,11 +35,13 @@ pub(super) struct WayOut {
 
 impl WayOut {
     /// Rules were checked when the job was made; one that can't be read any more allows nothing.
-    pub(super) fn new(job: &NewJob, row: &JobRow, config: &EgressConfig) -> Self {
+    pub(super) fn new(job: &NewJob, row: &JobRow, shared: &Shared) -> Self {
+        let config = &shared.config.egress;
         let policy = Policy::parse(job.egress.iter().map(String::as_str)).unwrap_or_default();
         let (sender, attempts) = mpsc::channel(WAITING);
         let private = Arc::clone(&config.private);
-        let gateway = Gateway::new(policy, private, &config.limits, row.egress_bytes, sender);
+        let notes = OwnerNotes { store: Arc::clone(&shared.store), fence: row.fence() };
+        let gateway = Gateway::new(policy, private, &config.limits, row.egress_bytes, sender, Some(notes));
         Self { gateway, attempts, recorded: 0, refused: BTreeSet::new() }
     }
 
@@ -63,6 +68,8 @@ impl WayOut {
     /// What an attempt changes in the job's record.
     pub(super) fn record(&mut self, attempt: Attempt) -> Vec<Change> {
         let mut changes = Vec::new();
+        // What is allowed was recorded before it was done.
+        let is_recorded = attempt.outcome == Outcome::Allowed;
         let data = match attempt.outcome {
             Outcome::Allowed => json!({ "target": attempt.target, "decision": "allowed" }),
             Outcome::Refused(refusal) => {
@@ -77,6 +84,9 @@ impl WayOut {
                 json!({ "target": attempt.target, "decision": "closed", "sent": sent, "received": received })
             }
         };
+        if !is_recorded {
+            changes.push(Change::Audit(Entry::new(Actor::Job, Kind::Egress, bounded(&data))));
+        }
         self.recorded += 1;
         if self.recorded <= EVENTS {
             changes.push(Change::Event { kind: "egress", data });
@@ -96,4 +106,15 @@ impl WayOut {
         }
         Some(failure)
     }
+}
+
+/// The same facts with every text cut: the sandbox chose them.
+fn bounded(data: &Value) -> Value {
+    let mut data = data.clone();
+    for member in data.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
+        if let Some(text) = member.as_str() {
+            *member = json!(cut(text, TARGET_BYTES));
+        }
+    }
+    data
 }

@@ -8,7 +8,9 @@ use serde_json::json;
 
 use super::StoreError;
 use super::apply_journal;
+use super::audit_rows::AuditRow;
 use super::rows::{Change, ChunkRow, EventRow, JobRow, Purpose};
+use crate::audit::{Actor, Entry, Kind, Line, cut};
 use crate::states::{JobState, SandboxState, allowed};
 
 /// What a batch adds beside the row itself.
@@ -19,7 +21,11 @@ pub(crate) struct Applied {
     /// Chunks to delete: stream, first, end.
     pub(crate) dropped: Vec<(OutputStream, u64, u64)>,
     pub(crate) journal: Vec<NewEntry>,
+    pub(crate) audit: Vec<Line>,
 }
+
+/// Words about a state in its audit.
+const REASON_BYTES: usize = 500;
 
 /// An entry of a journal, as it is written.
 #[derive(Debug)]
@@ -46,9 +52,10 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
     match change {
         Change::Move { to, reason } => return move_to(row, to, reason, now_ms, applied),
         Change::Reason(reason) => row.reason = reason,
-        Change::Isolation { driver, runtime, reason } => {
+        Change::Isolation { driver, isolation, reason } => {
             row.driver = Some(driver);
-            row.runtime = Some(runtime);
+            row.runtime = Some(isolation.runtime);
+            row.level = Some(isolation.level);
             row.isolation_reason = reason;
         }
         Change::Incarnation { secret, purpose } => {
@@ -93,6 +100,7 @@ fn apply_one(row: &mut JobRow, change: Change, now_ms: i64, applied: &mut Applie
         }
         Change::Journal(entry) => return apply_journal::journal(row, &entry, now_ms, applied),
         Change::Artifact(artifact) => row.artifact = Some(artifact),
+        Change::Audit(entry) => audit(row, &entry, now_ms, applied),
         Change::Event { kind, data } => event(row, kind, data, now_ms, applied),
         Change::Closed => {
             // A job that is being deleted is done with when its row is gone.
@@ -129,7 +137,52 @@ pub(super) fn move_to(
         row.finished_ms = Some(now_ms);
     }
     state_event(row, now_ms, applied);
+    state_record(row, now_ms, applied);
     Ok(())
+}
+
+/// The state in the audit, with the wall the job really got when it is known. What is folded has its record by the end.
+fn state_record(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
+    let mut facts = json!({ "state": row.state });
+    let starting = row.state == JobState::Starting;
+    let reason = row.reason.as_deref().map(|reason| cut(reason, REASON_BYTES));
+    let members = [
+        ("reason", reason.map(Into::into)),
+        ("driver", row.driver.clone().filter(|_| starting).map(Into::into)),
+        ("runtime", row.runtime.clone().filter(|_| starting).map(Into::into)),
+        ("exit_code", row.exit_code.filter(|_| row.state.is_terminal()).map(Into::into)),
+    ];
+    if let Some(object) = facts.as_object_mut() {
+        object.extend(members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    }
+    if row.state.is_terminal() {
+        seal(row, now_ms, applied);
+    }
+    audit(row, &Entry::new(Actor::Host, Kind::State, facts), now_ms, applied);
+}
+
+/// Adds an entry to the audit.
+pub(crate) fn audit(row: &mut JobRow, entry: &Entry, now_ms: i64, applied: &mut Applied) {
+    if entry.kind == Kind::Export {
+        // What is taken out must be whole.
+        seal(row, now_ms, applied);
+    }
+    let (id, from) = (&row.id, applied.audit.len());
+    row.audit.get_or_insert_with(|| AuditRow::begin(id)).note(entry, now_ms, &mut applied.audit);
+    row.audit_bytes += bytes(&applied.audit[from..]);
+}
+
+fn seal(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
+    let from = applied.audit.len();
+    if let Some(audit) = &mut row.audit {
+        audit.seal_all(now_ms, &mut applied.audit);
+    }
+    row.audit_bytes += bytes(&applied.audit[from..]);
+}
+
+/// What lines take in the store.
+pub(crate) fn bytes(lines: &[Line]) -> u64 {
+    lines.iter().map(|line| line.text.len() as u64).sum()
 }
 
 /// The event of the state the row is in.

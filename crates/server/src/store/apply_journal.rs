@@ -6,9 +6,10 @@ use sandyard_protocol::{JournalEntry, ModelPart, Speaker, WhyAsked};
 use serde_json::{Value, json};
 
 use super::StoreError;
-use super::apply::{Applied, NewEntry, event, move_to};
+use super::apply::{Applied, NewEntry, audit, event, move_to};
 use super::rows::JobRow;
 use super::task_rows::{OpenStep, Question, SpentRow, TaskRow};
+use crate::audit::{Actor, Entry, Kind, digest};
 use crate::states::JobState;
 
 /// A question or a summary in the status: some pages.
@@ -25,6 +26,9 @@ const OPEN_STEPS: usize = 64;
 const EVENTS: u64 = 100_000;
 /// Files of one step, or things to do, that are told one by one.
 const LISTED: usize = 100;
+/// Files of one step in its audit, and of each path so much.
+const RECORDED_FILES: usize = 20;
+const PATH_BYTES: usize = 500;
 
 impl SpentRow {
     /// The greater of each.
@@ -58,10 +62,14 @@ pub(crate) fn journal(
         incarnation: row.incarnation,
         text,
     });
+    let record = record(&task, entry);
     let mut told = consequences(&mut task, entry, now_ms);
     told.truncate(usize::try_from(EVENTS.saturating_sub(task.told)).unwrap_or(usize::MAX));
     task.told += told.len() as u64;
     row.task = Some(task);
+    if let Some(record) = record {
+        audit(row, &record, now_ms, applied);
+    }
     match (entry, row.state) {
         (JournalEntry::Asked { .. }, JobState::Running) => {
             move_to(row, JobState::Waiting, None, now_ms, applied)?;
@@ -92,6 +100,59 @@ fn kind(entry: &JournalEntry) -> &'static str {
         JournalEntry::Finished { .. } => "finished",
         JournalEntry::GaveUp { .. } => "gave_up",
     }
+}
+
+/// What the audit holds of an entry: names and hashes, not the words. Answers are recorded by whoever paid for them, and what
+/// people say by whoever heard them.
+fn record(task: &TaskRow, entry: &JournalEntry) -> Option<Entry> {
+    let of_agent = |kind, facts| Some(Entry::new(Actor::Agent, kind, facts));
+    match entry {
+        JournalEntry::StepBegan { call, name, arguments } => {
+            let mut facts = json!({
+                "call": cut(call, NAME_BYTES), "tool": cut(name, NAME_BYTES), "bytes": arguments.len(),
+                "sha256": digest(arguments.as_bytes()),
+            });
+            if name == "files"
+                && let (Some(about), Some(facts)) = (file_facts(arguments), facts.as_object_mut())
+            {
+                facts.extend(about);
+            }
+            of_agent(Kind::Step, facts)
+        }
+        JournalEntry::StepEnded { call, parts, failed, interrupted, took_ms, files } => {
+            let tool = task.open_steps.iter().find(|step| step.call == *call).map(|step| step.name.as_str());
+            let files: Vec<String> =
+                files.iter().take(RECORDED_FILES).map(|path| cut(path, PATH_BYTES)).collect();
+            let result = serde_json::to_vec(parts).unwrap_or_default();
+            let facts = json!({
+                "call": cut(call, NAME_BYTES), "tool": tool, "failed": failed, "interrupted": interrupted,
+                "took_ms": took_ms, "files": files, "sha256": digest(&result),
+            });
+            of_agent(Kind::StepEnded, facts)
+        }
+        JournalEntry::Asked { question, why } => {
+            of_agent(Kind::Asked, json!({ "why": why, "sha256": digest(question.as_bytes()) }))
+        }
+        JournalEntry::Finished { summary } => {
+            of_agent(Kind::Finished, json!({ "done": true, "sha256": digest(summary.as_bytes()) }))
+        }
+        JournalEntry::GaveUp { reason } => {
+            of_agent(Kind::Finished, json!({ "done": false, "sha256": digest(reason.as_bytes()) }))
+        }
+        JournalEntry::Task { .. }
+        | JournalEntry::Said { .. }
+        | JournalEntry::Answer { .. }
+        | JournalEntry::Plan { .. }
+        | JournalEntry::Nudge { .. }
+        | JournalEntry::Packed { .. } => None,
+    }
+}
+
+/// Which file a call of the file tool is about, and what it does with it.
+fn file_facts(arguments: &str) -> Option<serde_json::Map<String, Value>> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let of = |name: &str, bytes| Some((name.to_owned(), json!(cut(arguments.get(name)?.as_str()?, bytes))));
+    Some([of("action", NAME_BYTES), of("path", PATH_BYTES)].into_iter().flatten().collect())
 }
 
 /// Changes what the row knows of the task, and says which events that leaves.

@@ -6,6 +6,7 @@
 
 pub(crate) mod apply;
 mod apply_journal;
+pub(crate) mod audit_rows;
 mod errors;
 pub(crate) mod rows;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod watch;
 use async_trait::async_trait;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 
+pub(crate) use audit_rows::{AuditRow, Noted, Notes};
 pub(crate) use errors::{OpenError, StoreError};
 pub(crate) use rows::{
     ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose, Retained,
@@ -26,6 +28,7 @@ pub(crate) use task_rows::{Appended, Said, SpentRow, TaskRow};
 pub(crate) use watch::JobWatch;
 
 use crate::app::JobFilter;
+use crate::audit::{Entry, Line};
 use crate::job_id::JobId;
 
 /// The store of one yard. Reads may be cancelled; a cancelled write may or may not have happened.
@@ -101,8 +104,21 @@ pub(crate) trait Store: Send + Sync + 'static {
         entry: Box<JournalEntry>,
     ) -> Result<Appended, StoreError>;
 
-    /// Adds what a person says to a task that listens; whoever owns the job is woken.
-    async fn say(&self, id: &JobId, said: Box<JournalEntry>) -> Result<Said, StoreError>;
+    /// Adds what a person says to a task that listens, and who said it to its audit; whoever owns the job is woken.
+    async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: Entry) -> Result<Said, StoreError>;
+
+    /// Adds entries to a job's audit, before what they tell is done: what became of each, or `None` if the job is unknown.
+    /// With an epoch, only for the owner. When it returns they outlive this process; the disk has them with the next commit
+    /// of anything else, at most a heartbeat later.
+    async fn note(
+        &self,
+        id: &JobId,
+        epoch: Option<u64>,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Notes>, StoreError>;
+
+    /// Records of the audit of the job with that number, from a number on, in order, at most so many.
+    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<Line>, StoreError>;
 
     /// Entries of the journal of the job with that number, from a number on, in order: at most so many, and no more once
     /// they have so many bytes.
@@ -115,10 +131,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Vec<JournalRow>, StoreError>;
 
     /// Asks for the end of a job; a queued one ends at once. `None` if unknown.
-    async fn request_cancel(&self, id: &JobId) -> Result<Option<JobRow>, StoreError>;
+    async fn request_cancel(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError>;
 
     /// Marks a job as deleted: from then on only reconcile knows it. `None` if unknown.
-    async fn request_delete(&self, id: &JobId) -> Result<Option<JobRow>, StoreError>;
+    async fn request_delete(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError>;
 
     /// Removes every trace of a job that is marked as deleted.
     async fn remove(&self, fence: &Fence) -> Result<(), StoreError>;

@@ -2,10 +2,12 @@
 
 use bytes::Bytes;
 use sandyard_protocol::{JournalEntry, OutputOffsets, OutputStream, Secret};
-use sandyard_sandbox::driver::{SandboxId, Usage};
+use sandyard_sandbox::driver::{Isolation, IsolationLevel, SandboxId, Usage};
 
+use super::audit_rows::AuditRow;
 use super::task_rows::{SpentRow, TaskRow};
 use crate::app::{InputFile, JobFailure, JobKind};
+use crate::audit::Entry;
 use crate::config::JobLimits;
 use crate::job_id::JobId;
 use crate::states::{JobState, SandboxState};
@@ -27,6 +29,8 @@ pub(crate) struct JobRow {
     pub(crate) requested_isolation: String,
     pub(crate) driver: Option<String>,
     pub(crate) runtime: Option<String>,
+    /// The wall it got: no later sandbox of the job has a weaker one.
+    pub(crate) level: Option<IsolationLevel>,
     pub(crate) isolation_reason: Option<String>,
     pub(crate) started_ms: Option<i64>,
     pub(crate) finished_ms: Option<i64>,
@@ -61,6 +65,10 @@ pub(crate) struct JobRow {
     pub(crate) task: Option<TaskRow>,
     /// Bytes of its journal.
     pub(crate) journal_bytes: u64,
+    /// How far its audit is; none if nothing was recorded yet.
+    pub(crate) audit: Option<AuditRow>,
+    /// Bytes of its audit.
+    pub(crate) audit_bytes: u64,
 }
 
 impl JobRow {
@@ -91,7 +99,8 @@ impl JobRow {
     /// What is kept of it on disk: artifact and output.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let artifact = self.artifact.as_ref().map_or(0, |artifact| artifact.bytes);
-        self.journal_bytes + artifact + self.stdout.bytes - self.stdout.dropped + self.stderr.bytes
+        self.journal_bytes + self.audit_bytes + artifact + self.stdout.bytes - self.stdout.dropped
+            + self.stderr.bytes
             - self.stderr.dropped
     }
 
@@ -146,6 +155,8 @@ pub(crate) struct InsertJob {
     pub(crate) row: JobRow,
     pub(crate) request: StoredRequest,
     pub(crate) key: Option<StoredKey>,
+    /// What its audit begins with.
+    pub(crate) entry: Entry,
     /// Jobs that may wait; at that number an insert is refused.
     pub(crate) queue: usize,
 }
@@ -193,7 +204,7 @@ pub(crate) enum Change {
     /// Another reason in the same state.
     Reason(Option<String>),
     /// Which driver runs it.
-    Isolation { driver: String, runtime: String, reason: Option<String> },
+    Isolation { driver: String, isolation: Isolation, reason: Option<String> },
     /// The next sandbox for it. `purpose` says whether the job's process is to run in it.
     Incarnation { secret: Secret, purpose: Purpose },
     /// Whether its process may have begun.
@@ -218,6 +229,8 @@ pub(crate) enum Change {
     Journal(Box<JournalEntry>),
     /// The artifact is in place.
     Artifact(ArtifactRow),
+    /// An entry of its audit.
+    Audit(Entry),
     /// An event of another kind.
     Event { kind: &'static str, data: serde_json::Value },
     /// Nothing is left to do.

@@ -9,6 +9,17 @@ use crate::app::{Floor, JobKind, NewJob, RequestedLimits, TaskOptions};
 use crate::config::JobLimits;
 use crate::states::{JobState, SandboxState};
 
+/// A key that signs audits.
+pub(crate) fn signer() -> std::sync::Arc<crate::audit::SigningKey> {
+    let folder = tempfile::tempdir().unwrap();
+    std::sync::Arc::new(crate::audit::SigningKey::load_or_create(&folder.path().join("audit.key")).unwrap())
+}
+
+/// An entry of an audit.
+pub(crate) fn entry() -> crate::audit::Entry {
+    crate::audit::Entry::new(crate::audit::Actor::Operator, crate::audit::Kind::Cancel, serde_json::json!({}))
+}
+
 /// A request.
 pub(crate) fn new_job() -> NewJob {
     NewJob {
@@ -42,6 +53,7 @@ pub(crate) fn job_row() -> JobRow {
         requested_isolation: "any".into(),
         driver: None,
         runtime: None,
+        level: None,
         isolation_reason: None,
         started_ms: None,
         finished_ms: None,
@@ -66,5 +78,7 @@ pub(crate) fn job_row() -> JobRow {
         egress_bytes: 0,
         task: None,
         journal_bytes: 0,
+        audit: None,
+        audit_bytes: 0,
     }
 }

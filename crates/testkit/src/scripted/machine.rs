@@ -135,6 +135,7 @@ impl Machine {
             }
             Request::PauseJob | Request::ResumeJob { .. } => Reply::Job(JobProgress::Running),
             Request::LastScreenshot => Reply::Picture { length: 0 },
+            Request::WorkspaceChanges => Reply::Changes(Box::default()),
             Request::Ping | Request::Export { .. } => Reply::Done,
             _ => Reply::Failed(GuestError::new(GuestErrorCode::BadRequest, "not in this script")),
         };

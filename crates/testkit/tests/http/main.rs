@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that can't go on has failed")]
 
 mod access;
+mod audit;
 mod bad_requests;
 mod client;
 mod conformance;

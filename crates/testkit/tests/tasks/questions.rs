@@ -1,10 +1,12 @@
 //! Jobs that ask, and people who answer, do not answer, or speak unasked.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_protocol::{JournalEntry, JournalRow, Request, Speaker, WhyAsked};
 use sandyard_server::app::{JobState, NewJob, OnSilence, TaskOptions};
-use sandyard_testkit::task;
+use sandyard_testkit::{Loop, task};
+use tokio::sync::Semaphore;
 
 use crate::yard::{TaskYard, finished, keep, nudge};
 
@@ -14,29 +16,35 @@ fn asked(question: &str) -> JournalEntry {
 
 /// Asks, and sums up what it hears.
 async fn asking() -> TaskYard {
-    TaskYard::new(&[], |mut it| async move {
-        let mut desk = it.desk().await.unwrap();
-        let mut number = desk.journal.len() as u64 + 1;
-        if number == 2 {
-            number = keep(&mut desk, 2, asked("Red or blue?")).await + 1;
-        }
-        // After a crash the answer may be in the journal already.
-        let kept =
-            desk.journal.iter().rev().find(|row| matches!(row.entry, JournalEntry::Said { .. })).cloned();
-        let row = match kept {
-            Some(row) => row,
-            None => match desk.said().await {
-                Ok(row) => row,
-                Err(_) => return 9,
-            },
-        };
-        let JournalEntry::Said { text, by, .. } = &row.entry else { panic!("{row:?}") };
-        let by = if *by == Speaker::Person { "a person" } else { "nobody" };
-        number = number.max(row.number + 1);
-        keep(&mut desk, number, finished(&format!("{by} said {text}"))).await;
-        0
-    })
-    .await
+    asking_with_leave(Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
+}
+
+/// The same, but ends only with leave.
+async fn asking_with_leave(leave: Arc<Semaphore>) -> TaskYard {
+    TaskYard::new(&[], move |it| ask_and_sum_up(it, Arc::clone(&leave))).await
+}
+
+async fn ask_and_sum_up(mut it: Loop, leave: Arc<Semaphore>) -> i32 {
+    let mut desk = it.desk().await.unwrap();
+    let mut number = desk.journal.len() as u64 + 1;
+    if number == 2 {
+        number = keep(&mut desk, 2, asked("Red or blue?")).await + 1;
+    }
+    // After a crash the answer may be in the journal already.
+    let kept = desk.journal.iter().rev().find(|row| matches!(row.entry, JournalEntry::Said { .. })).cloned();
+    let row = match kept {
+        Some(row) => row,
+        None => match desk.said().await {
+            Ok(row) => row,
+            Err(_) => return 9,
+        },
+    };
+    let JournalEntry::Said { text, by, .. } = &row.entry else { panic!("{row:?}") };
+    let by = if *by == Speaker::Person { "a person" } else { "nobody" };
+    number = number.max(row.number + 1);
+    leave.acquire().await.unwrap().forget();
+    keep(&mut desk, number, finished(&format!("{by} said {text}"))).await;
+    0
 }
 
 fn patient(ask_timeout_s: u64, on_silence: OnSilence) -> NewJob {
@@ -82,40 +90,32 @@ async fn a_job_that_asks_waits_with_its_clocks_stopped_until_it_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_guest_is_told_when_the_clocks_stand_and_how_much_time_is_left() {
-    let (seen, mut requests) = tokio::sync::mpsc::unbounded_channel();
-    let yard = asking().await;
+    let leave = Arc::new(Semaphore::new(0));
+    let yard = asking_with_leave(Arc::clone(&leave)).await;
     let id = yard.schedule(task("paint it")).await;
+    asked_of_guest(&yard, |request| (*request == Request::PauseJob).then_some(())).await;
+    yard.yard.reply(&id, "Red.".into(), None).await.unwrap();
+    let resumed = |request: &Request| match request {
+        Request::ResumeJob { timeout_ms } => Some(*timeout_ms),
+        _ => None,
+    };
+    let left = asked_of_guest(&yard, resumed).await;
+    assert!((50_000..=60_000).contains(&left), "{left}");
+    leave.add_permits(1);
+    assert_eq!(yard.ended(&id).await.state, JobState::Succeeded);
+}
+
+/// Waits for a request to the guest.
+async fn asked_of_guest<T>(yard: &TaskYard, wanted: impl Fn(&Request) -> Option<T>) -> T {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     loop {
-        let found = yard.driver.requests();
-        if found.contains(&Request::PauseJob) {
-            break;
+        let requests = yard.driver.requests();
+        if let Some(found) = requests.iter().find_map(&wanted) {
+            return found;
         }
-        assert!(tokio::time::Instant::now() < deadline, "{found:?}");
+        assert!(tokio::time::Instant::now() < deadline, "{requests:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    let driver = yard.driver.clone();
-    let watching = tokio::spawn(async move {
-        loop {
-            let resumed = driver.requests().into_iter().find_map(|request| match request {
-                Request::ResumeJob { timeout_ms } => Some(timeout_ms),
-                _ => None,
-            });
-            if let Some(left) = resumed {
-                let _ = seen.send(left);
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    });
-    yard.yard.reply(&id, "Red.".into(), None).await.unwrap();
-    let left = tokio::time::timeout(Duration::from_secs(5), requests.recv()).await;
-    watching.abort();
-    // A job that ends at once after the answer may end before its guest is told.
-    if let Ok(Some(left)) = left {
-        assert!((50_000..=60_000).contains(&left), "{left}");
-    }
-    assert_eq!(yard.ended(&id).await.state, JobState::Succeeded);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,8 +193,7 @@ async fn a_running_job_hears_what_is_said_and_its_numbers_make_room() {
     })
     .await;
     let id = yard.schedule(task("paint it")).await;
-    yard.wait(&id, |status| status.state == JobState::Running).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    yard.noted(&id, 1).await;
     yard.yard.reply(&id, "Use blue.".into(), None).await.unwrap();
     let status = yard.ended(&id).await;
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");

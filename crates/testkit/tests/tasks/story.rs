@@ -147,11 +147,7 @@ async fn a_task_goes_on_in_another_machine_with_its_journal() {
     })
     .await;
     let id = yard.schedule(task("do it")).await;
-    yard.wait(&id, |status| status.tokens_in > 0).await;
-    // The nudge is kept once the third entry is there.
-    let told = |status: &sandyard_server::app::JobStatus| status.state == JobState::Running;
-    yard.wait(&id, told).await;
-    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    yard.noted(&id, 1).await;
     yard.driver.kill_all();
     let status = yard.ended(&id).await;
     assert_eq!(status.summary.as_deref(), Some("in the second machine"), "{status:?}");
@@ -188,9 +184,8 @@ async fn a_loop_goes_on_at_its_desk_after_the_server_died() {
     .await;
     let id = yard.schedule(task("do it")).await;
     let mut yard = yard;
-    for _ in 0..2 {
-        yard.wait(&id, |status| status.state == JobState::Running).await;
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    for server in 1..=2 {
+        yard.noted(&id, server).await;
         yard = yard.crash_and_restart().await;
     }
     let status = yard.ended(&id).await;

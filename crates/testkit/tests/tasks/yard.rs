@@ -84,6 +84,13 @@ impl TaskYard {
         self.wait(id, |status| status.state.is_terminal()).await
     }
 
+    /// Returns when the loop has said so many words of its own, as notes.
+    pub(crate) async fn noted(&self, id: &JobId, count: usize) {
+        let events = self.yard.events(id, 0).await.unwrap().map(Result::unwrap);
+        let noted = events.filter(|event| std::future::ready(event.kind == "note")).take(count).count();
+        assert_eq!(tokio::time::timeout(DEADLINE, noted).await.unwrap(), count, "it ended before");
+    }
+
     /// All events of an ended job of some kinds.
     pub(crate) async fn events(&self, id: &JobId, kinds: &[&str]) -> Vec<(String, Value)> {
         let events: Vec<JobEvent> =

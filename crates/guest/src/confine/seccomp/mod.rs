@@ -22,9 +22,15 @@ pub(crate) enum Profile {
         nested_user_namespaces: bool,
     },
     /// Keeper: no fork, no exec.
-    Keeper,
+    Keeper {
+        /// Whether its link is a socket to the host of a virtual machine.
+        host_sockets: bool,
+    },
     /// Init: keeper's calls, and what it takes to start keeper again.
-    Init,
+    Init {
+        /// As for keeper, which inherits this filter.
+        host_sockets: bool,
+    },
 }
 
 /// Installs the filter in this thread and its descendants.

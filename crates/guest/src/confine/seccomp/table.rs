@@ -77,6 +77,9 @@ pub(super) fn rules(profile: Profile) -> Rules {
             rules.extend(u32::try_from(number).map(|number| (number, Rule::Allow)));
         }
     }
+    if matches!(profile, Profile::Keeper { host_sockets: true } | Profile::Init { host_sockets: true }) {
+        rules.extend(u32::try_from(SYS_socket).map(|number| (number, Rule::Guarded(HOST_SOCKETS))));
+    }
     rules
 }
 
@@ -88,7 +91,7 @@ pub(super) fn rows() -> impl Iterator<Item = &'static Row> {
 fn gives(who: Who, profile: Profile) -> bool {
     match who {
         Who::Everyone => true,
-        Who::JobAndInit => profile != Profile::Keeper,
+        Who::JobAndInit => !matches!(profile, Profile::Keeper { .. }),
         Who::Job => matches!(profile, Profile::Job { .. }),
         Who::NestedJob => profile == (Profile::Job { nested_user_namespaces: true }),
     }
@@ -129,6 +132,16 @@ const PLAIN_SOCKETS: Guard = &[
     &[is(0, 10), is(2, 17)],
     &[is(0, 10), is(2, 58)],
     &[is(0, 16), is(2, 0)],
+];
+/// Unix sockets, TCP, and AF_VSOCK, which in a virtual machine leads to its host: for keeper alone, if that is its link.
+const HOST_SOCKETS: Guard = &[
+    &[is(0, 1)],
+    &[is(0, 2), is(2, 0)],
+    &[is(0, 2), is(2, 6)],
+    &[is(0, 10), is(2, 0)],
+    &[is(0, 10), is(2, 6)],
+    &[is(0, 16), is(2, 0)],
+    &[is(0, 40), is(2, 0)],
 ];
 const UNIX_PAIR: Guard = &[&[is(0, 1)]];
 

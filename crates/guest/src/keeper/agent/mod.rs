@@ -123,6 +123,7 @@ fn is_a_tool(request: &Request) -> bool {
         | Request::Export { .. }
         | Request::ConnectPort { .. }
         | Request::ConnectDesktop { .. }
-        | Request::LastScreenshot => false,
+        | Request::LastScreenshot
+        | Request::WorkspaceChanges => false,
     }
 }

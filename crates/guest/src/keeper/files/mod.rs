@@ -4,6 +4,7 @@
 //! operations does it through `workspace`, where every path is resolved beneath one directory descriptor.
 
 mod change;
+mod changes;
 mod edit;
 mod error;
 mod export;

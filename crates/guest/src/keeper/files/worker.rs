@@ -11,6 +11,7 @@ use std::path::Path;
 use sandyard_pipe::Frame;
 use sandyard_protocol::{Reply, Request};
 
+use super::changes::Remembered;
 use super::error::FileError;
 use super::path::RelativePath;
 use super::replace::{self, Replace};
@@ -20,6 +21,8 @@ use super::{change, edit, export, look, remove, search, write};
 
 /// The role's name, as the first argument of our own program.
 pub const ROLE: &str = "files";
+/// The role of the one that looks for changes: the same program, kept apart because it remembers.
+pub const CHANGES_ROLE: &str = "changes";
 
 /// One file operation: does its work and sends all it has to say but the closing frame.
 pub(super) type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<(), FileError>;
@@ -27,8 +30,9 @@ pub(super) type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<()
 /// Serves requests until keeper closes the input. `root` is the workspace, `.` in a sandbox.
 pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::io::Result<()> {
     let mut wire = Wire::new(input, output);
+    let mut remembered = Remembered::default();
     loop {
-        match serve_one(root, &mut wire) {
+        match serve_one(root, &mut wire, &mut remembered) {
             Ok(true) => {}
             Ok(false) => return Ok(()),
             Err(FileError::Pipe(error)) => return Err(error),
@@ -48,7 +52,7 @@ pub fn run() -> std::io::Result<()> {
 }
 
 /// One request from its first frame to both closing frames; false when there is no more.
-fn serve_one(root: &Path, wire: &mut Wire<'_>) -> Result<bool, FileError> {
+fn serve_one(root: &Path, wire: &mut Wire<'_>, remembered: &mut Remembered) -> Result<bool, FileError> {
     let message = match wire.receive()? {
         None => return Ok(false),
         Some(Frame::Message(message)) => Some(message),
@@ -59,6 +63,14 @@ fn serve_one(root: &Path, wire: &mut Wire<'_>) -> Result<bool, FileError> {
         return end(wire);
     }
     let request = message.and_then(|message| serde_json::from_slice::<Request>(&message).ok());
+    if request == Some(Request::WorkspaceChanges) {
+        let answer = Workspace::open(root).and_then(|workspace| remembered.look(&workspace));
+        wire.send_message(&answer.map_or_else(
+            |error| Reply::Failed(error.to_guest()),
+            |changes| Reply::Changes(Box::new(changes)),
+        ))?;
+        return end(wire);
+    }
     let outcome = match request.as_ref().and_then(|request| Some((operation(request)?, request))) {
         None => Err(FileError::BadRequest("not a file operation")),
         Some((operation, request)) => {

@@ -13,7 +13,8 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Image, hex};
+use super::Image;
+use super::recipe::hex;
 use layer::{Content, write_layer};
 
 /// Names the image that a tree was made of; by it a loaded one is found again.

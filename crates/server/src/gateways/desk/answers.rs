@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_protocol::JournalEntry;
+use serde_json::json;
 
 use crate::app::chain;
-use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Spent};
+use crate::audit::{Actor, Entry, Kind, digest};
+use crate::gateways::model::{Asking, KeptAnswer, Ledger, LedgerError, Money, Spent};
+use crate::gateways::notes::OwnerNotes;
 use crate::store::{Change, Fence, SpentRow, Store, StoreError};
 
 /// Entries looked at in one go for an answer behind what was said.
@@ -49,11 +52,45 @@ impl Ledger for Answers {
         }
     }
 
-    async fn keep(&self, answer: JournalEntry, spent: Spent) -> Result<u64, LedgerError> {
-        let changes = vec![Change::Spent(row_of(spent)), Change::Journal(Box::new(answer))];
+    async fn keep(
+        &self,
+        answer: JournalEntry,
+        spent: Spent,
+        cost: Option<Money>,
+    ) -> Result<u64, LedgerError> {
+        let record = Change::Audit(describe(&answer, cost));
+        let changes = vec![Change::Spent(row_of(spent)), record, Change::Journal(Box::new(answer))];
         let row = self.store.commit(&self.fence, changes).await.map_err(failed)?;
         row.task.map(|task| task.entries).ok_or(LedgerError)
     }
+
+    async fn asking(&self, asking: Asking) -> Result<(), LedgerError> {
+        let Asking { number, model, with_key, bytes, sha256 } = asking;
+        let provider = model.split('/').next().unwrap_or_default();
+        let secret = with_key.then(|| {
+            let facts =
+                json!({ "secret": format!("the key of {provider}"), "for": "a model call", "entry": number });
+            Entry::new(Actor::Host, Kind::Secret, facts)
+        });
+        let facts =
+            json!({ "model": model, "outcome": "asked", "entry": number, "bytes": bytes, "sha256": sha256 });
+        let entries = secret.into_iter().chain([Entry::new(Actor::Agent, Kind::Model, facts)]).collect();
+        let notes = OwnerNotes { store: Arc::clone(&self.store), fence: self.fence.clone() };
+        notes.note(entries).await.map_err(|_| LedgerError)
+    }
+}
+
+/// What the audit holds of an answer: what it took and its hash, not its words.
+fn describe(answer: &JournalEntry, cost: Option<Money>) -> Entry {
+    let sha256 = digest(&serde_json::to_vec(answer).unwrap_or_default());
+    let facts = match answer {
+        JournalEntry::Answer { model, usage, calls, .. } => json!({
+            "model": model, "outcome": "answered", "tokens_in": usage.input, "tokens_cached": usage.cached,
+            "tokens_out": usage.output, "picousd": cost.map(Money::units), "calls": calls.len(), "sha256": sha256,
+        }),
+        _ => json!({ "sha256": sha256 }),
+    };
+    Entry::new(Actor::Host, Kind::Model, facts)
 }
 
 fn failed(error: StoreError) -> LedgerError {

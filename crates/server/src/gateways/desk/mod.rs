@@ -19,9 +19,11 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::model::{Budget, BudgetLimits, Money, bounds};
+use crate::audit::cut;
 use crate::job_id::JobId;
 use crate::states::JobState;
 use crate::store::{Appended, Fence, JobRow, JobWatch, SpentRow, Store, StoreError};
+use crate::witness::Witness;
 
 pub(crate) use answers::{Answers, row_of};
 
@@ -36,6 +38,8 @@ const REFUSAL_PAUSE: Duration = Duration::from_millis(50);
 /// Entries and bytes that are read from the store at once.
 const PAGE: usize = 256;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Of the name of a call, in the reason of a look at the workspace.
+const CALL_BYTES: usize = 100;
 
 const FRAMES: FrameLimits = FrameLimits {
     message_bytes: limits::JOURNAL_ENTRY_BYTES + limits::MESSAGE_BYTES,
@@ -44,7 +48,7 @@ const FRAMES: FrameLimits = FrameLimits {
 };
 
 /// What a desk is made of.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct DeskParts {
     pub(crate) fence: Fence,
     /// The job's number in the store.
@@ -55,6 +59,8 @@ pub(crate) struct DeskParts {
     pub(crate) budget: TaskBudget,
     /// The account that model calls are held against.
     pub(crate) account: Arc<Budget>,
+    /// Looks at the workspace after each step.
+    pub(crate) witness: Arc<Witness>,
 }
 
 /// One job's desk.
@@ -141,8 +147,17 @@ impl Desk {
         if length > limits::JOURNAL_ENTRY_BYTES {
             return Ok(refused(DeskRefusal::TooLarge, "the entry is too long for the journal"));
         }
+        let step = match &entry {
+            JournalEntry::StepEnded { call, .. } => Some(format!("step {}", cut(call, CALL_BYTES))),
+            _ => None,
+        };
         Ok(match self.store.append(&self.parts.fence, number, Box::new(entry)).await? {
-            Appended::Kept { number } => DeskReply::Appended { number },
+            Appended::Kept { number } => {
+                if let Some(step) = step {
+                    self.parts.witness.look(self.id(), step);
+                }
+                DeskReply::Appended { number }
+            }
             Appended::NumberTaken => refused(DeskRefusal::NumberTaken, "this is not the next number"),
             Appended::Full => refused(DeskRefusal::JournalFull, "the job's journal is full"),
             Appended::Ended => refused(DeskRefusal::Ended, "the job is over"),

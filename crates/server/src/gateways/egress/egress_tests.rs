@@ -45,7 +45,7 @@ impl World {
         });
         let policy = Policy::parse([rule.replace("PORT", &port.to_string()).as_str()]).unwrap();
         let (attempts, told) = mpsc::channel(64);
-        Self { gateway: Gateway::new(policy, exceptions.into(), &limits, 0, attempts), told, port }
+        Self { gateway: Gateway::new(policy, exceptions.into(), &limits, 0, attempts, None), told, port }
     }
 
     async fn open() -> Self {
@@ -163,7 +163,7 @@ async fn n14_what_is_not_allowed_is_refused_and_told() {
 async fn n6_an_allowed_name_that_leads_to_this_machine_is_refused() {
     let (attempts, _told) = mpsc::channel(8);
     let policy = Policy::parse(["localhost:80"]).unwrap();
-    let gateway = Gateway::new(policy, Vec::new().into(), &EgressLimits::default(), 0, attempts);
+    let gateway = Gateway::new(policy, Vec::new().into(), &EgressLimits::default(), 0, attempts, None);
     let target = Target::new(HOST, 80).unwrap();
     assert_eq!(gateway.reach(&target).await.unwrap_err(), Refusal::Private);
 }

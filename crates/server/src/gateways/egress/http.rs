@@ -139,6 +139,7 @@ fn refuse(refusal: &Refusal) -> Response<Body> {
         Refusal::NotAProxyRequest | Refusal::Host(_) => StatusCode::BAD_REQUEST,
         Refusal::Denied(_) | Refusal::Private | Refusal::OtherName { .. } => StatusCode::FORBIDDEN,
         Refusal::Connections | Refusal::Bytes => StatusCode::TOO_MANY_REQUESTS,
+        Refusal::Unrecorded => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Unresolved | Refusal::Unreachable | Refusal::Upstream => StatusCode::BAD_GATEWAY,
     };
     let mut response = Response::new(Body::from(format!("sandyard: {refusal}\n")));

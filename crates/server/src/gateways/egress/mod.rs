@@ -18,13 +18,20 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use serde_json::json;
+
 pub use addresses::PrivateException;
 pub(crate) use policy::Policy;
 
+use crate::audit::{Actor, Entry, Kind, cut};
+use crate::gateways::notes::OwnerNotes;
 use addresses::NoWay;
 use passage::Passage;
 use policy::{BadHost, Target};
 use socks::{Verdict, Wish};
+
+/// Host and port in a record: a name has at most 255 bytes.
+pub(crate) const TARGET_BYTES: usize = 300;
 
 /// Bounds on what one job may do with the network.
 #[derive(Debug, Clone)]
@@ -89,6 +96,8 @@ pub(crate) enum Refusal {
     Unreachable,
     #[error("the host gave no proper answer")]
     Upstream,
+    #[error("the attempt can't be recorded at the moment")]
+    Unrecorded,
 }
 
 impl Refusal {
@@ -115,6 +124,8 @@ pub(crate) struct Gateway {
     connections: Arc<Semaphore>,
     bytes_left: Arc<AtomicU64>,
     attempts: mpsc::Sender<Attempt>,
+    /// Where an attempt is recorded before it is made.
+    notes: Option<OwnerNotes>,
     tunnels: Tunnels,
 }
 
@@ -140,13 +151,14 @@ impl Gateway {
         self.tunnels.end();
     }
 
-    /// A gateway that tells its attempts to `attempts`.
+    /// A gateway that tells its attempts to `attempts`, and notes those that it allows before it makes them.
     pub(crate) fn new(
         policy: Policy,
         exceptions: Arc<[PrivateException]>,
         limits: &EgressLimits,
         used_bytes: u64,
         attempts: mpsc::Sender<Attempt>,
+        notes: Option<OwnerNotes>,
     ) -> Arc<Self> {
         Arc::new(Self {
             policy,
@@ -154,6 +166,7 @@ impl Gateway {
             connections: Arc::new(Semaphore::new(limits.connections)),
             bytes_left: Arc::new(AtomicU64::new(limits.bytes.saturating_sub(used_bytes))),
             attempts,
+            notes,
             tunnels: Tunnels::default(),
         })
     }
@@ -216,9 +229,18 @@ impl Gateway {
             return Err(Refusal::Bytes);
         }
         let permit = Arc::clone(&self.connections).try_acquire_owned().map_err(|_| Refusal::Connections)?;
+        self.note(target).await?;
         self.tell(target, Outcome::Allowed).await;
         let stream = addresses::connect(target, &self.exceptions).await?;
         Ok(Passage::new(stream, target.clone(), permit, Arc::clone(&self.bytes_left), self.attempts.clone()))
+    }
+
+    /// What can't be recorded does not happen.
+    async fn note(&self, target: &Target) -> Result<(), Refusal> {
+        let Some(notes) = &self.notes else { return Ok(()) };
+        let facts = json!({ "target": cut(&target.to_string(), TARGET_BYTES), "decision": "allowed" });
+        let entry = Entry::new(Actor::Job, Kind::Egress, facts);
+        notes.note(vec![entry]).await.map_err(|_| Refusal::Unrecorded)
     }
 
     async fn tell(&self, target: &Target, outcome: Outcome) {

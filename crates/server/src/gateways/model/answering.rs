@@ -25,7 +25,7 @@ impl Gateway {
     {
         let (usage, cost) = account.answered(ended.usage);
         let answer = ledger::answer(account.model.name(), &said, ended.stop, usage);
-        let number = self.ledger.keep(answer, self.budget.spent()).await.map_err(|_| Gone)?;
+        let number = self.ledger.keep(answer, self.budget.spent(), cost).await.map_err(|_| Gone)?;
         account.number = number;
         account.tell(Outcome::Answered { usage, cost }).await;
         let done = ModelEvent::Done { stop: ended.stop, usage };

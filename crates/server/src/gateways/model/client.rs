@@ -61,6 +61,11 @@ impl Endpoint {
         Ok(Self { http, wire, url, headers, key, places: Semaphore::new(calls_at_once), patience })
     }
 
+    /// Whether it is asked with a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.key.is_some()
+    }
+
     /// Asks until there is an answer or no use in asking. Words and calls go to `out` as they come.
     pub(super) async fn ask(
         &self,

@@ -37,7 +37,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 use tokio::time::timeout;
 
 pub(crate) use budget::{Budget, BudgetLimits, Spent};
-pub(crate) use ledger::{KeptAnswer, Ledger, LedgerError};
+pub(crate) use ledger::{Asking, KeptAnswer, Ledger, LedgerError};
 pub(crate) use providers::{Model, Models, NoModel};
 pub(crate) use record::Recorder;
 pub(crate) use table::Money;
@@ -49,6 +49,7 @@ pub use recording::recording_of;
 pub use secret::{ApiKey, BadKey};
 pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
 
+use crate::audit::digest;
 use account::Account;
 use answering::repeat;
 use budget::Reservation;
@@ -184,6 +185,7 @@ impl Gateway {
         call.max_tokens = reservation.max_tokens();
         let mut account =
             Account { gateway: self, model: &model, reservation: Some(reservation), number: call.number };
+        self.note(&model, &call).await?;
         account.with(Reservation::sent);
         let mut said = Vec::new();
         let (out, heard) = mpsc::channel(WAITING);
@@ -200,6 +202,20 @@ impl Gateway {
                 Ok(ModelEvent::Failed(failure))
             }
         }
+    }
+
+    /// Records a call that leaves the host. One that can't be recorded is not made, and may be made again.
+    async fn note(&self, model: &Model, call: &ModelCall) -> Result<(), Gone> {
+        let Some(with_key) = model.uses_key() else { return Ok(()) };
+        let text = serde_json::to_vec(call).unwrap_or_default();
+        let asking = Asking {
+            number: call.number,
+            model: model.name().to_owned(),
+            with_key,
+            bytes: text.len(),
+            sha256: digest(&text),
+        };
+        self.ledger.asking(asking).await.map_err(|_| Gone)
     }
 
     /// Whether the job may ask this.

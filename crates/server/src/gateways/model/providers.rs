@@ -117,6 +117,14 @@ impl Model {
         self.price
     }
 
+    /// Whether a provider's key goes with a call; nothing if no call leaves the host.
+    pub(super) fn uses_key(&self) -> Option<bool> {
+        match &self.upstream {
+            Upstream::Remote { endpoint, .. } => Some(endpoint.has_key()),
+            Upstream::Replay(_) => None,
+        }
+    }
+
     /// What a loop must know of it.
     pub(crate) fn facts(&self) -> ModelFacts {
         ModelFacts {

@@ -3,7 +3,10 @@
 //! Every tool is one or a few calls of the HTTP API, so that nothing is checked or done in two ways. In the server they go
 //! to the router in the same process, from `sandyard mcp` over a connection.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use axum::http::request::Parts;
 use bytes::Bytes;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
@@ -23,6 +26,11 @@ pub trait Api: Send + Sync + 'static {
 
     /// Where a client finds the server that came to it by this `Host`, without a slash at the end.
     fn address(&self, host: &str) -> String;
+
+    /// The same for the client whose request came over HTTP, where that makes a difference.
+    fn on_behalf(&self, _: &Parts) -> Option<Arc<dyn Api>> {
+        None
+    }
 }
 
 /// How a call is made.

@@ -102,7 +102,9 @@ impl ServerHandler for Tools {
             return Err(ErrorData::invalid_params(format!("there is no tool `{shown}`"), None));
         };
         let address = self.address(&context);
-        let desk = Desk { api: self.api.as_ref(), address: &address };
+        let behalf = context.extensions.get::<Parts>().and_then(|client| self.api.on_behalf(client));
+        let api = behalf.unwrap_or_else(|| Arc::clone(&self.api));
+        let desk = Desk { api: api.as_ref(), address: &address };
         tokio::select! {
             answer = tool.call(desk, request.arguments.unwrap_or_default()) => {
                 let result = answer.map_or_else(|error| refusal(&error), |answer| answer.into_result());

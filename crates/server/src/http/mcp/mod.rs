@@ -19,6 +19,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
@@ -32,6 +33,7 @@ pub use handler::{StreamsError, Tools};
 
 use super::HttpState;
 use super::failure::Failure;
+use crate::auth::Caller;
 
 /// A message of a client: a body of the API, in base64 at worst, and the words around it.
 const MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
@@ -52,7 +54,11 @@ pub(super) fn service(
         .with_cancellation_token(state.shutdown().clone())
         .disable_allowed_hosts()
         .disable_allowed_origins();
-    let tools = Tools::new(Arc::new(InProcess { api, state: state.clone() }), state.version(), "");
+    let tools = Tools::new(
+        Arc::new(InProcess { api, state: state.clone(), caller: Caller::default() }),
+        state.version(),
+        "",
+    );
     let protocol = StreamableHttpService::new(
         move || Ok(tools.clone()),
         Arc::new(NeverSessionManager::default()),
@@ -96,14 +102,17 @@ fn in_our_words(response: Response) -> Response {
 struct InProcess {
     api: Router,
     state: HttpState,
+    /// On whose behalf.
+    caller: Caller,
 }
 
 #[async_trait]
 impl Api for InProcess {
     async fn send(&self, call: Call) -> Result<Reply, ApiError> {
         let mut collector = call.collector();
-        let request =
+        let mut request =
             request(call).map_err(|_| ApiError::new(ErrorCode::BadRequest, "an argument can't be sent"))?;
+        request.extensions_mut().insert(self.caller.clone());
         let answered = self.api.clone().oneshot(request).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
         if let Some(failure) = response.extensions_mut().remove::<Failure>() {
@@ -120,6 +129,11 @@ impl Api for InProcess {
 
     fn address(&self, host: &str) -> String {
         self.state.access().own_url(host)
+    }
+
+    fn on_behalf(&self, client: &Parts) -> Option<Arc<dyn Api>> {
+        let caller = client.extensions.get::<Caller>().cloned().unwrap_or_default().over_mcp();
+        Some(Arc::new(Self { api: self.api.clone(), state: self.state.clone(), caller }))
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod forward;
 mod headers;
+mod lab_files;
 mod lanes;
 pub(super) mod notice;
 pub(super) mod origin;

@@ -12,6 +12,7 @@ use axum::response::Response;
 
 use super::forward::{Destination, Unanswered, forward};
 use super::headers::Shown;
+use super::lab_files;
 use super::notice::{Notice, wants_page};
 use super::target::target;
 use crate::app::{TicketPurpose, WithOutput};
@@ -70,9 +71,17 @@ async fn pass_on(state: &HttpState, origin: &JobOrigin, request: Request) -> Res
         Err(_) => return Err(no_machine(state, origin).await),
     };
     let patience = wants_page(request.headers()).then_some(PATIENCE);
+    let witnessed = lab_files::note(state, origin, request.method(), &target).await.map_err(|_| {
+        let line = "What is done with files is recorded, and can't be at the moment.";
+        Notice::new(StatusCode::SERVICE_UNAVAILABLE, "Not now", line)
+    })?;
     let destination =
         Destination { job: &origin.job, port: origin.port, target, shown: Shown::Origin, patience };
-    forward(state, &machine, destination, request).await.map_err(|error| unanswered(&error, origin.port))
+    let answer = forward(state, &machine, destination, request).await;
+    if let Some(witnessed) = witnessed {
+        witnessed.ended(answer.as_ref().ok());
+    }
+    answer.map_err(|error| unanswered(&error, origin.port))
 }
 
 /// Waiting, ended, or never there.

@@ -3,8 +3,10 @@
 use std::time::Instant;
 
 use sandyard_protocol::{EndReason, Exit};
+use serde_json::json;
 
 use super::{HANDSHAKE, Session};
+use crate::audit::{Actor, Entry, Kind};
 use crate::reconcile::following::{SharedMachine, running_backstop, time_left, waiting_backstop};
 use crate::reconcile::outcome::{Circumstances, Outcome};
 use crate::reconcile::waiting::Silence;
@@ -65,8 +67,9 @@ impl Session<'_> {
     pub(super) async fn unanswered(&mut self, machine: &SharedMachine) -> Result<(), StoreError> {
         let Some(agent) = &self.task.agent else { return Ok(()) };
         let seconds = agent.patience().seconds();
+        let entry = Entry::new(Actor::Host, Kind::Reply, json!({ "by": "host", "waited_s": seconds }));
         if let Silence::Say(said) = agent.patience().silence(self.row)
-            && let Said::Kept(fresh) = self.task.shared.store.say(&self.row.id, said).await?
+            && let Said::Kept(fresh) = self.task.shared.store.say(&self.row.id, said, entry).await?
         {
             *self.row = *fresh;
             self.hold_clocks(machine).await;

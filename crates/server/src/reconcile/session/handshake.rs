@@ -62,7 +62,7 @@ impl Task {
         if self.way_out.is_none() {
             let stored = self.shared.store.request(&row.id).await?;
             let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
-            self.way_out = Some(WayOut::new(&request, row, &self.shared.config.egress));
+            self.way_out = Some(WayOut::new(&request, row, &self.shared));
             if row.task.is_some() {
                 self.agent = Some(Agent::new(&self.shared, &request, row).await);
             }

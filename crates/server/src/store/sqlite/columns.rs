@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, Row, named_params};
 use sandyard_protocol::Secret;
+use sandyard_sandbox::driver::IsolationLevel;
 
 use super::counts::damaged;
 use crate::app::JobKind;
@@ -18,7 +19,7 @@ macro_rules! select_jobs {
              artifact_sha256, artifact_bytes, incarnation, attempts, begun, secret, epoch, cancel_requested, \
              delete_requested, open, guest_sequence, stdout_bytes, stdout_dropped, stdout_next_chunk, \
              stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, stderr_tail_chunk, last_event, \
-             revision, egress_bytes, task, journal_bytes FROM jobs WHERE ",
+             revision, egress_bytes, task, journal_bytes, audit, audit_bytes, level FROM jobs WHERE ",
             $condition
         )
     };
@@ -70,6 +71,12 @@ pub(super) fn read(row: &Row<'_>) -> Result<JobRow, StoreError> {
         egress_bytes: row.get(41)?,
         task: json(row, 42, "task")?,
         journal_bytes: row.get(43)?,
+        audit: json(row, 44, "audit")?,
+        audit_bytes: row.get(45)?,
+        level: match row.get_ref(46)?.as_str_or_null().unwrap_or_default() {
+            Some(text) => Some(damaged(IsolationLevel::parse(text), "isolation level")?),
+            None => None,
+        },
     })
 }
 
@@ -96,11 +103,11 @@ fn json<T: serde::de::DeserializeOwned>(
 /// Stores a new row and returns its number.
 pub(super) fn insert(connection: &Connection, job: &JobRow) -> Result<i64, StoreError> {
     let mut statement = connection.prepare_cached(
-        "INSERT INTO jobs (id, name, kind, limits, keep, created_ms, state, sandbox, requested_isolation, incarnation, \
+        "INSERT INTO jobs (id, name, kind, limits, keep, created_ms, state, sandbox, reason, requested_isolation, incarnation, \
          attempts, begun, secret, epoch, cancel_requested, delete_requested, open, guest_sequence, stdout_bytes, \
          stdout_dropped, stdout_next_chunk, stdout_tail_chunk, stderr_bytes, stderr_dropped, stderr_next_chunk, \
          stderr_tail_chunk, last_event, revision, task) VALUES (:id, :name, :kind, :limits, :keep, :created_ms, :state, \
-         :sandbox, :requested, 0, 0, 0, :secret, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, :task)",
+         :sandbox, :reason, :requested, 0, 0, 0, :secret, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, :task)",
     )?;
     statement.execute(named_params! {
         ":id": job.id.as_str(),
@@ -111,6 +118,7 @@ pub(super) fn insert(connection: &Connection, job: &JobRow) -> Result<i64, Store
         ":created_ms": job.created_ms,
         ":state": job.state.as_str(),
         ":sandbox": job.sandbox.as_str(),
+        ":reason": job.reason,
         ":requested": job.requested_isolation,
         ":secret": job.secret.expose(),
         ":task": optional_text(job.task.as_ref(), "task")?,
@@ -130,7 +138,8 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
          stdout_bytes = :stdout_bytes, stdout_dropped = :stdout_dropped, stdout_next_chunk = :stdout_next_chunk, \
          stdout_tail_chunk = :stdout_tail_chunk, stderr_bytes = :stderr_bytes, stderr_dropped = :stderr_dropped, \
          stderr_next_chunk = :stderr_next_chunk, stderr_tail_chunk = :stderr_tail_chunk, last_event = :last_event, \
-         revision = :revision, egress_bytes = :egress_bytes, task = :task, journal_bytes = :journal_bytes \
+         revision = :revision, egress_bytes = :egress_bytes, task = :task, journal_bytes = :journal_bytes, \
+         audit = :audit, audit_bytes = :audit_bytes, level = :level \
          WHERE number = :number",
     )?;
     statement.execute(named_params! {
@@ -171,6 +180,9 @@ pub(super) fn update(connection: &Connection, job: &JobRow) -> Result<(), StoreE
         ":egress_bytes": job.egress_bytes,
         ":task": optional_text(job.task.as_ref(), "task")?,
         ":journal_bytes": job.journal_bytes,
+        ":audit": optional_text(job.audit.as_ref(), "audit")?,
+        ":audit_bytes": job.audit_bytes,
+        ":level": job.level.map(IsolationLevel::as_str),
     })?;
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::columns;
 use super::read;
 use super::write::{self, Now};
 use super::writer::Writing;
+use crate::audit::Entry;
 use crate::job_id::JobId;
 use crate::states::JobState;
 use crate::store::apply::NewEntry;
@@ -85,6 +86,7 @@ pub(super) fn say(
     now: Now,
     id: &JobId,
     said: Box<JournalEntry>,
+    entry: Entry,
 ) -> Result<Said, StoreError> {
     let Some(row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(Said::Unknown);
@@ -95,7 +97,7 @@ pub(super) fn say(
     if is_full(&row, task.entries, &text, &said) {
         return Ok(Said::Deaf(Box::new(row)));
     }
-    let row = write::change(writing, now, row, vec![Change::Journal(said)])?;
+    let row = write::change(writing, now, row, vec![Change::Audit(entry), Change::Journal(said)])?;
     Ok(Said::Kept(Box::new(row)))
 }
 

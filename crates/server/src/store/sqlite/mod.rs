@@ -2,6 +2,7 @@
 //!
 //! A lock file keeps a second server off the same yard, so whoever opens it knows that every earlier owner is dead.
 
+mod audit;
 mod columns;
 mod counts;
 mod journal;
@@ -13,7 +14,7 @@ mod writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
@@ -27,9 +28,10 @@ use self::writer::{BUSY_TIMEOUT, Writer};
 use super::watch::Watchers;
 use super::{
     Appended, Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch,
-    OpenError, Retained, Said, StateCounts, Store, StoreError, StoredRequest,
+    Notes, OpenError, Retained, Said, StateCounts, Store, StoreError, StoredRequest,
 };
 use crate::app::JobFilter;
+use crate::audit::{Entry, Line, SigningKey};
 use crate::job_id::JobId;
 
 /// Connections for reading; reads take microseconds, so a few serve many.
@@ -52,8 +54,8 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or makes the database of a data directory and takes the yard.
-    pub(crate) fn open(data: &Path) -> Result<Self, OpenError> {
+    /// Opens or makes the database of a data directory and takes the yard. The key signs the heads of audits.
+    pub(crate) fn open(data: &Path, signer: Arc<SigningKey>) -> Result<Self, OpenError> {
         let lock = lock(data)?;
         let path = data.join("yard.db");
         let mut connection = connect(&path, OpenFlags::default())?;
@@ -73,7 +75,7 @@ impl SqliteStore {
             .collect::<Result<_, _>>()?;
         let watchers = Watchers::default();
         let (writer, thread) =
-            Writer::start(connection, watchers.clone(), counts_sender).map_err(OpenError::Thread)?;
+            Writer::start(connection, watchers.clone(), counts_sender, signer).map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Some(writer),
             thread: Some(thread),
@@ -246,9 +248,24 @@ impl Store for SqliteStore {
         self.writer()?.write(move |writing| journal::append(writing, now(), &fence, number, entry)).await
     }
 
-    async fn say(&self, id: &JobId, said: Box<JournalEntry>) -> Result<Said, StoreError> {
+    async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: Entry) -> Result<Said, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| journal::say(writing, now(), &id, said)).await
+        self.writer()?.write(move |writing| journal::say(writing, now(), &id, said, entry)).await
+    }
+
+    async fn note(
+        &self,
+        id: &JobId,
+        epoch: Option<u64>,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Notes>, StoreError> {
+        let id = id.clone();
+        let writer = self.writer()?;
+        writer.write_lightly(move |writing| audit::note(writing, now(), &id, epoch, &entries)).await
+    }
+
+    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<Line>, StoreError> {
+        self.read(|connection| audit::read(connection, job, first, limit))
     }
 
     async fn journal(
@@ -261,14 +278,14 @@ impl Store for SqliteStore {
         self.read(|connection| read::journal(connection, job, first, limit, bytes))
     }
 
-    async fn request_cancel(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+    async fn request_cancel(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| write::request_cancel(writing, now(), &id)).await
+        self.writer()?.write(move |writing| write::request_cancel(writing, now(), &id, entry)).await
     }
 
-    async fn request_delete(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
+    async fn request_delete(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| write::request_delete(writing, now(), &id)).await
+        self.writer()?.write(move |writing| write::request_delete(writing, now(), &id, entry)).await
     }
 
     async fn remove(&self, fence: &Fence) -> Result<(), StoreError> {

@@ -196,7 +196,7 @@ pub(super) fn oldest_end(connection: &Connection) -> Result<Option<i64>, StoreEr
 pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, finished_ms, COALESCE(artifact_bytes, 0) + stdout_bytes - stdout_dropped + stderr_bytes \
-         - stderr_dropped + journal_bytes FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
+         - stderr_dropped + journal_bytes + audit_bytes FROM jobs WHERE open = 0 AND finished_ms IS NOT NULL ORDER BY finished_ms, number",
     )?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();

@@ -5,9 +5,11 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::OpenError;
 
 /// Each brings the schema from its index to the next version, in one transaction.
-const MIGRATIONS: [&str; 3] = [FIRST, EGRESS, TASKS];
+const MIGRATIONS: [&str; 5] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
+
+const LEVEL: &str = "ALTER TABLE jobs ADD COLUMN level TEXT";
 
 /// Entries may be large, so the table has row ids: an index over whole entries would be read with them.
 const TASKS: &str = "
@@ -20,6 +22,17 @@ CREATE TABLE journal (
     at_ms INTEGER NOT NULL,
     incarnation INTEGER NOT NULL,
     entry TEXT NOT NULL,
+    PRIMARY KEY (job, number)
+);
+";
+
+const AUDIT: &str = "
+ALTER TABLE jobs ADD COLUMN audit TEXT;
+ALTER TABLE jobs ADD COLUMN audit_bytes INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE audit (
+    job INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    record TEXT NOT NULL,
     PRIMARY KEY (job, number)
 );
 ";
@@ -137,13 +150,13 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 3);
+        assert_eq!(version, 4);
     }
 
     #[test]
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 3 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 4 })));
     }
 }

@@ -3,10 +3,12 @@
 use rusqlite::{OptionalExtension, params, types::Value};
 use sandyard_protocol::JournalEntry;
 
+use super::audit;
 use super::columns;
 use super::journal;
 use super::read;
 use super::writer::Writing;
+use crate::audit::Entry;
 use crate::job_id::JobId;
 use crate::states::JobState;
 use crate::store::apply::{self, Applied};
@@ -57,11 +59,13 @@ pub(super) fn insert(
     writing.counts.moved(None, Some(row.state));
     let mut applied = Applied::default();
     apply::state_event(&mut row, now.wall_ms, &mut applied);
+    apply::audit(&mut row, &job.entry, now.wall_ms, &mut applied);
     if row.task.is_some() {
         let task = JournalEntry::Task { text: job.request.job.code.clone() };
         apply::first_entry(&mut row, &task, now.wall_ms, &mut applied)?;
     }
-    save(writing, &row, row.state, &applied)?;
+    let state = row.state;
+    save(writing, &mut row, state, &applied)?;
     match claim {
         Some(claim) => take(writing, now, row, claim),
         None => Ok(row),
@@ -194,6 +198,7 @@ pub(super) fn request_cancel(
     writing: &mut Writing<'_>,
     now: Now,
     id: &JobId,
+    entry: Entry,
 ) -> Result<Option<JobRow>, StoreError> {
     let Some(mut row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(None);
@@ -202,14 +207,12 @@ pub(super) fn request_cancel(
         return Ok(Some(row));
     }
     row.cancel_requested = true;
-    let mut changes = Vec::new();
+    let mut changes = vec![Change::Audit(entry)];
     if row.state == JobState::Queued {
         // Nobody owns it, so nobody else would end it; the higher epoch stops an owner that is about to take it.
         row.epoch += 1;
-        changes = vec![
-            Change::Move { to: JobState::Cancelled, reason: Some("cancelled before it started".into()) },
-            Change::Closed,
-        ];
+        let reason = Some("cancelled before it started".into());
+        changes.extend([Change::Move { to: JobState::Cancelled, reason }, Change::Closed]);
     }
     change(writing, now, row, changes).map(Some)
 }
@@ -218,6 +221,7 @@ pub(super) fn request_delete(
     writing: &mut Writing<'_>,
     now: Now,
     id: &JobId,
+    entry: Entry,
 ) -> Result<Option<JobRow>, StoreError> {
     let Some(mut row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(None);
@@ -230,12 +234,12 @@ pub(super) fn request_delete(
             .connection
             .execute("UPDATE jobs SET lease_owner = NULL, lease_until = 0 WHERE number = ?1", [row.number])?;
     }
-    change(writing, now, row, Vec::new()).map(Some)
+    change(writing, now, row, vec![Change::Audit(entry)]).map(Some)
 }
 
 pub(super) fn remove(writing: &mut Writing<'_>, fence: &Fence) -> Result<(), StoreError> {
     let row = owned(writing, fence)?;
-    for table in ["events", "chunks", "journal", "requests", "request_files", "idempotency_keys"] {
+    for table in ["events", "chunks", "journal", "audit", "requests", "request_files", "idempotency_keys"] {
         writing.connection.execute(&format!("DELETE FROM {table} WHERE job = ?1"), [row.number])?;
     }
     writing.connection.execute("DELETE FROM jobs WHERE number = ?1", [row.number])?;
@@ -254,7 +258,7 @@ pub(super) fn change(
 ) -> Result<JobRow, StoreError> {
     let (before, bytes, was_open) = (row.state, row.kept_bytes(), row.open);
     let applied = apply::apply(&mut row, changes, now.wall_ms)?;
-    save(writing, &row, before, &applied)?;
+    save(writing, &mut row, before, &applied)?;
     writing.counts.resized(bytes, row.kept_bytes());
     if was_open && !row.open {
         // The files of the request are in the workspace's archive, if the job left them there.
@@ -268,10 +272,13 @@ pub(super) fn change(
 
 fn save(
     writing: &mut Writing<'_>,
-    row: &JobRow,
+    row: &mut JobRow,
     before: JobState,
     applied: &Applied,
 ) -> Result<(), StoreError> {
+    if let Some(audit) = row.audit.as_mut().filter(|_| !applied.audit.is_empty()) {
+        audit.sign(&row.id, writing.signer);
+    }
     columns::update(writing.connection, row)?;
     for event in &applied.events {
         writing
@@ -305,6 +312,7 @@ fn save(
     for entry in &applied.journal {
         journal::insert(writing, row.number, entry)?;
     }
+    audit::insert(writing, row.number, &applied.audit)?;
     if before != row.state {
         writing.counts.moved(Some(before), Some(row.state));
     }

@@ -1,15 +1,19 @@
 //! The one thread that writes, with group commit.
 //!
-//! Operations queue up while the disk syncs; the next transaction takes all of them. Each runs in a savepoint of its own,
+//! Operations queue up while the disk syncs; the next transaction takes all of them. A light one does not wait for the disk: it
+//! outlives this process as soon as it is committed, and a failing power supply with the next one that waits; so it never
+//! shares a transaction with those. Each runs in a savepoint of its own,
 //! so a failing one undoes itself alone, and is answered only after the COMMIT. A failed COMMIT is told to every one
 //! of the group; a failed sync ends the writer, because what is on the disk is then unknown.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::counts::Counts;
+use crate::audit::SigningKey;
 use crate::job_id::JobId;
 use crate::store::StoreError;
 use crate::store::watch::Watchers;
@@ -25,12 +29,24 @@ pub(super) struct Writing<'a> {
     /// Jobs to wake after the commit.
     pub(super) touched: Vec<JobId>,
     pub(super) counts: Counts,
+    /// Signs the heads of audits.
+    pub(super) signer: &'a SigningKey,
+}
+
+/// What an operation waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    /// The disk.
+    Synced,
+    /// The kernel.
+    Light,
 }
 
 type Work<T> = Box<dyn FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send>;
 
 /// An operation whose result type is hidden from the queue.
 trait Operation: Send {
+    fn weight(&self) -> Weight;
     /// Does it, inside a savepoint; `false` means undo it.
     fn run(&mut self, writing: &mut Writing<'_>) -> bool;
     /// Answers, after the commit or its failure.
@@ -38,12 +54,17 @@ trait Operation: Send {
 }
 
 struct Pending<T> {
+    weight: Weight,
     work: Option<Work<T>>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
 impl<T: Send> Operation for Pending<T> {
+    fn weight(&self) -> Weight {
+        self.weight
+    }
+
     fn run(&mut self, writing: &mut Writing<'_>) -> bool {
         let result = self.work.take().map(|work| work(writing));
         let succeeded = matches!(result, Some(Ok(_)));
@@ -75,12 +96,14 @@ impl Writer {
         connection: Connection,
         watchers: Watchers,
         counts: watch::Sender<Counts>,
+        signer: Arc<SigningKey>,
     ) -> Result<(Self, std::thread::JoinHandle<()>), std::io::Error> {
         let (queue, operations) = mpsc::channel(QUEUE);
         let (broken_sender, broken) = watch::channel(None);
-        let thread = std::thread::Builder::new()
-            .name("store-writer".into())
-            .spawn(move || Thread { connection, watchers, counts, broken: broken_sender }.work(operations))?;
+        let thread = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
+            let broken = broken_sender;
+            Thread { connection, watchers, counts, broken, signer }.work(operations);
+        })?;
         Ok((Self { queue, broken }, thread))
     }
 
@@ -89,8 +112,24 @@ impl Writer {
         &self,
         work: impl FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
+        self.send(Weight::Synced, work).await
+    }
+
+    /// The same, without waiting for the disk.
+    pub(super) async fn write_lightly<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.send(Weight::Light, work).await
+    }
+
+    async fn send<T: Send + 'static>(
+        &self,
+        weight: Weight,
+        work: impl FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let pending = Pending { work: Some(Box::new(work)), result: None, reply };
+        let pending = Pending { weight, work: Some(Box::new(work)), result: None, reply };
         let closed = || StoreError::Closed(self.broken.borrow().clone().unwrap_or_else(|| "stopped".into()));
         self.queue.send(Box::new(pending)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -110,13 +149,40 @@ struct Thread {
     watchers: Watchers,
     counts: watch::Sender<Counts>,
     broken: watch::Sender<Option<String>>,
+    signer: Arc<SigningKey>,
+}
+
+/// The operations, and the one that was taken and belongs to the next group.
+struct Queue {
+    operations: mpsc::Receiver<Box<dyn Operation>>,
+    held: Option<Box<dyn Operation>>,
+}
+
+impl Queue {
+    fn first(&mut self) -> Option<Box<dyn Operation>> {
+        self.held.take().or_else(|| self.operations.blocking_recv())
+    }
+
+    /// One more that is there already and may share a transaction of this weight.
+    fn next(&mut self, weight: Weight) -> Option<Box<dyn Operation>> {
+        if self.held.is_some() {
+            return None;
+        }
+        let operation = self.operations.try_recv().ok()?;
+        if weight == Weight::Light && operation.weight() == Weight::Synced {
+            self.held = Some(operation);
+            return None;
+        }
+        Some(operation)
+    }
 }
 
 impl Thread {
-    fn work(self, mut operations: mpsc::Receiver<Box<dyn Operation>>) {
-        while let Some(first) = operations.blocking_recv() {
+    fn work(self, operations: mpsc::Receiver<Box<dyn Operation>>) {
+        let mut queue = Queue { operations, held: None };
+        while let Some(first) = queue.first() {
             let mut group = vec![first];
-            let outcome = self.transaction(&mut group, &mut operations);
+            let outcome = self.transaction(&mut group, &mut queue);
             let failure = match outcome {
                 Ok(writing) => {
                     self.counts.send_replace(writing.counts);
@@ -143,13 +209,24 @@ impl Thread {
     fn transaction(
         &self,
         group: &mut Vec<Box<dyn Operation>>,
-        operations: &mut mpsc::Receiver<Box<dyn Operation>>,
+        queue: &mut Queue,
     ) -> Result<Writing<'_>, rusqlite::Error> {
+        let weight = group.first().map_or(Weight::Synced, |first| first.weight());
+        // Not in the transaction: there the level can't be changed.
+        self.connection.pragma_update(
+            None,
+            "synchronous",
+            if weight == Weight::Light { "NORMAL" } else { "FULL" },
+        )?;
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
-        let mut writing =
-            Writing { connection: &self.connection, touched: Vec::new(), counts: *self.counts.borrow() };
+        let mut writing = Writing {
+            connection: &self.connection,
+            touched: Vec::new(),
+            counts: *self.counts.borrow(),
+            signer: &self.signer,
+        };
         let done = self
-            .run_all(group, operations, &mut writing)
+            .run_all(group, queue, &mut writing, weight)
             .and_then(|()| self.connection.execute_batch("COMMIT"));
         if let Err(error) = done {
             if !self.connection.is_autocommit() {
@@ -163,8 +240,9 @@ impl Thread {
     fn run_all(
         &self,
         group: &mut Vec<Box<dyn Operation>>,
-        operations: &mut mpsc::Receiver<Box<dyn Operation>>,
+        queue: &mut Queue,
         writing: &mut Writing<'_>,
+        weight: Weight,
     ) -> Result<(), rusqlite::Error> {
         let mut next = 0;
         while let Some(operation) = group.get_mut(next) {
@@ -178,7 +256,7 @@ impl Thread {
             self.connection.prepare_cached("RELEASE one")?.execute([])?;
             next += 1;
             if next < GROUP
-                && let Ok(operation) = operations.try_recv()
+                && let Some(operation) = queue.next(weight)
             {
                 group.push(operation);
             }

@@ -10,7 +10,10 @@ export default function App() {
   const [text, setText] = useState("");
   const [filter, setFilter] = useState("all");
 
-  useEffect(() => save(todos), [todos]);
+  useEffect(() => {
+    save(todos);
+    document.title = `Todo: ${summary(todos)}`;
+  }, [todos]);
 
   function submit(event) {
     event.preventDefault();

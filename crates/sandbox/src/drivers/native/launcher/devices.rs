@@ -7,12 +7,9 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{CWD, FileType};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
+use sandyard_protocol::DEVICES;
 
 use crate::parts::sys::mounts;
-
-/// Name and the numbers that Linux assigns it.
-const NODES: [(&str, u32, u32); 6] =
-    [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
 /// A device node, cloned and not yet mounted.
 pub(super) struct Device {
@@ -24,7 +21,7 @@ pub(super) struct Device {
 
 /// Clones each node and checks that it is the device it claims to be.
 pub(super) fn collect() -> io::Result<Vec<Device>> {
-    NODES.into_iter().map(|(name, major, minor)| clone_node(name, major, minor)).collect()
+    DEVICES.into_iter().map(|(name, major, minor)| clone_node(name, major, minor)).collect()
 }
 
 fn clone_node(name: &'static str, major: u32, minor: u32) -> io::Result<Device> {

@@ -252,3 +252,15 @@ async fn a_provider_is_sent_no_more_calls_at_once_than_it_should() {
     }
     assert_eq!(world.fake.most_open.load(Ordering::SeqCst), 1);
 }
+
+#[tokio::test]
+async fn s1_a_call_is_noted_before_it_leaves_and_without_the_key() {
+    for kind in BOTH {
+        let world = World::new(kind, vec![Play::Events(full(kind, &["Yes."], &[], "stop"))]).await;
+        world.ask(&question()).await;
+        let asked = world.ledger.asked.lock().unwrap();
+        let [asking] = asked.as_slice() else { panic!("{asked:?}") };
+        assert!(asking.with_key && asking.bytes > 0 && asking.sha256.len() == 64, "{asking:?}");
+        assert!(!format!("{asking:?}").contains(KEY), "{asking:?}");
+    }
+}

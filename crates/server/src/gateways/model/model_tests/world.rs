@@ -33,6 +33,8 @@ pub(super) struct Memory {
     pub(super) answers: Mutex<Vec<(u64, KeptAnswer)>>,
     /// What was spent with the last one.
     pub(super) spent: Mutex<Spent>,
+    /// Calls that were about to leave.
+    pub(super) asked: Mutex<Vec<Asking>>,
 }
 
 #[async_trait::async_trait]
@@ -41,7 +43,12 @@ impl Ledger for Memory {
         Ok(self.answers.lock().unwrap().iter().find(|(kept, _)| *kept == number).cloned())
     }
 
-    async fn keep(&self, answer: JournalEntry, spent: Spent) -> Result<u64, LedgerError> {
+    async fn asking(&self, asking: Asking) -> Result<(), LedgerError> {
+        self.asked.lock().unwrap().push(asking);
+        Ok(())
+    }
+
+    async fn keep(&self, answer: JournalEntry, spent: Spent, _: Option<Money>) -> Result<u64, LedgerError> {
         let JournalEntry::Answer { text, calls, stop, usage, .. } = answer else { return Err(LedgerError) };
         let mut answers = self.answers.lock().unwrap();
         let number = answers.last().map_or(1, |(last, _)| last + 1);

@@ -1,0 +1,174 @@
+//! `sandyard audit`: what was done to a job and by it, and whether the record of it is as it was signed.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use sandyard_server::audit::{Head, PublicKey, verify_lines, verify_zip};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::job;
+use crate::ui::{clean, counted};
+
+/// Show or check what was done to a job and by it
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Verify(Verify),
+    Show(Show),
+}
+
+/// Check that nothing was altered, removed, reordered or cut off; a ZIP needs no server
+#[derive(Debug, Args)]
+struct Verify {
+    /// A job, or the file of its download
+    #[arg(value_name = "JOB|ZIP")]
+    what: String,
+    /// The public key that must have signed it, as `GET /version` told it [default: the one that it names]
+    #[arg(long, value_name = "KEY", value_parser = |text: &str| text.parse::<PublicKey>())]
+    key: Option<PublicKey>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Print the records of a job
+#[derive(Debug, Args)]
+struct Show {
+    /// The job: its id, the beginning of it, or its name
+    job: String,
+    /// Print the records as they are, a JSON object on each line
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a check found.
+struct Found {
+    head: Head,
+    records: u64,
+    files: Option<u64>,
+    faults: Vec<String>,
+}
+
+impl Audit {
+    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self.action {
+            Action::Verify(verify) => verify.run(context).await,
+            Action::Show(show) => show.run(context).await,
+        }
+    }
+}
+
+impl Verify {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let path = PathBuf::from(&self.what);
+        // A job's id or name has no ending, so a file is meant.
+        let found = if path.is_file() || self.what.ends_with(".zip") {
+            check_zip(&path, self.key)?
+        } else {
+            let client = context.client().await?;
+            let id = job::resolve(&client, &self.what).await?;
+            check_text(&client.audit(&id).await?, self.key)?
+        };
+        if self.json {
+            context.ui.json(&json!({
+                "valid": found.faults.is_empty(), "head": found.head, "records_read": found.records,
+                "files_compared": found.files, "faults": found.faults,
+            }))?;
+        } else {
+            tell(context, &found, self.key.is_some())?;
+        }
+        Ok(if found.faults.is_empty() { Exit::Success } else { Exit::Failed })
+    }
+}
+
+fn check_text(text: &str, key: Option<PublicKey>) -> Result<Found, CommandError> {
+    let verdict = verify_lines(text, key).map_err(|error| CommandError::Audit(Box::new(error)))?;
+    let faults = verdict.faults.iter().map(ToString::to_string).collect();
+    Ok(Found { head: verdict.head, records: verdict.records, files: None, faults })
+}
+
+fn check_zip(path: &Path, key: Option<PublicKey>) -> Result<Found, CommandError> {
+    let file = File::open(path).map_err(CommandError::file("open", path))?;
+    let verdict = verify_zip(file, key).map_err(|error| CommandError::Audit(Box::new(error)))?;
+    let faults = verdict.audit.faults.iter().map(ToString::to_string);
+    let faults = faults.chain(verdict.faults.iter().map(ToString::to_string)).collect();
+    Ok(Found { head: verdict.audit.head, records: verdict.audit.records, files: Some(verdict.files), faults })
+}
+
+fn tell(context: &Context, found: &Found, pinned: bool) -> Result<(), CommandError> {
+    let Head { job, head, key, .. } = &found.head;
+    let records = counted(usize::try_from(found.records).unwrap_or(usize::MAX), "record");
+    if !found.faults.is_empty() {
+        let faults: String = found.faults.iter().map(|fault| format!("\n  {}", clean(fault))).collect();
+        context.ui.line(&format!("the audit of job {} is NOT as it was signed:{faults}", clean(job)))?;
+        return Ok(());
+    }
+    let files = found.files.map(|files| {
+        let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
+        format!(", {files} as exported")
+    });
+    let files = files.unwrap_or_default();
+    context.ui.line(&format!("job {}: {records} in order{files}\nhead {head}\nkey  {key}", clean(job)))?;
+    if !pinned {
+        context.ui.note("the key is the one that the audit names; give --key to expect another");
+    }
+    Ok(())
+}
+
+impl Show {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        let client = context.client().await?;
+        let id = job::resolve(&client, &self.job).await?;
+        let text = client.audit(&id).await?;
+        if self.json {
+            context.ui.line(text.trim_end())?;
+            return Ok(Exit::Success);
+        }
+        for line in text.lines() {
+            let record: Value = serde_json::from_str(line).unwrap_or_default();
+            context.ui.line(&readable(&record))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// One record on one line.
+fn readable(record: &Value) -> String {
+    if let Some(head) = record.get("head") {
+        return format!("head {}, signed by {}", text(&head["head"]), text(&head["key"]));
+    }
+    let facts = record["facts"].as_object().into_iter().flatten();
+    let facts: Vec<String> = facts.map(|(name, value)| format!("{name}={}", text(value))).collect();
+    let (number, at) = (text(&record["number"]), text(&record["at"]));
+    let (actor, kind) = (text(&record["actor"]), text(&record["kind"]));
+    format!("{number:>5}  {at}  {actor:<8}  {kind:<10}  {}", facts.join(" "))
+}
+
+fn text(value: &Value) -> String {
+    clean(value.as_str().map_or_else(|| value.to_string(), str::to_owned).as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_line_without_control_characters() {
+        let record = json!({
+            "number": 7, "at": "2026-01-31T08:15:00.250Z", "actor": "job", "kind": "egress",
+            "facts": { "target": "a\u{1b}[2Jb:443", "sent": 5 },
+        });
+        let line = readable(&record);
+        assert!(line.starts_with("    7  2026-01-31T08:15:00.250Z  job       egress"), "{line}");
+        assert!(line.contains("sent=5") && !line.contains('\u{1b}'), "{line}");
+    }
+}

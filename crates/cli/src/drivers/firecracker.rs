@@ -1,0 +1,29 @@
+//! Virtual machines by Firecracker, which is found on the PATH unless the operator names it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
+
+use super::DriverPlan;
+
+pub(super) const NAME: &str = "firecracker";
+
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+    let settings = &plan.settings.firecracker;
+    let driver = FirecrackerDriver::open(FirecrackerConfig {
+        data: plan.data.join(NAME),
+        cache: plan.cache.to_owned(),
+        firecracker: settings.program.clone().or_else(|| on_path(NAME)),
+        jailer: settings.jailer.clone().or_else(|| on_path("jailer")),
+        kvm: "/dev/kvm".into(),
+        probe_image: plan.probe_image.clone(),
+    })?;
+    Ok(Arc::new(driver))
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}

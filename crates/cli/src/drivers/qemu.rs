@@ -1,0 +1,27 @@
+//! Virtual machines by QEMU.
+
+use std::sync::Arc;
+
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
+
+use super::DriverPlan;
+use crate::config;
+
+pub(super) const NAME: &str = "qemu";
+
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+    let settings = &plan.settings.qemu;
+    let driver = QemuDriver::open(QemuConfig {
+        data: plan.data.join(NAME),
+        cache: plan.cache.to_owned(),
+        program: settings.program.clone(),
+        acceleration: match settings.accelerator {
+            config::Accelerator::Auto => Acceleration::Auto,
+            config::Accelerator::Kvm => Acceleration::Only(Accelerator::Kvm),
+            config::Accelerator::Tcg => Acceleration::Only(Accelerator::Tcg),
+        },
+        probe_image: plan.probe_image.clone(),
+    })?;
+    Ok(Arc::new(driver))
+}

@@ -1,0 +1,42 @@
+//! An image in the form of virtual machines, for the command that builds it.
+
+use sandyard_sandbox::image::vm::{KernelSource, VmImage, VmImages};
+use sandyard_sandbox::image::{BuildError, Cancellation, Image, ImageStore};
+
+use super::{ImageError, builder};
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::machine;
+
+/// Fetches a kernel, unless it is there, and makes the rest; none if a signal came first.
+pub(crate) async fn make(
+    context: &Context,
+    store: ImageStore,
+    image: &Image,
+    source: KernelSource,
+) -> Result<Option<VmImage>, CommandError> {
+    let (cancellation, ui, root) = (Cancellation::default(), context.ui, image.root.clone());
+    let images = VmImages::of_store(store.clone());
+    let builder = builder(store, &context.surroundings, cancellation.clone());
+    let mut stop = machine::stop_signals();
+    let mut making = tokio::task::spawn_blocking(move || {
+        ui.note("kernel: fetching it, unless it is there");
+        builder.ensure_kernel(&source)?;
+        ui.note("disk: making it, unless it is there");
+        images.of(&root).map_err(BuildError::from)
+    });
+    let made = tokio::select! {
+        made = &mut making => made,
+        () = stop.next() => {
+            cancellation.cancel();
+            making.await
+        }
+    };
+    let flavour = image.flavour;
+    match made {
+        Ok(Ok(made)) => Ok(Some(made)),
+        Ok(Err(BuildError::Cancelled)) => Ok(None),
+        Ok(Err(source)) => Err(ImageError::Build { flavour, source }.into()),
+        Err(panicked) => Err(std::io::Error::other(panicked).into()),
+    }
+}

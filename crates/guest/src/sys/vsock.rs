@@ -1,0 +1,55 @@
+//! Sockets to the host of a virtual machine.
+
+#![expect(unsafe_code, reason = "the address of such a socket is a C structure")]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// How many callers may wait: one server's questions.
+const WAITING: libc::c_int = 8;
+
+/// Begins to connect to a port of the host; the connection stands when the descriptor is writable.
+pub(crate) fn connect_vsock(port: u32) -> io::Result<OwnedFd> {
+    let socket = stream_socket()?;
+    let (address, length) = address(libc::VMADDR_CID_HOST, port)?;
+    // SAFETY: the address is as long as the call is told and outlives it.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    match io::Error::last_os_error() {
+        _ if result == 0 => Ok(socket),
+        error if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(socket),
+        error => Err(error),
+    }
+}
+
+/// Takes calls at a port of this machine.
+pub(crate) fn listen_vsock(port: u32) -> io::Result<OwnedFd> {
+    let socket = stream_socket()?;
+    let (address, length) = address(libc::VMADDR_CID_ANY, port)?;
+    // SAFETY: the address is as long as the call is told and outlives it.
+    if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    rustix::net::listen(&socket, WAITING)?;
+    Ok(socket)
+}
+
+fn stream_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: takes numbers only.
+    let number = unsafe { libc::socket(libc::AF_VSOCK, kind, 0) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor is owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+fn address(machine: u32, port: u32) -> io::Result<(libc::sockaddr_vm, libc::socklen_t)> {
+    // SAFETY: the structure is plain data, for which zero is valid.
+    let mut address: libc::sockaddr_vm = unsafe { std::mem::zeroed() };
+    address.svm_family = libc::sa_family_t::try_from(libc::AF_VSOCK).map_err(io::Error::other)?;
+    address.svm_cid = machine;
+    address.svm_port = port;
+    let length = libc::socklen_t::try_from(size_of_val(&address)).map_err(io::Error::other)?;
+    Ok((address, length))
+}

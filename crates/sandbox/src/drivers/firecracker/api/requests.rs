@@ -1,0 +1,185 @@
+//! What is said to Firecracker: one type for each body of its published API that we use, and where it goes.
+//!
+//! Members that we never set are left out rather than sent empty, because Firecracker refuses what it does not know and older
+//! versions know less.
+
+use serde::Serialize;
+
+/// One request, all of which are `PUT`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(in super::super) enum Request {
+    /// What Firecracker itself tells, and how much of it.
+    Logger(Logger),
+    /// Processors and memory.
+    MachineConfig(MachineConfig),
+    /// What is booted.
+    BootSource(BootSource),
+    /// A disk.
+    Drive(Drive),
+    /// The only way out.
+    Vsock(Vsock),
+    /// A source of random numbers.
+    Entropy(Entropy),
+    /// Something to be done.
+    Action(Action),
+}
+
+impl Request {
+    /// The path it is sent to.
+    pub(in super::super) fn path(&self) -> String {
+        match self {
+            Self::Logger(_) => "/logger".to_owned(),
+            Self::MachineConfig(_) => "/machine-config".to_owned(),
+            Self::BootSource(_) => "/boot-source".to_owned(),
+            Self::Drive(drive) => format!("/drives/{}", drive.drive_id),
+            Self::Vsock(_) => "/vsock".to_owned(),
+            Self::Entropy(_) => "/entropy".to_owned(),
+            Self::Action(_) => "/actions".to_owned(),
+        }
+    }
+}
+
+/// Goes to standard output with the serial console, where there is no path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct Logger {
+    /// The least that is told.
+    pub(in super::super) level: LogLevel,
+    /// Whether each line says its level.
+    pub(in super::super) show_level: bool,
+}
+
+/// How grave a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(in super::super) enum LogLevel {
+    /// Something failed. Warnings are no more than the guest's looks at ports that are not there.
+    Error,
+}
+
+/// Processors and memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct MachineConfig {
+    /// 1 to 32.
+    pub(in super::super) vcpu_count: u8,
+    /// More than 0.
+    pub(in super::super) mem_size_mib: u64,
+    /// Whether processors are shown as threads of fewer cores: never, since siblings could watch each other.
+    pub(in super::super) smt: bool,
+}
+
+/// What is booted. Paths are the jail's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct BootSource {
+    /// An uncompressed kernel.
+    pub(in super::super) kernel_image_path: String,
+    /// The first root, with the guest in it.
+    pub(in super::super) initrd_path: String,
+    /// The kernel's command line.
+    pub(in super::super) boot_args: String,
+}
+
+/// A disk of the machine, in the order in which they are told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct Drive {
+    /// Letters, digits and underscores.
+    pub(in super::super) drive_id: String,
+    /// The file behind it; a path in the jail.
+    pub(in super::super) path_on_host: String,
+    /// At most one, which comes first.
+    pub(in super::super) is_root_device: bool,
+    /// Whether the guest can write.
+    pub(in super::super) is_read_only: bool,
+    /// What a flush of the guest does.
+    pub(in super::super) cache_type: CacheType,
+    /// How fast it may be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in super::super) rate_limiter: Option<RateLimiter>,
+}
+
+/// What a flush of the guest does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(in super::super) enum CacheType {
+    /// Nothing; right where nothing is written.
+    Unsafe,
+    /// The host's disk has it afterwards.
+    Writeback,
+}
+
+/// Bytes and operations, each with a bucket of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct RateLimiter {
+    /// Tokens are bytes.
+    pub(in super::super) bandwidth: TokenBucket,
+    /// Tokens are operations.
+    pub(in super::super) ops: TokenBucket,
+}
+
+/// A bucket that fills up at a steady rate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct TokenBucket {
+    /// What it holds.
+    pub(in super::super) size: u64,
+    /// Milliseconds in which an empty one gets full.
+    pub(in super::super) refill_time: u64,
+}
+
+/// The vsock device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct Vsock {
+    /// The guest's address, 3 or more. Of no meaning outside: each machine has a device of its own.
+    pub(in super::super) guest_cid: u32,
+    /// Where Firecracker listens; a connection of the guest to port N goes to the socket `<uds_path>_N`.
+    pub(in super::super) uds_path: String,
+}
+
+/// The entropy device, with nothing to be set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct Entropy {}
+
+/// Something to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct Action {
+    /// What.
+    pub(in super::super) action_type: ActionType,
+}
+
+/// What can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(in super::super) enum ActionType {
+    /// Boots the machine; once.
+    InstanceStart,
+    /// Presses the three keys, upon which the guest leaves in an orderly way.
+    SendCtrlAltDel,
+}
+
+impl From<ActionType> for Request {
+    fn from(action_type: ActionType) -> Self {
+        Self::Action(Action { action_type })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_have_the_names_of_the_published_api_and_nothing_empty() {
+        let drive = Request::Drive(Drive {
+            drive_id: "root".into(),
+            path_on_host: "/root.ext4".into(),
+            is_root_device: true,
+            is_read_only: true,
+            cache_type: CacheType::Unsafe,
+            rate_limiter: None,
+        });
+        assert_eq!(drive.path(), "/drives/root");
+        let expected = serde_json::json!({
+            "drive_id": "root", "path_on_host": "/root.ext4", "is_root_device": true, "is_read_only": true,
+            "cache_type": "Unsafe",
+        });
+        assert_eq!(serde_json::to_value(&drive).unwrap(), expected);
+        let start = Request::from(ActionType::InstanceStart);
+        assert_eq!(serde_json::to_string(&start).unwrap(), r#"{"action_type":"InstanceStart"}"#);
+        assert_eq!(serde_json::to_string(&Request::Entropy(Entropy {})).unwrap(), "{}");
+    }
+}

@@ -1,0 +1,143 @@
+//! Whether machines can start on this host: every condition by name, with what a person can do about it, and the proof by
+//! booting one.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::programs::{Lack, Programs};
+use super::record::Record;
+use super::standing::Standing;
+use super::{FirecrackerConfig, Yard};
+use crate::driver::{Availability, Driver, OpenError};
+use crate::parts::cgroup::Layout;
+use crate::parts::disk;
+use crate::parts::trial::Trial;
+
+/// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, seconds where
+/// another machine's software does.
+pub(super) const BOOT_TIME: Duration = Duration::from_secs(60);
+/// Enough to boot with.
+const TRIAL_DISK_MIB: u64 = 64;
+
+/// What this host has.
+pub(super) struct Host {
+    pub(super) programs: Programs,
+    pub(super) standing: Standing,
+    pub(super) layout: Layout,
+}
+
+impl Host {
+    /// The first thing that is missing, or all that is needed.
+    pub(super) fn require(config: &FirecrackerConfig, yard: &str) -> Result<Self, Lack> {
+        let firecracker = config.firecracker.as_deref().ok_or_else(|| Lack::program("firecracker"))?;
+        let jailer = match rustix::process::geteuid().is_root() {
+            true => Some(config.jailer.as_deref().ok_or_else(|| Lack::program("jailer"))?),
+            false => None,
+        };
+        let programs = Programs::find(firecracker, jailer)?;
+        require_kvm(&config.kvm)?;
+        disk::formatter()
+            .map_err(|error| Lack { detail: error.to_string(), fix: "apt install e2fsprogs".to_owned() })?;
+        let standing = match &programs.jailer {
+            Some(jailer) => Standing::Jailed(jailer.clone()),
+            None => Standing::Free,
+        };
+        let layout = standing.layout(&config.data, yard)?;
+        Ok(Self { programs, standing, layout })
+    }
+}
+
+fn require_kvm(device: &Path) -> Result<(), Lack> {
+    let lack = |detail: &str, fix: &str| Lack {
+        detail: format!("{} {detail}", device.display()),
+        fix: fix.to_owned(),
+    };
+    match OpenOptions::new().read(true).write(true).open(device) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(lack(
+            "is not there",
+            "load the module: modprobe kvm_intel, or kvm_amd; in a virtual machine, have its host allow nested ones",
+        )),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(lack(
+            "can't be opened by this user",
+            "usermod --append --groups kvm $USER, then log in again",
+        )),
+        Err(error) => {
+            Err(lack(&format!("can't be opened: {error}"), "see what the kernel says: dmesg | grep kvm"))
+        }
+    }
+}
+
+impl Lack {
+    /// As an error of opening; no mere lack if machines of the yard run: whoever took the driver for unusable would take them for
+    /// dead.
+    pub(super) fn unless_in_use(self, known: &[Record]) -> OpenError {
+        if known.iter().any(Record::is_alive) {
+            return OpenError::Prepare {
+                step: "reach the machines of this yard that run",
+                source: io::Error::other(format!("{}; {}", self.detail, self.fix)),
+            };
+        }
+        OpenError::Unusable { detail: self.detail, fix: self.fix }
+    }
+}
+
+impl Yard {
+    /// Boots a machine; until there is an image to boot, tells what the host has.
+    pub(super) async fn availability(self: &Arc<Self>, driver: &dyn Driver) -> Availability {
+        let found = self.standing.runtime(self.programs.version);
+        match self.images.kernel() {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let fix = "sandyard image build --format vm";
+                return Availability::missing("there is no kernel for virtual machines", fix);
+            }
+            Err(error) => return Availability::missing(error.to_string(), "look at the cache of images"),
+        }
+        let Some(image_root) = (self.config.probe_image)() else {
+            return Availability::untried(format!("{found}; not tried: no image yet"));
+        };
+        let trial =
+            Trial { data: &self.config.data, image_root, disk_mib: TRIAL_DISK_MIB, patience: BOOT_TIME };
+        match trial.run(driver, |id| self.consoles.said(id)).await {
+            Ok(()) => Availability::usable(found),
+            Err(error) => Availability::missing(
+                error,
+                "see whether KVM can boot an ordinary kernel here: run `sandyard doctor firecracker`",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::SandboxId;
+    use crate::parts::liveness::ProcessIdentity;
+
+    #[test]
+    fn a_missing_device_is_named_with_its_fix() {
+        let folder = tempfile::tempdir().unwrap();
+        let lack = require_kvm(&folder.path().join("kvm")).unwrap_err();
+        assert!(lack.detail.ends_with("kvm is not there") && lack.fix.contains("modprobe"), "{lack:?}");
+        assert!(require_kvm(Path::new("/dev/null")).is_ok());
+    }
+
+    #[test]
+    fn a_lack_is_an_error_while_machines_run() {
+        let lack = || Lack { detail: "no kvm".into(), fix: "modprobe".into() };
+        let mut record = Record {
+            id: SandboxId::parse("one").unwrap(),
+            name: "f1".into(),
+            user: 1,
+            workspace: "/w".into(),
+            process: None,
+        };
+        assert!(matches!(lack().unless_in_use(&[record.clone()]), OpenError::Unusable { .. }));
+        record.process = Some(ProcessIdentity::of(std::process::id().cast_signed()).unwrap());
+        assert!(matches!(lack().unless_in_use(&[record]), OpenError::Prepare { .. }));
+    }
+}

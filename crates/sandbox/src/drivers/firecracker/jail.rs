@@ -1,0 +1,214 @@
+//! The folder of one Firecracker on the host, and what it finds there. All names in it are the same with the jailer, which makes
+//! `root` the process's root, and without, where it is the process's working directory.
+//!
+//! `<jails>/<name>/<program>/<id>/root`, as the jailer lays it out. `<name>` is fresh for each start and root's alone, so nothing
+//! can have been planted in it (CVE-2026-1386); `root` belongs to the jailed user, who may do anything in it once the guest runs:
+//! nothing in it is ever followed, owned or trusted again.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use super::owned_socket::OwnedSocket;
+use super::sys::Bind;
+use crate::driver::SandboxId;
+
+/// Where Firecracker listens for us.
+pub(super) const API_SOCKET: &str = "api.sock";
+/// Where Firecracker listens for connections to the guest. Those of the guest to port N go to `<this>_N`.
+pub(super) const VSOCK: &str = "vsock.sock";
+/// A pid has at most seven digits.
+const PID_BYTES: u64 = 16;
+
+/// All jails of a yard.
+#[derive(Debug, Clone)]
+pub(super) struct Jails {
+    folder: PathBuf,
+    program: String,
+}
+
+/// The jail of one sandbox.
+#[derive(Debug, Clone)]
+pub(super) struct Jail {
+    /// All of it, root's alone.
+    pub(super) base: PathBuf,
+    /// What the jailed process sees.
+    pub(super) root: PathBuf,
+    program: String,
+}
+
+/// A file of the host that the machine uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Placed {
+    /// Where it is.
+    pub(super) source: PathBuf,
+    /// Its name in the jail.
+    pub(super) name: &'static str,
+    /// Whether it can't be written there.
+    pub(super) read_only: bool,
+}
+
+impl Jails {
+    /// Opens the folder of jails, making it if need be. `program` is the name of Firecracker's program.
+    pub(super) fn open(data: &Path, program: &str) -> io::Result<Self> {
+        let folder = data.join("jails");
+        match DirBuilder::new().mode(0o700).create(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let found = fs::symlink_metadata(&folder)?;
+        let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+        if !own || found.mode() & 0o077 != 0 {
+            let message = format!("{} is not a folder of this user alone", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        Ok(Self { folder, program: program.to_owned() })
+    }
+
+    /// The jail of that name; makes nothing.
+    pub(super) fn jail(&self, name: &str, id: &SandboxId) -> Jail {
+        let base = self.folder.join(name);
+        let root = base.join(&self.program).join(id.as_str()).join("root");
+        Jail { base, root, program: self.program.clone() }
+    }
+
+    /// Names of all jails.
+    pub(super) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    /// Removes a jail by its name; harmless if there is none. Its processes must be dead.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_dir_all(self.folder.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Jail {
+    /// Makes the folders, which must not be there.
+    pub(super) fn create(&self) -> io::Result<()> {
+        DirBuilder::new().mode(0o700).create(&self.base)?;
+        DirBuilder::new().mode(0o700).create(self.sockets())?;
+        DirBuilder::new().mode(0o700).recursive(true).create(&self.root)
+    }
+
+    /// Where our own sockets are made, out of reach of the jailed user, before they are moved to their place.
+    pub(super) fn sockets(&self) -> PathBuf {
+        self.base.join("sockets")
+    }
+
+    /// Where Firecracker, as this user, listens for us.
+    pub(super) fn api(&self, owner: u32) -> OwnedSocket {
+        OwnedSocket::new(self.root.join(API_SOCKET), owner)
+    }
+
+    /// Where it takes connections to the guest.
+    pub(super) fn vsock(&self, owner: u32) -> OwnedSocket {
+        OwnedSocket::new(self.root.join(VSOCK), owner)
+    }
+
+    /// Writes a small file that only the jailed user can read.
+    pub(super) fn write(&self, name: &str, content: &[u8], owner: u32) -> io::Result<()> {
+        let path = self.root.join(name);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path)?;
+        file.write_all(content)?;
+        std::os::unix::fs::fchown(&file, Some(owner), Some(owner))
+    }
+
+    /// Makes empty files in the places where files of the host will appear for the jailed process alone.
+    pub(super) fn bind(&self, files: &[Placed]) -> io::Result<Vec<Bind>> {
+        files.iter().map(|file| self.bind_one(file)).collect()
+    }
+
+    fn bind_one(&self, file: &Placed) -> io::Result<Bind> {
+        let target = self.root.join(file.name);
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target)?;
+        let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::from);
+        Ok(Bind { source: text(&file.source)?, target: text(&target)?, read_only: file.read_only })
+    }
+
+    /// Makes links to files of the host, for a process that is not locked up.
+    pub(super) fn link(&self, files: &[Placed]) -> io::Result<()> {
+        files.iter().try_for_each(|file| symlink(fs::canonicalize(&file.source)?, self.root.join(file.name)))
+    }
+
+    /// The pid that the jailer left. Only to be asked before the guest runs.
+    pub(super) fn pid(&self) -> io::Result<i32> {
+        let path = self.root.join(format!("{}.pid", self.program));
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+        let mut text = String::new();
+        file.take(PID_BYTES).read_to_string(&mut text)?;
+        text.trim().parse().map_err(io::Error::other)
+    }
+}
+
+/// Gives a disk to the user who will use it.
+pub(super) fn give(disk: &Path, owner: u32) -> io::Result<()> {
+    chown(disk, Some(owner), Some(owner))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn one(folder: &Path) -> (Jails, Jail) {
+        let jails = Jails::open(folder, "firecracker").unwrap();
+        let jail = jails.jail("j1", &SandboxId::parse("one").unwrap());
+        (jails, jail)
+    }
+
+    #[test]
+    fn a_jail_is_laid_out_as_the_jailer_does_and_closed_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (jails, jail) = one(folder.path());
+        jail.create().unwrap();
+        assert!(jail.root.ends_with("jails/j1/firecracker/one/root"));
+        assert_eq!(fs::metadata(&jail.base).unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(jails.names().unwrap(), ["j1"]);
+        jails.remove("j1").unwrap();
+        jails.remove("j1").unwrap();
+        assert_eq!(jails.names().unwrap(), [""; 0]);
+    }
+
+    /// D7, CVE-2026-1386: what was there before is never used.
+    #[test]
+    fn a_planted_folder_or_link_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, jail) = one(folder.path());
+        let canary = tempfile::tempdir().unwrap();
+        symlink(canary.path(), &jail.base).unwrap();
+        assert_eq!(jail.create().unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read_dir(canary.path()).unwrap().count(), 0);
+
+        let yard = tempfile::tempdir().unwrap();
+        symlink(canary.path(), yard.path().join("jails")).unwrap();
+        assert_eq!(Jails::open(yard.path(), "f").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        let open = tempfile::tempdir().unwrap();
+        fs::create_dir(open.path().join("jails")).unwrap();
+        fs::set_permissions(open.path().join("jails"), fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(Jails::open(open.path(), "f").unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_pid_is_read_from_a_plain_file_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (_, jail) = one(folder.path());
+        jail.create().unwrap();
+        fs::write(jail.root.join("firecracker.pid"), "4242").unwrap();
+        assert_eq!(jail.pid().unwrap(), 4242);
+        fs::rename(jail.root.join("firecracker.pid"), jail.root.join("other")).unwrap();
+        symlink("other", jail.root.join("firecracker.pid")).unwrap();
+        assert!(jail.pid().is_err());
+    }
+}

@@ -1,0 +1,102 @@
+//! Starting Firecracker itself: through the jailer for root, directly for an ordinary user.
+//!
+//! Either way it is in a session and in control groups of its own from its first instruction on, so a server that is killed at any
+//! moment leaves nothing that its successor can't find. Its standard output is the machine's console, which can't grow.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::Yard;
+use super::jail::{API_SOCKET, Jail, Placed};
+use super::record::Record;
+use super::standing::Standing;
+use super::sys::{self, Place};
+use crate::parts::cgroup::Groups;
+use crate::parts::liveness::ProcessIdentity;
+
+/// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
+const JAILED_WITHIN: Duration = Duration::from_secs(30);
+/// Namespaces that the jailer does not make. That of mounts holds the files of the jail, that of the network is empty.
+const NAMESPACES: libc::c_int =
+    libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+
+impl Yard {
+    /// Starts Firecracker and returns its identity; it does not listen yet.
+    pub(super) async fn launch(
+        &self,
+        record: &Record,
+        jail: &Jail,
+        files: &[Placed],
+        console: &OwnedFd,
+    ) -> io::Result<ProcessIdentity> {
+        let groups = self.groups(record);
+        let mut place = Place { entrances: entrances(&groups)?, ..Place::default() };
+        let mut command = match &self.standing {
+            Standing::Jailed(jailer) => {
+                place.namespaces = NAMESPACES;
+                place.binds = jail.bind(files)?;
+                let mut command = Command::new(jailer);
+                let user = record.user.to_string();
+                command.args(["--id", record.id.as_str(), "--uid", &user, "--gid", &user]);
+                command.arg("--exec-file").arg(&self.programs.firecracker);
+                command.arg("--chroot-base-dir").arg(&jail.base).args(["--new-pid-ns", "--"]);
+                command
+            }
+            Standing::Free => {
+                jail.link(files)?;
+                let mut command = Command::new(&self.programs.firecracker);
+                command.args(["--id", record.id.as_str()]);
+                command
+            }
+        };
+        command.args(["--api-sock", API_SOCKET]).current_dir(&jail.root).env_clear();
+        command.stdin(Stdio::null()).stdout(console.try_clone()?).stderr(console.try_clone()?);
+        let child = sys::spawn(&mut command, place)?;
+        let pid = child.id().cast_signed();
+        let ended = reap(child)?;
+        match &self.standing {
+            Standing::Free => ProcessIdentity::of(pid),
+            Standing::Jailed(_) => jailed(jail, &groups, ended).await,
+        }
+    }
+}
+
+/// The files through which it enters its groups.
+fn entrances(groups: &Groups) -> io::Result<Vec<OwnedFd>> {
+    let (_, job) = groups.entrances();
+    job.iter().map(|path| Ok(OpenOptions::new().write(true).open(path)?.into())).collect()
+}
+
+/// Waits for a child in the background, whatever becomes of the start: it ends with its process.
+fn reap(mut child: Child) -> io::Result<JoinHandle<io::Result<ExitStatus>>> {
+    let identity = ProcessIdentity::of(child.id().cast_signed())?;
+    Ok(tokio::spawn(async move {
+        identity.wait_dead().await;
+        child.wait()
+    }))
+}
+
+/// The process that the jailer left in the jail.
+async fn jailed(
+    jail: &Jail,
+    groups: &Groups,
+    jailer: JoinHandle<io::Result<ExitStatus>>,
+) -> io::Result<ProcessIdentity> {
+    let ended = timeout(JAILED_WITHIN, jailer).await.map_err(|_| io::ErrorKind::TimedOut)?;
+    let status = ended.map_err(io::Error::other)??;
+    if !status.success() {
+        return Err(io::Error::other(format!("the jailer failed ({status})")));
+    }
+    let pid = jail.pid()?;
+    // What is not in the sandbox's groups would not be found again by its marker.
+    if !groups.processes()?.contains(&pid) {
+        return Err(io::Error::other("Firecracker ended at once"));
+    }
+    ProcessIdentity::of(pid)
+}

@@ -1,0 +1,139 @@
+//! What a sandbox's specification becomes: the machine's files, and what Firecracker is told, in order.
+
+use std::io;
+use std::path::PathBuf;
+
+use sandyard_protocol::{LinkTarget, MACHINE_BOOT_ARGUMENT};
+
+use super::api::requests::{
+    ActionType, BootSource, CacheType, Drive, Entropy, LogLevel, Logger, MachineConfig, RateLimiter, Request,
+    TokenBucket, Vsock,
+};
+use super::jail::{Placed, VSOCK};
+use crate::driver::{Limits, SandboxSpec};
+use crate::image::vm::VmImage;
+use crate::parts::machine_plan::{self, BOOT_DISK as BOOT_DEVICE, Monitor, Ways};
+
+/// Names of the machine's files in its jail.
+pub(super) const KERNEL: &str = "kernel";
+pub(super) const INITRD: &str = "initrd";
+pub(super) const ROOT_DISK: &str = "root.disk";
+pub(super) const WORKSPACE_DISK: &str = "workspace.disk";
+pub(super) const BOOT_DISK: &str = "boot.disk";
+/// The port of the host that keeper dials.
+pub(super) const LINK_PORT: u32 = 1024;
+/// The port of the guest at which the machine's first process takes questions.
+pub(super) const CONTROL_PORT: u32 = 1025;
+/// The most processors that Firecracker gives to a machine.
+const MOST_VCPUS: u32 = 32;
+/// Firecracker itself: its program, its queues, the tables of the guest's memory, and as much again; a thread for each processor, its
+/// own and that of its API.
+const FIRECRACKER: Monitor = Monitor { memory_mib: 64, cpus: 0.5, threads: 64 };
+/// The first that is not reserved. Each machine has a device of its own, so all may have the same.
+const GUEST_CID: u32 = 3;
+/// What a disk may move in a second: about what one NVMe disk gives to a few, so that one guest can't keep the others from theirs.
+const DISK_BYTES_PER_S: u64 = 512 * 1024 * 1024;
+/// Operations in a second, likewise.
+const DISK_OPERATIONS_PER_S: u64 = 50_000;
+
+/// What Firecracker may take of the host.
+pub(super) fn host_limits(limits: &Limits) -> Limits {
+    machine_plan::host_limits(limits, &FIRECRACKER)
+}
+
+/// The document of a machine, as the bytes of a disk.
+pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<Vec<u8>> {
+    let ways = Ways {
+        link: LinkTarget::Vsock { port: LINK_PORT },
+        link_port: None,
+        control_port: None,
+        control_vsock: Some(CONTROL_PORT),
+    };
+    machine_plan::boot_disk(&machine_plan::config(spec, ways))
+}
+
+/// What a machine finds in its jail.
+pub(super) fn files(image: VmImage, workspace: PathBuf) -> [Placed; 4] {
+    let placed = |source, name, read_only| Placed { source, name, read_only };
+    [
+        placed(image.kernel, KERNEL, true),
+        placed(image.initrd, INITRD, true),
+        placed(image.root_disk, ROOT_DISK, true),
+        placed(workspace, WORKSPACE_DISK, false),
+    ]
+}
+
+/// What the kernel is told. It leaves by the keyboard's controller, which ends Firecracker; nothing else is to be found there.
+/// What comes after the dashes is for the guest's program.
+fn command_line() -> String {
+    format!(
+        "console=ttyS0 quiet loglevel=3 reboot=k panic=-1 i8042.noaux i8042.nomux i8042.dumbkbd no_timer_check \
+         random.trust_cpu=on {MACHINE_BOOT_ARGUMENT}{BOOT_DEVICE} -- machine"
+    )
+}
+
+/// Everything Firecracker is told, the boot last. Disks appear to the guest in the order in which they are told.
+pub(super) fn requests(limits: &Limits) -> Vec<Request> {
+    let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MOST_VCPUS));
+    vec![
+        Request::Logger(Logger { level: LogLevel::Error, show_level: true }),
+        Request::MachineConfig(MachineConfig {
+            vcpu_count: u8::try_from(vcpus).unwrap_or(1),
+            mem_size_mib: machine_plan::memory_mib(limits),
+            smt: false,
+        }),
+        Request::BootSource(BootSource {
+            kernel_image_path: KERNEL.into(),
+            initrd_path: INITRD.into(),
+            boot_args: command_line(),
+        }),
+        drive("root", ROOT_DISK, Access::ReadOnly),
+        drive("workspace", WORKSPACE_DISK, Access::ReadWrite),
+        drive("boot", BOOT_DISK, Access::ReadOnly),
+        Request::Vsock(Vsock { guest_cid: GUEST_CID, uds_path: VSOCK.into() }),
+        Request::Entropy(Entropy {}),
+        ActionType::InstanceStart.into(),
+    ]
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+fn drive(id: &str, path: &str, access: Access) -> Request {
+    let bucket = |size| TokenBucket { size, refill_time: 1_000 };
+    Request::Drive(Drive {
+        drive_id: id.into(),
+        path_on_host: path.into(),
+        // Ours has an initrd that mounts what it needs.
+        is_root_device: false,
+        is_read_only: access == Access::ReadOnly,
+        cache_type: if access == Access::ReadOnly { CacheType::Unsafe } else { CacheType::Writeback },
+        rate_limiter: Some(RateLimiter {
+            bandwidth: bucket(DISK_BYTES_PER_S),
+            ops: bucket(DISK_OPERATIONS_PER_S),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guest knows its disks by their order; only one of them can be written; the boot comes last.
+    #[test]
+    fn the_order_is_the_guests_and_only_the_workspace_is_writable() {
+        let requests = requests(&Limits::default());
+        let drives: Vec<_> = requests
+            .iter()
+            .filter_map(|request| match request {
+                Request::Drive(drive) => Some((drive.drive_id.as_str(), drive.is_read_only)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(drives, [("root", true), ("workspace", false), ("boot", true)]);
+        assert_eq!(requests.last(), Some(&ActionType::InstanceStart.into()));
+    }
+}

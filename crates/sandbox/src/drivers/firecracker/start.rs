@@ -1,0 +1,142 @@
+//! Starting a machine: marker → control groups → disk → jail → Firecracker → what it is told → its process in the marker.
+//!
+//! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
+//! finds what a process killed in the middle left. The process is written last: a machine that was never told to boot is not one.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::api::Api;
+use super::jail::{self, Jail};
+use super::record::Record;
+use super::{Yard, plan};
+use crate::driver::{SandboxSpec, StartError};
+use crate::image::vm::{VmImage, VmImageError};
+use crate::parts::cgroup::GroupLimits;
+use crate::parts::liveness::ProcessIdentity;
+use crate::parts::{console, machine_plan};
+
+/// Firecracker listens within a few milliseconds; the rest is room for a busy machine.
+const LISTENS_WITHIN: Duration = Duration::from_secs(20);
+/// Between two looks whether it does.
+const LOOK_AGAIN: Duration = Duration::from_millis(3);
+
+impl Yard {
+    /// Starts a sandbox, or finds that it runs already.
+    pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        if let Some(record) = self.records.read(&spec.id).map_err(step("read the marker"))? {
+            if record.is_alive() {
+                return Ok(());
+            }
+            self.remove(&spec.id)
+                .await
+                .map_err(|error| step("remove what was left")(io::Error::other(error)))?;
+        }
+        let mut record = Record {
+            id: spec.id.clone(),
+            name: fresh_name().map_err(step("draw a name"))?,
+            user: self.take_user().map_err(step("take a user id"))?,
+            workspace: spec.workspace.clone(),
+            process: None,
+        };
+        let outcome = self.build(spec, &mut record).await;
+        if let Err(error) = &outcome {
+            let said = self.consoles.said(&spec.id).unwrap_or_default();
+            tracing::warn!(sandbox = %spec.id, %error, said, "sandbox did not start");
+            if let Err(error) = self.clear(&record).await {
+                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
+            }
+        }
+        outcome
+    }
+
+    async fn build(&self, spec: &SandboxSpec, record: &mut Record) -> Result<(), StartError> {
+        self.records.write(record).map_err(step("write the marker"))?;
+        let image = self.image_of(&spec.image_root).await;
+        let image = image.map_err(|error| step("prepare the image")(io::Error::other(error)))?;
+        let groups = self.groups(record);
+        groups.create().map_err(step("make the control groups"))?;
+        let limits = GroupLimits { job: plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        groups.limit(limits).map_err(step("limit the control groups"))?;
+        let disk = self.disk_of(spec).await.map_err(step("prepare the workspace's disk"))?;
+        jail::give(&disk, record.user).map_err(step("give the disk to Firecracker's user"))?;
+        let jail = self.jails.jail(&record.name, &record.id);
+        jail.create().map_err(step("make the jail"))?;
+        let boot = plan::boot_disk(spec).map_err(step("make the boot disk"))?;
+        jail.write(plan::BOOT_DISK, &boot, record.user).map_err(step("make the boot disk"))?;
+        self.links.listen(&spec.id, &jail, record.user).map_err(step("listen for the guest"))?;
+        let files = plan::files(image, disk);
+        let console = console::make().map_err(step("make the console"))?;
+        self.consoles.insert(&spec.id, console.try_clone().map_err(step("make the console"))?);
+        let process =
+            self.launch(record, &jail, &files, &console).await.map_err(step("start Firecracker"))?;
+        self.configure(spec, record, &jail, &process).await?;
+        record.process = Some(process);
+        self.records.write(record).map_err(step("write the marker"))
+    }
+
+    /// What a machine on that image boots from. Making what is missing takes seconds and blocks.
+    pub(super) async fn image_of(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
+        let (images, root) = (self.images.clone(), image_root.to_owned());
+        let made = tokio::task::spawn_blocking(move || images.unpacked(&root)).await;
+        made.unwrap_or_else(|error| Err(VmImageError::Initrd(io::Error::other(error))))
+    }
+
+    /// The sandbox's disk. Formatting one blocks.
+    async fn disk_of(&self, spec: &SandboxSpec) -> io::Result<PathBuf> {
+        let (disks, size_mib) = (self.disks.clone(), spec.limits.disk_mib);
+        let path = spec.workspace.join(machine_plan::DISK_FILE);
+        let ensure = move || disks.ensure_at(&path, size_mib).map(|()| path);
+        tokio::task::spawn_blocking(ensure).await.map_err(io::Error::other)?
+    }
+
+    /// Waits until Firecracker listens and tells it everything; the machine boots with the last word.
+    async fn configure(
+        &self,
+        spec: &SandboxSpec,
+        record: &Record,
+        jail: &Jail,
+        process: &ProcessIdentity,
+    ) -> Result<(), StartError> {
+        let api = Api::new(jail.api(record.user));
+        listening(&api, process).await.map_err(step("wait for Firecracker's API"))?;
+        for request in plan::requests(&spec.limits) {
+            let told = api.put(&request).await;
+            told.map_err(|error| {
+                step(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns when the API listens.
+async fn listening(api: &Api, process: &ProcessIdentity) -> io::Result<()> {
+    let deadline = Instant::now() + LISTENS_WITHIN;
+    loop {
+        // Judged before asking: one that ends after it was asked is noticed by what follows.
+        let alive = process.is_alive();
+        match api.listens().await {
+            Ok(true) => return Ok(()),
+            Ok(false) if !alive => return Err(io::Error::other("Firecracker ended before it listened")),
+            Ok(false) if Instant::now() >= deadline => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(false) => sleep(LOOK_AGAIN).await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Nobody can know it before, so nobody can have planted anything there.
+fn fresh_name() -> io::Result<String> {
+    Ok(format!("f{:016x}", getrandom::u64().map_err(io::Error::other)?))
+}
+
+/// Names the step that failed.
+pub(super) fn step(what: impl fmt::Display) -> impl FnOnce(io::Error) -> StartError {
+    let step = what.to_string();
+    move |source| StartError::Step { step, source }
+}

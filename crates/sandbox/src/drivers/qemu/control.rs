@@ -1,0 +1,29 @@
+//! The host's end of a machine's control line. Each question is a connection of its own, so nothing is kept between two servers.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use sandyard_protocol::{ControlRequest, ControlWish, JobUsage};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::sockets;
+use crate::parts::machine_control;
+
+/// An emulated machine under load answers within this.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks what the job used so far.
+pub(super) async fn usage(folder: &Path) -> io::Result<JobUsage> {
+    let asked =
+        async { machine_control::usage(&mut sockets::connect(folder, sockets::CONTROL).await?).await };
+    timeout(ANSWER_PATIENCE, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// Orders the machine to end; the connection must stay until it has.
+pub(super) async fn power_off(folder: &Path) -> io::Result<UnixStream> {
+    let mut stream = sockets::connect(folder, sockets::CONTROL).await?;
+    machine_control::say(&mut stream, ControlRequest { number: 0, wish: ControlWish::PowerOff }).await?;
+    Ok(stream)
+}

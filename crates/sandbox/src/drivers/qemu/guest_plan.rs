@@ -1,0 +1,46 @@
+//! How much QEMU takes beside its machine, and the lines over which machine and host reach each other.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
+use sandyard_protocol::{LinkPort, LinkTarget};
+
+use super::command;
+use crate::driver::{Limits, SandboxSpec};
+use crate::parts::layout;
+use crate::parts::machine_plan::{self, Monitor, Ways};
+
+/// QEMU itself: its program, its queues, its translated code; threads for processors, workers of its disks (at most 64), its own.
+const QEMU: Monitor = Monitor { memory_mib: 96 + command::TRANSLATION_MIB, cpus: 0.5, threads: 128 };
+/// The file of keeper's serial line in the link's directory.
+const LINK_FILE: &str = "port";
+
+/// What QEMU may take of the host.
+pub(super) fn host_limits(limits: &Limits) -> Limits {
+    machine_plan::host_limits(limits, &QEMU)
+}
+
+/// The document of a machine as a disk: in memory, because it holds the secret, and read-only for whoever gets it.
+pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<OwnedFd> {
+    let bytes = machine_plan::boot_disk(&machine_plan::config(spec, ways()))?;
+    let file = File::from(memfd_create("sandyard-boot", MemfdFlags::CLOEXEC)?);
+    file.write_all_at(&bytes, 0)?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn ways() -> Ways {
+    Ways {
+        link: LinkTarget::VirtioSerial { path: format!("{}/{LINK_FILE}", layout::LINK_TARGET).into() },
+        link_port: Some(LinkPort {
+            name: command::LINK_PORT.to_owned(),
+            directory: layout::LINK_TARGET.to_owned(),
+            file: LINK_FILE.to_owned(),
+        }),
+        control_port: Some(command::CONTROL_PORT.to_owned()),
+        control_vsock: None,
+    }
+}

@@ -1,0 +1,96 @@
+//! What this host has for machines: the program, its version, and what runs a guest's code.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::driver::OpenError;
+
+/// Where programs are looked for; a service often lacks a useful PATH.
+const FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/libexec"];
+const PROGRAM: &str = "qemu-system-x86_64";
+
+/// What runs the guest's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Accelerator {
+    /// The processor.
+    Kvm,
+    /// An emulator: slow, and works everywhere.
+    Tcg,
+}
+
+impl Accelerator {
+    /// What the status says.
+    pub(super) fn runtime(self) -> &'static str {
+        match self {
+            Self::Kvm => "qemu-kvm",
+            Self::Tcg => "qemu-tcg",
+        }
+    }
+}
+
+/// The installed QEMU.
+#[derive(Debug, Clone)]
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) version: String,
+}
+
+impl Program {
+    /// Finds QEMU, or says how to get it.
+    pub(super) fn find(given: Option<&Path>) -> Result<Self, OpenError> {
+        let lacking = |detail: String| OpenError::Unusable {
+            detail,
+            fix: "apt-get install qemu-system-x86".to_owned(),
+        };
+        let path = match given {
+            Some(path) => path.to_owned(),
+            None => FOLDERS
+                .iter()
+                .map(|folder| Path::new(folder).join(PROGRAM))
+                .find(|path| path.exists())
+                .ok_or_else(|| lacking(format!("{PROGRAM} is not installed")))?,
+        };
+        let version =
+            version(&path).map_err(|error| lacking(format!("{} does not run: {error}", path.display())))?;
+        Ok(Self { path, version })
+    }
+}
+
+/// What root must find before anything is tried.
+pub(super) fn require_host() -> Result<(), OpenError> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err(OpenError::Unusable {
+            detail: "machines are made for x86-64 processors only".to_owned(),
+            fix: "use another driver".to_owned(),
+        });
+    }
+    if !rustix::process::geteuid().is_root() {
+        return Err(OpenError::Unusable {
+            detail: "machines get a user and limits of their own, which needs root".to_owned(),
+            fix: "run the server as root".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+fn version(path: &Path) -> io::Result<String> {
+    let output = Command::new(path).arg("--version").env_clear().stdin(Stdio::null()).output()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let number =
+        text.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
+    number.map(str::to_owned).ok_or_else(|| io::Error::other("it tells no version"))
+}
+
+/// Why KVM need not be tried; none if it must be.
+pub(super) fn no_kvm() -> Option<String> {
+    match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
+        Ok(_) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some("there is no /dev/kvm".to_owned()),
+        Err(error) => Some(format!("/dev/kvm can't be opened: {error}")),
+    }
+}

@@ -1,0 +1,85 @@
+//! Keeper's link out of a serial line: one at a time, each seen to begin by the guest.
+//!
+//! A serial line has no connections, only a host that is there or not. So the next link begins when the one before is gone and the
+//! guest had the time to notice, and it is handed out when the guest has said something.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::sleep;
+
+use super::sockets;
+use crate::driver::SandboxId;
+
+/// The guest reads the line all the time, but may be emulated on a busy host.
+const NOTICED_WITHIN: Duration = Duration::from_millis(300);
+
+/// The links of this server's machines.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    turns: Mutex<HashMap<SandboxId, Arc<Semaphore>>>,
+}
+
+impl Links {
+    /// The next link of a machine.
+    pub(super) async fn next(&self, id: &SandboxId, folder: &Path) -> io::Result<Link> {
+        let turn = self.turn(id).acquire_owned().await.map_err(io::Error::other)?;
+        sleep(NOTICED_WITHIN).await;
+        let stream = sockets::connect(folder, sockets::LINK).await?;
+        stream.readable().await?;
+        Ok(Link { stream, _turn: turn })
+    }
+
+    /// Forgets a machine.
+    pub(super) fn remove(&self, id: &SandboxId) {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+    }
+
+    fn turn(&self, id: &SandboxId) -> Arc<Semaphore> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
+    }
+}
+
+/// One link. While it lives, the machine has no other.
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: UnixStream,
+    _turn: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Link {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}

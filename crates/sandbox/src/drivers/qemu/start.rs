@@ -1,0 +1,181 @@
+//! Starting a machine: marker → disks, sockets and control groups → QEMU → its pid in the marker.
+//!
+//! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
+//! finds what a process killed in the middle left.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use super::command::{Descriptors, Machine};
+use super::host::Accelerator;
+use super::record::Record;
+use super::{Yard, guest_plan, sockets, sys};
+use crate::driver::{SandboxSpec, StartError};
+use crate::image::vm::{VmImage, VmImageError};
+use crate::parts::cgroup::{GroupLimits, Groups};
+use crate::parts::liveness::ProcessIdentity;
+use crate::parts::{console, machine_plan};
+
+/// Everything that QEMU is handed.
+struct Files {
+    kernel: OwnedFd,
+    initrd: OwnedFd,
+    root: OwnedFd,
+    work: OwnedFd,
+    boot: OwnedFd,
+    link: OwnedFd,
+    control: OwnedFd,
+    console: OwnedFd,
+}
+
+/// Turns a failed call into a failed step of a start.
+fn step(step: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
+    let step = step.into();
+    move |source| StartError::Step { step, source }
+}
+
+impl Yard {
+    /// Starts a machine, or finds that it runs already.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        accelerator: Accelerator,
+    ) -> Result<(), StartError> {
+        if let Some(record) = self.records.read(&spec.id).map_err(step("read the marker"))? {
+            if record.is_alive() {
+                return Ok(());
+            }
+            self.remove(&spec.id).await.map_err(|error| step(error.step)(error.source))?;
+        }
+        let image = self.image_of(spec).await?;
+        let outcome = self.start_on(spec, image, accelerator).await;
+        if let Err(error) = &outcome {
+            tracing::warn!(sandbox = %spec.id, %error, "machine did not start");
+            if let Err(error) = self.groups(&spec.id).clear().await {
+                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
+            }
+        }
+        outcome
+    }
+
+    async fn image_of(&self, spec: &SandboxSpec) -> Result<VmImage, StartError> {
+        let (images, root) = (self.images.clone(), spec.image_root.clone());
+        let found = tokio::task::spawn_blocking(move || images.of(&root)).await;
+        match found.map_err(io::Error::other).map_err(step("prepare the image"))? {
+            Ok(image) => Ok(image),
+            Err(error @ VmImageError::NoKernel) => {
+                Err(StartError::Unusable { driver: super::NAME, detail: error.to_string() })
+            }
+            Err(error) => Err(step("prepare the image")(io::Error::other(error))),
+        }
+    }
+
+    async fn start_on(
+        self: &Arc<Self>,
+        spec: &SandboxSpec,
+        image: VmImage,
+        accelerator: Accelerator,
+    ) -> Result<(), StartError> {
+        let id_base = self.ids.take(&BTreeSet::new()).map_err(step("take a user id"))?;
+        let mut record =
+            Record { id: spec.id.clone(), id_base, workspace: spec.workspace.clone(), process: None };
+        self.records.write(&record).map_err(step("write the marker"))?;
+        let files = self.files(spec, image).await?;
+        let groups = self.groups(&spec.id);
+        groups.create().map_err(step("make control groups"))?;
+        let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        groups.limit(limits).map_err(step("limit control groups"))?;
+        let child = self.spawn(spec, &files, &groups, id_base, accelerator).map_err(step("run QEMU"))?;
+        let process = ProcessIdentity::of(child.id().cast_signed()).map_err(step("identify QEMU"))?;
+        tokio::spawn(reap(child, process.clone()));
+        record.process = Some(process);
+        self.records.write(&record).map_err(step("write the marker"))?;
+        self.consoles.insert(&spec.id, files.console);
+        Ok(())
+    }
+
+    async fn files(&self, spec: &SandboxSpec, image: VmImage) -> Result<Files, StartError> {
+        let (disks, size_mib) = (self.disks.clone(), spec.limits.disk_mib);
+        let disk = spec.workspace.join(machine_plan::DISK_FILE);
+        let path = disk.clone();
+        let made = tokio::task::spawn_blocking(move || disks.ensure_at(&path, size_mib)).await;
+        made.map_err(io::Error::other).and_then(|made| made).map_err(step("make the disk"))?;
+        let read = |path| File::open(&path).map(OwnedFd::from);
+        let folder = self.records.directory(&spec.id);
+        let open = || {
+            Ok(Files {
+                kernel: read(image.kernel)?,
+                initrd: read(image.initrd)?,
+                root: read(image.root_disk)?,
+                work: OpenOptions::new().read(true).write(true).open(disk)?.into(),
+                boot: guest_plan::boot_disk(spec)?,
+                link: sockets::listen(&folder, sockets::LINK)?,
+                control: sockets::listen(&folder, sockets::CONTROL)?,
+                console: console::make()?,
+            })
+        };
+        open().map_err(step("open disks and sockets"))
+    }
+
+    fn spawn(
+        &self,
+        spec: &SandboxSpec,
+        files: &Files,
+        groups: &Groups,
+        user: u32,
+        accelerator: Accelerator,
+    ) -> io::Result<Child> {
+        let descriptors = files.descriptors();
+        let machine = Machine {
+            accelerator,
+            vcpus: machine_plan::vcpus(&spec.limits, machine_plan::processors()),
+            memory_mib: machine_plan::memory_mib(&spec.limits),
+            tsc_khz: self.clock_khz,
+            files: descriptors,
+        };
+        let (_, entrances) = groups.entrances();
+        let entrance = |path| OpenOptions::new().write(true).open(path).map(OwnedFd::from);
+        let mut command = Command::new(&self.program.path);
+        command
+            .args(machine.arguments())
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(files.console.try_clone()?)
+            .stderr(files.console.try_clone()?);
+        let confinement = sys::Confinement {
+            groups: entrances.into_iter().map(entrance).collect::<io::Result<_>>()?,
+            user,
+            kvm: accelerator == Accelerator::Kvm,
+            inherited: descriptors.all().to_vec(),
+        };
+        sys::confine(&mut command, confinement);
+        command.spawn()
+    }
+}
+
+impl Files {
+    fn descriptors(&self) -> Descriptors {
+        Descriptors {
+            kernel: self.kernel.as_raw_fd(),
+            initrd: self.initrd.as_raw_fd(),
+            root: self.root.as_raw_fd(),
+            work: self.work.as_raw_fd(),
+            boot: self.boot.as_raw_fd(),
+            link: self.link.as_raw_fd(),
+            control: self.control.as_raw_fd(),
+        }
+    }
+}
+
+/// Takes note of the end of a machine that this server started, so that nothing of it stays in the list of processes.
+async fn reap(mut child: Child, process: ProcessIdentity) {
+    process.wait_dead().await;
+    if let Err(error) = child.wait() {
+        tracing::warn!(%error, pid = process.pid, "can't reap QEMU");
+    }
+}

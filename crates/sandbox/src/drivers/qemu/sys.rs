@@ -1,0 +1,124 @@
+//! What QEMU's process does between fork and exec, and the rate of the processor's clock.
+
+#![expect(
+    unsafe_code,
+    reason = "code between fork and exec must be signal-safe; clocks are read by an instruction"
+)]
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{CWD, FileType, Mode, makedev};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change, mount_remount};
+use rustix::process::{Gid, Resource, Rlimit, Uid};
+
+/// How long the clock is watched: a microsecond of error at either end is then far below a thousandth.
+const CLOCK_WATCH: Duration = Duration::from_millis(20);
+/// Open files of one machine: its own, its sockets, and the workers of its disks.
+const OPEN_FILES: u64 = 256;
+/// Devices that QEMU sees, beside KVM's.
+const DEVICES: [(&CStr, u32, u32); 3] = [(c"/dev/null", 1, 3), (c"/dev/zero", 1, 5), (c"/dev/urandom", 1, 9)];
+const KVM: (&CStr, u32, u32) = (c"/dev/kvm", 10, 232);
+
+/// What makes a process a machine's.
+pub(super) struct Confinement {
+    /// `cgroup.procs` of its groups, open for writing.
+    pub(super) groups: Vec<OwnedFd>,
+    /// Its user and group on the host.
+    pub(super) user: u32,
+    /// Whether it gets KVM's device.
+    pub(super) kvm: bool,
+    /// What it inherits beside its standard streams.
+    pub(super) inherited: Vec<RawFd>,
+}
+
+/// Has the command confine itself before it becomes QEMU.
+pub(super) fn confine(command: &mut Command, confinement: Confinement) {
+    // SAFETY: the closure makes system calls only, on memory that was made before the fork: no allocation, no locks.
+    unsafe {
+        command.pre_exec(move || {
+            // First of all, so that whatever follows can be found and killed.
+            for group in &confinement.groups {
+                rustix::io::write(group, b"0")?;
+            }
+            rustix::process::setsid()?;
+            leave_host()?;
+            own_devices(confinement.kvm.then_some(confinement.user))?;
+            become_user(confinement.user)?;
+            confinement.inherited.iter().try_for_each(|&number| inherit(number))
+        });
+    }
+}
+
+/// Namespaces without the host's networks, mounts, names and shared memory.
+fn leave_host() -> io::Result<()> {
+    let flags = libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+    // SAFETY: takes a number only.
+    if unsafe { libc::unshare(flags) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+}
+
+/// A /dev with what QEMU needs and nothing of the host's.
+fn own_devices(kvm_for: Option<u32>) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount(c"tmpfs", c"/dev", c"tmpfs", flags, Some(c"size=64k,nr_inodes=16,mode=755"))?;
+    let make = |(path, major, minor): (&CStr, u32, u32), mode| {
+        rustix::fs::mknodat(
+            CWD,
+            path,
+            FileType::CharacterDevice,
+            Mode::from_raw_mode(mode),
+            makedev(major, minor),
+        )?;
+        // Whatever the mask of the server is.
+        rustix::fs::chmod(path, Mode::from_raw_mode(mode))
+    };
+    for device in DEVICES {
+        make(device, 0o666)?;
+    }
+    if let Some(user) = kvm_for {
+        make(KVM, 0o600)?;
+        rustix::fs::chown(KVM.0, Some(Uid::from_raw(user)), None)?;
+    }
+    Ok(mount_remount(c"/dev", MountFlags::BIND | MountFlags::RDONLY | flags, c"")?)
+}
+
+/// No capability survives the change of user, and exec gives none back.
+fn become_user(user: u32) -> io::Result<()> {
+    let files = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
+    rustix::process::setrlimit(Resource::Nofile, files)?;
+    // One byte, not none: where the host pipes core dumps to a program, only 1 keeps the kernel from running it.
+    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) })?;
+    let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(gid, gid, gid)?;
+    rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    Ok(rustix::thread::set_no_new_privs(true)?)
+}
+
+/// Keeps a descriptor open across exec.
+fn inherit(number: RawFd) -> io::Result<()> {
+    // SAFETY: F_SETFD takes no pointers.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// How often the processor's clock ticks in a millisecond. An emulated processor shows its host's clock.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn clock_khz() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to its users.
+    let read = || (Instant::now(), unsafe { std::arch::x86_64::_rdtsc() });
+    let (began, first) = read();
+    std::thread::sleep(CLOCK_WATCH);
+    let (ended, last) = read();
+    let micros = u64::try_from(ended.duration_since(began).as_micros()).unwrap_or(u64::MAX).max(1);
+    last.wrapping_sub(first).saturating_mul(1000) / micros
+}

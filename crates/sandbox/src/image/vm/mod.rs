@@ -1,0 +1,192 @@
+//! What a virtual machine boots from: a kernel, an initrd with our guest, and an image's tree as a read-only disk.
+//!
+//! The kernel is Debian's, taken from the host's mirrors, or one that somebody gave; the rest is made from what is here.
+//! `VmImages` is what drivers ask; [`Builder::ensure_kernel`] fetches.
+
+mod cpio;
+mod initrd;
+mod kernel;
+mod modules;
+mod root_disk;
+mod vmlinux;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+pub use kernel::Kernel;
+
+use super::build::{BuildError, Builder};
+use super::steps;
+use super::store::{ImageStore, StoreError, at};
+use super::{Flavour, recipe};
+use kernel::KernelFiles;
+
+/// Debian's kernel for virtual machines: a tenth of the modules of the ordinary one.
+const PACKAGE: &str = "linux-image-cloud-amd64";
+
+/// Where a kernel comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KernelSource {
+    /// The newest in the cache; Debian's if there is none.
+    Cached,
+    /// Debian's, as it is today.
+    Debian,
+    /// Somebody's own.
+    Given {
+        /// The kernel itself.
+        kernel: PathBuf,
+        /// Its `lib/modules/<release>`; none if virtio and ext4 are built in.
+        modules: Option<PathBuf>,
+    },
+}
+
+/// What one machine boots from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VmImage {
+    /// The kernel.
+    pub kernel: PathBuf,
+    /// Its first root file system.
+    pub initrd: PathBuf,
+    /// The image as an ext4 disk without partitions.
+    pub root_disk: PathBuf,
+}
+
+/// There is nothing to boot from.
+#[derive(Debug, thiserror::Error)]
+pub enum VmImageError {
+    /// No kernel was fetched yet.
+    #[error("there is no kernel for virtual machines")]
+    NoKernel,
+    /// The cache failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The kernel could not be unpacked.
+    #[error("unpack the kernel")]
+    Unpack(#[source] io::Error),
+    /// The initrd could not be written.
+    #[error("write the initrd")]
+    Initrd(#[source] io::Error),
+    /// The disk could not be made.
+    #[error("make a disk of {}", tree.display())]
+    RootDisk {
+        /// Of what.
+        tree: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl VmImageError {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        matches!(self, Self::NoKernel).then_some("run `sandyard image build --format vm`")
+    }
+}
+
+/// What machines can boot from, in one cache.
+#[derive(Debug, Clone)]
+pub struct VmImages {
+    store: ImageStore,
+}
+
+impl VmImages {
+    /// Those below `cache`.
+    pub fn new(cache: impl Into<PathBuf>) -> Self {
+        Self { store: ImageStore::new(cache) }
+    }
+
+    /// Those of a store.
+    pub fn of_store(store: ImageStore) -> Self {
+        Self { store }
+    }
+
+    /// The kernel that machines boot, if there is one.
+    pub fn kernel(&self) -> Result<Option<Kernel>, StoreError> {
+        kernel::newest(self.store.cache())
+    }
+
+    /// All that a machine on the tree `image_root` boots from. Makes what is missing, which blocks: seconds for a disk.
+    pub fn of(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
+        let kernel = self.kernel()?.ok_or(VmImageError::NoKernel)?;
+        let initrd = initrd::ensure(&kernel).map_err(VmImageError::Initrd)?;
+        let root_disk = root_disk::ensure(image_root)
+            .map_err(|source| VmImageError::RootDisk { tree: image_root.to_owned(), source })?;
+        Ok(VmImage { kernel: kernel.file(), initrd, root_disk })
+    }
+
+    /// The same with a kernel that is not packed, for a program that boots no other.
+    pub fn unpacked(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
+        let image = self.of(image_root)?;
+        let kernel = vmlinux::ensure(&image.kernel).map_err(VmImageError::Unpack)?;
+        Ok(VmImage { kernel, ..image })
+    }
+}
+
+impl Builder {
+    /// Puts the kernel into the cache, unless it is there.
+    pub fn ensure_kernel(&self, source: &KernelSource) -> Result<Kernel, BuildError> {
+        let now_s = (self.clock)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        match source {
+            KernelSource::Cached => match kernel::newest(self.store.cache())? {
+                Some(kernel) => Ok(kernel),
+                None => self.fetch_kernel(now_s),
+            },
+            KernelSource::Debian => self.fetch_kernel(now_s),
+            KernelSource::Given { kernel, modules } => {
+                let files = KernelFiles { kernel: kernel.clone(), modules: modules.clone() };
+                Ok(kernel::keep(&self.store, &files, now_s)?)
+            }
+        }
+    }
+
+    fn fetch_kernel(&self, now_s: u64) -> Result<Kernel, BuildError> {
+        super::build::check_host()?;
+        let suite = recipe::manifest(Flavour::Base)?.suite;
+        let name =
+            recipe::image_digest(&recipe::recipe_digest(Flavour::Base, &[PACKAGE.to_owned()])?, None, now_s);
+        let _lock = self.store.try_lock(&name)?;
+        let work = self.store.make_temporary(&name)?;
+        let fetched = self.fetch_kernel_in(&work, &suite, now_s);
+        // What can't be removed now is removed by the next build, like that of a killed one.
+        drop(fs::remove_dir_all(&work));
+        fetched
+    }
+
+    fn fetch_kernel_in(&self, work: &Path, suite: &str, now_s: u64) -> Result<Kernel, BuildError> {
+        let staged = self.host.stage(work, suite).map_err(BuildError::Host)?;
+        let tree = work.join("tree");
+        let mut command = steps::isolated_command(Path::new("mmdebstrap"));
+        command.args(["--mode=root", "--variant=extract", "--format=directory"]);
+        command.arg(format!("--include={PACKAGE}"));
+        command.args(["--skip=output/mknod,output/dev", "--dpkgopt=path-exclude=/*"]);
+        command.args(["--dpkgopt=path-include=/boot/*", "--dpkgopt=path-include=/lib/modules/*"]);
+        let options = fs::read_to_string(&staged.apt_options).map_err(BuildError::Host)?;
+        command.args(options.lines().map(|option| format!("--aptopt={option}")));
+        command.arg(suite).arg(&tree).arg(&staged.sources);
+        command.envs(staged.variables.iter().cloned());
+        let log = self.store.log_file("kernel")?;
+        let mut log = File::create(&log).map_err(at("make", &log))?;
+        match steps::run(command, "mmdebstrap", &mut log, &self.cancellation, &mut |_| {}) {
+            Ok(()) => {}
+            Err(steps::StepError::Cancelled) => return Err(BuildError::Cancelled),
+            Err(source) => return Err(BuildError::Step { phase: "fetching the kernel".to_owned(), source }),
+        }
+        Ok(kernel::keep(&self.store, &find_kernel(&tree)?, now_s)?)
+    }
+}
+
+/// The kernel in an unpacked package.
+fn find_kernel(tree: &Path) -> Result<KernelFiles, StoreError> {
+    let one = |folder: PathBuf, prefix: &str| {
+        let entries = fs::read_dir(&folder).map_err(at("list", &folder))?.flatten();
+        let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+        let missing = || at("find a kernel in", &folder)(io::ErrorKind::NotFound.into());
+        found.next().map(|entry| entry.path()).ok_or_else(missing)
+    };
+    let kernel = one(tree.join("boot"), "vmlinuz-")?;
+    let modules = one(tree.join("lib/modules"), "")?;
+    Ok(KernelFiles { kernel, modules: Some(modules) })
+}

@@ -1,0 +1,62 @@
+//! An image's tree as a disk: `images/<digest>/root.ext4`, beside the tree and removed with it.
+//!
+//! mke2fs fills it from the tree, so it is never mounted by this host. Shared read-only by every machine, hence without
+//! a journal and with no room to spare.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::image::lock::ImageLock;
+use crate::image::steps;
+use crate::image::store;
+
+/// Name of the disk beside the tree.
+const FILE_NAME: &str = "root.ext4";
+/// Directories, bitmaps and the ends of files, for each entry.
+const BYTES_PER_ENTRY: u64 = 4096 + 512;
+/// What every file system has.
+const SPARE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The disk of the image whose tree is `image_root`, made if it is not there. Blocks, for seconds if it is made.
+pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
+    let folder = image_root.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let target = folder.join(FILE_NAME);
+    if target.exists() {
+        return Ok(target);
+    }
+    let _lock = ImageLock::take(folder, ".root.ext4.lock")?;
+    if target.exists() {
+        return Ok(target);
+    }
+    let temporary = folder.join("root.ext4.new");
+    let made = make(image_root, folder, &temporary).and_then(|()| fs::rename(&temporary, &target));
+    if made.is_err() {
+        // The error to tell is the one above; the next try overwrites what is left.
+        drop(fs::remove_file(&temporary));
+    }
+    made?;
+    Ok(target)
+}
+
+fn make(tree: &Path, folder: &Path, path: &Path) -> io::Result<()> {
+    let facts = store::facts_in(folder)?;
+    let size = facts.size_bytes * 21 / 20 + facts.entries * BYTES_PER_ENTRY + SPARE_BYTES;
+    let file = File::create(path)?;
+    file.set_len(size.next_multiple_of(4096))?;
+    let output = steps::host_command("mke2fs")
+        .args(["-q", "-F", "-t", "ext4", "-m", "0", "-b", "4096", "-L", "sandyard-root"])
+        .args(["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard"])
+        .args(["-N", &(facts.entries + 1024).to_string()])
+        .arg("-d")
+        .arg(tree)
+        .arg(path)
+        .output()?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(io::Error::other(format!("mke2fs {}: {}", output.status, text.trim())));
+    }
+    fs::set_permissions(path, Permissions::from_mode(0o444))?;
+    file.sync_all()
+}

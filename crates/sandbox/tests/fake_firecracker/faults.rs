@@ -1,0 +1,64 @@
+//! What the double shall do wrong, and what it was asked: both beside its program, where the test writes and reads them.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Everything that can go wrong. Nothing does by itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Faults {
+    /// The version that is told.
+    pub(crate) version: Option<String>,
+    /// The jailer fails.
+    pub(crate) jailer_fails: bool,
+    /// The jailer never comes to its end.
+    pub(crate) jailer_stalls: bool,
+    /// The API socket never appears.
+    pub(crate) no_socket: bool,
+    /// The process ends before it listens.
+    pub(crate) dies_at_launch: bool,
+    /// A request to this path is refused.
+    pub(crate) refuses: Option<String>,
+    /// A request to this path is never answered.
+    pub(crate) stalls: Option<String>,
+    /// A request to this path ends the process.
+    pub(crate) dies: Option<String>,
+    /// The guest never dials.
+    pub(crate) mute_guest: bool,
+    /// The guest does not react to the keys.
+    pub(crate) ignores_keys: bool,
+}
+
+impl Faults {
+    /// Those of the program's folder.
+    pub(crate) fn read(folder: &Path) -> Self {
+        match std::fs::read(folder.join("faults.json")) {
+            Ok(text) => serde_json::from_slice(&text).unwrap(),
+            Err(_) => Self::default(),
+        }
+    }
+}
+
+/// The folder of the program that runs, wherever it was copied from.
+pub(crate) fn own_folder() -> PathBuf {
+    std::env::current_exe().unwrap().parent().unwrap().to_owned()
+}
+
+/// What was asked, in order, one line each.
+#[derive(Debug)]
+pub(crate) struct Transcript(File);
+
+impl Transcript {
+    /// Opened before the jail closes.
+    pub(crate) fn open(folder: &Path) -> Self {
+        Self(OpenOptions::new().create(true).append(true).open(folder.join("transcript.jsonl")).unwrap())
+    }
+
+    pub(crate) fn add(&mut self, what: &str, detail: Value) {
+        writeln!(self.0, "{}", json!({ "what": what, "detail": detail })).unwrap();
+    }
+}

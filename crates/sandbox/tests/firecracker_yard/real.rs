@@ -1,0 +1,91 @@
+//! A yard on the real Firecracker, where that and a KVM that boots an ordinary kernel are to be had.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support of tests, which fail by panicking and say what they skip"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandyard_sandbox::conformance::Subject;
+use sandyard_sandbox::driver::{Driver, Verdict};
+use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
+use sandyard_sandbox::image::{Flavour, ImageStore};
+
+/// A yard that cleans up after itself.
+pub(crate) struct RealYard {
+    directory: tempfile::TempDir,
+    config: FirecrackerConfig,
+    image_root: PathBuf,
+}
+
+impl RealYard {
+    /// Opens a yard in which a machine was seen to boot, or says why the test is skipped.
+    pub(crate) async fn open() -> Option<Self> {
+        let yard = Self::find().map_err(|reason| println!("skipped: {reason}")).ok()?;
+        let driver = match FirecrackerDriver::open(yard.config.clone()) {
+            Ok(driver) => driver,
+            Err(error) => {
+                println!("skipped: {error}");
+                return None;
+            }
+        };
+        let availability = driver.availability().await;
+        if availability.verdict != Verdict::Usable {
+            println!("skipped: no machine boots here: {}", availability.detail);
+            return None;
+        }
+        Some(yard)
+    }
+
+    fn find() -> Result<Self, &'static str> {
+        let firecracker = on_path("firecracker").ok_or("firecracker is not on the PATH")?;
+        let jailer = on_path("jailer").ok_or("jailer is not on the PATH")?;
+        let cache: PathBuf =
+            std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into()).into();
+        let images = ImageStore::new(&cache).list().unwrap_or_default();
+        let image = images.into_iter().rfind(|image| image.flavour == Flavour::Base);
+        let image_root = image.ok_or("needs a base image: `sandyard image build --flavour base`")?.root;
+        let directory = tempfile::tempdir().unwrap();
+        let probe = image_root.clone();
+        let config = FirecrackerConfig {
+            data: directory.path().join("data"),
+            cache,
+            firecracker: Some(firecracker),
+            jailer: Some(jailer),
+            kvm: "/dev/kvm".into(),
+            probe_image: Arc::new(move || Some(probe.clone())),
+        };
+        Ok(Self { directory, config, image_root })
+    }
+
+    pub(crate) fn driver(&self) -> Arc<FirecrackerDriver> {
+        Arc::new(FirecrackerDriver::open(self.config.clone()).unwrap())
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        let config = self.config.clone();
+        Subject {
+            open: Box::new(move || {
+                Arc::new(FirecrackerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>
+            }),
+            image_root: self.image_root.clone(),
+            workspaces: self.directory.path().join("workspaces"),
+            disk_in_memory: false,
+        }
+    }
+
+    /// Jails that are left.
+    pub(crate) fn jails(&self) -> usize {
+        std::fs::read_dir(self.config.data.join("jails")).unwrap().count()
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|program: &PathBuf| Path::exists(program))
+}

@@ -1,0 +1,56 @@
+//! What a person does with files in JupyterLab: requests to its own interface for contents, noted in the job's audit.
+//!
+//! Kernels speak over a WebSocket, which is not read: what their code changes is found by a look at the workspace.
+
+use axum::http::Method;
+use axum::response::Response;
+use serde_json::json;
+
+use crate::audit::{Kind, cut};
+use crate::auth::Caller;
+use crate::auth::origins::JobOrigin;
+use crate::http::HttpState;
+use crate::http::lab::PORT;
+use crate::store::StoreError;
+use crate::witness::Call;
+
+/// Where JupyterLab serves files.
+const PLACES: [&str; 2] = ["/api/contents", "/files/"];
+/// Of a path that the page chose.
+const PATH_BYTES: usize = 500;
+
+/// A request that was noted.
+pub(super) struct Witnessed {
+    call: Call,
+    changes: bool,
+}
+
+/// Notes a request about files; nothing else is.
+pub(super) async fn note(
+    state: &HttpState,
+    origin: &JobOrigin,
+    method: &Method,
+    target: &str,
+) -> Result<Option<Witnessed>, StoreError> {
+    // Without the query, which may hold anything.
+    let path = target.split('?').next().unwrap_or_default();
+    let Some(place) = PLACES.iter().find(|place| origin.port == PORT && path.starts_with(**place)) else {
+        return Ok(None);
+    };
+    let path = path.strip_prefix(place).unwrap_or_default().trim_start_matches('/');
+    let mut facts = json!({ "operation": method.as_str(), "path": cut(path, PATH_BYTES), "through": "lab" });
+    Caller::pass().describe(&mut facts);
+    let call = state.yard().witness(&origin.job, Kind::File, facts).await?;
+    let changes = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    Ok(call.map(|call| Witnessed { call, changes }))
+}
+
+impl Witnessed {
+    /// It is over.
+    pub(super) fn ended(self, answer: Option<&Response>) {
+        if self.changes {
+            self.call.look();
+        }
+        self.call.ended(json!({ "status": answer.map(|answer| answer.status().as_u16()) }));
+    }
+}

@@ -1,0 +1,124 @@
+//! Bodies on their way past the record: read first, hashed as they pass, or followed to their end.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream};
+use http_body_util::BodyExt;
+use hyper::body::{Frame, SizeHint};
+use sandyard_api::bounds;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::audit::{cut, digest};
+
+/// Hash and length of what has passed.
+pub(super) type Sum = Arc<Mutex<(Sha256, u64)>>;
+
+/// Reads a body for its hash and puts it back. One that is too long or breaks off is left to the handler to refuse.
+pub(super) async fn read_first(request: Request, facts: &mut Value) -> Request {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > bounds::BODY_BYTES) {
+        return request;
+    }
+    let (parts, mut body) = request.into_parts();
+    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
+    let rest = loop {
+        match body.frame().await {
+            None => break None,
+            Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+            Some(Err(error)) => break Some(StreamExt::boxed(stream::once(async { Err::<Bytes, _>(error) }))),
+        }
+        if bytes.len() > bounds::BODY_BYTES {
+            break Some(StreamExt::boxed(body.into_data_stream()));
+        }
+    };
+    let bytes = bytes.freeze();
+    describe_call(&bytes, rest.is_none(), facts);
+    let body = match rest {
+        None => Body::from(bytes),
+        Some(rest) => Body::from_stream(stream::once(async { Ok(bytes) }).chain(rest)),
+    };
+    Request::from_parts(parts, body)
+}
+
+/// The hash of a call, and of its members those that say what kind of call it is.
+fn describe_call(bytes: &[u8], whole: bool, facts: &mut Value) {
+    let Some(facts) = facts.as_object_mut() else { return };
+    facts.insert("bytes".to_owned(), json!(bytes.len()));
+    if whole {
+        facts.insert("sha256".to_owned(), json!(digest(bytes)));
+    }
+    let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    for name in ["language", "kernel", "for"] {
+        if let Some(text) = body.get(name).and_then(Value::as_str) {
+            facts.insert(name.to_owned(), json!(cut(text, 64)));
+        }
+    }
+}
+
+/// A body that is hashed as it passes.
+pub(super) struct Hashed {
+    pub(super) inner: Body,
+    pub(super) sum: Sum,
+}
+
+impl HttpBody for Hashed {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(data) = frame.data_ref()
+        {
+            let mut sum = self.sum.lock().unwrap_or_else(PoisonError::into_inner);
+            sum.0.update(data);
+            sum.1 += data.len() as u64;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// An answer that keeps something until its end.
+pub(super) struct Streamed<T> {
+    pub(super) inner: Body,
+    pub(super) _until_end: T,
+}
+
+impl<T: Unpin> HttpBody for Streamed<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.inner).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,146 @@
+//! Fake drivers that pose as others: a name, a wall, what they say of themselves, and how long they take to say it.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sandyard_sandbox::driver::{
+    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
+    PrepareImageError, Report, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+};
+use sandyard_sandbox::drivers::fake::{FakeDriver, FakeWorld};
+use tempfile::TempDir;
+
+/// A fake driver under another name, with machines of its own.
+pub struct PosingDriver {
+    name: &'static str,
+    /// Its machines.
+    pub world: Arc<FakeWorld>,
+    inner: FakeDriver,
+    pose: Mutex<Pose>,
+    _folder: TempDir,
+}
+
+/// What it does; may be changed at any time.
+#[derive(Debug, Clone)]
+pub struct Pose {
+    /// The wall that it claims.
+    pub level: IsolationLevel,
+    /// What it says of itself.
+    pub answer: Availability,
+    /// How long it takes to say it.
+    pub takes: Duration,
+    /// How often it was asked.
+    pub asked: usize,
+    /// Whether starts find it unusable.
+    pub breaks: bool,
+    /// How long the making of an image takes, which it tells as `disk 50 %`; `None` needs none.
+    pub image_takes: Option<Duration>,
+    /// Whether the making of an image fails.
+    pub image_fails: bool,
+    /// How often an image was made.
+    pub images_made: usize,
+}
+
+impl PosingDriver {
+    /// A driver that works.
+    pub fn new(name: &'static str, level: IsolationLevel) -> io::Result<Arc<Self>> {
+        let folder = tempfile::tempdir()?;
+        let world = FakeWorld::new(folder.path());
+        let pose = Pose {
+            level,
+            answer: Availability::usable("poses"),
+            takes: Duration::ZERO,
+            asked: 0,
+            breaks: false,
+            image_takes: None,
+            image_fails: false,
+            images_made: 0,
+        };
+        let inner = FakeDriver::new(Arc::clone(&world));
+        Ok(Arc::new(Self { name, world, inner, pose: Mutex::new(pose), _folder: folder }))
+    }
+
+    /// Changes what it does from now on.
+    pub fn pose(&self, change: impl FnOnce(&mut Pose)) {
+        change(&mut self.state());
+    }
+
+    /// How often it was asked whether it works.
+    pub fn asked(&self) -> usize {
+        self.state().asked
+    }
+
+    /// How often it made an image.
+    pub fn images_made(&self) -> usize {
+        self.state().images_made
+    }
+
+    fn state(&self) -> MutexGuard<'_, Pose> {
+        self.pose.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Driver for PosingDriver {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn isolation(&self) -> Isolation {
+        let level = self.state().level;
+        Isolation { level, runtime: format!("posing as {}", level.as_str()) }
+    }
+
+    async fn availability(&self) -> Availability {
+        let takes = self.state().takes;
+        tokio::time::sleep(takes).await;
+        let mut pose = self.state();
+        pose.asked += 1;
+        pose.answer.clone()
+    }
+
+    async fn prepare_image(&self, _: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
+        let (takes, fails) = (self.state().image_takes, self.state().image_fails);
+        if let Some(takes) = takes {
+            report("disk 50 %".to_owned());
+            tokio::time::sleep(takes).await;
+            self.state().images_made += 1;
+        }
+        match fails {
+            true => {
+                Err(PrepareImageError { step: "make a disk".into(), source: io::Error::other("scripted") })
+            }
+            false => Ok(()),
+        }
+    }
+
+    async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        if self.state().breaks {
+            return Err(StartError::Unusable { driver: self.name, detail: "it broke".to_owned() });
+        }
+        self.inner.start(spec).await
+    }
+
+    async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
+        self.inner.next_link(id).await
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) {
+        self.inner.wait_dead(id).await;
+    }
+
+    async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
+        self.inner.stop(id).await
+    }
+
+    async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
+        self.inner.list().await
+    }
+
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
+        self.inner.usage(id).await
+    }
+}
