@@ -86,6 +86,7 @@ impl DoubleYard {
             image_root: self.image_root(),
             workspaces: self.directory.join("workspaces"),
             disk_in_memory: false,
+            own_kernel: true,
         };
         subject.spec(name, SMALL).unwrap()
     }

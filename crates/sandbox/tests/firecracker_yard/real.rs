@@ -74,6 +74,7 @@ impl RealYard {
             image_root: self.image_root.clone(),
             workspaces: self.directory.path().join("workspaces"),
             disk_in_memory: false,
+            own_kernel: true,
         }
     }
 

@@ -306,7 +306,7 @@ proptest! {
     #[test]
     fn what_is_allowed_inside_is_allowed_around(call in 0..500_usize, arguments in any::<[u32; 6]>(),
         small in any::<[u8; 6]>(), use_small: bool, profile in 0..4_usize) {
-        let profile = [JOB, NESTED, Profile::Keeper, Profile::Init][profile];
+        let profile = [JOB, NESTED, KEEPER, INIT][profile];
         let names = table::names();
         let (name, number) = names[call % names.len()];
         let arguments = if use_small { small.map(u64::from) } else { arguments.map(u64::from) };

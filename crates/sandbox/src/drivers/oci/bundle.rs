@@ -13,12 +13,11 @@ use oci_spec::runtime::{
     LinuxIdMappingBuilder, LinuxNamespaceBuilder, LinuxNamespaceType, LinuxResourcesBuilder, LinuxSeccomp,
     Mount, MountBuilder, Process, ProcessBuilder, RootBuilder, Spec, SpecBuilder,
 };
+use sandyard_protocol::MemoryMount;
 
 use super::stage;
 use crate::parts::ids::Extent;
-use crate::parts::layout::{
-    self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, MemoryMount, PROGRAMS_TARGET, TERMINAL_GROUP,
-};
+use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET, TERMINAL_GROUP};
 use crate::parts::programs::GUEST_PROGRAM;
 
 /// What init needs to make spawner and keeper. It drops all of it before the pipe opens: namespaces and mounts, the change to other
