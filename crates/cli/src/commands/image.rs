@@ -40,7 +40,7 @@ enum Action {
     Prune(Prune),
 }
 
-/// Build an image, unless it is there; prints its folder, its name in the engine, or its files
+/// Build an image, unless it is there; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
 struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
@@ -144,19 +144,17 @@ impl Build {
         Ok(Exit::Success)
     }
 
-    /// Flags that go with one format alone.
+    /// Options that belong to another format are a mistake.
     fn check(&self) -> Result<(), CommandError> {
-        let lone = |flag: &str, format: &str| {
-            Err(CommandError::usage_with_hint(
-                format!("{flag} goes with one format alone"),
-                format!("add --format {format}"),
-            ))
+        let misplaced = |option: &str, format: &str| {
+            let message = format!("{option} goes with one format alone");
+            Err(CommandError::usage_with_hint(message, format!("add --format {format}")))
         };
-        if self.output.is_some() && self.format != Format::Docker {
-            return lone("--output", "docker");
-        }
         if self.kernel.is_some() && self.format != Format::Vm {
-            return lone("--kernel", "vm");
+            return misplaced("--kernel", "vm");
+        }
+        if self.output.is_some() && self.format != Format::Docker {
+            return misplaced("--output", "docker");
         }
         Ok(())
     }

@@ -88,7 +88,7 @@ impl TestEngine {
     }
 
     /// Removes what tests left, this one or one that was killed.
-    fn remove_containers(&self) {
+    pub(crate) fn remove_containers(&self) {
         for name in self.command(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]).lines() {
             self.command(&["rm", "--force", name]);
         }

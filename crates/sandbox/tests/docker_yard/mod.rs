@@ -57,6 +57,7 @@ impl DockerYard {
             image_root: self.image_root.clone(),
             workspaces: self.directory.path().join("workspaces"),
             disk_in_memory: false,
+            own_kernel: false,
         }
     }
 

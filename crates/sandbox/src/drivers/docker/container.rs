@@ -13,8 +13,10 @@ use bollard::models::{
     RestartPolicy, RestartPolicyNameEnum,
 };
 
+use sandyard_protocol::MemoryMount;
+
 use crate::driver::SandboxId;
-use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, MemoryMount, PROGRAMS_TARGET};
+use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET};
 use crate::parts::programs::GUEST_PROGRAM;
 
 /// Names the yard that owns a container.

@@ -18,6 +18,8 @@ use crate::parts::{disk, patience};
 /// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
 const RELEASED_WITHIN: Duration = Duration::from_secs(120);
 
+/// What a console says is read in milliseconds.
+const TELL_WITHIN: Duration = Duration::from_secs(2);
 /// SIGKILL is immediate but for processes in the middle of disk I/O.
 const DEAD_WITHIN: Duration = Duration::from_secs(20);
 
@@ -70,7 +72,10 @@ impl Yard {
 
     /// Writes to the log what a dead machine's init said last, if it said anything.
     pub(super) async fn tell_end(&self, id: &SandboxId) {
-        let said = self.engine.console(&container::name(&self.yard, id)).await.unwrap_or_default();
+        let name = container::name(&self.yard, id);
+        // The engine may be what went away.
+        let said = tokio::time::timeout(TELL_WITHIN, self.engine.console(&name)).await;
+        let said = said.ok().and_then(Result::ok).unwrap_or_default();
         if !said.trim().is_empty() {
             tracing::warn!(sandbox = %id, said = said.trim(), "its init ended");
         }
