@@ -177,12 +177,7 @@ impl<'a> Look<'a> {
 fn stamp(stat: &Stat) -> Stamp {
     let kind = FileType::from_raw_mode(stat.st_mode);
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    // The width of a nanosecond differs between systems.
-    #[expect(
-        clippy::useless_conversion,
-        clippy::unnecessary_fallible_conversions,
-        reason = "it is not everywhere an i64"
-    )]
+    // How wide it is differs between systems.
     let nanoseconds = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
     Stamp { inode: stat.st_ino, size, changed: (stat.st_ctime, nanoseconds), kind }
 }
