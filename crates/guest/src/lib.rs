@@ -17,3 +17,6 @@ pub mod seccomp;
 pub mod spawner;
 pub mod spawner_client;
 mod sys;
+
+// The launcher of the native driver does the same for its sandboxes.
+pub use sys::raise_loopback;

@@ -4,6 +4,8 @@
 mod firecracker_yard;
 #[path = "firecracker_yard/image.rs"]
 mod image;
+#[path = "fake_firecracker/schema.rs"]
+mod schema;
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -34,6 +36,54 @@ fn yard() -> Option<DoubleYard> {
     None
 }
 
+/// The double is worth what it refuses.
+#[test]
+fn the_double_refuses_what_the_published_api_does_not_have() {
+    use schema::Phase::{AfterBoot, BeforeBoot};
+    let machine = |vcpus, memory| json!({ "vcpu_count": vcpus, "mem_size_mib": memory });
+    let drive = json!({ "drive_id": "a", "is_root_device": true, "is_read_only": true, "path_on_host": "p" });
+    let with = |name: &str, value: serde_json::Value| {
+        let mut drive = drive.clone();
+        drive[name] = value;
+        drive
+    };
+    let check = |method, path, body: &serde_json::Value, phase| {
+        schema::check(method, path, body.to_string().as_bytes(), phase)
+    };
+    assert!(check("PUT", "/drives/a", &drive, BeforeBoot).is_ok());
+    assert!(check("PUT", "/actions", &json!({ "action_type": "SendCtrlAltDel" }), AfterBoot).is_ok());
+    let refused = [
+        ("PATCH", "/drives/a", drive.clone(), BeforeBoot),
+        ("PUT", "/drives/a", drive.clone(), AfterBoot),
+        ("PUT", "/drives/b", drive.clone(), BeforeBoot),
+        ("PUT", "/drives/a", with("drive", json!("a")), BeforeBoot),
+        ("PUT", "/drives/a", with("is_read_only", json!("yes")), BeforeBoot),
+        ("PUT", "/drives/a", with("cache_type", json!("writeback")), BeforeBoot),
+        ("PUT", "/drives/a", with("rate_limiter", json!({ "ops": { "size": 1 } })), BeforeBoot),
+        ("PUT", "/drives/a-b", with("drive_id", json!("a-b")), BeforeBoot),
+        ("PUT", "/machine-config", machine(json!(0), json!(128)), BeforeBoot),
+        ("PUT", "/machine-config", machine(json!(33), json!(128)), BeforeBoot),
+        ("PUT", "/machine-config", machine(json!(1.5), json!(128)), BeforeBoot),
+        ("PUT", "/machine-config", machine(json!(1), json!(0)), BeforeBoot),
+        ("PUT", "/machine-config", json!({ "vcpu_count": 1 }), BeforeBoot),
+        ("PUT", "/vsock", json!({ "guest_cid": 2, "uds_path": "v" }), BeforeBoot),
+        ("PUT", "/boot-source", json!({ "initrd_path": "i" }), BeforeBoot),
+        ("PUT", "/actions", json!({ "action_type": "Reboot" }), BeforeBoot),
+        ("PUT", "/actions", json!({ "action_type": "InstanceStart" }), AfterBoot),
+        ("PUT", "/actions", json!({ "action_type": "SendCtrlAltDel" }), BeforeBoot),
+        (
+            "PUT",
+            "/network-interfaces/eth0",
+            json!({ "iface_id": "eth0", "host_dev_name": "tap0" }),
+            BeforeBoot,
+        ),
+        ("PUT", "/vsock", json!([]), BeforeBoot),
+    ];
+    for (method, path, body, phase) in refused {
+        assert!(check(method, path, &body, phase).is_err(), "{method} {path} {body} {phase:?}");
+    }
+}
+
 async fn dial(driver: &dyn Driver, spec: &SandboxSpec, epoch: u64) -> Machine {
     let offer = HostOffer {
         sandbox: spec.id.to_string(),
@@ -60,7 +110,6 @@ async fn says_what_the_published_api_allows() {
     let expected = [
         "jailer",
         "firecracker",
-        "/logger",
         "/machine-config",
         "/boot-source",
         "/drives/root",
@@ -71,7 +120,7 @@ async fn says_what_the_published_api_allows() {
         "/actions",
     ];
     assert_eq!(said, expected);
-    let machine = &transcript[3].1["body"];
+    let machine = &transcript[2].1["body"];
     assert_eq!((&machine["vcpu_count"], &machine["smt"]), (&json!(2), &json!(false)));
     assert!(machine["mem_size_mib"].as_u64().unwrap() >= SMALL.memory_mib);
     let names = yard.names();
@@ -178,10 +227,9 @@ async fn any_fault_fails_the_start_and_leaves_nothing() {
         (json!({ "jailer_fails": true }), "start Firecracker"),
         (json!({ "dies_at_launch": true }), "Firecracker"),
     ];
-    let paths =
-        ["/logger", "/machine-config", "/boot-source", "/drives/workspace", "/vsock", "/entropy", "/actions"];
+    let paths = ["/machine-config", "/boot-source", "/drives/workspace", "/vsock", "/entropy", "/actions"];
     cases.extend(paths.map(|path| (json!({ "refuses": path }), path)));
-    cases.extend(["/logger", "/drives/boot", "/actions"].map(|path| (json!({ "dies": path }), path)));
+    cases.extend(["/drives/boot", "/actions"].map(|path| (json!({ "dies": path }), path)));
     for (number, (faults, told)) in cases.into_iter().enumerate() {
         yard.faults(&faults);
         let spec = yard.spec(&format!("fault-{number}"));
@@ -214,7 +262,7 @@ async fn stands_for_a_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_leaves_nothing() {
     let Some(yard) = yard() else { return };
-    let stalls = ["/logger", "/boot-source", "/drives/root", "/vsock", "/actions"];
+    let stalls = ["/boot-source", "/drives/root", "/vsock", "/actions"];
     let mut cases =
         vec![(json!({ "jailer_stalls": true }), "jailer"), (json!({ "no_socket": true }), "firecracker")];
     cases.extend(stalls.map(|path| (json!({ "stalls": path }), path)));

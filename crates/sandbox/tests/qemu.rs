@@ -2,8 +2,13 @@
 
 mod qemu_yard;
 
+use std::time::Duration;
+
 use qemu_yard::QemuYard;
-use sandyard_sandbox::conformance::{failures, lifecycle, probe, resources};
+use rustix::process::{Pid, Signal};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, Verdict};
+use sandyard_sandbox::drivers::qemu::{Acceleration, QemuDriver};
 
 const NONE: Vec<String> = Vec::new();
 
@@ -30,4 +35,72 @@ async fn limits_hold() {
     let Some(yard) = QemuYard::open() else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
+}
+
+/// What the host sees of a machine: nobody's process, in groups and namespaces of its own, behind another kernel. And its death is
+/// noticed, whoever killed it.
+#[tokio::test(flavor = "multi_thread")]
+async fn is_confined_and_its_death_is_noticed() {
+    let Some(yard) = QemuYard::open() else { return };
+    let subject = yard.subject();
+    let spec = subject.spec("seen-1", Limits { memory_mib: 256, ..Limits::default() }).unwrap();
+    let session = Session::start((subject.open)(), spec.clone()).await.unwrap();
+    let boot = "/proc/sys/kernel/random/boot_id";
+    let inside = session.shell(&format!("cat {boot}")).await.unwrap().stdout;
+    assert!(inside.len() > 30 && inside != std::fs::read_to_string(boot).unwrap(), "{inside}");
+
+    let pid = yard.pid("seen-1");
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_default().split_whitespace().next().unwrap_or_default().to_owned()
+    };
+    assert!(field("Uid").parse::<u32>().unwrap() >= 65_536, "{status}");
+    assert_eq!((field("CapEff"), field("CapBnd").is_empty()), ("0000000000000000".to_owned(), false));
+    assert_eq!((field("NoNewPrivs").as_str(), field("Seccomp").as_str()), ("1", "2"));
+    for namespace in ["mnt", "net", "ipc", "uts"] {
+        let of = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/{namespace}")).unwrap();
+        assert_ne!(of(&pid.to_string()), of("self"), "{namespace}");
+    }
+    assert!(QemuYard::groups_of(pid).iter().any(|group| group.ends_with("seen-1/job")));
+
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+    tokio::time::timeout(Duration::from_secs(20), session.driver.wait_dead(&spec.id)).await.unwrap();
+    assert_eq!(session.driver.list().await.unwrap(), [FoundSandbox { id: spec.id.clone(), alive: false }]);
+    assert!(matches!(session.driver.next_link(&spec.id).await, Err(LinkError::NotRunning(_))));
+    session.stop().await.unwrap();
+    yard.assert_clean();
+}
+
+/// A server that was killed before it wrote anything down leaves a machine that nobody owns.
+#[tokio::test(flavor = "multi_thread")]
+async fn orphans_are_removed() {
+    let Some(yard) = QemuYard::open() else { return };
+    let subject = yard.subject();
+    let spec = subject.spec("orphan-1", Limits { memory_mib: 256, ..Limits::default() }).unwrap();
+    (subject.open)().start(&spec).await.unwrap();
+    std::fs::remove_dir_all(yard.data().join("sandboxes/orphan-1")).unwrap();
+    assert_eq!(yard.machines().len(), 1);
+    assert_eq!((subject.open)().list().await.unwrap(), []);
+    yard.assert_clean();
+}
+
+/// KVM is used if a guest boots on it, and the answer is found again by the next server, with its reason.
+#[tokio::test(flavor = "multi_thread")]
+async fn says_what_runs_its_machines() {
+    let Some(yard) = QemuYard::open() else { return };
+    let driver = QemuDriver::open(yard.config(Acceleration::Auto)).unwrap();
+    let availability = driver.availability().await;
+    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    let runtime = driver.isolation().runtime;
+    let expected = match availability.offer {
+        Offer::Always => "qemu-kvm",
+        _ => "qemu-tcg",
+    };
+    assert_eq!(runtime, expected, "{availability:?}");
+    assert_eq!(availability.detail.contains("emulated: "), runtime == "qemu-tcg", "{availability:?}");
+    let kept = std::fs::read_to_string(yard.data().join("acceleration.json")).unwrap();
+    assert!(kept.contains(runtime.trim_start_matches("qemu-")), "{kept}");
+    assert_eq!(driver.list().await.unwrap(), []);
+    yard.assert_clean();
 }

@@ -17,7 +17,7 @@ pub(crate) fn own_surroundings() -> io::Result<()> {
 }
 
 /// Brings `lo` up in this process's network namespace.
-pub(crate) fn raise_loopback() -> io::Result<()> {
+pub fn raise_loopback() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: the structure is plain data, for which zero is valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use sandyard_protocol::{
-    AGENT_PROGRAM, BOOT_FD, BootConfig, DiskMount, LinkTarget, MemoryMount, SCRIPTS, Secret, SpawnerSource,
-};
+use sandyard_protocol::{AGENT_PROGRAM, BOOT_FD, BootConfig, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub(crate) use sandyard_protocol::{DiskMount, MemoryMount};
 
 use crate::driver::SandboxSpec;
 
@@ -125,6 +124,7 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
         keeper_id: KEEPER_ID,
         spawner,
         agent_program,
+        engine: None,
         spool: SPOOL.into(),
         hidden,
         writable,

@@ -21,8 +21,8 @@ use crate::jailer::JAIL;
 use crate::schema::{self, Phase};
 
 /// Options that a driver of ours may pass, and those that the jailer adds; all have a value.
-const OPTIONS: [&str; 5] =
-    ["--id", "--api-sock", "--start-time-us", "--start-time-cpu-us", "--parent-cpu-time-us"];
+const OPTIONS: [&str; 6] =
+    ["--id", "--api-sock", "--level", "--start-time-us", "--start-time-cpu-us", "--parent-cpu-time-us"];
 
 /// What was configured.
 #[derive(Debug)]

@@ -60,16 +60,6 @@ const RATE_LIMITER: &[Member] =
 
 const OPERATIONS: &[Operation] = &[
     Operation {
-        path: "/logger",
-        members: &[
-            optional("level", Kind::OneOf(&["Error", "Warning", "Info", "Debug", "Trace", "Off"])),
-            optional("log_path", Kind::Text),
-            optional("show_level", Kind::Flag),
-            optional("show_log_origin", Kind::Flag),
-            optional("module", Kind::Text),
-        ],
-    },
-    Operation {
         path: "/machine-config",
         members: &[
             required("vcpu_count", Kind::Number { least: 1, most: 32 }),

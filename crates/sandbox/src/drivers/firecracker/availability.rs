@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use super::programs::{Lack, Programs};
 use super::record::Record;
-use super::standing::Standing;
 use super::{FirecrackerConfig, Yard};
 use crate::driver::{Availability, Driver, OpenError};
 use crate::parts::cgroup::Layout;
@@ -25,28 +24,25 @@ const TRIAL_DISK_MIB: u64 = 64;
 /// What this host has.
 pub(super) struct Host {
     pub(super) programs: Programs,
-    pub(super) standing: Standing,
     pub(super) layout: Layout,
 }
 
 impl Host {
     /// The first thing that is missing, or all that is needed.
-    pub(super) fn require(config: &FirecrackerConfig, yard: &str) -> Result<Self, Lack> {
+    pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, Lack> {
+        let lack = |detail: String, fix: &str| Lack { detail, fix: fix.to_owned() };
         let firecracker = config.firecracker.as_deref().ok_or_else(|| Lack::program("firecracker"))?;
-        let jailer = match rustix::process::geteuid().is_root() {
-            true => Some(config.jailer.as_deref().ok_or_else(|| Lack::program("jailer"))?),
-            false => None,
-        };
+        let jailer = config.jailer.as_deref().ok_or_else(|| Lack::program("jailer"))?;
         let programs = Programs::find(firecracker, jailer)?;
+        if !rustix::process::geteuid().is_root() {
+            return Err(lack("the jailer needs root".to_owned(), "run the server as root"));
+        }
         require_kvm(&config.kvm)?;
-        disk::formatter()
-            .map_err(|error| Lack { detail: error.to_string(), fix: "apt install e2fsprogs".to_owned() })?;
-        let standing = match &programs.jailer {
-            Some(jailer) => Standing::Jailed(jailer.clone()),
-            None => Standing::Free,
-        };
-        let layout = standing.layout(&config.data, yard)?;
-        Ok(Self { programs, standing, layout })
+        disk::formatter().map_err(|error| lack(error.to_string(), "apt install e2fsprogs"))?;
+        let layout = Layout::detect().map_err(|error| {
+            lack(error.to_string(), "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup")
+        })?;
+        Ok(Self { programs, layout })
     }
 }
 
@@ -88,7 +84,7 @@ impl Lack {
 impl Yard {
     /// Boots a machine; until there is an image to boot, tells what the host has.
     pub(super) async fn availability(self: &Arc<Self>, driver: &dyn Driver) -> Availability {
-        let found = self.standing.runtime(self.programs.version);
+        let found = self.runtime();
         match self.images.kernel() {
             Ok(Some(_)) => {}
             Ok(None) => {

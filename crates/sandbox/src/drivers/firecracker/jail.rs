@@ -1,5 +1,4 @@
-//! The folder of one Firecracker on the host, and what it finds there. All names in it are the same with the jailer, which makes
-//! `root` the process's root, and without, where it is the process's working directory.
+//! The folder of one Firecracker on the host, and what it finds there.
 //!
 //! `<jails>/<name>/<program>/<id>/root`, as the jailer lays it out. `<name>` is fresh for each start and root's alone, so nothing
 //! can have been planted in it (CVE-2026-1386); `root` belongs to the jailed user, who may do anything in it once the guest runs:
@@ -9,7 +8,7 @@ use std::ffi::CString;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::owned_socket::OwnedSocket;
@@ -136,11 +135,6 @@ impl Jail {
         Ok(Bind { source: text(&file.source)?, target: text(&target)?, read_only: file.read_only })
     }
 
-    /// Makes links to files of the host, for a process that is not locked up.
-    pub(super) fn link(&self, files: &[Placed]) -> io::Result<()> {
-        files.iter().try_for_each(|file| symlink(fs::canonicalize(&file.source)?, self.root.join(file.name)))
-    }
-
     /// The pid that the jailer left. Only to be asked before the guest runs.
     pub(super) fn pid(&self) -> io::Result<i32> {
         let path = self.root.join(format!("{}.pid", self.program));
@@ -158,7 +152,7 @@ pub(super) fn give(disk: &Path, owner: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 

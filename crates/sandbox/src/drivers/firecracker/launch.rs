@@ -1,6 +1,6 @@
-//! Starting Firecracker itself: through the jailer for root, directly for an ordinary user.
+//! Starting Firecracker itself, through the jailer.
 //!
-//! Either way it is in a session and in control groups of its own from its first instruction on, so a server that is killed at any
+//! It is in a session and in control groups of its own from its first instruction on, so a server that is killed at any
 //! moment leaves nothing that its successor can't find. Its standard output is the machine's console, which can't grow.
 
 use std::fs::OpenOptions;
@@ -15,13 +15,14 @@ use tokio::time::timeout;
 use super::Yard;
 use super::jail::{API_SOCKET, Jail, Placed};
 use super::record::Record;
-use super::standing::Standing;
 use super::sys::{self, Place};
 use crate::parts::cgroup::Groups;
 use crate::parts::liveness::ProcessIdentity;
 
 /// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
 const JAILED_WITHIN: Duration = Duration::from_secs(30);
+/// What Firecracker tells of itself. Warnings are no more than the guest's looks at ports that are not there.
+const LOG_LEVEL: &str = "Error";
 /// Namespaces that the jailer does not make. That of mounts holds the files of the jail, that of the network is empty.
 const NAMESPACES: libc::c_int =
     libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
@@ -36,34 +37,23 @@ impl Yard {
         console: &OwnedFd,
     ) -> io::Result<ProcessIdentity> {
         let groups = self.groups(record);
-        let mut place = Place { entrances: entrances(&groups)?, ..Place::default() };
-        let mut command = match &self.standing {
-            Standing::Jailed(jailer) => {
-                place.namespaces = NAMESPACES;
-                place.binds = jail.bind(files)?;
-                let mut command = Command::new(jailer);
-                let user = record.user.to_string();
-                command.args(["--id", record.id.as_str(), "--uid", &user, "--gid", &user]);
-                command.arg("--exec-file").arg(&self.programs.firecracker);
-                command.arg("--chroot-base-dir").arg(&jail.base).args(["--new-pid-ns", "--"]);
-                command
-            }
-            Standing::Free => {
-                jail.link(files)?;
-                let mut command = Command::new(&self.programs.firecracker);
-                command.args(["--id", record.id.as_str()]);
-                command
-            }
-        };
-        command.args(["--api-sock", API_SOCKET]).current_dir(&jail.root).env_clear();
-        command.stdin(Stdio::null()).stdout(console.try_clone()?).stderr(console.try_clone()?);
-        let child = sys::spawn(&mut command, place)?;
-        let pid = child.id().cast_signed();
-        let ended = reap(child)?;
-        match &self.standing {
-            Standing::Free => ProcessIdentity::of(pid),
-            Standing::Jailed(_) => jailed(jail, &groups, ended).await,
-        }
+        let place =
+            Place { entrances: entrances(&groups)?, namespaces: NAMESPACES, binds: jail.bind(files)? };
+        let user = record.user.to_string();
+        let mut command = Command::new(&self.programs.jailer);
+        command
+            .args(["--id", record.id.as_str(), "--uid", &user, "--gid", &user])
+            .arg("--exec-file")
+            .arg(&self.programs.firecracker)
+            .arg("--chroot-base-dir")
+            .arg(&jail.base)
+            .args(["--new-pid-ns", "--", "--api-sock", API_SOCKET, "--level", LOG_LEVEL])
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(console.try_clone()?)
+            .stderr(console.try_clone()?);
+        let jailer = reap(sys::spawn(&mut command, place)?)?;
+        jailed(jail, &groups, jailer).await
     }
 }
 

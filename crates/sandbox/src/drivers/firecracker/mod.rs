@@ -1,7 +1,7 @@
 //! Virtual machines by Firecracker: a kernel of its own for each sandbox, no network card, and one vsock as the way out.
 //!
 //! A start (`start`) writes the marker (`record`), makes control groups, the workspace's disk and a jail (`jail`), starts
-//! Firecracker in it (`launch`; `standing` says with whose rights) and tells it what to boot (`plan`) over its API (`api`). The
+//! Firecracker in it (`launch`) and tells it what to boot (`plan`) over its API (`api`). The
 //! guest's connection arrives at a socket in the jail (`links`). From then on the machine needs no server; a later one finds it
 //! by its marker. `programs` knows versions, `availability` what is missing, `sys` holds all unsafe code.
 //! The host never mounts the workspace's disk: what the guest wrote there is the guest's own to read.
@@ -16,7 +16,6 @@ mod owned_socket;
 mod plan;
 mod programs;
 mod record;
-mod standing;
 mod start;
 mod stop;
 mod sys;
@@ -33,7 +32,6 @@ use self::jail::Jails;
 use self::links::Links;
 use self::programs::Programs;
 use self::record::Record;
-use self::standing::Standing;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
@@ -59,7 +57,7 @@ pub struct FirecrackerConfig {
     pub cache: PathBuf,
     /// Firecracker's program, if there is one.
     pub firecracker: Option<PathBuf>,
-    /// Its jailer, which root needs and an ordinary user can't use.
+    /// Its jailer, of the same release.
     pub jailer: Option<PathBuf>,
     /// The device of KVM.
     pub kvm: PathBuf,
@@ -85,7 +83,6 @@ struct Yard {
     config: FirecrackerConfig,
     yard: String,
     programs: Programs,
-    standing: Standing,
     layout: Layout,
     records: Records<Record>,
     ids: IdPool,
@@ -104,7 +101,7 @@ impl FirecrackerDriver {
         let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
         let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
         let known: Vec<Record> = records.all().map_err(prepare("read the markers"))?;
-        let host = availability::Host::require(&config, &yard).map_err(|lack| lack.unless_in_use(&known))?;
+        let host = availability::Host::require(&config).map_err(|lack| lack.unless_in_use(&known))?;
         let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
         disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let jails = Jails::open(&config.data, host.programs.name()).map_err(prepare("open the jails"))?;
@@ -113,7 +110,6 @@ impl FirecrackerDriver {
             config,
             yard,
             programs: host.programs,
-            standing: host.standing,
             layout: host.layout,
             records,
             ids: IdPool::with_taken(Supply::Host, known.iter().map(|record| record.user)),
@@ -149,12 +145,9 @@ impl Yard {
         }
     }
 
-    /// Whom the next machine runs as.
-    fn take_user(&self) -> io::Result<u32> {
-        match self.standing {
-            Standing::Jailed(_) => self.ids.take(&std::collections::BTreeSet::new()),
-            Standing::Free => Ok(rustix::process::geteuid().as_raw()),
-        }
+    /// The means of isolation, for the status.
+    fn runtime(&self) -> String {
+        format!("firecracker {}+jailer", self.programs.version)
     }
 }
 
@@ -165,10 +158,7 @@ impl Driver for FirecrackerDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation {
-            level: IsolationLevel::Vm,
-            runtime: self.yard.standing.runtime(self.yard.programs.version),
-        }
+        Isolation { level: IsolationLevel::Vm, runtime: self.yard.runtime() }
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use sandyard_protocol::{LinkTarget, MACHINE_BOOT_ARGUMENT};
 
 use super::api::requests::{
-    ActionType, BootSource, CacheType, Drive, Entropy, LogLevel, Logger, MachineConfig, RateLimiter, Request,
-    TokenBucket, Vsock,
+    ActionType, BootSource, CacheType, Drive, Entropy, MachineConfig, RateLimiter, Request, TokenBucket,
+    Vsock,
 };
 use super::jail::{Placed, VSOCK};
 use crate::driver::{Limits, SandboxSpec};
@@ -76,7 +76,6 @@ fn command_line() -> String {
 pub(super) fn requests(limits: &Limits) -> Vec<Request> {
     let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MOST_VCPUS));
     vec![
-        Request::Logger(Logger { level: LogLevel::Error, show_level: true }),
         Request::MachineConfig(MachineConfig {
             vcpu_count: u8::try_from(vcpus).unwrap_or(1),
             mem_size_mib: machine_plan::memory_mib(limits),

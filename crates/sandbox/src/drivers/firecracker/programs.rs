@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 pub(super) struct Programs {
     /// The machine monitor.
     pub(super) firecracker: PathBuf,
-    /// What locks it up, where that is wanted.
-    pub(super) jailer: Option<PathBuf>,
+    /// What locks it up.
+    pub(super) jailer: PathBuf,
     /// Their version.
     pub(super) version: Version,
 }
@@ -70,9 +70,9 @@ impl fmt::Display for Version {
 }
 
 impl Programs {
-    /// Asks the programs themselves. `jailer` is not asked for where it would not be used.
-    pub(super) fn find(firecracker: &Path, jailer: Option<&Path>) -> Result<Self, Lack> {
-        let version = version_of(firecracker)?;
+    /// Asks the programs themselves.
+    pub(super) fn find(firecracker: &Path, jailer: &Path) -> Result<Self, Lack> {
+        let (version, jailers) = (version_of(firecracker)?, version_of(jailer)?);
         if version.is_outdated() {
             return Err(Lack {
                 detail: format!(
@@ -81,17 +81,14 @@ impl Programs {
                 fix: GET_IT.to_owned(),
             });
         }
-        if let Some(jailer) = jailer {
-            let jailers = version_of(jailer)?;
-            if jailers != version {
-                return Err(Lack {
-                    detail: format!("jailer is of version {jailers} and Firecracker of {version}"),
-                    fix: "install both of one release".to_owned(),
-                });
-            }
+        if jailers != version {
+            return Err(Lack {
+                detail: format!("jailer is of version {jailers} and Firecracker of {version}"),
+                fix: "install both of one release".to_owned(),
+            });
         }
         let whole = |path: &Path| std::fs::canonicalize(path).map_err(|error| lack(path, &error));
-        Ok(Self { firecracker: whole(firecracker)?, jailer: jailer.map(whole).transpose()?, version })
+        Ok(Self { firecracker: whole(firecracker)?, jailer: whole(jailer)?, version })
     }
 
     /// The name that the jailer gives to the program and to the folder of its jails.
@@ -152,13 +149,16 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             path
         };
-        let (good, other) =
-            (program("firecracker", "Firecracker v1.16.1"), program("jailer", "Jailer v1.15.0"));
-        let told = |firecracker: &Path, jailer| Programs::find(firecracker, jailer).unwrap_err().detail;
-        assert!(told(&folder.path().join("none"), None).ends_with("none is not installed"));
-        assert!(told(&program("old", "Firecracker v1.14.0"), None).contains("outdated"));
-        assert!(told(&program("mute", ""), None).contains("tells no version"));
-        assert!(told(&good, Some(&other)).contains("1.15.0 and Firecracker of 1.16.1"));
-        assert!(Programs::find(&good, None).is_ok());
+        let (good, jailer) =
+            (program("firecracker", "Firecracker v1.16.1"), program("jailer", "Jailer v1.16.1"));
+        let told =
+            |firecracker: &Path, jailer: &Path| Programs::find(firecracker, jailer).unwrap_err().detail;
+        assert!(told(&folder.path().join("none"), &jailer).ends_with("none is not installed"));
+        assert!(told(&program("old", "Firecracker v1.14.0"), &jailer).contains("outdated"));
+        assert!(told(&program("mute", ""), &jailer).contains("tells no version"));
+        assert!(
+            told(&good, &program("other", "Jailer v1.15.0")).contains("1.15.0 and Firecracker of 1.16.1")
+        );
+        assert!(Programs::find(&good, &jailer).is_ok());
     }
 }

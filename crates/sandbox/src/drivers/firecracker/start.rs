@@ -3,6 +3,7 @@
 //! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
 //! finds what a process killed in the middle left. The process is written last: a machine that was never told to boot is not one.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ impl Yard {
         let mut record = Record {
             id: spec.id.clone(),
             name: fresh_name().map_err(step("draw a name"))?,
-            user: self.take_user().map_err(step("take a user id"))?,
+            user: self.ids.take(&BTreeSet::new()).map_err(step("take a user id"))?,
             workspace: spec.workspace.clone(),
             process: None,
         };

@@ -9,8 +9,6 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(in super::super) enum Request {
-    /// What Firecracker itself tells, and how much of it.
-    Logger(Logger),
     /// Processors and memory.
     MachineConfig(MachineConfig),
     /// What is booted.
@@ -29,7 +27,6 @@ impl Request {
     /// The path it is sent to.
     pub(in super::super) fn path(&self) -> String {
         match self {
-            Self::Logger(_) => "/logger".to_owned(),
             Self::MachineConfig(_) => "/machine-config".to_owned(),
             Self::BootSource(_) => "/boot-source".to_owned(),
             Self::Drive(drive) => format!("/drives/{}", drive.drive_id),
@@ -38,22 +35,6 @@ impl Request {
             Self::Action(_) => "/actions".to_owned(),
         }
     }
-}
-
-/// Goes to standard output with the serial console, where there is no path.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in super::super) struct Logger {
-    /// The least that is told.
-    pub(in super::super) level: LogLevel,
-    /// Whether each line says its level.
-    pub(in super::super) show_level: bool,
-}
-
-/// How grave a line is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(in super::super) enum LogLevel {
-    /// Something failed. Warnings are no more than the guest's looks at ports that are not there.
-    Error,
 }
 
 /// Processors and memory.

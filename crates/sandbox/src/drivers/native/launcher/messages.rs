@@ -8,11 +8,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use sandyard_protocol::{DiskMount, MemoryMount};
 use serde::{Deserialize, Serialize};
 
 use super::step::{Failure, Step};
 use crate::parts::ids::Extent;
+use crate::parts::layout::{DiskMount, MemoryMount};
 
 /// What a workspace in memory is called in the list of mounts, before the first of its ids.
 pub(in super::super) const MEMORY_SOURCE: &str = "sandyard:";

@@ -11,11 +11,10 @@ use rustix::mount::{
     MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount_change,
     move_mount, open_tree, unmount,
 };
-use sandyard_protocol::{DiskMount, MemoryMount};
 
 use super::devices::Device;
 use crate::parts::file_systems::{self, directory};
-use crate::parts::layout::TERMINAL_GROUP;
+use crate::parts::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
 use crate::parts::sys::mounts;
 
 /// What no mount of a sandbox ever allows.

@@ -2,5 +2,4 @@
 //!
 //! Together with `parts/sys` the only unsafe code of the driver. Nothing here decides anything: callers name steps and order.
 
-pub(super) mod network;
 pub(super) mod processes;
