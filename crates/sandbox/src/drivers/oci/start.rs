@@ -29,13 +29,19 @@ fn failed(step: &'static str) -> impl Fn(io::Error) -> StartError {
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
+        // Taken before the task exists: a caller who goes away and stops the sandbox must not be overtaken by it.
+        let alone = self.locks.of(&spec.id).lock_owned().await;
         let (yard, spec) = (self.clone(), spec.clone());
-        let started = tokio::spawn(async move { yard.start_alone(&spec).await });
+        let started = tokio::spawn(async move {
+            let started = yard.start_alone(&spec).await;
+            drop(alone);
+            started
+        });
         started.await.map_err(|error| failed("wait for the start")(io::Error::other(error)))?
     }
 
+    /// The start itself, while the sandbox's lock is held.
     async fn start_alone(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        let _alone = self.locks.of(&spec.id).lock_owned().await;
         if let Some(record) = self.records.read(&spec.id).map_err(failed("read the marker"))? {
             if record.is_alive() {
                 return Ok(());
