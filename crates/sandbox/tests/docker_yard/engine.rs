@@ -2,8 +2,7 @@
 //! kept between tests, because loading one takes longer than a test; so one test at a time has it, and it ends with the test.
 
 use std::fs::{self, File};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -50,7 +49,14 @@ impl TestEngine {
     /// Starts our own. It ends with this thread, should the test be killed.
     pub(crate) fn start(&mut self) -> Result<(), String> {
         let at = |name: &str| self.home.join(name).display().to_string();
-        // What a killed one left would be taken for a running one.
+        // What a killed one left would be taken for a running one, its containerd too.
+        let containerd = self.home.join("exec/containerd/containerd.pid");
+        let left = fs::read_to_string(&containerd).unwrap_or_default();
+        let deadline = Instant::now() + ENGINE_PATIENCE;
+        while !left.is_empty() && Path::new("/proc").join(left.trim()).exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = fs::remove_file(containerd);
         let _ = fs::remove_file(self.home.join("pid"));
         let _ = fs::remove_file(&self.socket);
         let log = File::create(self.home.join("log")).map_err(|error| error.to_string())?;
@@ -73,7 +79,8 @@ impl TestEngine {
             .spawn();
         let mut daemon = daemon.map_err(|error| format!("start dockerd: {error}"))?;
         let deadline = Instant::now() + ENGINE_PATIENCE;
-        while UnixStream::connect(&self.socket).is_err() {
+        // It listens before it answers.
+        while self.ask(&["version"]).is_err() {
             if daemon.try_wait().unwrap().is_some() || Instant::now() >= deadline {
                 let said = fs::read_to_string(self.home.join("log")).unwrap_or_default();
                 return Err(format!(
@@ -88,9 +95,10 @@ impl TestEngine {
     }
 
     /// Removes what tests left, this one or one that was killed.
-    pub(crate) fn remove_containers(&self) {
-        for name in self.command(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]).lines() {
-            self.command(&["rm", "--force", name]);
+    fn remove_containers(&self) {
+        let listed = self.ask(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]);
+        for id in listed.unwrap_or_default().lines() {
+            let _ = self.ask(&["rm", "--force", id]);
         }
     }
 
@@ -101,12 +109,17 @@ impl TestEngine {
         daemon.wait().unwrap();
     }
 
-    /// Runs the engine's command line.
+    /// Runs the engine's command line, which must succeed.
     pub(crate) fn command(&self, arguments: &[&str]) -> String {
+        self.ask(arguments).unwrap()
+    }
+
+    /// Runs the engine's command line; what it said against it is the error.
+    fn ask(&self, arguments: &[&str]) -> Result<String, String> {
         let host = format!("unix://{}", self.socket.display());
         let output = Command::new("docker").env("DOCKER_HOST", host).args(arguments).output().unwrap();
-        assert!(output.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+        let said = |bytes| String::from_utf8(bytes).unwrap();
+        if output.status.success() { Ok(said(output.stdout)) } else { Err(said(output.stderr)) }
     }
 }
 

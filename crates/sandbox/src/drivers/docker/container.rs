@@ -12,7 +12,6 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
     RestartPolicy, RestartPolicyNameEnum,
 };
-
 use sandyard_protocol::MemoryMount;
 
 use crate::driver::SandboxId;
