@@ -39,4 +39,6 @@ skipped=$(grep -c . <<<"$reasons" || true)
 echo "$(count passed) passed, $failed failed, $skipped skipped"
 # The driver on another kind of host.
 [ -z "${SANDYARD_SOAK:-}" ] || scripts/vm-test.sh || code=1
+# The recipe under plain `docker build`.
+[ -z "${SANDYARD_SOAK:-}" ] || scripts/dockerfile-test.sh || code=1
 exit "$code"

@@ -18,6 +18,9 @@ mod desktop_soak;
 mod desktop_view;
 mod downloads;
 mod egress;
+#[path = "../../crates/sandbox/tests/docker_yard/engine.rs"]
+#[expect(dead_code, reason = "the driver's own tests do more to an engine")]
+mod engine;
 mod faults;
 mod forms;
 mod git_server;

@@ -10,14 +10,42 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
+use crate::engine::TestEngine;
 use crate::yard::Yard;
 
 /// How long a driver may take to be tried: it may have to make its form of the image first.
 const TRYING: Duration = Duration::from_secs(300);
 
 #[tokio::test]
+async fn firecracker() {
+    smoke("firecracker", &[]).await;
+}
+
+#[tokio::test]
 async fn native() {
     smoke("native", &[]).await;
+}
+
+/// The distribution's runc may be old, which is good enough for a test.
+#[tokio::test]
+async fn oci() {
+    smoke("oci", &[("SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "true")]).await;
+}
+
+#[tokio::test]
+async fn docker() {
+    let engine = match TestEngine::find() {
+        Ok(engine) => engine,
+        Err(reason) => return eprintln!("skipped: docker: {reason}"),
+    };
+    let socket = engine.socket.to_str().unwrap();
+    let settings = [("SANDYARD_DOCKER_SOCKET", socket), ("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")];
+    smoke("docker", &settings).await;
+}
+
+#[tokio::test]
+async fn qemu() {
+    smoke("qemu", &[]).await;
 }
 
 /// What went wrong with one of the twelve.

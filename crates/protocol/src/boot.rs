@@ -34,6 +34,9 @@ pub struct BootConfig {
     /// The program that works on tasks, where the machine has it as a file; otherwise the spawner may have inherited it.
     #[serde(default)]
     pub agent_program: Option<PathBuf>,
+    /// Set where a container engine made the machine, which leaves more to do than our own drivers do.
+    #[serde(default)]
+    pub engine: Option<EngineMachine>,
     /// Keeper's own small disk; hidden from the job.
     pub spool: PathBuf,
     /// Directories of the machine that the job must not see, unmounted in the spawner's mount namespace.
@@ -46,6 +49,14 @@ pub struct BootConfig {
     pub lifetime_s: u64,
     /// Whether the job may make user namespaces of its own.
     pub nested_user_namespaces: bool,
+}
+
+/// What init and spawner see to in a container of Docker or Podman: a user namespace, a /dev without what a job doesn't need, and mounts
+/// without devices and set-user-id programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineMachine {
+    /// First of the 65,536 ids of the host that stand for the machine's.
+    pub first_id: u32,
 }
 
 /// How keeper reaches the host.

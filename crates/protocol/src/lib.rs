@@ -23,7 +23,9 @@ mod requests;
 pub mod rfb;
 
 pub use agent::{AGENT_AGAIN, AGENT_PROGRAM, AGENT_SOCKET_VARIABLE, AgentRequest};
-pub use boot::{BOOT_FD, BootConfig, BootFd, EGRESS_PORT, LinkTarget, SCRIPTS, Secret, SpawnerSource};
+pub use boot::{
+    BOOT_FD, BootConfig, BootFd, EGRESS_PORT, EngineMachine, LinkTarget, SCRIPTS, Secret, SpawnerSource,
+};
 pub use changes::{ChangedPath, WorkspaceChanges};
 pub use desk::{
     DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,

@@ -119,6 +119,28 @@ async fn a_start_that_nobody_waits_for_is_removed_by_stop() {
     yard.assert_clean().await;
 }
 
+/// A server killed between `create` and `start` leaves a container whose process waits: it counts as dead, and is removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_that_was_never_started_is_not_alive() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let subject = yard.subject();
+    let spec = subject.spec("waits-1", Limits::default()).unwrap();
+    let killed = OciDriver::open(yard.config_that_hangs()).unwrap();
+    let start = tokio::spawn(async move { killed.start(&spec).await.map(|()| spec) });
+    let groups =
+        || host_eye::groups(&yard.data()).iter().any(|group| !host_eye::processes_in(group).is_empty());
+    while !groups() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let next = (subject.open)();
+    let found = next.list().await.unwrap();
+    assert_eq!(found.iter().map(|found| found.alive).collect::<Vec<_>>(), [false]);
+    next.stop(&found[0].id).await.unwrap();
+    assert_eq!(next.list().await.unwrap(), vec![]);
+    assert_eq!(host_eye::list(yard.data().join("state")), Vec::<std::path::PathBuf>::new());
+    start.abort();
+}
+
 /// The driver is killed (dropped without stop) and its marker lost: the next one's list removes container and groups.
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_removed() {

@@ -12,10 +12,11 @@ use sandyard_sandbox::image::{
 };
 
 use super::ps::now;
-use crate::config::Flags;
+use crate::config::{DriverSettings, Flags};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
+use crate::images::engine::{self, Destination};
 use crate::images::{self, ImageError};
 use crate::job;
 use crate::machine;
@@ -39,7 +40,7 @@ enum Action {
     Prune(Prune),
 }
 
-/// Build an image, unless it is there; prints its folder, or its files
+/// Build an image, unless it is there; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
 struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
@@ -54,6 +55,9 @@ struct Build {
     /// Add Debian packages
     #[arg(long, value_name = "PACKAGE", num_args = 1..)]
     with: Vec<String>,
+    /// With --format docker: write what `docker load` takes, instead of loading it
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
     /// For --format vm: a kernel of your own instead of Debian's
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
@@ -67,6 +71,8 @@ struct Build {
 enum Format {
     /// A folder, as the native driver uses it
     Tree,
+    /// An image of Docker or Podman, without a registry
+    Docker,
     /// Kernel, initrd and disk, as virtual machines use them
     Vm,
 }
@@ -95,9 +101,10 @@ impl Image {
     pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let mut flags = Flags::default();
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
-        let store = ImageStore::new(context.settings(&flags)?.cache);
+        let settings = context.settings(&flags)?;
+        let store = ImageStore::new(&settings.cache);
         match self.action {
-            Action::Build(build) => build.run(context, store).await,
+            Action::Build(build) => build.run(context, store, &settings.drivers).await,
             Action::List(list) => list.run(context, &store),
             Action::Prune(prune) => prune.run(context, &store),
         }
@@ -105,17 +112,26 @@ impl Image {
 }
 
 impl Build {
-    async fn run(self, context: &Context, store: ImageStore) -> Result<Exit, CommandError> {
-        if self.kernel.is_some() && self.format != Format::Vm {
-            return Err(CommandError::usage_with_hint(
-                "--kernel goes with one format alone",
-                "add --format vm",
-            ));
-        }
+    async fn run(
+        self,
+        context: &Context,
+        store: ImageStore,
+        drivers: &DriverSettings,
+    ) -> Result<Exit, CommandError> {
+        self.check()?;
         let Some(image) = self.build(context, store.clone()).await? else { return Ok(Exit::Interrupted) };
         context.ui.note(&format!("image {}: {}", self.flavour, describe(&image)));
         match self.format {
             Format::Tree => context.ui.line(&image.root.display().to_string())?,
+            Format::Docker => {
+                let to = match self.output {
+                    Some(path) => Destination::File(path),
+                    None => Destination::Engine(engine::socket(drivers.docker.socket.as_deref())),
+                };
+                let (name, id) = engine::deliver(image, to, context.ui).await?;
+                context.ui.note(&id);
+                context.ui.line(&name)?;
+            }
             Format::Vm => match images::vm::make(context, store, &image, self.kernel_source()).await? {
                 Some(made) => {
                     for file in [made.kernel, made.initrd, made.root_disk] {
@@ -126,6 +142,21 @@ impl Build {
             },
         }
         Ok(Exit::Success)
+    }
+
+    /// Options that belong to another format are a mistake.
+    fn check(&self) -> Result<(), CommandError> {
+        let misplaced = |option: &str, format: &str| {
+            let message = format!("{option} goes with one format alone");
+            Err(CommandError::usage_with_hint(message, format!("add --format {format}")))
+        };
+        if self.kernel.is_some() && self.format != Format::Vm {
+            return misplaced("--kernel", "vm");
+        }
+        if self.output.is_some() && self.format != Format::Docker {
+            return misplaced("--output", "docker");
+        }
+        Ok(())
     }
 
     fn kernel_source(self) -> KernelSource {

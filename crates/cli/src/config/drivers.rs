@@ -41,6 +41,8 @@ pub(crate) struct OciSettings {
 pub(crate) struct DockerSettings {
     /// The engine's socket; `None` looks where Docker's and Podman's are.
     pub(crate) socket: Option<PathBuf>,
+    /// Whether an engine whose runtime has known holes may be used by jobs that name the driver.
+    pub(crate) allow_outdated_runtime: bool,
 }
 
 /// `[drivers.qemu]`
@@ -68,6 +70,7 @@ impl DriverSettings {
     /// Types every value.
     pub(super) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let path = |key| text(layers, key).map(PathBuf::from);
+        let flag = |key| one_of(layers, key, &[("true", true), ("false", false)], "true or false");
         let accelerators =
             [("auto", Accelerator::Auto), ("kvm", Accelerator::Kvm), ("tcg", Accelerator::Tcg)];
         Ok(Self {
@@ -77,14 +80,12 @@ impl DriverSettings {
             },
             oci: OciSettings {
                 runtime: text(layers, "drivers.oci.runtime"),
-                allow_outdated_runtime: one_of(
-                    layers,
-                    "drivers.oci.allow_outdated_runtime",
-                    &[("true", true), ("false", false)],
-                    "true or false",
-                )?,
+                allow_outdated_runtime: flag("drivers.oci.allow_outdated_runtime")?,
             },
-            docker: DockerSettings { socket: path("drivers.docker.socket") },
+            docker: DockerSettings {
+                socket: path("drivers.docker.socket"),
+                allow_outdated_runtime: flag("drivers.docker.allow_outdated_runtime")?,
+            },
             qemu: QemuSettings {
                 program: path("drivers.qemu.program"),
                 accelerator: one_of(layers, "drivers.qemu.accelerator", &accelerators, "auto, kvm or tcg")?,

@@ -70,6 +70,7 @@ pub(super) const KEYS: &[Key] = &[
     fixed("drivers.oci.runtime", "SANDYARD_OCI_RUNTIME", ""),
     fixed("drivers.oci.allow_outdated_runtime", "SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "false"),
     fixed("drivers.docker.socket", "SANDYARD_DOCKER_SOCKET", ""),
+    fixed("drivers.docker.allow_outdated_runtime", "SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "false"),
     fixed("drivers.qemu.program", "SANDYARD_QEMU_PROGRAM", ""),
     fixed("drivers.qemu.accelerator", "SANDYARD_QEMU_ACCELERATOR", "auto"),
 ];

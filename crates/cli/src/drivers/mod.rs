@@ -2,6 +2,7 @@
 //!
 //! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
 
+mod docker;
 mod firecracker;
 mod native;
 mod oci;
@@ -29,6 +30,7 @@ const TABLE: &[Entry] = &[
     Entry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
     Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
     Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
+    Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
     Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
 ];
 

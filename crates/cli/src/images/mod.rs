@@ -3,6 +3,7 @@
 //! One thread prepares what the configuration wants, the base first. States are told through a channel; the cache is the
 //! truth, so an image that another process has built meanwhile is found too.
 
+pub(crate) mod engine;
 mod prepare;
 pub(crate) mod vm;
 
@@ -12,8 +13,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use sandyard_sandbox::drivers::docker::LoadError;
 use sandyard_sandbox::image::{
-    BuildError, Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore, StoreError,
+    ArchiveError, BuildError, Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore,
+    StoreError,
 };
 use sandyard_server::app::{self, ImageState, Images};
 use tokio::sync::watch;
@@ -41,13 +44,23 @@ pub(crate) enum ImageError {
     /// The cache failed.
     #[error("use the image cache")]
     Store(#[from] StoreError),
+    /// An engine did not get it.
+    #[error("the image is not in the engine")]
+    Engine(#[source] LoadError),
+    /// It could not be written as a file.
+    #[error("write the image")]
+    Archive(#[source] ArchiveError),
+    /// The thread that wrote it died.
+    #[error("write the image")]
+    Interrupted(#[source] std::io::Error),
 }
 
 impl ImageError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Build { source, .. } => source.hint(),
-            Self::Store(_) => None,
+            Self::Engine(_) => Some("`sandyard doctor docker` tells whether an engine answers".to_owned()),
+            Self::Store(_) | Self::Archive(_) | Self::Interrupted(_) => None,
         }
     }
 }

@@ -25,18 +25,22 @@ pub(super) struct Keeper {
     pub(super) socket: OwnedFd,
 }
 
+/// The entrances of the job's control groups, if init makes the spawner.
+pub(super) fn open_groups(spawner: &SpawnerSource) -> Result<Vec<OwnedFd>, BootFailure> {
+    let SpawnerSource::Fork { cgroup_procs } = spawner else { return Ok(Vec::new()) };
+    cgroup_procs.iter().map(|path| open_group(path).step("control groups", path.display())).collect()
+}
+
 /// Makes the spawner, in the job's control groups and namespaces of its own, or takes the one the driver made.
-pub(super) fn start_spawner(config: &BootConfig, program: &OwnedFd) -> Result<Spawner, BootFailure> {
+pub(super) fn start_spawner(
+    config: &BootConfig,
+    program: &OwnedFd,
+    groups: &[OwnedFd],
+) -> Result<Spawner, BootFailure> {
     const STAGE: &str = "start spawner";
-    let groups = match &config.spawner {
-        SpawnerSource::Given { socket } => {
-            return Ok(Spawner { pid: None, socket: take_fd("the spawner's socket", *socket)? });
-        }
-        SpawnerSource::Fork { cgroup_procs } => cgroup_procs
-            .iter()
-            .map(|path| open_group(path).step(STAGE, path.display()))
-            .collect::<Result<Vec<_>, _>>()?,
-    };
+    if let SpawnerSource::Given { socket } = config.spawner {
+        return Ok(Spawner { pid: None, socket: take_fd("the spawner's socket", socket)? });
+    }
     let (ours, theirs) = packets::pair().step(STAGE, "make a socket pair")?;
     // The job's processes begin as copies of the spawner: the link's secret must not be in its memory.
     let public = BootConfig { secret: Secret::new([0; 32]), ..config.clone() };
@@ -44,7 +48,7 @@ pub(super) fn start_spawner(config: &BootConfig, program: &OwnedFd) -> Result<Sp
     match sys::fork_into(Namespaces::OwnPidsAndMounts).step(STAGE, "fork into namespaces")? {
         Forked::Parent(pid) => Ok(Spawner { pid: Some(pid), socket: ours }),
         Forked::Child => {
-            let error = match enter_groups(&groups) {
+            let error = match enter_groups(groups) {
                 Ok(()) => become_role("spawner", program, &[document.as_fd(), theirs.as_fd()]),
                 Err(error) => error,
             };

@@ -9,6 +9,7 @@ mod children;
 mod held;
 pub(crate) mod messages;
 mod restarts;
+mod user_namespace;
 
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ use crate::keeper::desktop::DesktopPlaces;
 use crate::limits::OWN_OPEN_FILES;
 use crate::spawner::open_own_program;
 use crate::sys::{self, ChildSignals};
-use children::{Keeper, Spawner, start_keeper, start_spawner};
+use children::{Keeper, Spawner, open_groups, start_keeper, start_spawner};
 use restarts::Restarts;
 
 pub use held::{Held, Served};
@@ -72,14 +73,19 @@ pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     };
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let lifetime = start_lifetime(config.lifetime_s)?;
-    let program = open_own_program()?;
+    // They are the host's, for whom init is nobody once it has a user namespace.
+    let groups = open_groups(&config.spawner)?;
+    let program = match config.engine {
+        Some(engine) => user_namespace::enter(engine.first_id)?,
+        None => open_own_program()?,
+    };
     prepare_scripts(&config)?;
     let mut writable = vec![config.spool.clone(), SCRIPTS.into()];
     writable.extend(prepare_desktop(config.keeper_id));
     if let LinkTarget::VirtioSerial { path } = &config.link {
         writable.push(path.clone());
     }
-    let spawner = start_spawner(&config, &program)?;
+    let spawner = start_spawner(&config, &program, &groups)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
     // Keeper inherits both and adds a narrower filter of its own.

@@ -42,7 +42,7 @@ pub(super) fn wait_until(mut is_there: impl FnMut() -> bool) -> io::Result<()> {
         if Instant::now() > deadline {
             return Err(io::ErrorKind::NotFound.into());
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::park_timeout(LOOK_AGAIN);
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! from init has no secret in it, because the job's processes begin as copies of this one.
 
 mod child;
+mod devices;
 mod followed;
 pub(crate) mod messages;
 mod plan;
@@ -37,7 +38,7 @@ pub fn run() -> Result<(), BootFailure> {
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let agent = config.agent_program.as_deref().map(open_program).transpose()?.or(inherited);
     let programs = Programs { own: open_own_program()?, agent };
-    view::prepare(&config.hidden)?;
+    view::prepare(&config)?;
     give_up_privilege(&config)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let server =
@@ -58,7 +59,8 @@ pub(crate) fn open_own_program() -> Result<OwnedFd, BootFailure> {
     open_program("/proc/self/exe".as_ref())
 }
 
-fn open_program(path: &Path) -> Result<OwnedFd, BootFailure> {
+/// A program of the machine's, by its path.
+pub(crate) fn open_program(path: &Path) -> Result<OwnedFd, BootFailure> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .step("descriptors", format_args!("open the program {}", path.display()))
 }

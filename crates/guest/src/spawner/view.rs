@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,6 +16,9 @@ use rustix::mount::{
     mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 
+use sandyard_protocol::BootConfig;
+
+use super::devices;
 use crate::boot::{BootFailure, Step as _};
 use crate::sys;
 
@@ -64,10 +67,13 @@ const COVERED_DIRECTORIES: &[&str] = &[
 const READ_ONLY: &[&str] = &["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/tty", "/sys"];
 
 /// Makes this process's mount namespace the job's.
-pub(super) fn prepare(hidden: &[PathBuf]) -> Result<(), BootFailure> {
+pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .step(STAGE, "make mounts private")?;
-    for path in hidden {
+    if config.engine.is_some() {
+        devices::replace().step(STAGE, "make a /dev")?;
+    }
+    for path in &config.hidden {
         hide(path)?;
     }
     // The kernel allows a new proc in a user namespace only while a fully visible one is there.

@@ -63,6 +63,16 @@ pub(crate) fn own_control_groups() -> io::Result<()> {
     }
 }
 
+/// Moves this single-threaded process into a user namespace, and a mount namespace that belongs to it.
+pub(crate) fn own_users_and_mounts() -> io::Result<()> {
+    // SAFETY: takes a number only; with one thread nothing else of the process relies on what it changes.
+    if unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS) } == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 /// Replaces this process by the program behind a descriptor. Returns only if that failed.
 pub(crate) fn exec_program(program: BorrowedFd<'_>, argv: &[CString], env: &[CString]) -> io::Error {
     let (argv, env) = (pointers(argv), pointers(env));

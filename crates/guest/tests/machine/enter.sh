@@ -25,19 +25,19 @@ mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,nosuid,noexec devpts dev/
 mount -t tmpfs -o nosuid,nodev,mode=1777,size=16m tmpfs dev/shm
 mount -t proc -o nosuid,nodev,noexec proc proc
 ip link set lo up 2>/dev/null || true
+if [ -n "$BOOT" ]; then
+    mkdir ".${BOOT%/*}" run/guest
+    mount -t tmpfs -o nosuid,nodev,mode=0700 tmpfs ".${BOOT%/*}"
+    cat <&"$CONFIG" >".$BOOT"
+    mount -t tmpfs -o nosuid,nodev,mode=0755 tmpfs run/guest
+    cat <&"$PROGRAM" >run/guest/sandyard-guest
+    chmod 0555 run/guest/sandyard-guest
+    ln run/guest/sandyard-guest run/guest/sandyard-agent
+fi
 pivot_root . mnt
 cd /
 # The old root stays at /mnt: the image may lack umount, and the boot document says to hide it.
-if [ -n "$BOOT" ]; then
-    mkdir -p "${BOOT%/*}"
-    mount -t tmpfs -o nosuid,nodev,mode=0700 tmpfs "${BOOT%/*}"
-    cat <&"$CONFIG" >"$BOOT"
-    mkdir /run/guest
-    cat <&"$PROGRAM" >/run/guest/sandyard-guest
-    cp /run/guest/sandyard-guest /run/guest/sandyard-agent
-    chmod 0555 /run/guest/*
-    exec -c /run/guest/sandyard-guest "$ROLE" "$BOOT" </dev/null
-fi
+if [ -n "$BOOT" ]; then exec -c /run/guest/sandyard-guest "$ROLE" "$BOOT" </dev/null; fi
 exec 3<&"$CONFIG"
 if [ -n "$SOCKET" ]; then exec 4<&"$SOCKET"; fi
 exec -c -a sandyard-guest "/proc/self/fd/$PROGRAM" "$ROLE" </dev/null

@@ -62,6 +62,7 @@ pub(crate) fn config() -> BootConfig {
         keeper_id: 1001,
         spawner: SpawnerSource::Fork { cgroup_procs: Vec::new() },
         agent_program: None,
+        engine: None,
         spool: "/run/keeper".into(),
         hidden: vec!["/run/sandyard".into(), "/run/keeper".into(), "/mnt".into()],
         writable: ["/workspace", "/home/agent", "/tmp", "/dev/shm", "/run/user/1000"].map(Into::into).into(),

@@ -83,10 +83,10 @@ async fn disk_bytes(session: &Session, workspace: &std::path::Path) -> Result<Ve
 
 async fn inodes(session: &Session) -> Result<Outcome, SessionError> {
     let script =
-        "mkdir many && cd many && seq 1 40000 | xargs touch 2>&1 | tail -1; ls | wc -l; cd .. && rm -rf many";
+        "mkdir many && cd many && seq 1 20000 | xargs touch 2>&1 | tail -1; ls | wc -l; cd .. && rm -rf many";
     let ran = session.shell(script).await?;
     let made = ran.stdout.lines().last().and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(u64::MAX);
-    let refused = ran.stdout.contains("No space left on device") && made < 40_000;
+    let refused = ran.stdout.contains("No space left on device") && made < 20_000;
     Ok(Outcome::new("R6.inodes", refused, format!("{made} files: {}", ran.stdout)))
 }
 

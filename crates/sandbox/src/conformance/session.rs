@@ -84,7 +84,9 @@ impl Session {
             argv: argv.iter().map(|&word| word.to_owned()).collect(),
             ..StartProcess::default()
         };
-        timeout(RUN_PATIENCE, self.follow(start)).await.map_err(|_| SessionError::TooLong("a command"))?
+        timeout(RUN_PATIENCE + self.driver.boot_time(), self.follow(start))
+            .await
+            .map_err(|_| SessionError::TooLong("a command"))?
     }
 
     /// Runs a shell script to its end.

@@ -1,5 +1,6 @@
 //! The drivers, one folder each.
 
+pub mod docker;
 pub mod fake;
 pub mod firecracker;
 pub mod native;

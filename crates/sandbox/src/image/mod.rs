@@ -3,8 +3,9 @@
 //! `recipe` is the recipe itself, inside this program; `store` finds, lists and removes finished images; `build` and
 //! `work` make one in a temporary directory with what `host` and `sources` take from the host's settings; `verify`
 //! refuses a tree that a sandbox must not get. Only then is it renamed into the store, so a half-made image is never
-//! seen. All calls block: run them on a thread that stays, because the death of that thread ends the build.
+//! seen. `archive` is a finished image in the form that container engines load. All calls block: run them on a thread that stays, because the death of that thread ends the build.
 
+mod archive;
 mod build;
 mod host;
 mod lock;
@@ -26,6 +27,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use archive::{Archive, ArchiveError, IMAGE_LABEL, reference, write_file};
 pub use build::{BuildError, Builder, Cancellation};
 pub use host::HostSettings;
 pub use manifest::ManifestError;
@@ -151,4 +153,8 @@ pub struct ImageFacts {
     pub entries: u64,
     /// How many Debian packages are installed.
     pub packages: u64,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -124,6 +124,7 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
         keeper_id: KEEPER_ID,
         spawner,
         agent_program,
+        engine: None,
         spool: SPOOL.into(),
         hidden,
         writable,

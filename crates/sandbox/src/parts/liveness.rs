@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use tokio::io::Interest;
 
@@ -40,6 +40,14 @@ impl ProcessIdentity {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
         // Judged after opening: from here on the descriptor can't come to mean another process.
         self.is_alive().then_some(fd)
+    }
+
+    /// Kills it, if it runs.
+    pub(crate) fn kill(&self) {
+        if let Some(fd) = self.open() {
+            // It may have ended since.
+            let _ = pidfd_send_signal(fd, Signal::KILL);
+        }
     }
 
     /// Returns when it is dead.

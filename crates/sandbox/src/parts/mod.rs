@@ -2,7 +2,7 @@
 //!
 //! `layout` is what a sandbox looks like inside; `links` where it dials; `disk` and `image_disk` its writable disk; `programs` the
 //! guest's programs; `ids` its users on the host; `cgroup` limits, counts and kills. `records` are the durable markers,
-//! `liveness` judges processes, `yard_id` tells yards apart, `trial` really starts a sandbox. `sys` holds the unsafe code.
+//! `liveness` judges processes, `locks` keep calls about one sandbox apart, `yard_id` tells yards apart, `trial` really starts a sandbox. `sys` holds the unsafe code.
 //! A driver has a data directory of its own: two drivers of one yard share neither markers nor names.
 
 pub(crate) mod cgroup;
@@ -14,6 +14,7 @@ pub(crate) mod image_disk;
 pub(crate) mod layout;
 pub(crate) mod links;
 pub(crate) mod liveness;
+pub(crate) mod locks;
 pub(crate) mod machine_control;
 pub(crate) mod machine_plan;
 pub(crate) mod patience;
@@ -21,4 +22,5 @@ pub(crate) mod programs;
 pub(crate) mod records;
 pub(crate) mod sys;
 pub(crate) mod trial;
+pub(crate) mod version;
 pub(crate) mod yard_id;

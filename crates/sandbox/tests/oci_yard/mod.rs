@@ -6,6 +6,7 @@
     reason = "support of tests, which fail by panicking and say what they skip"
 )]
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -52,6 +53,16 @@ impl OciYard {
             disk_mib: 512,
             probe_image: Arc::new(move || Some(image.clone())),
         }
+    }
+
+    /// The same with a runtime that hangs in `start` and then fails.
+    pub(crate) fn config_that_hangs(&self) -> OciConfig {
+        let program = self.home().join("runc");
+        let script =
+            "#!/bin/sh\nfor word; do [ \"$word\" = start ] && { sleep 8; exit 1; }; done\nexec runc \"$@\"\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        OciConfig { runtime: Some(program.display().to_string()), ..self.config() }
     }
 
     pub(crate) fn subject(&self) -> Subject {

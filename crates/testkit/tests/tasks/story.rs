@@ -82,7 +82,8 @@ async fn a_task_is_worked_on_told_and_downloaded() {
     let zip = yard.yard.download(&id).await.unwrap();
     let mut zip = zip::ZipArchive::new(zip.file).unwrap();
     let names: Vec<String> = zip.file_names().map(|name| name.unwrap().into_owned()).collect();
-    assert_eq!(names, ["made.txt", "SUMMARY.md", ".sandyard/journal.jsonl"]);
+    let of_the_host = [".sandyard/journal.jsonl", ".sandyard/files.jsonl", ".sandyard/audit.jsonl"];
+    assert_eq!(names, [["made.txt", "SUMMARY.md"].as_slice(), &of_the_host].concat());
     let journal = std::io::read_to_string(zip.by_index(2).unwrap()).unwrap();
     let lines: Vec<serde_json::Value> =
         journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

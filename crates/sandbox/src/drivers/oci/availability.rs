@@ -27,13 +27,9 @@ fn look(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), (String, 
         let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
         return Err((detail, "install runc 1.3.6, crun 1.30 or newer".into()));
     };
-    // One that made sandboxes which still run must be able to end them.
-    if runtime.is_outdated() && !config.allow_outdated_runtime && !in_use {
-        let floors: Vec<_> = runtime.kind.floors().iter().map(ToString::to_string).collect();
-        let detail = format!("{} is outdated: it has known holes", runtime.described);
-        let fix =
-            format!("update it to {} or newer, or set drivers.oci.allow_outdated_runtime", floors.join(", "));
-        return Err((detail, fix));
+    // One that made sandboxes which still run must be able to end them; it starts no others.
+    if let (false, Some(refusal)) = (in_use, refusal(config, &runtime)) {
+        return Err(refusal);
     }
     if !Path::new("/dev/loop-control").exists() {
         return lack("there is no /dev/loop-control", "modprobe loop");
@@ -46,10 +42,25 @@ fn look(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), (String, 
     Ok((runtime, layout))
 }
 
+/// Why a runtime must not start sandboxes, and what to do, if its version has known holes and nobody allowed it.
+pub(super) fn refusal(config: &OciConfig, runtime: &Runtime) -> Option<(String, String)> {
+    if config.allow_outdated_runtime || !runtime.is_outdated() {
+        return None;
+    }
+    let floors: Vec<_> = runtime.kind.floors().iter().map(ToString::to_string).collect();
+    let detail = format!("{} is outdated: it has known holes", runtime.described);
+    let fix =
+        format!("update it to {} or newer, or set drivers.oci.allow_outdated_runtime", floors.join(", "));
+    Some((detail, fix))
+}
+
 impl OciDriver {
     /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
     pub(super) async fn try_availability(&self) -> Availability {
         let yard = &self.yard;
+        if let Some((detail, fix)) = refusal(&yard.config, &yard.runtime) {
+            return Availability::missing(detail, fix);
+        }
         let (note, offer) = match yard.runtime.is_outdated() {
             true => (", outdated and allowed", Offer::WhenNamed),
             false => ("", Offer::Always),
@@ -105,8 +116,9 @@ mod tests {
         assert_eq!(detail, "runc version 1.1.5+ds1 is outdated: it has known holes");
         assert!(fix.contains("1.3.6") && fix.contains("allow_outdated_runtime"), "{fix}");
         look(&config(name, true), false).unwrap();
-        // What made sandboxes that run goes on until they end.
-        look(&config(name, false), true).unwrap();
+        // What made sandboxes that run can be opened until they end, and starts no others.
+        let (runtime, _) = look(&config(name, false), true).unwrap();
+        assert!(refusal(&config(name, false), &runtime).is_some());
     }
 
     #[test]

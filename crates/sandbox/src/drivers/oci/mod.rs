@@ -7,14 +7,12 @@
 
 mod availability;
 mod bundle;
-mod locks;
 mod record;
 mod runtime;
 mod stage;
 mod start;
 mod stop;
 mod sys;
-mod version;
 
 use std::fmt;
 use std::io;
@@ -34,13 +32,11 @@ use crate::parts::disk::Disks;
 use crate::parts::ids::{IdPool, Supply};
 use crate::parts::layout::KEEPER_ID;
 use crate::parts::links::{Entry, Links};
+use crate::parts::locks::Locks;
 use crate::parts::records::Records;
 use crate::parts::{cgroup, disk, programs, yard_id};
 use record::Record;
 use runtime::Runtime;
-
-/// Where a runtime writes what it has to say.
-const LOG: &str = "runtime.log";
 
 /// What the driver needs to know.
 #[derive(Clone)]
@@ -84,7 +80,7 @@ struct Yard {
     ids: IdPool,
     programs: PathBuf,
     started: Consoles,
-    locks: locks::Locks,
+    locks: Locks,
 }
 
 impl OciDriver {
@@ -105,7 +101,7 @@ impl OciDriver {
             ids: IdPool::with_taken(Supply::Host, known.iter().filter_map(|record| record.id_base)),
             programs: programs::install(&data.join("programs")).map_err(prepare("install the guest"))?,
             started: Consoles::default(),
-            locks: locks::Locks::default(),
+            locks: Locks::default(),
             runtime,
             layout,
             records,

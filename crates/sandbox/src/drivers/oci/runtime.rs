@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::sys;
-use super::version::Version;
 use crate::driver::IsolationLevel;
 use crate::parts::console;
+use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
 
 /// Longest call of a runtime: tens of milliseconds, many times that on a busy machine, more for one that boots a kernel.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
@@ -67,13 +67,11 @@ impl Kind {
     /// The oldest versions without known holes, one for each line that is maintained (CVE-2026-41579 for runc, CVE-2026-88265 for
     /// crun). gVisor and Kata publish no such list; theirs are those whose interfaces are relied on.
     pub(super) fn floors(self) -> &'static [Version] {
-        const RUNC: [Version; 3] = [Version::new(1, 3, 6), Version::new(1, 4, 3), Version::new(1, 5, 0)];
-        const CRUN: [Version; 1] = [Version::new(1, 30, 0)];
         const RUNSC: [Version; 1] = [Version::new(2025, 1, 1)];
         const KATA: [Version; 1] = [Version::new(3, 0, 0)];
         match self {
-            Self::Runc => &RUNC,
-            Self::Crun => &CRUN,
+            Self::Runc => RUNC_FLOORS,
+            Self::Crun => CRUN_FLOORS,
             Self::Runsc => &RUNSC,
             Self::Kata => &KATA,
         }
@@ -118,10 +116,10 @@ impl Runtime {
     }
 
     /// A command of this runtime on the containers below `state`.
-    pub(super) fn command(&self, state: &Path, log: &Path) -> Command {
+    pub(super) fn command(&self, state: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", PLACES.join(":"));
-        command.args(self.kind.arguments()).arg("--root").arg(state).arg("--log").arg(log);
+        command.args(self.kind.arguments()).arg("--root").arg(state);
         command
     }
 }

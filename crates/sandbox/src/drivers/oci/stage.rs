@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::sys::{self, Staged};
+use super::sys::Staged;
 use crate::parts::layout::{BOOT_FILE, DISK_PLACES};
-use crate::parts::sys::mounts;
+use crate::parts::sys::{mounts, users};
 use crate::parts::{file_systems, image_disk};
 
 /// Where the stage is. An empty directory on the host; covered in the runtime's mount namespace alone.
@@ -64,7 +64,7 @@ pub(super) fn prepare_host() -> io::Result<()> {
 /// Makes everything as detached mounts, in the order in which they are put in place. Blocks: mounts a disk.
 pub(super) fn set(props: &Props<'_>) -> io::Result<Vec<Staged>> {
     check_mount_points(props.image_root)?;
-    let namespace = props.users.map(|(_, map)| sys::user_namespace(map)).transpose()?;
+    let namespace = props.users.map(|(_, map)| users::user_namespace(map)).transpose()?;
     let namespace = namespace.as_ref().map(AsFd::as_fd);
     let owner = props.users.map_or(0, |(base, _)| base);
     Ok(vec![

@@ -1,6 +1,6 @@
-//! Starting a sandbox: marker → groups, disk and link → bundle and stage → `create` → pid in the marker → `start`.
+//! Starting a sandbox: marker → groups, disk and link → bundle and stage → `create` → `start` → pid in the marker.
 //!
-//! Between `create` and `start` nothing of the guest has run. A start goes on in a task of its own, so that a caller who goes away
+//! Whatever a server that is killed in between leaves is dead by its marker, and removed. A start goes on in a task of its own, so that a caller who goes away
 //! leaves no half of one behind while `stop` begins; both hold the sandbox's lock.
 
 use std::fs;
@@ -13,7 +13,7 @@ use super::Yard;
 use super::bundle::{self, Bundle};
 use super::record::Record;
 use super::stage::{self, Props};
-use super::{runtime, sys};
+use super::{availability, runtime, sys};
 use crate::driver::{SandboxSpec, StartError};
 use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::console;
@@ -41,6 +41,9 @@ impl Yard {
                 return Ok(());
             }
             self.clear(&spec.id).await.map_err(|error| failed("remove what was left")(error.source))?;
+        }
+        if let Some((detail, _)) = availability::refusal(&self.config, &self.runtime) {
+            return Err(StartError::Unusable { driver: "oci", detail });
         }
         let mut record = self.new_record(spec)?;
         self.records.write(&record).map_err(failed("write the marker"))?;
@@ -88,11 +91,13 @@ impl Yard {
         for entrance in groups.entrances().0 {
             fs::write(entrance, pid.to_string()).map_err(failed("enter the control groups"))?;
         }
-        record.process = Some(ProcessIdentity::of(pid).map_err(failed("identify the first process"))?);
-        self.records.write(record).map_err(failed("write the marker"))?;
-        let mut start = self.runtime.command(&self.state(), &directory.join(super::LOG));
+        let process = ProcessIdentity::of(pid).map_err(failed("identify the first process"))?;
+        let mut start = self.runtime.command(&self.state());
         start.arg("start").arg(spec.id.as_str());
-        runtime::call(start).await.map_err(failed("start the container"))
+        runtime::call(start).await.map_err(failed("start the container"))?;
+        // Not before: a container that was made and never started has a process too, and must not be taken for alive.
+        record.process = Some(process);
+        self.records.write(record).map_err(failed("write the marker"))
     }
 
     fn write_bundle(
@@ -147,7 +152,7 @@ impl Yard {
             tokio::task::spawn_blocking(set).await.map_err(io::Error::other).and_then(|staged| staged);
         let staged = staged.map_err(failed("prepare image and disk"))?;
         let console = console::make().map_err(failed("make a console"))?;
-        let mut create = self.runtime.command(&self.state(), &directory.join(super::LOG));
+        let mut create = self.runtime.command(&self.state());
         let pid_file = directory.join("pid");
         create
             .arg("create")

@@ -8,9 +8,9 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use super::Yard;
 use super::record::Record;
 use super::runtime::{self, Runtime};
-use super::{LOG, Yard};
 use crate::driver::{FoundSandbox, SandboxId, StopError};
 use crate::parts::cgroup::Groups;
 use crate::parts::liveness::ProcessIdentity;
@@ -58,8 +58,14 @@ impl Yard {
         };
         let groups = Groups::new(&self.layout, &self.yard, &record.groups);
         groups.kill().map_err(failed("kill its processes"))?;
-        let runtime = Runtime::find(record.runtime.to_str()).unwrap_or_else(|| self.runtime.clone());
-        self.forget_container(&runtime, &record.id).await.map_err(failed("delete the container"))?;
+        // Another one may have made it, if the operator has changed his mind since.
+        let other = match record.runtime == self.runtime.program {
+            true => None,
+            false => Runtime::find(record.runtime.to_str()),
+        };
+        self.forget_container(other.as_ref().unwrap_or(&self.runtime), &record.id)
+            .await
+            .map_err(failed("delete the container"))?;
         groups.clear().await.map_err(failed("remove the control groups"))?;
         self.links.remove(&record.id).map_err(failed("remove the link directory"))
     }
@@ -71,7 +77,7 @@ impl Yard {
         if !kept.try_exists()? && !keeps_elsewhere(&state, id)? {
             return Ok(());
         }
-        let mut delete = runtime.command(&state, &self.config.data.join(LOG));
+        let mut delete = runtime.command(&state);
         delete.args(["delete", "--force"]).arg(id.as_str());
         let deleted = runtime::call(delete).await;
         if kept.try_exists()? {

@@ -1,9 +1,7 @@
-//! Kernel interfaces that no safe crate offers: a user namespace by itself, and what a runtime's process does before it
-//! becomes the runtime.
-#![expect(unsafe_code, reason = "clone and pre_exec have no safe form")]
+//! What a runtime's process does before it becomes the runtime.
+#![expect(unsafe_code, reason = "pre_exec has no safe form")]
 
 use std::ffi::CString;
-use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -25,45 +23,20 @@ pub(super) struct Staged {
     pub(super) target: CString,
 }
 
-/// A user namespace with this map for users and groups, which lives as long as the descriptor. Blocks for a moment.
-pub(super) fn user_namespace(map: &str) -> io::Result<OwnedFd> {
-    let flags = libc::c_long::from(libc::CLONE_NEWUSER | libc::SIGCHLD);
-    // SAFETY: without CLONE_VM and with a null stack, clone(2) is fork(2). The child makes only plain system calls, which are
-    // safe in the copy of a process with threads, and never returns.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };
-    if pid == 0 {
-        // SAFETY: plain calls without memory. The kernel ends this process with the thread that made it.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            loop {
-                libc::pause();
-            }
-        }
-    }
-    let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
-    if pid < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let made = fs::write(format!("/proc/{pid}/uid_map"), map)
-        .and_then(|()| fs::write(format!("/proc/{pid}/gid_map"), map))
-        .and_then(|()| File::open(format!("/proc/{pid}/ns/user")));
-    // SAFETY: a child of ours that nobody else waits for; no status is wanted.
-    unsafe {
-        libc::kill(pid, libc::SIGKILL);
-        libc::waitpid(pid, std::ptr::null_mut(), 0);
-    }
-    Ok(made?.into())
-}
-
 /// Has the command's process end with the thread that starts it, and inherit nothing but its standard streams.
 pub(super) fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id().cast_signed();
     // SAFETY: the closure makes plain system calls and allocates nothing.
     unsafe {
-        command.pre_exec(|| {
+        command.pre_exec(move || {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0
                 || libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) < 0
             {
                 return Err(io::Error::last_os_error());
+            }
+            // Gone before the kernel was asked.
+            if libc::getppid() != parent {
+                return Err(io::ErrorKind::BrokenPipe.into());
             }
             Ok(())
         });

@@ -9,6 +9,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create};
 use sandyard_protocol::{LinkPort, LinkTarget};
 
 use super::command;
+use super::host::Accelerator;
 use crate::driver::{Limits, SandboxSpec};
 use crate::parts::layout;
 use crate::parts::machine_plan::{self, Monitor, Ways};
@@ -17,6 +18,16 @@ use crate::parts::machine_plan::{self, Monitor, Ways};
 const QEMU: Monitor = Monitor { memory_mib: 96 + command::TRANSLATION_MIB, cpus: 0.5, threads: 128 };
 /// The file of keeper's serial line in the link's directory.
 const LINK_FILE: &str = "port";
+
+/// Virtual processors. Emulated ones wait for each other actively, and crawl where the host has no processor for each beside its
+/// other work.
+pub(super) fn vcpus(limits: &Limits, accelerator: Accelerator, processors: u32) -> u32 {
+    let most = match accelerator {
+        Accelerator::Kvm => processors,
+        Accelerator::Tcg => processors / 2,
+    };
+    machine_plan::vcpus(limits, most)
+}
 
 /// What QEMU may take of the host.
 pub(super) fn host_limits(limits: &Limits) -> Limits {
@@ -42,5 +53,17 @@ fn ways() -> Ways {
         }),
         control_port: Some(command::CONTROL_PORT.to_owned()),
         control_vsock: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emulated_machine_leaves_the_host_half_of_its_processors() {
+        let limits = Limits { cpus: 3.0, ..Limits::default() };
+        assert_eq!((vcpus(&limits, Accelerator::Kvm, 4), vcpus(&limits, Accelerator::Tcg, 4)), (3, 2));
+        assert_eq!(vcpus(&limits, Accelerator::Tcg, 1), 1);
     }
 }

@@ -132,7 +132,7 @@ impl Yard {
         let descriptors = files.descriptors();
         let machine = Machine {
             accelerator,
-            vcpus: machine_plan::vcpus(&spec.limits, machine_plan::processors()),
+            vcpus: guest_plan::vcpus(&spec.limits, accelerator, machine_plan::processors()),
             memory_mib: machine_plan::memory_mib(&spec.limits),
             tsc_khz: self.clock_khz,
             files: descriptors,

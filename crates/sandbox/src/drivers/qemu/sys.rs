@@ -117,7 +117,7 @@ pub(super) fn clock_khz() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to its users.
     let read = || (Instant::now(), unsafe { std::arch::x86_64::_rdtsc() });
     let (began, first) = read();
-    std::thread::sleep(CLOCK_WATCH);
+    std::thread::park_timeout(CLOCK_WATCH);
     let (ended, last) = read();
     let micros = u64::try_from(ended.duration_since(began).as_micros()).unwrap_or(u64::MAX).max(1);
     last.wrapping_sub(first).saturating_mul(1000) / micros

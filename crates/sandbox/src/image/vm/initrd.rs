@@ -26,7 +26,7 @@ pub(super) fn ensure(kernel: &Kernel) -> io::Result<PathBuf> {
     hash.update(FORMAT);
     hash.update(programs::GUEST);
     hash.update(programs::AGENT);
-    let name = format!("{PREFIX}{}", &crate::image::recipe::hex(&hash.finalize())[..16]);
+    let name = format!("{PREFIX}{}", &crate::image::hex(&hash.finalize())[..16]);
     let target = kernel.folder.join(&name);
     if target.exists() {
         return Ok(target);

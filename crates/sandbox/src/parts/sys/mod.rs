@@ -3,3 +3,4 @@
 pub(crate) mod loops;
 pub(crate) mod mounts;
 pub(crate) mod readiness;
+pub(crate) mod users;

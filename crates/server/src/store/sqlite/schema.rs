@@ -150,13 +150,13 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 4);
+        assert_eq!(version, 5);
     }
 
     #[test]
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 4 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 5 })));
     }
 }

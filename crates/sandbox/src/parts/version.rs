@@ -2,9 +2,15 @@
 
 use std::fmt;
 
+/// The oldest versions of runc without known holes, one for each line that is maintained (CVE-2026-41579).
+pub(crate) const RUNC_FLOORS: &[Version] =
+    &[Version::new(1, 3, 6), Version::new(1, 4, 3), Version::new(1, 5, 0)];
+/// The same of crun (CVE-2026-88265).
+pub(crate) const CRUN_FLOORS: &[Version] = &[Version::new(1, 30, 0)];
+
 /// Major, minor, patch. Dates, as gVisor numbers its releases, are year, month, day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Version {
+pub(crate) struct Version {
     major: u32,
     minor: u32,
     patch: u32,
@@ -12,17 +18,17 @@ pub(super) struct Version {
 
 impl Version {
     /// From its numbers.
-    pub(super) const fn new(major: u32, minor: u32, patch: u32) -> Self {
+    pub(crate) const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 
     /// The version in the first line of what a runtime says of itself: `runc version 1.3.6`, `kata-runtime  : 3.2.0`.
-    pub(super) fn find(text: &str) -> Option<Self> {
+    pub(crate) fn find(text: &str) -> Option<Self> {
         Self::parse(text.lines().next()?.split_whitespace().nth(2)?)
     }
 
     /// `1.1.5+ds1`, `1.4.0-rc.2`, `release-20250113.0`. A version that is not finished counts as the one before it.
-    fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         let word = word.strip_prefix("release-").unwrap_or(word);
         let plain = word.split(['+', '-', '~']).next()?;
         let mut numbers = plain.split('.').map(str::parse::<u32>);
@@ -44,7 +50,7 @@ impl Version {
     }
 
     /// Whether it is at or above the floor of its own line, or above all lines. Floors rise.
-    pub(super) fn meets(self, floors: &[Self]) -> bool {
+    pub(crate) fn meets(self, floors: &[Self]) -> bool {
         let line = |floor: &&Self| (floor.major, floor.minor) == (self.major, self.minor);
         match floors.iter().find(line) {
             Some(floor) => self >= *floor,
@@ -61,7 +67,6 @@ impl fmt::Display for Version {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runtime::Kind;
     use super::*;
 
     #[test]
@@ -85,25 +90,25 @@ mod tests {
     #[test]
     fn only_versions_with_the_fixes_meet_the_floors() {
         let table = [
-            (Kind::Runc, "1.1.5", false),
-            (Kind::Runc, "1.1.15", false),
-            (Kind::Runc, "1.2.8", false),
-            (Kind::Runc, "1.3.5", false),
-            (Kind::Runc, "1.3.6", true),
-            (Kind::Runc, "1.4.2", false),
-            (Kind::Runc, "1.4.3", true),
-            (Kind::Runc, "1.5.0-rc.3", false),
-            (Kind::Runc, "1.5.0", true),
-            (Kind::Runc, "1.6.0", true),
-            (Kind::Runc, "2.0.0", true),
-            (Kind::Crun, "1.8.1", false),
-            (Kind::Crun, "1.28", false),
-            (Kind::Crun, "1.30", true),
-            (Kind::Crun, "1.31", true),
+            (RUNC_FLOORS, "1.1.5", false),
+            (RUNC_FLOORS, "1.1.15", false),
+            (RUNC_FLOORS, "1.2.8", false),
+            (RUNC_FLOORS, "1.3.5", false),
+            (RUNC_FLOORS, "1.3.6", true),
+            (RUNC_FLOORS, "1.4.2", false),
+            (RUNC_FLOORS, "1.4.3", true),
+            (RUNC_FLOORS, "1.5.0-rc.3", false),
+            (RUNC_FLOORS, "1.5.0", true),
+            (RUNC_FLOORS, "1.6.0", true),
+            (RUNC_FLOORS, "2.0.0", true),
+            (CRUN_FLOORS, "1.8.1", false),
+            (CRUN_FLOORS, "1.28", false),
+            (CRUN_FLOORS, "1.30", true),
+            (CRUN_FLOORS, "1.31", true),
         ];
-        for (kind, text, expected) in table {
+        for (floors, text, expected) in table {
             let version = Version::parse(text).unwrap();
-            assert_eq!(version.meets(kind.floors()), expected, "{kind:?} {text}");
+            assert_eq!(version.meets(floors), expected, "{floors:?} {text}");
         }
     }
 }

@@ -7,16 +7,16 @@ use crate::driver::SandboxId;
 
 /// Locks by sandbox, made when first asked for.
 #[derive(Debug, Default)]
-pub(super) struct Locks(Mutex<HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>>);
+pub(crate) struct Locks(Mutex<HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Locks {
     /// The lock of a sandbox.
-    pub(super) fn of(&self, id: &SandboxId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(crate) fn of(&self, id: &SandboxId) -> Arc<tokio::sync::Mutex<()>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id.clone()).or_default().clone()
     }
 
     /// Forgets the lock of a sandbox that is gone, unless somebody else waits for it.
-    pub(super) fn forget(&self, id: &SandboxId) {
+    pub(crate) fn forget(&self, id: &SandboxId) {
         let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // One is ours, one the caller's who holds it.
         if locks.get(id).is_some_and(|lock| Arc::strong_count(lock) <= 2) {

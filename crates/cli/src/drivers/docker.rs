@@ -1,0 +1,25 @@
+//! The driver over a container engine, whose socket is set or found.
+
+use std::sync::Arc;
+
+use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
+
+use super::DriverPlan;
+use crate::images::engine;
+
+pub(super) const NAME: &str = "docker";
+
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+    let data = plan.data.join(NAME);
+    let settings = &plan.settings.docker;
+    let driver = DockerDriver::open(DockerConfig {
+        run: data.join("run"),
+        data,
+        socket: engine::socket(settings.socket.as_deref()),
+        disk_mib: plan.disk_mib,
+        probe_image: plan.probe_image.clone(),
+        allow_outdated_runtime: settings.allow_outdated_runtime,
+    })?;
+    Ok(Arc::new(driver))
+}

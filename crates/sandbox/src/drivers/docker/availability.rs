@@ -1,0 +1,124 @@
+//! Whether sandboxes can be started through an engine: what the host must have, how the engine is set up and how old its parts are,
+//! and one sandbox really started.
+
+use std::path::Path;
+
+use super::{DockerConfig, Yard, disk};
+use crate::driver::{Availability, Driver, Offer, OpenError};
+use crate::parts::cgroup::Layout;
+use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
+use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
+
+/// What must be there before anything is tried, the engine itself only if it is not needed for sandboxes that run: then it may be
+/// away for a while. Says the first thing that is missing and how to get it.
+pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Layout, OpenError> {
+    let missing = |detail: String, fix: &str| Err(OpenError::Unusable { detail, fix: fix.to_owned() });
+    if !in_use && !config.socket.exists() {
+        let detail = format!("no engine listens at {}", config.socket.display());
+        return missing(detail, "install Docker or Podman (`apt install docker.io`) and start its service");
+    }
+    if !rustix::process::geteuid().is_root() {
+        return missing(
+            "it mounts the disks of sandboxes, which only root can".into(),
+            "run the server as root",
+        );
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return missing("there is no /dev/loop-control".into(), "modprobe loop");
+    }
+    if disk::formatter().is_err() {
+        return missing("mkfs.ext4 is not installed".into(), "apt install e2fsprogs");
+    }
+    let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
+    Layout::detect().map_err(|error| OpenError::Unusable { detail: error.to_string(), fix: fix.to_owned() })
+}
+
+/// Asks the engine, then tries with a real sandbox; until there is an image to try with, tells what the engine says.
+pub(super) async fn of(yard: &Yard, driver: &dyn Driver) -> Availability {
+    let found = match examine(yard).await {
+        Ok(found) => found,
+        Err(refusal) => return refusal,
+    };
+    let offer = if found.outdated.is_some() { Offer::WhenNamed } else { Offer::Always };
+    let detail = match &found.outdated {
+        Some(outdated) => format!("{}; {outdated}", found.described),
+        None => found.described,
+    };
+    let Some(image_root) = (yard.config.probe_image)() else {
+        return Availability::untried(detail).offered(offer);
+    };
+    let (data, disk_mib) = (&yard.config.data, yard.config.disk_mib);
+    let trial = Trial { data, image_root, disk_mib, patience: CONTAINER_PATIENCE };
+    match trial.run(driver, |_| None).await {
+        Ok(()) => Availability::usable(detail).offered(offer),
+        Err(error) => Availability::missing(error, "run `sandyard doctor docker`"),
+    }
+}
+
+/// What is known of an engine that may be used.
+struct Found {
+    described: String,
+    /// What of it has known holes.
+    outdated: Option<String>,
+}
+
+async fn examine(yard: &Yard) -> Result<Found, Availability> {
+    let away = |error: std::io::Error| Availability::missing(error.to_string(), "start the engine's service");
+    let version = yard.engine.version().await.map_err(away)?;
+    let info = yard.engine.info().await.map_err(away)?;
+    let options = info.security_options.unwrap_or_default();
+    if options.iter().any(|option| option.contains("rootless") || option.contains("name=userns")) {
+        return Err(Availability::missing(
+            "the engine maps the ids of containers itself (rootless or userns-remap)",
+            "name the socket of an engine that runs as root without userns-remap; each sandbox gets ids of its own",
+        ));
+    }
+    let components = version.components.unwrap_or_default();
+    let named = |name: &str| components.iter().find(|one| one.name.eq_ignore_ascii_case(name));
+    let engine = match named("Podman Engine") {
+        Some(podman) => format!("podman {}", podman.version),
+        None => format!("docker {}", version.version.unwrap_or_default()),
+    };
+    let runtime =
+        ["runc", "crun"].iter().find_map(|name| named(name).map(|found| (*name, found.version.clone())));
+    let (outdated, described) = match runtime {
+        Some((name, version)) => (outdated(name, &version), format!("{engine}, {name} {version}")),
+        None => (Some("its runtime does not tell a version".to_owned()), engine),
+    };
+    match outdated {
+        Some(outdated) if !yard.config.allow_outdated_runtime => Err(Availability::missing(
+            format!("{described}: {outdated}"),
+            "upgrade it, or set `drivers.docker.allow_outdated_runtime = true` and name the driver",
+        )),
+        outdated => Ok(Found { described, outdated }),
+    }
+}
+
+/// What is wrong with a runtime of that version, if it is below the floor of its line.
+fn outdated(name: &str, version: &str) -> Option<String> {
+    let floors = if name == "crun" { CRUN_FLOORS } else { RUNC_FLOORS };
+    if Version::parse(version).is_some_and(|version| version.meets(floors)) {
+        return None;
+    }
+    Some(format!("{name} before {} has known holes", floors.first()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_with_known_holes_are_named() {
+        for (name, version, old) in [
+            ("runc", "1.1.5+ds1", true),
+            ("runc", "1.3.6", false),
+            ("runc", "1.4.2", true),
+            ("runc", "1.5.0", false),
+            ("crun", "1.8.1", true),
+            ("crun", "1.30", false),
+            ("runc", "unknown", true),
+        ] {
+            assert_eq!(outdated(name, version).is_some(), old, "{name} {version}");
+        }
+    }
+}

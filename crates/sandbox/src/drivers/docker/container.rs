@@ -1,0 +1,241 @@
+//! What the engine is asked to make: the same machine as the native driver's, in the words of the engine's API.
+//!
+//! Engines give containers the host's ids, a /dev with more in it than a job needs, and mounts that allow set-user-id files.
+//! `init` and the spawner see to those (`EngineMachine` in the boot document). Paths of /proc are masked by the spawner, in the job's
+//! own mounts: masked here, they would keep it from mounting a proc for the job, which the kernel allows in a user namespace
+//! only while a whole one is visible. The job's limits are those of groups that the driver makes; the engine's are for init and keeper.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
+    RestartPolicy, RestartPolicyNameEnum,
+};
+
+use sandyard_protocol::MemoryMount;
+
+use crate::driver::SandboxId;
+use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET};
+use crate::parts::programs::GUEST_PROGRAM;
+
+/// Names the yard that owns a container.
+pub(super) const YARD_LABEL: &str = "dev.sandyard.yard";
+/// Names the sandbox that it is.
+const SANDBOX_LABEL: &str = "dev.sandyard.sandbox";
+/// What init needs before it drops everything: the first two write the id maps of its user namespace, the third makes one where the
+/// host reserves that to the privileged. Over the host it holds them for the milliseconds until it is in there.
+const CAPABILITIES: [&str; 3] = ["SETUID", "SETGID", "SYS_ADMIN"];
+/// Memory of init and keeper: their spool of 128 MiB and as much again for themselves.
+const OWN_MEMORY_BYTES: i64 = 256 * 1024 * 1024;
+/// Processes and threads of init and keeper, which have a handful.
+const OWN_PIDS: i64 = 64;
+/// Init speaks on its console only when it can't start.
+const CONSOLE_SIZE: &str = "64k";
+
+/// A container about to be made.
+pub(super) struct Container<'a> {
+    pub(super) id: &'a SandboxId,
+    pub(super) yard: &'a str,
+    /// The engine's id of the image.
+    pub(super) image: String,
+    /// The profile, as the engine reads it.
+    pub(super) seccomp: &'a str,
+    pub(super) memory_mib: u64,
+    /// First of its ids on the host.
+    pub(super) id_base: u32,
+    /// Where the host has mounted its disk.
+    pub(super) disk: &'a Path,
+    /// The host's directory with the link's socket.
+    pub(super) link: &'a Path,
+    /// The host's directory with the boot document.
+    pub(super) boot: &'a Path,
+    /// The host's directory with the guest's programs.
+    pub(super) programs: &'a Path,
+    /// `cgroup.procs` files of the job's groups on the host.
+    pub(super) job_groups: &'a [PathBuf],
+}
+
+/// The container's name: no two yards of a host share one.
+pub(super) fn name(yard: &str, id: &SandboxId) -> String {
+    format!("sandyard-{yard}-{id}")
+}
+
+/// The sandbox of a container's name, if it is this yard's.
+pub(super) fn sandbox_of(yard: &str, name: &str) -> Option<SandboxId> {
+    SandboxId::parse(name.strip_prefix(&format!("sandyard-{yard}-"))?)
+}
+
+/// Where init finds the file of a group of the job's.
+pub(super) fn group_file(number: usize) -> PathBuf {
+    Path::new(BOOT_TARGET).join(number.to_string())
+}
+
+impl Container<'_> {
+    /// The whole request.
+    pub(super) fn body(self) -> ContainerCreateBody {
+        let labels = [(YARD_LABEL, self.yard.to_owned()), (SANDBOX_LABEL, self.id.to_string())];
+        let init = [
+            format!("{PROGRAMS_TARGET}/{GUEST_PROGRAM}"),
+            "init".into(),
+            format!("{BOOT_TARGET}/{BOOT_FILE}"),
+        ];
+        ContainerCreateBody {
+            hostname: Some(self.id.to_string()),
+            user: Some("0:0".into()),
+            env: Some(Vec::new()),
+            entrypoint: Some(init.into()),
+            cmd: Some(Vec::new()),
+            image: Some(self.image.clone()),
+            working_dir: Some("/".into()),
+            network_disabled: Some(true),
+            labels: Some(labels.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+            host_config: Some(self.host_config()),
+            ..ContainerCreateBody::default()
+        }
+    }
+
+    fn host_config(&self) -> HostConfig {
+        let own = |words: &[&str]| Some(words.iter().map(|&word| word.to_owned()).collect());
+        HostConfig {
+            network_mode: Some("none".into()),
+            readonly_rootfs: Some(true),
+            cap_drop: own(&["ALL"]),
+            cap_add: own(&CAPABILITIES),
+            // The engine's own profile for AppArmor forbids all mounts, also those by which init takes things away.
+            security_opt: own(&[
+                "no-new-privileges",
+                &format!("seccomp={}", self.seccomp),
+                "apparmor=unconfined",
+            ]),
+            masked_paths: Some(Vec::new()),
+            readonly_paths: Some(Vec::new()),
+            memory: Some(OWN_MEMORY_BYTES),
+            memory_swap: Some(OWN_MEMORY_BYTES),
+            pids_limit: Some(OWN_PIDS),
+            // The spawner moves to groups outside of the container's and takes a namespace of its own there.
+            cgroupns_mode: Some(HostConfigCgroupnsModeEnum::HOST),
+            ipc_mode: Some("private".into()),
+            mounts: Some(self.mounts()),
+            tmpfs: Some(self.memory_mounts()),
+            restart_policy: Some(RestartPolicy {
+                name: Some(RestartPolicyNameEnum::NO),
+                ..RestartPolicy::default()
+            }),
+            log_config: Some(HostConfigLogConfig {
+                typ: Some("json-file".into()),
+                config: Some(HashMap::from([("max-size".to_owned(), CONSOLE_SIZE.to_owned())])),
+            }),
+            privileged: Some(false),
+            init: Some(false),
+            ..HostConfig::default()
+        }
+    }
+
+    fn mounts(&self) -> Vec<Mount> {
+        let places = layout::disk_mounts().into_iter();
+        let mut mounts: Vec<_> =
+            places.map(|place| bind(&self.disk.join(place.source), &place.target, Access::Write)).collect();
+        mounts.push(bind(self.link, LINK_TARGET, Access::Read));
+        mounts.push(bind(self.programs, PROGRAMS_TARGET, Access::Read));
+        mounts.push(bind(self.boot, BOOT_TARGET, Access::Read));
+        for (number, procs) in self.job_groups.iter().enumerate() {
+            mounts.push(bind(procs, &group_file(number).display().to_string(), Access::Write));
+        }
+        mounts
+    }
+
+    fn memory_mounts(&self) -> HashMap<String, String> {
+        let options = |memory: MemoryMount| {
+            let MemoryMount { target, size_bytes, inodes, mode, owner } = memory;
+            let owner = self.id_base + owner;
+            let exec = if target == "/run" { "noexec" } else { "exec" };
+            let sized = format!("size={size_bytes},nr_inodes={inodes},mode={mode:o},uid={owner},gid={owner}");
+            (target, format!("rw,nosuid,nodev,{exec},{sized}"))
+        };
+        layout::memory_mounts(self.memory_mib).into_iter().map(options).collect()
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
+}
+
+/// A bind mount; unlike the older form of the API it fails where the source is missing.
+fn bind(source: &Path, target: &str, access: Access) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source.display().to_string()),
+        target: Some(target.to_owned()),
+        read_only: Some(access == Access::Read),
+        ..Mount::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> serde_json::Value {
+        let container = Container {
+            id: &SandboxId::parse("job-1").unwrap(),
+            yard: "abc",
+            image: "sha256:1".into(),
+            seccomp: "{}",
+            memory_mib: 100,
+            id_base: 0x4000_0000,
+            disk: Path::new("/d"),
+            link: Path::new("/l"),
+            boot: Path::new("/b"),
+            programs: Path::new("/p"),
+            job_groups: &["/sys/fs/cgroup/x/job/cgroup.procs".into()],
+        };
+        serde_json::to_value(container.body()).unwrap()
+    }
+
+    #[test]
+    fn nothing_is_asked_for_beyond_the_least() {
+        let host = &body()["HostConfig"];
+        assert_eq!(host["NetworkMode"], "none");
+        assert_eq!(host["ReadonlyRootfs"], true);
+        assert_eq!(host["Privileged"], false);
+        assert_eq!(host["CapDrop"], serde_json::json!(["ALL"]));
+        assert_eq!(host["CapAdd"], serde_json::json!(["SETUID", "SETGID", "SYS_ADMIN"]));
+        assert_eq!(host["SecurityOpt"][0], "no-new-privileges");
+        assert_eq!(host["SecurityOpt"][1], "seccomp={}");
+        assert_eq!(host["RestartPolicy"]["Name"], "no");
+        for absent in
+            ["Devices", "Binds", "PidMode", "UTSMode", "PortBindings", "UsernsMode", "DeviceRequests"]
+        {
+            assert!(host[absent].is_null(), "{absent}");
+        }
+    }
+
+    #[test]
+    fn only_the_disk_and_the_jobs_groups_can_be_written_and_no_socket_of_an_engine_is_there() {
+        let host = &body()["HostConfig"];
+        let mounts = host["Mounts"].as_array().unwrap();
+        let written: Vec<_> = mounts.iter().filter(|mount| mount["ReadOnly"] == false).collect();
+        assert_eq!(written.len(), 5, "{written:?}");
+        assert!(mounts.iter().all(|mount| !mount["Source"].as_str().unwrap().contains("docker.sock")));
+    }
+
+    #[test]
+    fn memory_belongs_to_the_sandboxs_own_ids_and_is_sized() {
+        let host = &body()["HostConfig"];
+        assert_eq!(
+            host["Tmpfs"]["/run/user/1000"],
+            "rw,nosuid,nodev,exec,size=67108864,nr_inodes=16384,mode=700,uid=1073742824,gid=1073742824"
+        );
+        assert!(host["Tmpfs"]["/dev/shm"].as_str().unwrap().contains("size=52428800"));
+    }
+
+    #[test]
+    fn names_tell_yards_apart() {
+        let id = SandboxId::parse("job-1").unwrap();
+        assert_eq!(sandbox_of("abc", &name("abc", &id)), Some(id.clone()));
+        assert_eq!(sandbox_of("abd", &name("abc", &id)), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! Images in the engine: found by the label that names the tree they were made of, loaded once if they are not there.
+
+use std::io;
+use std::path::Path;
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use super::engine::Engine;
+use crate::image::{Archive, ArchiveError, IMAGE_LABEL, Image, ImageDigest, ImageFacts};
+
+/// Pieces of an archive on their way to the engine; a slow engine slows the reader down.
+const PIECES: usize = 8;
+/// Bytes of a piece: what a socket takes at once.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// An image could not be brought into an engine.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The tree is none of the image cache's.
+    #[error("{0} is not a tree of the image cache")]
+    NoImage(String),
+    /// It could not be read.
+    #[error("read the image")]
+    Archive(#[from] ArchiveError),
+    /// The engine did not take it.
+    #[error("load the image into the engine")]
+    Engine(#[source] io::Error),
+}
+
+impl From<LoadError> for io::Error {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Engine(source) => source,
+            other => Self::other(other),
+        }
+    }
+}
+
+/// The image whose tree this is: `<cache>/images/<digest>/root`.
+pub(super) fn image_of(root: &Path) -> Result<Image, LoadError> {
+    let found = || {
+        let folder = root.parent()?;
+        let digest = ImageDigest::parse(folder.file_name()?.to_str()?)?;
+        let facts: ImageFacts =
+            serde_json::from_slice(&std::fs::read(folder.join("manifest.json")).ok()?).ok()?;
+        Some(Image { digest, flavour: facts.flavour, root: root.to_owned(), facts })
+    };
+    found().ok_or_else(|| LoadError::NoImage(root.display().to_string()))
+}
+
+/// The engine's id of the image, loaded now unless it is there. `percent` is told how far the loading is.
+pub(super) async fn ensure(
+    engine: &Engine,
+    image: Image,
+    percent: impl FnMut(u8) + Send + 'static,
+) -> Result<String, LoadError> {
+    let label = image.digest.to_string();
+    if let Some(id) = engine.image_with(IMAGE_LABEL, &label).await.map_err(LoadError::Engine)? {
+        return Ok(id);
+    }
+    let (sender, mut pieces) = mpsc::channel(PIECES);
+    let reading = tokio::task::spawn_blocking(move || read(&image, sender, percent));
+    let archive = futures_util::stream::poll_fn(move |context| pieces.poll_recv(context));
+    let loaded = engine.load(archive).await;
+    match reading.await.map_err(|error| LoadError::Engine(io::Error::other(error)))? {
+        Err(error) if loaded.is_ok() => return Err(error.into()),
+        _ => loaded.map_err(LoadError::Engine)?,
+    }
+    let id = engine.image_with(IMAGE_LABEL, &label).await.map_err(LoadError::Engine)?;
+    id.ok_or_else(|| LoadError::Engine(io::Error::other("the engine took the image and does not have it")))
+}
+
+/// Writes the archive into the channel, and its failure after it, so that the engine never takes a part for the whole.
+fn read(
+    image: &Image,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    mut percent: impl FnMut(u8),
+) -> Result<(), ArchiveError> {
+    let out = io::BufWriter::with_capacity(PIECE_BYTES, Pieces(sender.clone()));
+    let written = Archive::of(image).and_then(|archive| archive.write(out, &mut percent));
+    if let Err(error) = &written {
+        // Nobody reads any more if the engine has refused already.
+        let _ = sender.blocking_send(Err(io::Error::other(error.to_string())));
+    }
+    written.map(drop)
+}
+
+/// A channel as a writer.
+struct Pieces(mpsc::Sender<io::Result<Bytes>>);
+
+impl io::Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
+        self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes))).map_err(gone)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Brings an image into the engine behind a socket; returns the engine's id of it.
+pub async fn load_image(
+    socket: &Path,
+    image: Image,
+    percent: impl FnMut(u8) + Send + 'static,
+) -> Result<String, LoadError> {
+    ensure(&Engine::new(socket), image, percent).await
+}

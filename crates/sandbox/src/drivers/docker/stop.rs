@@ -1,0 +1,125 @@
+//! Removing sandboxes: the container, the groups, whatever is left on the host, the marker last.
+//!
+//! Works from the marker alone, however far the start came and whichever process made it. An engine that does not answer keeps
+//! the marker, so that the call is repeated; the machine is killed anyway. Whatever of this yard has no marker is an
+//! orphan of a killed server and removed by `sweep`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use super::Yard;
+use super::container::{self, YARD_LABEL};
+use crate::driver::{FoundSandbox, SandboxId, StopError};
+use crate::parts::cgroup::Groups;
+use crate::parts::{disk, patience};
+
+/// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
+const RELEASED_WITHIN: Duration = Duration::from_secs(120);
+
+/// What a console says is read in milliseconds.
+const TELL_WITHIN: Duration = Duration::from_secs(2);
+/// SIGKILL is immediate but for processes in the middle of disk I/O.
+const DEAD_WITHIN: Duration = Duration::from_secs(20);
+
+impl Yard {
+    /// Removes a sandbox and its marker.
+    pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
+        let _alone = self.locks.of(id).lock_owned().await;
+        self.clear(id).await?;
+        self.locks.forget(id);
+        Ok(())
+    }
+
+    /// The same for whoever holds its lock.
+    pub(super) async fn clear(&self, id: &SandboxId) -> Result<(), StopError> {
+        let failed = |step: &str| {
+            let step = step.to_owned();
+            move |source| StopError { id: id.clone(), step, source }
+        };
+        let Some(record) = self.records.read(id).map_err(failed("read the marker"))? else {
+            // Made by nobody, or not yet far enough to have anything.
+            return self.records.delete(id).map_err(failed("delete the marker"));
+        };
+        if let Some(process) = &record.process {
+            process.kill();
+            // Not left to the engine, which may not answer.
+            let dead = tokio::time::timeout(DEAD_WITHIN, process.wait_dead()).await;
+            dead.map_err(|_| failed("end its first process")(io::ErrorKind::TimedOut.into()))?;
+        }
+        self.dismantle(id).await?;
+        let released = patience::poll(RELEASED_WITHIN, || disk::is_released(&record.workspace)).await;
+        released.map_err(failed("release the disk"))?;
+        self.ids.release(record.id_base);
+        self.records.delete(id).map_err(failed("delete the marker"))
+    }
+
+    /// Kills and removes all of a sandbox but its marker and disk.
+    pub(super) async fn dismantle(&self, id: &SandboxId) -> Result<(), StopError> {
+        let failed = |step: &str| {
+            let step = step.to_owned();
+            move |source| StopError { id: id.clone(), step, source }
+        };
+        // The groups first: the job is dead then, whether the engine answers or not.
+        self.groups(id).clear().await.map_err(failed("remove the control groups"))?;
+        let removed = self.engine.remove(&container::name(&self.yard, id)).await;
+        removed.map_err(failed("remove the container"))?;
+        self.stage.clear(id).map_err(failed("take the disk off the stage"))?;
+        remove_directory(&self.boot_directory(id)).map_err(failed("remove the boot document"))?;
+        self.links.remove(id).map_err(failed("remove the link directory"))
+    }
+
+    /// Writes to the log what a dead machine's init said last, if it said anything.
+    pub(super) async fn tell_end(&self, id: &SandboxId) {
+        let name = container::name(&self.yard, id);
+        // The engine may be what went away.
+        let said = tokio::time::timeout(TELL_WITHIN, self.engine.console(&name)).await;
+        let said = said.ok().and_then(Result::ok).unwrap_or_default();
+        if !said.trim().is_empty() {
+            tracing::warn!(sandbox = %id, said = said.trim(), "its init ended");
+        }
+    }
+
+    /// Every sandbox with a marker. Removes what has none, as far as the engine answers.
+    pub(super) async fn list(&self) -> io::Result<Vec<FoundSandbox>> {
+        if let Err(error) = self.sweep().await {
+            tracing::warn!(%error, "orphans of this yard may be left; looked for again later");
+        }
+        let mut sandboxes = Vec::new();
+        for id in self.records.ids()? {
+            let alive = self.records.read(&id)?.is_some_and(|record| record.is_alive());
+            sandboxes.push(FoundSandbox { id, alive });
+        }
+        Ok(sandboxes)
+    }
+
+    /// Removes what this yard has in the engine and on the host without a marker.
+    async fn sweep(&self) -> io::Result<()> {
+        // Markers last: a start makes its marker first, so whatever was seen before and has none is nobody's.
+        let mut found: BTreeSet<SandboxId> = self.links.ids()?.into_iter().chain(self.stage.ids()?).collect();
+        found.extend(
+            Groups::all_names(&self.layout, &self.yard)?.iter().filter_map(|name| SandboxId::parse(name)),
+        );
+        let containers = match self.engine.containers_with(YARD_LABEL, &self.yard).await {
+            // Nothing of this yard was ever in an engine that is not there.
+            Err(_) if found.is_empty() && !self.engine.socket().exists() => Vec::new(),
+            containers => containers?,
+        };
+        found.extend(containers.iter().filter_map(|name| container::sandbox_of(&self.yard, name)));
+        let marked = self.records.ids()?;
+        for id in found.iter().filter(|id| !marked.contains(id)) {
+            tracing::info!(sandbox = %id, "removing what a sandbox without a marker left");
+            self.dismantle(id).await.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes a directory of ours; harmless if there is none.
+fn remove_directory(path: &std::path::Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
