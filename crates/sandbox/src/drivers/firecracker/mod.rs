@@ -151,6 +151,13 @@ impl Yard {
     }
 }
 
+impl Drop for Yard {
+    fn drop(&mut self) {
+        // Only what is empty goes.
+        Groups::remove_yard(&self.layout, &self.yard);
+    }
+}
+
 #[async_trait]
 impl Driver for FirecrackerDriver {
     fn name(&self) -> &'static str {
