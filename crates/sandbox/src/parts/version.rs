@@ -14,12 +14,14 @@ pub(crate) struct Version {
     major: u32,
     minor: u32,
     patch: u32,
+    /// Candidates come before what they become.
+    released: bool,
 }
 
 impl Version {
     /// From its numbers.
     pub(crate) const fn new(major: u32, minor: u32, patch: u32) -> Self {
-        Self { major, minor, patch }
+        Self { major, minor, patch, released: true }
     }
 
     /// The version in the first line of what a runtime says of itself: `runc version 1.3.6`, `kata-runtime  : 3.2.0`.
@@ -27,7 +29,7 @@ impl Version {
         Self::parse(text.lines().next()?.split_whitespace().nth(2)?)
     }
 
-    /// `1.1.5+ds1`, `1.4.0-rc.2`, `release-20250113.0`. A version that is not finished counts as the one before it.
+    /// `1.1.5+ds1`, `1.4.0-rc.2`, `release-20250113.0`.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         let word = word.strip_prefix("release-").unwrap_or(word);
         let plain = word.split(['+', '-', '~']).next()?;
@@ -38,15 +40,7 @@ impl Version {
         }
         let mut next = || numbers.next().map_or(Some(0), Result::ok);
         let version = Self::new(first, next()?, next()?);
-        Some(if word.contains("-rc") { version.before() } else { version })
-    }
-
-    fn before(self) -> Self {
-        match (self.minor, self.patch) {
-            (0, 0) => Self::new(self.major.saturating_sub(1), u32::MAX, u32::MAX),
-            (minor, 0) => Self::new(self.major, minor - 1, u32::MAX),
-            (minor, patch) => Self::new(self.major, minor, patch - 1),
-        }
+        Some(Self { released: !word.contains("-rc"), ..version })
     }
 
     /// Whether it is at or above the floor of its own line, or above all lines. Floors rise.
@@ -61,7 +55,8 @@ impl Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}.{}.{}", self.major, self.minor, self.patch)
+        let candidate = if self.released { "" } else { "-rc" };
+        write!(formatter, "{}.{}.{}{candidate}", self.major, self.minor, self.patch)
     }
 }
 

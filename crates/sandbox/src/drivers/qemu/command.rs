@@ -134,7 +134,7 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part} in {line}");
         }
-        for part in ["-net", "nic", "-vnc", "usb-", "virtfs", "-qmp"] {
+        for part in ["-net", "-nic", "-vnc", "usb-", "virtfs", "-qmp"] {
             assert!(!line.contains(part), "{part} in {line}");
         }
     }
