@@ -95,7 +95,7 @@ impl TestEngine {
     }
 
     /// Removes what tests left, this one or one that was killed.
-    fn remove_containers(&self) {
+    pub(crate) fn remove_containers(&self) {
         let listed = self.ask(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]);
         for id in listed.unwrap_or_default().lines() {
             let _ = self.ask(&["rm", "--force", id]);
