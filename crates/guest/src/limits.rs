@@ -119,13 +119,13 @@ pub const SEARCH_FILE_BYTES: u64 = 16 * 1024 * 1024;
 pub const SEARCH_BYTES: u64 = 1024 * 1024 * 1024;
 /// How long one search lasts.
 pub const SEARCH_TIME: Duration = Duration::from_secs(10);
-/// Entries that a look for changes stats: about 40 ms, and more than projects have without what a package manager put there.
+/// Entries that a look for changes stats: more than projects have without what a package manager put there.
 pub const CHANGES_ENTRIES: usize = 20_000;
 /// How long it goes on with that; hashing may take as long again.
 pub const CHANGES_TIME: Duration = Duration::from_millis(250);
 /// The largest file that it hashes: source and documents, not data.
 pub const CHANGES_FILE_BYTES: u64 = 1024 * 1024;
-/// Bytes that it hashes in all: some 50 ms.
+/// Bytes that it hashes in all; time bounds it too.
 pub const CHANGES_HASHED_BYTES: u64 = 16 * 1024 * 1024;
 /// Paths of each kind that it tells, and bytes of each: in JSON, where each byte may take six, they stay below a message.
 pub const CHANGES_PATHS: usize = 100;
