@@ -103,7 +103,7 @@ impl Driver for PosingDriver {
     }
 
     async fn prepare_image(&self, _: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
-        let (takes, fails) = (self.state().image_takes, self.state().image_fails);
+        let Pose { image_takes: takes, image_fails: fails, .. } = self.state().clone();
         if let Some(takes) = takes {
             report("disk 50 %".to_owned());
             tokio::time::sleep(takes).await;
