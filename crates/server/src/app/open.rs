@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::Yard;
 use super::ended::EndedJobs;
 use super::images::Images;
-use super::model::Floor;
 use super::tickets::Tickets;
 use crate::admission::Admission;
 use crate::audit::SigningKey;
@@ -124,8 +123,6 @@ impl Yard {
             owner: job_id::random()?.to_string(),
         });
         remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
-        // What most jobs will need is tried before the first one comes.
-        drop(shared.drivers.outlook(&Floor::Any));
         Ok(Self::work(shared))
     }
 

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::outcome::Outcome;
 use self::task::{Origin, Task};
 use crate::admission::Permit;
-use crate::app::chain;
+use crate::app::{Floor, chain};
 use crate::drivers::{Choice, NoDriver, Outlook};
 use crate::job_id::JobId;
 use crate::metrics;
@@ -58,6 +58,7 @@ pub(crate) struct Reconciler {
     claimed: mpsc::Receiver<Claimed>,
     tasks: JoinSet<(JobId, u64)>,
     owned: HashMap<JobId, Owned>,
+    drivers_tried: bool,
 }
 
 struct Owned {
@@ -67,7 +68,7 @@ struct Owned {
 
 impl Reconciler {
     pub(crate) fn new(shared: Arc<Shared>, claimed: mpsc::Receiver<Claimed>) -> Self {
-        Self { shared, claimed, tasks: JoinSet::new(), owned: HashMap::new() }
+        Self { shared, claimed, tasks: JoinSet::new(), owned: HashMap::new(), drivers_tried: false }
     }
 
     /// Works until it is told to stop; then lets go of every job. Dropping it instead is a crash.
@@ -85,7 +86,10 @@ impl Reconciler {
                 _ = heartbeat.tick() => self.beat().await,
                 Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit, Origin::Queue),
                 Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
-                () = wake.wake.notified() => self.claim().await,
+                () = wake.wake.notified() => {
+                    self.claim().await;
+                    self.try_drivers();
+                }
                 () = wake.orphaned.notified() => self.take_orphans().await,
                 _ = cleaning.tick() => {
                     retention::sweep(&wake).await;
@@ -114,6 +118,15 @@ impl Reconciler {
         }
         self.take_orphans().await;
         self.claim().await;
+        self.try_drivers();
+    }
+
+    /// What most jobs will need is tried before the first one comes, one driver after the other, as far as that takes.
+    fn try_drivers(&mut self) {
+        if !self.drivers_tried {
+            let outlook = self.shared.drivers.outlook(&Floor::Any);
+            self.drivers_tried = !matches!(outlook, Outlook::Trying(_));
+        }
     }
 
     /// Ends the task of a job whose lease is gone, unless it has just ended by itself.
