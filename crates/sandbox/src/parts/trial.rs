@@ -1,9 +1,11 @@
-//! Whether sandboxes of a driver start here, found out by starting one: it must dial within its time, and leave nothing.
+//! Whether sandboxes of a driver start here, found out by starting one: it must dial and prove itself within its
+//! time, and leave nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sandyard_pipe::{HelloError, HostOffer, welcome};
 use sandyard_protocol::Secret;
 use tokio::time::timeout;
 
@@ -26,7 +28,7 @@ pub(crate) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Starts a sandbox, waits for its first link and removes it. `said` is what a guest said on its console.
+    /// Starts a sandbox, waits until its guest has answered the hello and removes it. `said` is what a guest said on its console.
     pub(crate) async fn run(
         self,
         driver: &dyn Driver,
@@ -46,7 +48,7 @@ impl Trial<'_> {
             secret: Secret::new([0; 32]),
             nested_user_namespaces: false,
         };
-        let tried = dialled(driver, &spec, self.patience).await;
+        let tried = greeted(driver, &spec, self.patience).await;
         let tried = tried.map_err(|error| format!("{error}: {}", said(&id).unwrap_or_default().trim()));
         let stopped = driver.stop(&id).await;
         let removed = std::fs::remove_dir_all(&workspace);
@@ -56,11 +58,27 @@ impl Trial<'_> {
     }
 }
 
-async fn dialled(driver: &dyn Driver, spec: &SandboxSpec, patience: Duration) -> Result<(), String> {
+/// A link alone proves nothing: what a machine is connected by may be there although no guest ever ran.
+async fn greeted(driver: &dyn Driver, spec: &SandboxSpec, patience: Duration) -> Result<(), String> {
     driver.start(spec).await.map_err(|error| with_sources(&error))?;
-    match timeout(patience, driver.next_link(&spec.id)).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => Err(format!("probe: {}", with_sources(&error))),
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let offer = HostOffer {
+        sandbox: spec.id.to_string(),
+        secret: *spec.secret.expose(),
+        epoch: 1,
+        unix_ms: i64::try_from(now.as_millis()).unwrap_or_default(),
+    };
+    let greeting = async {
+        loop {
+            let link = driver.next_link(&spec.id).await.map_err(|error| with_sources(&error))?;
+            match welcome(link, offer.clone()).await {
+                Err(HelloError::Io(_)) => {}
+                answered => return answered.map(drop).map_err(|error| with_sources(&error)),
+            }
+        }
+    };
+    match timeout(patience, greeting).await {
+        Ok(answered) => answered.map_err(|error| format!("probe: {error}")),
         Err(_) => Err("probe: it never dialled".into()),
     }
 }
