@@ -20,4 +20,5 @@ mod output;
 mod reconcile;
 pub mod states;
 mod store;
+pub mod trust;
 mod witness;

@@ -11,6 +11,9 @@ pub(crate) enum ClientError {
     /// The client itself could not be made.
     #[error("set up the HTTP client")]
     Setup(#[source] reqwest::Error),
+    /// Its TLS could not be made.
+    #[error("set up TLS")]
+    Tls(#[from] rustls::Error),
     /// Nobody answers.
     #[error("no server answers at {endpoint}")]
     Unreachable {
@@ -87,7 +90,7 @@ impl ClientError {
             Self::Unreachable { .. } => Exit::Unreachable,
             Self::Refused { .. } => Exit::Refused,
             Self::Lost(_) | Self::TerminalLost(_) => Exit::Lost,
-            Self::Setup(_) | Self::Answer(_) | Self::Stream(_) => Exit::Failed,
+            Self::Setup(_) | Self::Tls(_) | Self::Answer(_) | Self::Stream(_) => Exit::Failed,
         }
     }
 

@@ -52,7 +52,9 @@ pub(crate) struct Client {
 impl Client {
     /// A client; connects when first used.
     pub(crate) fn new(endpoint: Endpoint, token: Option<String>) -> Result<Self, ClientError> {
-        let mut builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);
+        let tls = sandyard_server::trust::of_this_host()?;
+        let mut builder =
+            reqwest::Client::builder().tls_backend_preconfigured(tls).connect_timeout(CONNECT_TIMEOUT);
         if endpoint.is_local() {
             builder = builder.no_proxy();
         }

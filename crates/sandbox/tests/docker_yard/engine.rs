@@ -1,6 +1,8 @@
 //! An engine for tests: the one that `DOCKER_HOST` names, or a `dockerd` of the test's own on a private socket. Its images are
 //! kept between tests, because loading one takes longer than a test; so one test at a time has it, and it ends with the test.
 
+#![expect(clippy::disallowed_methods, reason = "what another process does is looked at until a deadline")]
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

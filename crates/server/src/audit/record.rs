@@ -52,7 +52,7 @@ impl FromStr for Digest {
 pub(super) fn bytes_of(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     let plain = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    if !plain || digits.len() % 2 != 0 {
+    if !plain || !digits.len().is_multiple_of(2) {
         return None;
     }
     (0..digits.len() / 2).map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()).collect()

@@ -84,11 +84,14 @@ pub fn verify_zip(file: impl Read + Seek, expected: Option<PublicKey>) -> Result
     Ok(ZipVerdict { audit, files: found.files, faults: found.end() })
 }
 
-/// The list of files that the record of the export names: name, and lines by path; only the name if it was altered.
+/// Name of a list of files, and its lines by path.
+type FileList = (String, BTreeMap<String, String>);
+
+/// The list of files that the record of the export names; only its name if it was altered.
 fn list(
     archive: &mut ZipArchive<impl Read + Seek>,
     export: Option<&Value>,
-) -> Option<Result<(String, BTreeMap<String, String>), String>> {
+) -> Option<Result<FileList, String>> {
     let facts = &export?["facts"];
     let (name, sha256) = (facts["manifest"].as_str()?, facts["manifest_sha256"].as_str()?);
     let text = archive.by_name(name).ok().and_then(text_of);

@@ -116,7 +116,7 @@ fn is_expressible(guard: Guard) -> bool {
         let arguments = tests.iter().map(|test| test.argument);
         arguments.clone().all(|argument| arguments.clone().filter(|other| *other == argument).count() == 1)
     };
-    guard.iter().all(|tests| once(tests))
+    guard.iter().all(once)
 }
 
 fn conditional(name: &'static str, tests: &[Test]) -> OuterCalls {

@@ -1,11 +1,8 @@
 //! The HTTP client that all providers share: whom it trusts, and how patient it is.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Client;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt;
 
 /// How long is waited for what, and how often is asked.
 #[derive(Debug, Clone)]
@@ -74,7 +71,7 @@ pub enum HttpError {
 /// Never follows a redirect, which would carry a key elsewhere, and reads no environment.
 pub(super) fn client(patience: &Patience) -> Result<Client, HttpError> {
     let client = Client::builder()
-        .tls_backend_preconfigured(tls()?)
+        .tls_backend_preconfigured(crate::trust::of_this_host()?)
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .no_proxy()
@@ -83,20 +80,6 @@ pub(super) fn client(patience: &Patience) -> Result<Client, HttpError> {
         .user_agent(concat!("sandyard/", env!("CARGO_PKG_VERSION")))
         .build()?;
     Ok(client)
-}
-
-/// Trusts whom this host trusts. A host that trusts nobody still reaches servers that need no TLS.
-fn tls() -> Result<ClientConfig, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        || ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
-    match builder()?.with_platform_verifier() {
-        Ok(trusting) => Ok(trusting.with_no_client_auth()),
-        Err(error) => {
-            tracing::warn!(%error, "providers with TLS can't be reached: no certificates of this host can be read");
-            Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
-        }
-    }
 }
 
 #[cfg(test)]
