@@ -27,7 +27,9 @@ impl Unserved {
         let yard = Self { data: tempfile::tempdir().unwrap() };
         let report = yard.command(&["doctor", "--json"]).output().await.unwrap();
         let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
-        let usable = report["drivers"][0]["usable"] == true && report["images"][0]["ready"] == true;
+        let drivers = report["drivers"].as_array().unwrap();
+        let native = drivers.iter().any(|driver| driver["name"] == "native" && driver["usable"] == true);
+        let usable = native && report["images"][0]["ready"] == true;
         if !usable {
             println!("skipped: needs a usable native driver and the base image");
         }
