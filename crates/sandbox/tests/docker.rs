@@ -1,26 +1,52 @@
-//! The conformance suite against a real engine, and what only a look from the host can prove.
+//! The conformance suite against real engines, Docker's and Podman's, and what only a look from the host can prove.
 
 mod docker_yard;
 
-use docker_yard::DockerYard;
+use docker_yard::{DockerYard, Make};
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, Verdict};
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
 
 const NONE: Vec<String> = Vec::new();
 
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_the_drivers_contract() {
-    let Some(yard) = DockerYard::open() else { return };
+/// The same tests on each engine.
+macro_rules! on_every_engine {
+    ($($test:ident),* $(,)?) => {
+        on_every_engine!(docker, Make::Docker, $($test),*);
+        on_every_engine!(podman, Make::Podman, $($test),*);
+    };
+    ($engine:ident, $make:expr, $($test:ident),*) => {
+        mod $engine {
+            use super::Make;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $test() {
+                    super::$test($make).await;
+                }
+            )*
+        }
+    };
+}
+
+on_every_engine!(
+    keeps_the_drivers_contract,
+    looks_right_from_inside,
+    limits_hold,
+    says_that_it_works_here_and_how_old_it_is,
+    orphans_are_removed,
+    an_engine_that_goes_away_is_told_and_nothing_is_called_dead,
+);
+
+async fn keeps_the_drivers_contract(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = lifecycle(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
 }
 
 /// The K table, with K9's leaks: descriptors that the server forgot to mark must not get in.
-#[tokio::test(flavor = "multi_thread")]
-async fn looks_right_from_inside() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn looks_right_from_inside(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let directory = std::fs::File::open("/").unwrap();
     let _leaked: Vec<_> = (0..50).map(|_| rustix::io::dup(&directory).unwrap()).collect();
     let outcomes = probe(&yard.subject()).await.unwrap();
@@ -29,18 +55,16 @@ async fn looks_right_from_inside() {
     yard.assert_clean();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn limits_hold() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn limits_hold(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
 }
 
 /// It really starts one, and an old runtime is used by those alone who name the driver, if at all.
-#[tokio::test(flavor = "multi_thread")]
-async fn says_that_it_works_here_and_how_old_it_is() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn says_that_it_works_here_and_how_old_it_is(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let driver = (yard.subject().open)();
     let availability = driver.availability().await;
     assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
@@ -54,9 +78,8 @@ async fn says_that_it_works_here_and_how_old_it_is() {
 }
 
 /// A server killed between create and start, and one killed before its marker was written: the next one's list removes both.
-#[tokio::test(flavor = "multi_thread")]
-async fn orphans_are_removed() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn orphans_are_removed(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let subject = yard.subject();
     let session =
         Session::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap()).await.unwrap();
@@ -87,9 +110,8 @@ async fn orphans_are_removed() {
 }
 
 /// L16: an engine that is killed takes no sandbox with it, calls nothing dead, and is asked again when it is back.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead() {
-    let Some(mut yard) = DockerYard::open() else { return };
+async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead(make: Make) {
+    let Some(mut yard) = DockerYard::open(make) else { return };
     if !yard.engine.is_ours() {
         return;
     }

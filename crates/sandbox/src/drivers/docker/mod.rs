@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use images::{LoadError, load_image};
+pub use images::{LoadError, LoadedImage, load_image, loaded_images, remove_image};
 
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
@@ -35,7 +35,7 @@ use crate::parts::links::{Entry, Links};
 use crate::parts::locks::Locks;
 use crate::parts::records::Records;
 use crate::parts::{disk, layout, programs, yard_id};
-use engine::Engine;
+use engine::{Engine, Make};
 use record::Record;
 use stage::Stage;
 
@@ -138,10 +138,9 @@ impl Driver for DockerDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation {
-            level: IsolationLevel::Container,
-            runtime: "docker+user namespace+seccomp+landlock".into(),
-        }
+        let engine = self.yard.engine.known_make().map_or("docker", Make::as_str);
+        let runtime = format!("{engine}+user namespace+seccomp+landlock");
+        Isolation { level: IsolationLevel::Container, runtime }
     }
 
     async fn availability(&self) -> Availability {

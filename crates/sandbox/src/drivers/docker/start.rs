@@ -13,7 +13,9 @@ use sandyard_guest::seccomp::OuterProfile;
 use sandyard_protocol::EngineMachine;
 
 use super::container::{self, Container};
+use super::engine::Make;
 use super::record::Record;
+use super::stage::{Props, Staged};
 use super::{Yard, images};
 use crate::driver::{SandboxSpec, StartError};
 use crate::parts::cgroup::GroupLimits;
@@ -63,18 +65,16 @@ impl Yard {
         self.links.create(&spec.id, keeper).map_err(at("listen for its link"))?;
         let boot =
             self.write_boot(spec, record.id_base, job_groups.len()).map_err(at("write the boot document"))?;
-        let disk = self.stage_disk(spec, record.id_base).await.map_err(at("mount the disk"))?;
-        let profile = OuterProfile::new(spec.nested_user_namespaces);
-        let seccomp =
-            serde_json::to_string(&profile).map_err(|error| at("write the profile")(error.into()))?;
+        let staged = self.stage(spec, record.id_base).await.map_err(at("mount the disk"))?;
+        let make = self.engine.make().await.map_err(at("ask the engine"))?;
+        let seccomp = self.write_profile(spec, make).map_err(at("write the profile"))?;
         let container = Container {
             id: &spec.id,
             yard: &self.yard,
+            make,
             image,
             seccomp: &seccomp,
-            memory_mib: spec.limits.memory_mib,
-            id_base: record.id_base,
-            disk: &disk,
+            staged: &staged,
             link: &self.links.directory(&spec.id),
             boot: &boot,
             programs: &self.programs,
@@ -124,12 +124,28 @@ impl Yard {
         Ok(directory)
     }
 
-    /// The disk, formatted if it is new, where the engine finds it.
-    async fn stage_disk(&self, spec: &SandboxSpec, id_base: u32) -> io::Result<PathBuf> {
+    /// The filter, in the form in which the engine takes it.
+    fn write_profile(&self, spec: &SandboxSpec, make: Make) -> io::Result<String> {
+        let profile = serde_json::to_string(&OuterProfile::new(spec.nested_user_namespaces))?;
+        match make {
+            Make::Docker => Ok(profile),
+            Make::Podman => {
+                let path = self.records.directory(&spec.id).join("seccomp.json");
+                std::fs::write(&path, profile)?;
+                Ok(path.display().to_string())
+            }
+        }
+    }
+
+    /// The disk, formatted if it is new, and the file systems in memory, where the engine finds them.
+    async fn stage(&self, spec: &SandboxSpec, first_id: u32) -> io::Result<Staged> {
         let (stage, disks, id) = (self.stage.clone(), self.disks.clone(), spec.id.clone());
         let (workspace, size_mib) = (spec.workspace.clone(), spec.limits.disk_mib);
-        let map = self.ids.map(id_base);
-        let mounted = move || stage.mount(&id, &disks.ensure(&workspace, size_mib)?, &map);
+        let (map, memory) = (self.ids.map(first_id), layout::memory_mounts(spec.limits.memory_mib));
+        let mounted = move || {
+            let disk = disks.ensure(&workspace, size_mib)?;
+            stage.mount(&id, &Props { disk: &disk, memory: &memory, first_id, map: &map })
+        };
         tokio::task::spawn_blocking(mounted).await.map_err(io::Error::other)?
     }
 }
