@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
-    RestartPolicy, RestartPolicyNameEnum,
+    ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 
 use super::engine::Make;
@@ -30,6 +30,8 @@ const CAPABILITIES: [&str; 3] = ["SETUID", "SETGID", "SYS_ADMIN"];
 const OWN_MEMORY_BYTES: i64 = 256 * 1024 * 1024;
 /// Processes and threads of init and keeper, which have a handful.
 const OWN_PIDS: i64 = 64;
+/// What Podman's service allows itself, and so the most that it can give; the job's own limit is its control group's.
+const PODMAN_PROCESSES: i64 = 32_768;
 /// Init speaks on its console only when it can't start.
 const CONSOLE_SIZE: &str = "64k";
 
@@ -107,6 +109,7 @@ impl Container<'_> {
             memory: Some(OWN_MEMORY_BYTES),
             memory_swap: Some(OWN_MEMORY_BYTES),
             pids_limit: Some(OWN_PIDS),
+            ulimits: (self.make == Make::Podman).then(limits),
             // The spawner moves to groups outside of the container's and takes a namespace of its own there.
             cgroupns_mode: Some(HostConfigCgroupnsModeEnum::HOST),
             ipc_mode: Some("private".into()),
@@ -153,6 +156,16 @@ impl Container<'_> {
         }
         mounts
     }
+}
+
+/// Podman gives every container limits of its own choosing unless it is told some, and fails where it may not raise them.
+fn limits() -> Vec<ResourcesUlimits> {
+    let limit = |name: &str, most| ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(most),
+        hard: Some(most),
+    };
+    vec![limit("nofile", layout::OPEN_FILES.cast_signed()), limit("nproc", PODMAN_PROCESSES)]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,6 +239,8 @@ mod tests {
         assert_eq!((options(Make::Docker), options(Make::Podman)), (3, 4));
         assert_eq!(body(Make::Podman)["HostConfig"]["SecurityOpt"][3], "unmask=ALL");
         assert_eq!(body(Make::Docker)["HostConfig"]["MaskedPaths"], serde_json::json!([]));
+        assert_eq!(body(Make::Podman)["HostConfig"]["Ulimits"][0]["Name"], "nofile");
+        assert!(body(Make::Docker)["HostConfig"]["Ulimits"].is_null());
     }
 
     #[test]
