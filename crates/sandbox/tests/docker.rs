@@ -4,8 +4,10 @@ mod docker_yard;
 
 use docker_yard::{DockerYard, Make};
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
-use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, Verdict};
-use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
+use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, StartError, Verdict};
+use sandyard_sandbox::drivers::docker::{
+    DockerConfig, DockerDriver, LoadedImage, Step, loaded_images, remove_image,
+};
 
 const NONE: Vec<String> = Vec::new();
 
@@ -35,6 +37,9 @@ on_every_engine!(
     says_that_it_works_here_and_how_old_it_is,
     orphans_are_removed,
     an_engine_that_goes_away_is_told_and_nothing_is_called_dead,
+    an_engine_that_is_not_started_yet_is_told_and_asked_again,
+    images_are_listed_and_removed_unless_a_container_uses_them,
+    never_starts_with_less,
 );
 
 async fn keeps_the_drivers_contract(make: Make) {
@@ -60,6 +65,25 @@ async fn limits_hold(make: Make) {
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+async fn never_starts_with_less(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    for step in Step::ALL {
+        let driver = DockerDriver::open(DockerConfig { fail_at: Some(step), ..yard.config() }).unwrap();
+        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        yard.assert_only_markers(&step.to_string());
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        yard.assert_clean();
+    }
 }
 
 /// It really starts one, and an old runtime is used by those alone who name the driver, if at all.
@@ -126,14 +150,60 @@ async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead(make: Make)
     assert!(driver.usage(&spec.id).await.unwrap().cpu_s > 0.0);
     let second = subject.spec("widow-2", Limits::default()).unwrap();
     let error = driver.start(&second).await.unwrap_err();
-    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    assert!(source.contains("no engine answers at"), "{error}: {source}");
+    assert!(matches!(error, StartError::Unusable { .. }), "{error:?}");
+    let told = error.to_string();
+    assert!(told.contains("no engine answers at") && told.contains("Connection refused"), "{told}");
+    // Nothing was made, so nothing waits for the engine to be removed.
+    driver.stop(&second.id).await.unwrap();
     driver.stop(&spec.id).await.unwrap_err();
     assert!(driver.list().await.unwrap().iter().any(|found| found.id == spec.id && !found.alive));
 
     yard.engine.start().unwrap();
     driver.stop(&spec.id).await.unwrap();
-    driver.stop(&second.id).await.unwrap();
     assert_eq!(driver.list().await.unwrap(), vec![]);
     yard.assert_clean();
+    // Nor does the test's own engine leave anything beside a container that it lost sight of.
+    let home = yard.engine.home.clone();
+    drop((session, yard));
+    assert_eq!(docker_yard::engine::attendants(&home), vec![]);
+}
+
+/// One that is installed and stopped is no reason to give the driver up: whoever starts it later need not restart the server.
+async fn an_engine_that_is_not_started_yet_is_told_and_asked_again(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    if !yard.engine.is_ours() {
+        return;
+    }
+    let socket = yard.data().with_extension("sock");
+    let driver = DockerDriver::open(DockerConfig { socket: socket.clone(), ..yard.config() }).unwrap();
+    let availability = driver.availability().await;
+    assert_eq!(availability.verdict, Verdict::Missing);
+    assert!(availability.detail.contains("no engine answers at"), "{}", availability.detail);
+    std::os::unix::fs::symlink(&yard.engine.socket, &socket).unwrap();
+    let availability = driver.availability().await;
+    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    yard.assert_clean();
+}
+
+async fn images_are_listed_and_removed_unless_a_container_uses_them(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    let subject = yard.subject();
+    let session =
+        Session::start((subject.open)(), subject.spec("user-1", Limits::default()).unwrap()).await.unwrap();
+    let digest = subject.image_root.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let loaded = loaded_images(&yard.engine.socket).await.unwrap();
+    let image = loaded.iter().find(|image| image.digest.as_str() == digest).unwrap();
+    assert_eq!(image.flavour, "base");
+    assert!(image.name.contains("sandyard/base:") && image.size_bytes > 0, "{image:?}");
+    let refused = remove_image(&yard.engine.socket, image).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists, "{refused}");
+    (subject.open)().stop(&session.spec.id).await.unwrap();
+    yard.assert_clean();
+    // Another one of ours: the base itself would have to be loaded again by the next test.
+    let (name, other) = ("sandyard/base:old", "0".repeat(64));
+    yard.engine.label_image(&image.id, name, &format!("dev.sandyard.image={other}"));
+    let old = |loaded: Vec<LoadedImage>| loaded.into_iter().find(|image| image.digest.as_str() == other);
+    let image = old(loaded_images(&yard.engine.socket).await.unwrap()).unwrap();
+    remove_image(&yard.engine.socket, &image).await.unwrap();
+    assert_eq!(old(loaded_images(&yard.engine.socket).await.unwrap()), None);
 }

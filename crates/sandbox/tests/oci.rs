@@ -9,7 +9,7 @@ use std::time::Duration;
 use oci_yard::OciYard;
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
 use sandyard_sandbox::driver::{Driver, Limits, Offer, OpenError, StartError, Verdict};
-use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, Step};
 
 const NONE: Vec<String> = Vec::new();
 
@@ -42,6 +42,7 @@ with_every_runtime!(
     a_start_that_nobody_waits_for_is_removed_by_stop,
     a_container_that_was_never_started_is_not_alive,
     orphans_are_removed,
+    never_starts_with_less,
 );
 
 async fn keeps_the_drivers_contract(runtime: &'static str) {
@@ -69,6 +70,25 @@ async fn limits_hold(runtime: &'static str) {
 async fn every_task_is_confined(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+async fn never_starts_with_less(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    for step in Step::ALL {
+        let driver = OciDriver::open(OciConfig { fail_at: Some(step), ..yard.config() }).unwrap();
+        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        yard.assert_only_markers(&step.to_string());
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        yard.assert_clean().await;
+    }
 }
 
 /// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.
@@ -177,19 +197,4 @@ async fn orphans_are_removed(runtime: &'static str) {
     drop(driver);
     yard.assert_clean().await;
     assert!(homes.iter().all(|home| !home.exists()), "{homes:?}");
-}
-
-/// gVisor, where it is installed and runs on this kernel; otherwise its own words say why not.
-#[tokio::test(flavor = "multi_thread")]
-async fn gvisor_is_tried() {
-    let Some(yard) = OciYard::installed("runsc") else { return };
-    let driver = OciDriver::open(yard.config()).unwrap();
-    let availability = driver.availability().await;
-    if availability.verdict != Verdict::Usable {
-        println!("skipped: {}", availability.detail);
-        yard.assert_clean().await;
-        return;
-    }
-    let outcomes = lifecycle(&yard.subject()).await.unwrap();
-    assert_eq!(failures(&outcomes), NONE);
 }

@@ -71,7 +71,7 @@ impl Make {
 pub(crate) struct TestEngine {
     pub(crate) make: Make,
     pub(crate) socket: PathBuf,
-    home: PathBuf,
+    pub(crate) home: PathBuf,
     daemon: Option<Child>,
     _lock: Option<File>,
 }
@@ -170,18 +170,12 @@ impl TestEngine {
         if output.status.success() { Ok(said(output.stdout)) } else { Err(said(output.stderr)) }
     }
 
-    /// Processes of our own engine that stand beside a container. Each names the engine's folder.
-    pub(crate) fn attendants(&self) -> Vec<Pid> {
-        let home = self.home.to_str().unwrap().as_bytes();
-        let entries = fs::read_dir("/proc").unwrap().flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        let is_ours = |pid: &i32| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            ["containerd-shim", "conmon"].contains(&name.trim())
-                && words.windows(home.len()).any(|part| part == home)
-        };
-        pids.filter(is_ours).filter_map(Pid::from_raw).collect()
+    /// Makes an image of another that has this label too.
+    pub(crate) fn label_image(&self, image: &str, name: &str, label: &str) {
+        let container = self.command(&["create", "--network=none", image, "true"]);
+        let change = format!("LABEL {label}");
+        self.command(&["commit", "--change", &change, container.trim(), name]);
+        self.command(&["rm", container.trim()]);
     }
 }
 
@@ -197,10 +191,32 @@ impl Drop for TestEngine {
             }
             let _ = daemon.wait();
         }
-        for pid in self.attendants() {
-            let _ = kill_process(pid, Signal::KILL);
+        let deadline = Instant::now() + ENGINE_PATIENCE;
+        loop {
+            let left = attendants(&self.home);
+            for pid in &left {
+                let _ = kill_process(*pid, Signal::KILL);
+            }
+            if left.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
+}
+
+/// Processes that stand beside containers of the engine whose folder this is. Each names it.
+pub(crate) fn attendants(home: &Path) -> Vec<Pid> {
+    let home = home.to_str().unwrap().as_bytes();
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_ours = |pid: &i32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        ["containerd-shim", "conmon"].contains(&name.trim())
+            && words.windows(home.len()).any(|part| part == home)
+    };
+    pids.filter(is_ours).filter_map(Pid::from_raw).collect()
 }
 
 /// Where images are kept.

@@ -124,10 +124,20 @@ impl Engine {
             Error::RequestTimeoutError => self.silent(),
             Error::DockerStreamError { error } => io::Error::other(error),
             other => {
-                let text = format!("no engine answers at {}: {other}", self.socket.display());
+                // The outer ones tell which library failed, the innermost tells what happened.
+                let mut cause: &dyn std::error::Error = &other;
+                while let Some(inner) = cause.source() {
+                    cause = inner;
+                }
+                let text = format!("no engine answers at {}: {cause}", self.socket.display());
                 io::Error::new(io::ErrorKind::ConnectionRefused, text)
             }
         }
+    }
+
+    /// Whether it answers.
+    pub(super) async fn ping(&self) -> io::Result<()> {
+        self.client().await?.ping().await.map(drop).map_err(|error| self.told(error))
     }
 
     /// Its version and those of its parts.
