@@ -18,6 +18,7 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 /// A busy engine takes seconds for a container; one that takes this long does not answer at all.
 const PATIENCE_S: u64 = 120;
@@ -25,6 +26,10 @@ const PATIENCE_S: u64 = 120;
 const LOAD_PATIENCE_S: u64 = 3600;
 /// A look at whether it is there.
 const GREETING: Duration = Duration::from_secs(10);
+/// An engine that refuses to remove a container for longer has a reason.
+const REMOVED_WITHIN: Duration = Duration::from_secs(10);
+/// How long it has to come to know that a container ended.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// What is read of a container's console at most.
 const CONSOLE_BYTES: usize = 64 * 1024;
 const NOT_FOUND: u16 = 404;
@@ -224,8 +229,21 @@ impl Engine {
         Ok(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect())
     }
 
-    /// Kills and removes it; harmless if there is none.
+    /// Kills and removes it; harmless if there is none. Podman refuses to kill what ends at that very moment, so it is asked again.
     pub(super) async fn remove(&self, name: &str) -> io::Result<()> {
+        let deadline = Instant::now() + REMOVED_WITHIN;
+        loop {
+            match self.try_remove(name).await {
+                Err(error) if error.kind() == io::ErrorKind::Other && Instant::now() < deadline => {
+                    tracing::debug!(container = name, %error, "not removed yet");
+                    tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+                }
+                removed => return removed,
+            }
+        }
+    }
+
+    async fn try_remove(&self, name: &str) -> io::Result<()> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         let removed = self.client().await?.remove_container(name, Some(options)).await;
         match removed.map_err(|error| self.told(error)) {
