@@ -22,6 +22,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
             config::Accelerator::Tcg => Acceleration::Only(Accelerator::Tcg),
         },
         probe_image: plan.probe_image.clone(),
+        fail_at: None,
     })?;
     Ok(Arc::new(driver))
 }
