@@ -46,7 +46,9 @@ async fn never_starts_with_less() {
     for step in Step::ALL {
         let config = yard.config(Acceleration::Only(Accelerator::Tcg));
         let driver = QemuDriver::open(QemuConfig { fail_at: Some(step), ..config }).unwrap();
-        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        // Groups have this name, and other tests run beside this one.
+        let name = format!("fails-{}-{}", step as usize, std::process::id());
+        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
         match driver.start(&spec).await {
             Err(StartError::Step { step: told, .. }) => {
                 assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
