@@ -16,6 +16,7 @@ pub(crate) mod links;
 pub(crate) mod liveness;
 pub(crate) mod locks;
 pub(crate) mod machine_control;
+pub(crate) mod machine_image;
 pub(crate) mod machine_plan;
 pub(crate) mod patience;
 pub(crate) mod programs;

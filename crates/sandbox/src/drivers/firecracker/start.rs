@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::api::Api;
+use super::api::requests::{ActionType, Request};
 use super::jail::{self, Jail};
 use super::record::Record;
 use super::{Yard, plan};
@@ -105,14 +106,20 @@ impl Yard {
     ) -> Result<(), StartError> {
         let api = Api::new(jail.api(record.user));
         listening(&api, process).await.map_err(step("wait for Firecracker's API"))?;
-        for request in plan::requests(&spec.limits) {
-            let told = api.put(&request).await;
-            told.map_err(|error| {
-                step(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
-            })?;
+        for request in plan::requests(&spec.limits, self.programs.version) {
+            tell(&api, &request).await?;
         }
-        Ok(())
+        let boot = self.timers.boot().await.map_err(step("look for the kernel's timers"))?;
+        tell(&api, &ActionType::InstanceStart.into()).await?;
+        boot.booted(&self.groups(record)).map_err(step("limit the kernel's timer"))
     }
+}
+
+async fn tell(api: &Api, request: &Request) -> Result<(), StartError> {
+    let told = api.put(request).await;
+    told.map_err(|error| {
+        step(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
+    })
 }
 
 /// Returns when the API listens.

@@ -117,6 +117,11 @@ impl VmImages {
         Ok(VmImage { kernel: kernel.file(), initrd, root_disk })
     }
 
+    /// How much of the disk of `image_root` is made, while it is: by what it takes of the host's disk, so roughly.
+    pub fn percent_of(&self, image_root: &Path) -> u64 {
+        root_disk::percent(image_root).unwrap_or(0)
+    }
+
     /// The same with a kernel that is not packed, for a program that boots no other.
     pub fn unpacked(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
         let image = self.of(image_root)?;
