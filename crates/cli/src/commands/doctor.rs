@@ -82,7 +82,15 @@ impl Doctor {
         if self.json {
             context.ui.json(&report)?;
         } else {
-            show(context, &report, &settings)?;
+            show(context, &report)?;
+            if self.driver.is_none() {
+                context.ui.line(&report.outlook(&settings))?;
+            }
+            context.ui.faint(&format!(
+                "data: {}, images: {}",
+                settings.data.display(),
+                settings.cache.display()
+            ));
         }
         let usable = report.drivers.iter().any(|driver| driver.usable);
         Ok(if usable { Exit::Success } else { Exit::NotUsable })
@@ -157,7 +165,7 @@ fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
     ImageFinding { flavour: flavour.as_str().to_owned(), ready, detail, fix }
 }
 
-fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), CommandError> {
+fn show(context: &Context, report: &Report) -> Result<(), CommandError> {
     context.ui.table(
         &["DRIVER", "STATE", "WALL", "RUNTIME", "DETAIL"],
         &report.drivers.iter().map(driver_row).collect::<Vec<_>>(),
@@ -174,8 +182,6 @@ fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), C
     for (name, fix) in report.fixes() {
         context.ui.line(&format!("fix {name}: {fix}"))?;
     }
-    context.ui.line(&report.outlook(settings))?;
-    context.ui.faint(&format!("data: {}, images: {}", settings.data.display(), settings.cache.display()));
     Ok(())
 }
 

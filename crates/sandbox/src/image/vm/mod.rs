@@ -7,6 +7,7 @@ mod cpio;
 mod initrd;
 mod kernel;
 mod modules;
+mod packed;
 mod root_disk;
 mod vmlinux;
 
