@@ -27,6 +27,16 @@ use kernel::KernelFiles;
 /// Debian's kernel for virtual machines: a tenth of the modules of the ordinary one.
 const PACKAGE: &str = "linux-image-cloud-amd64";
 
+/// What names of unfinished files begin with.
+const UNFINISHED: &str = "new-";
+
+/// Where a file is written before it is whole: a name that nobody else has, in this process or another.
+fn unfinished(target: &Path) -> io::Result<PathBuf> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let random = getrandom::u64().map_err(io::Error::other)?;
+    Ok(target.with_file_name(format!("{UNFINISHED}{name}-{random:016x}")))
+}
+
 /// Where a kernel comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelSource {

@@ -23,7 +23,7 @@ pub(super) fn ensure(kernel: &Path) -> io::Result<PathBuf> {
     if target.exists() {
         return Ok(target);
     }
-    let temporary = kernel.with_file_name(format!("new-vmlinux-{}", std::process::id()));
+    let temporary = super::unfinished(&target)?;
     let mut file = File::create(&temporary)?;
     file.write_all(&unpacked(fs::read(kernel)?)?)?;
     // Machines run as users of their own.
