@@ -1,5 +1,6 @@
 //! The conformance suite against the qemu driver, on machines without hardware support.
 
+mod hostile_guest;
 mod qemu_yard;
 
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use qemu_yard::QemuYard;
 use rustix::process::{Pid, Signal};
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, own_kernel, probe, resources};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, StartError, Verdict};
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, Step};
 
@@ -61,6 +62,26 @@ async fn never_starts_with_less() {
         assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
         yard.assert_clean();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn has_no_way_out_but_its_own() {
+    let Some(yard) = QemuYard::open() else { return };
+    let outcomes = own_kernel(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    yard.assert_clean();
+}
+
+/// R11: a machine that is not ours any more and speaks all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flooded_console_stays_small() {
+    let Some(yard) = QemuYard::open() else { return };
+    let (driver, cache) = yard.with_own_kernel();
+    let spec = yard.subject().spec("flood-1", Limits { memory_mib: 64, ..Limits::default() }).unwrap();
+    hostile_guest::plant(&driver, &spec.image_root, &cache).await;
+    let said = || driver.console(&spec.id).unwrap_or_default();
+    hostile_guest::expect_bounded(&driver, &spec, said, || yard.pid("flood-1")).await;
+    yard.assert_clean();
 }
 
 /// What the host sees of a machine: nobody's process, in groups and namespaces of its own, behind another kernel. And its death is

@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_sandbox::conformance::Subject;
@@ -70,9 +71,18 @@ impl QemuYard {
             cache: cache(),
             program: None,
             acceleration,
+            boot_time: Duration::from_secs(60),
             probe_image: Arc::new(move || Some(image.clone())),
             fail_at: None,
         }
+    }
+
+    /// A driver that finds a kernel in a cache of the test's own.
+    pub(crate) fn with_own_kernel(&self) -> (QemuDriver, PathBuf) {
+        let own = self.directory.path().join("cache");
+        crate::hostile_guest::copy_kernel(&cache(), &own);
+        let config = QemuConfig { cache: own.clone(), ..self.config(Acceleration::Only(Accelerator::Tcg)) };
+        (QemuDriver::open(config).unwrap(), own)
     }
 
     /// The pid of a machine's QEMU.

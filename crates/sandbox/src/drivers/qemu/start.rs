@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::command::{Descriptors, Machine};
 use super::host::Accelerator;
@@ -21,7 +22,10 @@ use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::liveness::ProcessIdentity;
 use crate::parts::records::Record;
 use crate::parts::sandboxes::{Before, or_undo};
-use crate::parts::{console, machine_plan};
+use crate::parts::{console, machine_plan, patience, timer_threads};
+
+/// QEMU makes its machine within a fraction of this.
+const TIMER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Everything that QEMU is handed.
 struct Files {
@@ -83,7 +87,11 @@ impl Yard {
         let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
         steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
         let run = || self.run(spec, &files, &groups, user, accelerator);
-        record.process = Some(steps.run(Step::Run, self.program.path.display(), run)?);
+        let process = steps.run(Step::Run, self.program.path.display(), run)?;
+        if accelerator == Accelerator::Kvm {
+            tokio::spawn(limit_timer(process.clone(), groups));
+        }
+        record.process = Some(process);
         self.consoles.insert(id, files.console);
         steps.run(Step::Note, id, || self.sandboxes.records.write(&record))
     }
@@ -162,6 +170,18 @@ impl Files {
             link: self.link.as_raw_fd(),
             control: self.control.as_raw_fd(),
         }
+    }
+}
+
+/// R22: puts the kernel's timer of a machine, which comes some time after QEMU, into its groups. A machine may have none.
+async fn limit_timer(process: ProcessIdentity, groups: Groups) {
+    let taken = || {
+        let threads = timer_threads::of(process.pid)?;
+        threads.iter().try_for_each(|&thread| groups.take_in(thread))?;
+        Ok(!threads.is_empty() || !process.is_alive())
+    };
+    if let Err(error) = patience::poll(TIMER_WITHIN, taken).await {
+        tracing::debug!(%error, pid = process.pid, "no timer of the kernel's was found");
     }
 }
 
