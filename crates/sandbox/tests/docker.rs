@@ -72,7 +72,9 @@ async fn never_starts_with_less(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     for step in Step::ALL {
         let driver = DockerDriver::open(DockerConfig { fail_at: Some(step), ..yard.config() }).unwrap();
-        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        // Groups have this name, and other tests run beside this one.
+        let name = format!("fails-{}-{}", step as usize, std::process::id());
+        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
         match driver.start(&spec).await {
             Err(StartError::Step { step: told, .. }) => {
                 assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");

@@ -15,6 +15,7 @@ pub(crate) fn run(name: &str, argument: Option<&str>) -> ExitCode {
         "burn" => burn(Duration::from_millis(number)),
         "open-files" => open_files(),
         "fork-many" => sys::fork_many(number),
+        "machine" => flood_console(),
         "hide" => return sys::hide_from_signals(),
         _ => return ExitCode::from(2),
     };
@@ -40,6 +41,15 @@ fn burn(time: Duration) -> u64 {
         turns = std::hint::black_box(turns + 1);
     }
     turns
+}
+
+/// As the first process of a machine (by the name that a driver gives it), says more on its console than anybody wants to keep.
+fn flood_console() -> u64 {
+    let line = [b"flood ".repeat(170), b"\n".to_vec()].concat();
+    loop {
+        // A console that takes no more is the host's affair.
+        let _ = std::io::stdout().write_all(&line);
+    }
 }
 
 /// Opens files until refused; tells how many.
