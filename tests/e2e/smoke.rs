@@ -10,7 +10,7 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::engine::TestEngine;
+use crate::engine::{Make, TestEngine};
 use crate::yard::Yard;
 
 /// How long a driver may take to be tried: it may have to make its form of the image first.
@@ -34,9 +34,19 @@ async fn oci() {
 
 #[tokio::test]
 async fn docker() {
-    let engine = match TestEngine::find() {
+    on_engine(Make::Docker).await;
+}
+
+/// The same driver, with Podman behind its socket.
+#[tokio::test]
+async fn podman() {
+    on_engine(Make::Podman).await;
+}
+
+async fn on_engine(make: Make) {
+    let engine = match TestEngine::find(make) {
         Ok(engine) => engine,
-        Err(reason) => return eprintln!("skipped: docker: {reason}"),
+        Err(reason) => return eprintln!("skipped: {make:?}: {reason}"),
     };
     let socket = engine.socket.to_str().unwrap();
     let settings = [("SANDYARD_DOCKER_SOCKET", socket), ("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")];

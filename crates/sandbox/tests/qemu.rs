@@ -3,15 +3,17 @@
 mod hostile_guest;
 mod qemu_yard;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use qemu_yard::QemuYard;
 use rustix::process::{Pid, Signal};
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, own_kernel, probe, resources};
-use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, Verdict};
-use sandyard_sandbox::drivers::qemu::{Acceleration, QemuDriver};
+use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, StartError, Verdict};
+use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, Step};
 
 const NONE: Vec<String> = Vec::new();
+const NOWHERE: Vec<PathBuf> = Vec::new();
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_the_drivers_contract() {
@@ -36,6 +38,30 @@ async fn limits_hold() {
     let Some(yard) = QemuYard::open() else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+#[tokio::test(flavor = "multi_thread")]
+async fn never_starts_with_less() {
+    let Some(yard) = QemuYard::open() else { return };
+    for step in Step::ALL {
+        let config = yard.config(Acceleration::Only(Accelerator::Tcg));
+        let driver = QemuDriver::open(QemuConfig { fail_at: Some(step), ..config }).unwrap();
+        // Groups have this name, and other tests run beside this one.
+        let name = format!("fails-{}-{}", step as usize, std::process::id());
+        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        assert_eq!(yard.machines(), Vec::<i32>::new(), "{step:?}");
+        assert_eq!(QemuYard::groups_named(spec.id.as_str()), NOWHERE, "{step:?}");
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        yard.assert_clean();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -23,6 +23,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         },
         boot_time: settings.boot_time,
         probe_image: plan.probe_image.clone(),
+        fail_at: None,
     })?;
     Ok(Arc::new(driver))
 }

@@ -73,6 +73,7 @@ impl QemuYard {
             acceleration,
             boot_time: Duration::from_secs(60),
             probe_image: Arc::new(move || Some(image.clone())),
+            fail_at: None,
         }
     }
 
@@ -95,6 +96,14 @@ impl QemuYard {
     pub(crate) fn groups_of(pid: i32) -> Vec<PathBuf> {
         let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).map(PathBuf::from).collect()
+    }
+
+    /// Control groups that have a machine's name.
+    pub(crate) fn groups_named(id: &str) -> Vec<PathBuf> {
+        let root = PathBuf::from("/sys/fs/cgroup");
+        let homes = list(&root).into_iter().chain([root]).flat_map(list);
+        let ours = homes.filter(|home| home.to_string_lossy().contains("/sandyard-"));
+        ours.map(|home| home.join(id)).filter(|group| group.exists()).collect()
     }
 
     /// Nothing of this yard is left on the host.

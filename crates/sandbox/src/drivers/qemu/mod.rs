@@ -14,6 +14,7 @@ mod host;
 mod links;
 mod sockets;
 mod start;
+mod step;
 mod stop;
 mod sys;
 
@@ -25,6 +26,7 @@ use async_trait::async_trait;
 
 pub use acceleration::Acceleration;
 pub use host::Accelerator;
+pub use step::Step;
 
 use self::acceleration::Chosen;
 use crate::driver::{
@@ -60,6 +62,8 @@ pub struct QemuConfig {
     pub boot_time: Duration,
     /// An image for `availability`.
     pub probe_image: ProbeImage,
+    /// Fails every start at this step; for tests.
+    pub fail_at: Option<Step>,
 }
 
 /// The driver. Dropping it leaves machines running.

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 pub use kernel::Kernel;
+pub use root_disk::root_disk_of;
 
 use super::build::{BuildError, Builder};
 use super::steps;

@@ -21,6 +21,11 @@ const BYTES_PER_ENTRY: u64 = 4096 + 512;
 /// What every file system has.
 const SPARE_BYTES: u64 = 32 * 1024 * 1024;
 
+/// The disk of the image whose tree is `image_root`, if it was made.
+pub fn root_disk_of(image_root: &Path) -> Option<PathBuf> {
+    image_root.parent().map(|folder| folder.join(FILE_NAME)).filter(|disk| disk.exists())
+}
+
 /// The disk of the image whose tree is `image_root`, made if it is not there. Blocks, for seconds if it is made.
 pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
     let folder = image_root.parent().ok_or(io::ErrorKind::InvalidInput)?;
