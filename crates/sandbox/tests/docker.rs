@@ -1,5 +1,7 @@
 //! The conformance suite against real engines, Docker's and Podman's, and what only a look from the host can prove.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 mod docker_yard;
 
 use docker_yard::{DockerYard, Make};
