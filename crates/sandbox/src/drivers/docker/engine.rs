@@ -22,8 +22,8 @@ use tokio::time::Instant;
 
 /// A busy engine takes seconds for a container; one that takes this long does not answer at all.
 const PATIENCE_S: u64 = 120;
-/// Loading an image of gigabytes into a slow disk.
-const LOAD_PATIENCE_S: u64 = 3600;
+/// Loading an image of gigabytes into a slow disk, or removing it.
+const STORE_PATIENCE_S: u64 = 3600;
 /// A look at whether it is there.
 const GREETING: Duration = Duration::from_secs(10);
 /// An engine that refuses to remove a container for longer has a reason.
@@ -172,7 +172,9 @@ impl Engine {
 
     /// Removes an image; `AlreadyExists` if a container uses it.
     pub(super) async fn remove_image(&self, id: &str) -> io::Result<()> {
-        let removed = self.client().await?.remove_image(id, None::<RemoveImageOptions>, None).await;
+        let mut client = self.client().await?.clone();
+        client.set_timeout(Duration::from_secs(STORE_PATIENCE_S));
+        let removed = client.remove_image(id, None::<RemoveImageOptions>, None).await;
         match removed.map_err(|error| self.told(error)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.map(drop),
@@ -185,7 +187,7 @@ impl Engine {
         archive: impl futures_util::Stream<Item = io::Result<bytes::Bytes>> + Send + 'static,
     ) -> io::Result<()> {
         let mut client = self.client().await?.clone();
-        client.set_timeout(Duration::from_secs(LOAD_PATIENCE_S));
+        client.set_timeout(Duration::from_secs(STORE_PATIENCE_S));
         let options = bollard::query_parameters::ImportImageOptionsBuilder::new().quiet(true).build();
         let mut answers = std::pin::pin!(client.import_image_stream(options, archive, None));
         while let Some(answer) = answers.next().await {
