@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use oci_yard::OciYard;
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
 use sandyard_sandbox::driver::{Driver, Limits, Offer, OpenError, StartError, Verdict};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
@@ -38,10 +38,32 @@ async fn limits_hold() {
     assert_eq!(failures(&outcomes), NONE);
 }
 
+/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_are_strangers() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let outcomes = neighbours(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_misleads_nobody() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    let outcomes = workspace(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_task_is_confined() {
     let Some(yard) = OciYard::open("runc") else { return };
     host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_user_id_file_of_the_image_gives_nothing() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    host_eye::assert_set_user_id_means_nothing(&yard.subject(), yard.home()).await;
 }
 
 /// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.

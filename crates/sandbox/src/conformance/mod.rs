@@ -1,13 +1,18 @@
 //! What every driver must do, and what no sandbox may allow: one suite for all of them.
 //!
 //! `lifecycle` holds a driver to its contract; `probe` runs a program inside that reports what it sees and does, and
-//! judges the report by the attack ids of the threat list; `resources` lets jobs eat what they can. A driver's test makes a
-//! [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
+//! judges the report by the attack ids of the threat list (docs/attacks.md); `resources` lets jobs eat what they can;
+//! `neighbours` lets one sandbox look for another; `workspace` fills one with what should mislead whoever reads it. A driver's
+//! test makes a [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
 
 mod lifecycle;
+mod memory_kinds;
+mod neighbours;
 mod probe;
 mod resources;
+mod rules;
 mod session;
+mod workspace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,9 +20,11 @@ use std::sync::Arc;
 use crate::driver::{Driver, Limits, SandboxId, SandboxSpec};
 
 pub use lifecycle::lifecycle;
+pub use neighbours::neighbours;
 pub use probe::{probe, probe_program};
 pub use resources::resources;
 pub use session::{Ran, Session, SessionError};
+pub use workspace::workspace;
 
 /// Opens the driver again, as a restarted server would.
 pub type Reopen = Box<dyn Fn() -> Arc<dyn Driver> + Send + Sync>;

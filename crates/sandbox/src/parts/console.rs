@@ -66,3 +66,21 @@ impl Consoles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// R11: a guest that says more than there is room for is heard so far and no further.
+    #[test]
+    fn what_is_said_beyond_it_is_lost() {
+        let console = make().unwrap();
+        let mut guest = File::from(console.try_clone().unwrap());
+        let said = vec![b'x'; usize::try_from(2 * BYTES).unwrap()];
+        assert!(guest.write_all(&said).is_err());
+        assert_eq!(guest.metadata().unwrap().len(), BYTES);
+        assert_eq!(read_raw(&console).unwrap().len() as u64, BYTES);
+    }
+}
