@@ -70,6 +70,8 @@ const RULES: &[(&str, Rule)] = &[
     ("N7.", Rule::Unreachable),
     ("N8.socket.", Rule::Refused),
     ("N8.", Rule::Unreachable),
+    // The loop of a task speaks to keeper there; others are not listened to.
+    ("N11.sockets", Rule::Is("/run/job/agent.sock")),
     ("N11.", Rule::Empty),
     ("R16.uid_map", Rule::Holds(is_own_range)),
     ("W./workspace", Rule::Is("written")),

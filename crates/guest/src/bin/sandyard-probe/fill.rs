@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 
 use rustix::fs::MemfdFlags;
@@ -12,6 +12,10 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 const MOST_PIPES: usize = 2000;
 const MOST_SOCKETS: usize = 4000;
 const MOST_CONNECTIONS: usize = 200;
+const MOST_DATAGRAM_SOCKETS: usize = 1500;
+/// As long as one may be, nearly; a socket holds a few.
+const DATAGRAM_BYTES: usize = 60_000;
+const DATAGRAMS: usize = 8;
 /// A file in memory is given up beyond this.
 const MOST_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 const PIECE_BYTES: usize = 256 * 1024;
@@ -23,6 +27,7 @@ pub(crate) fn fill(kind: &str) -> u64 {
         "pipes" => pipes(),
         "unix-sockets" => unix_sockets(),
         "tcp" => connections(),
+        "udp" => datagrams(),
         _ => 0,
     }
 }
@@ -78,6 +83,27 @@ fn connections() -> u64 {
         held.push((stream, other));
     }
     bytes
+}
+
+/// Datagrams to itself that nobody has read. Those for which there was no room are lost without a word, so the rest is read and counted.
+fn datagrams() -> u64 {
+    let mut held = Vec::new();
+    while held.len() < MOST_DATAGRAM_SOCKETS {
+        let Ok(socket) = UdpSocket::bind(("127.0.0.1", 0)) else { break };
+        let Ok(own) = socket.local_addr() else { break };
+        if socket.set_nonblocking(true).is_err() {
+            break;
+        }
+        for _ in 0..DATAGRAMS {
+            let _ = socket.send_to(&[1; DATAGRAM_BYTES], own);
+        }
+        held.push(socket);
+    }
+    let mut buffer = [0; DATAGRAM_BYTES];
+    let received = held
+        .iter()
+        .flat_map(|socket| std::iter::from_fn(|| socket.recv(&mut buffer).ok()).collect::<Vec<_>>());
+    received.map(|count| count as u64).sum()
 }
 
 /// Writes until it would have to wait.

@@ -14,7 +14,7 @@ use crate::{Finding, outcome, report, sys};
 
 /// The port that is served and looked for.
 const PORT: u16 = 47_113;
-/// Name of sockets, files and queues.
+/// Name of sockets.
 const NAME: &str = "sandyard-neighbour";
 /// Directories in which a socket is served and looked for.
 const PLACES: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run/user/1000"];
@@ -28,7 +28,7 @@ pub(crate) fn serve() -> ExitCode {
     let everywhere = [TcpListener::bind(("0.0.0.0", PORT)), TcpListener::bind(("::", PORT))];
     let by_name = SocketAddr::from_abstract_name(NAME).and_then(|name| UnixListener::bind_addr(&name));
     let by_path: Vec<_> = PLACES.iter().map(|place| UnixListener::bind(format!("{place}/{NAME}"))).collect();
-    let made = [sys::make_shared_memory(KEY), sys::make_message_queue(KEY), sys::make_posix_queue(NAME)];
+    let made = [sys::make_shared_memory(KEY), sys::make_message_queue(KEY)];
     let failed = everywhere.iter().all(Result::is_err)
         || by_name.is_err()
         || by_path.iter().any(Result::is_err)
@@ -45,7 +45,7 @@ pub(crate) fn exhaust() -> ExitCode {
     let taken = [
         ("inotify", sys::take_all(sys::make_watcher)),
         ("timers", sys::take_all(sys::make_timer)),
-        ("posix queues", sys::take_all_numbered(|number| sys::make_posix_queue(&format!("{NAME}-{number}")))),
+        ("terminals", sys::take_all(sys::make_terminal)),
         ("shared memory", sys::take_all_numbered(|number| sys::make_shared_memory(KEY + 1 + number))),
     ];
     let _ = writeln!(std::io::stderr(), "{taken:?}");
@@ -66,10 +66,9 @@ pub(crate) fn reach(host: &[String]) -> ExitCode {
         Finding::new("N13.abstract", abstract_socket()),
         Finding::new("N13.shared_memory", outcome(sys::find_shared_memory(KEY))),
         Finding::new("N13.message_queue", outcome(sys::find_message_queue(KEY))),
-        Finding::new("N13.posix_queue", outcome(sys::find_posix_queue(NAME))),
         Finding::new("R16.inotify", outcome(sys::make_watcher().map(|()| "made"))),
+        Finding::new("R16.terminals", outcome(sys::make_terminal().map(|()| "made"))),
         Finding::new("R16.timers", outcome(sys::make_timer().map(|()| "made"))),
-        Finding::new("R16.posix_queue", outcome(sys::make_posix_queue("own").map(|()| "made"))),
         Finding::new("R16.shared_memory", outcome(sys::make_shared_memory(KEY - 1).map(|()| "made"))),
     ];
     findings.extend(PLACES.iter().map(|place| {

@@ -37,7 +37,7 @@ impl Stage {
         self.clear(id)?;
         let place = self.place(id);
         fs::create_dir(&place)?;
-        let namespace = users::user_namespace(&ids::map_text(map))?;
+        let namespace = users::user_namespace(&ids::map_text(map), ids::owner(map))?;
         let mount = image_disk::mount(disk)?;
         let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         mounts::restrict(mount.as_fd(), flags, Some(namespace.as_fd()))?;

@@ -5,7 +5,8 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use crate::parts::console;
 use crate::parts::ids::{self, Extent};
 use crate::parts::layout::{self, Birth};
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::sys::users;
 
 /// A step that failed, with its object.
 fn failed(step: &'static str) -> impl Fn(io::Error) -> StartError {
@@ -91,8 +93,13 @@ impl Yard {
         self.links.create(&spec.id, keeper).map_err(failed("make the link"))?;
         let directory = self.records.directory(&spec.id);
         let id_map = record.id_base.map(|base| self.ids.map(base)).unwrap_or_default();
-        self.write_bundle(spec, &groups, &id_map, &directory).map_err(failed("write the bundle"))?;
+        // Held until the container is in it.
+        let users = self.own_users(record, &id_map).map_err(failed("make a user namespace"))?;
+        let users_path = users.as_ref().map(path_of);
+        self.write_bundle(spec, &groups, &id_map, users_path.as_deref(), &directory)
+            .map_err(failed("write the bundle"))?;
         let pid = self.create(spec, record, &id_map, &directory).await?;
+        drop(users);
         // Whatever hierarchies the runtime knows nothing of, an empty unified one for example, which kills at once.
         for entrance in groups.entrances().0 {
             fs::write(entrance, pid.to_string()).map_err(failed("enter the control groups"))?;
@@ -106,14 +113,21 @@ impl Yard {
         self.records.write(record).map_err(failed("write the marker"))
     }
 
+    /// A user namespace whose limits are the sandbox's own, if it has ids of its own.
+    fn own_users(&self, record: &Record, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
+        record.id_base.map(|base| users::user_namespace(&ids::map_text(id_map), base)).transpose()
+    }
+
     fn write_bundle(
         &self,
         spec: &SandboxSpec,
         groups: &Groups,
         id_map: &[Extent],
+        user_namespace: Option<&Path>,
         directory: &Path,
     ) -> io::Result<()> {
         let bundle = Bundle {
+            user_namespace,
             host_name: spec.id.as_str(),
             memory_mib: spec.limits.memory_mib,
             id_map,
@@ -174,6 +188,11 @@ impl Yard {
         self.started.insert(&spec.id, console);
         read_pid(&pid_file).map_err(failed("read the container's pid"))
     }
+}
+
+/// Where the runtime finds a descriptor of this process.
+fn path_of(descriptor: &OwnedFd) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd()).into()
 }
 
 fn read_pid(path: &Path) -> io::Result<i32> {

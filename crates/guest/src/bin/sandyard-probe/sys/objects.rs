@@ -1,9 +1,9 @@
 //! Objects that the kernel counts for each user or keeps in a namespace: watchers, timers, queues, shared memory.
 
-use std::ffi::CString;
 use std::io;
 
 use rustix::fs::inotify;
+use rustix::pty::OpenptFlags;
 
 /// More than any of the limits allows.
 const MOST_TAKEN: i32 = 200_000;
@@ -28,29 +28,17 @@ pub(crate) fn make_watcher() -> io::Result<()> {
     Ok(())
 }
 
+/// A terminal, for as long as this process lasts.
+pub(crate) fn make_terminal() -> io::Result<()> {
+    std::mem::forget(rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?);
+    Ok(())
+}
+
 /// A timer, which counts as a pending signal.
 pub(crate) fn make_timer() -> io::Result<()> {
     let mut timer = std::ptr::null_mut();
     // SAFETY: no event is given, and `timer` outlives the call.
     accepted(unsafe { libc::timer_create(libc::CLOCK_MONOTONIC, std::ptr::null_mut(), &raw mut timer) })
-}
-
-/// A POSIX message queue of small messages.
-pub(crate) fn make_posix_queue(name: &str) -> io::Result<()> {
-    open_posix_queue(name, libc::O_CREAT | libc::O_EXCL | libc::O_RDWR)
-}
-
-/// Opens one that is there.
-pub(crate) fn find_posix_queue(name: &str) -> io::Result<&'static str> {
-    open_posix_queue(name, libc::O_RDWR).map(|()| "found")
-}
-
-fn open_posix_queue(name: &str, flags: libc::c_int) -> io::Result<()> {
-    let name = CString::new(name).map_err(io::Error::other)?;
-    // SAFETY: a NUL-terminated name; without attributes the kernel takes its defaults.
-    accepted(unsafe {
-        libc::syscall(libc::SYS_mq_open, name.as_ptr(), flags, EVERYBODY, std::ptr::null::<libc::c_void>())
-    })
 }
 
 /// System V shared memory under a key.
