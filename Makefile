@@ -16,7 +16,7 @@ help:
 # With the examples, dependencies get the features that tests give them: `make test` compiles nothing twice.
 build:
 	scripts/setup.sh build
-	cargo build --release --locked --workspace --bins --examples
+	cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --examples
 
 run:
 	scripts/run.sh
@@ -37,7 +37,7 @@ check:
 bench: export SANDYARD_IMAGES = base
 bench:
 	scripts/setup.sh bench
-	cargo build --release --locked --workspace --bins --examples
+	cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --examples
 	$(SANDYARD) image build --flavour base
 	python3 bench/start.py
 	python3 bench/rates.py

@@ -26,7 +26,7 @@ scripts/setup.sh run
 builder=$target/release/sandyard-image
 fresh=false
 [ -x "$builder" ] || fresh=true
-cargo build --release --locked --workspace --bins --examples &
+cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --examples &
 compiling=$!
 image=
 trap 'kill $compiling $image 2>/dev/null || true' EXIT
@@ -45,7 +45,8 @@ trap - EXIT
 echo "Built and prepared after $((SECONDS - begin)) s."
 
 ready=$(mktemp)
-"$sandyard" up --listen "$listen" >"$ready" &
+# Quiet, so that what it logs of itself does not come between the lines of the first job.
+"$sandyard" up --listen "$listen" --log "${SANDYARD_LOG:-warn}" >"$ready" &
 server=$!
 # Ctrl-C reaches the server by itself; a second signal would stop it at once.
 trap : INT

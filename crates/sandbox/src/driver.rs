@@ -5,8 +5,11 @@
 //! else and deleted after everything else, so `list` finds whatever a dead process left half made.
 
 mod availability;
+mod errors;
 
-pub use availability::{Availability, Offer, OpenError, ProbeImage, Verdict};
+pub use availability::{Availability, FindImage, Offer, OpenError, ProbeImage, Verdict};
+pub(crate) use errors::with_sources;
+pub use errors::{LinkError, ListError, PrepareImageError, StartError, StopError, UsageError};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -212,86 +215,4 @@ pub struct Usage {
     pub memory_kills: u64,
     /// How often a fork was refused by the process limit.
     pub pids_refused: u64,
-}
-
-/// A machine could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The driver can't run here.
-    #[error("driver {driver} is not usable: {detail}")]
-    Unusable {
-        /// Its name.
-        driver: &'static str,
-        /// What is missing.
-        detail: String,
-    },
-    /// A step of the set-up failed; the job must fail too.
-    #[error("{step}")]
-    Step {
-        /// What was being done, with its object.
-        step: String,
-        /// Why it failed.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The host has no room now; trying again later may help.
-    #[error("no capacity: {0}")]
-    NoCapacity(String),
-}
-
-/// A driver's form of an image could not be made.
-#[derive(Debug, thiserror::Error)]
-#[error("{step}")]
-pub struct PrepareImageError {
-    /// What was being done, with its object.
-    pub step: String,
-    /// Why it failed.
-    #[source]
-    pub source: std::io::Error,
-}
-
-/// A connection from the sandbox can't come.
-#[derive(Debug, thiserror::Error)]
-pub enum LinkError {
-    /// No live machine has that name.
-    #[error("sandbox {0} is not running")]
-    NotRunning(SandboxId),
-    /// The listening end could not be made.
-    #[error("listen for sandbox {id}")]
-    Listen {
-        /// Which.
-        id: SandboxId,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-}
-
-/// A machine could not be removed; call again.
-#[derive(Debug, thiserror::Error)]
-#[error("remove sandbox {id}: {step}")]
-pub struct StopError {
-    /// Which.
-    pub id: SandboxId,
-    /// What was being done.
-    pub step: String,
-    /// Why it failed.
-    #[source]
-    pub source: std::io::Error,
-}
-
-/// The markers could not be read.
-#[derive(Debug, thiserror::Error)]
-#[error("list sandboxes")]
-pub struct ListError(#[from] pub std::io::Error);
-
-/// The counters could not be read.
-#[derive(Debug, thiserror::Error)]
-#[error("read usage of sandbox {id}")]
-pub struct UsageError {
-    /// Which.
-    pub id: SandboxId,
-    /// Why.
-    #[source]
-    pub source: std::io::Error,
 }

@@ -4,8 +4,8 @@ mod docker_yard;
 
 use docker_yard::DockerYard;
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
-use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, Verdict};
-use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
+use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, StartError, Verdict};
+use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver, Step};
 use serde_json::json;
 
 const NONE: Vec<String> = Vec::new();
@@ -151,6 +151,26 @@ fn tasks_in(groups: &[&str]) -> Vec<[String; 4]> {
         })
     };
     tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok()).map(look).collect()
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+#[tokio::test(flavor = "multi_thread")]
+async fn never_starts_with_less() {
+    let Some(yard) = DockerYard::open() else { return };
+    for step in Step::ALL {
+        let driver = DockerDriver::open(DockerConfig { fail_at: Some(step), ..yard.config() }).unwrap();
+        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        yard.assert_only_markers(&step.to_string());
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        yard.assert_clean();
+    }
 }
 
 /// It really starts one, and an old runtime is used by those alone who name the driver, if at all.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use oci_yard::OciYard;
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
 use sandyard_sandbox::driver::{Driver, Limits, Offer, OpenError, StartError, Verdict};
-use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, Step};
 
 const NONE: Vec<String> = Vec::new();
 
@@ -64,6 +64,26 @@ async fn every_task_is_confined() {
 async fn a_set_user_id_file_of_the_image_gives_nothing() {
     let Some(yard) = OciYard::open("runc") else { return };
     host_eye::assert_set_user_id_means_nothing(&yard.subject(), yard.home()).await;
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+#[tokio::test(flavor = "multi_thread")]
+async fn never_starts_with_less() {
+    let Some(yard) = OciYard::open("runc") else { return };
+    for step in Step::ALL {
+        let driver = OciDriver::open(OciConfig { fail_at: Some(step), ..yard.config() }).unwrap();
+        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        yard.assert_only_markers(&step.to_string());
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        yard.assert_clean().await;
+    }
 }
 
 /// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.

@@ -162,6 +162,21 @@ async fn a_job_waits_for_its_driver_to_be_tried_and_holds_no_other_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_queue_full_of_jobs_that_wait_for_a_driver_holds_no_other_up() {
+    let machine = Machine::without_kvm();
+    machine.qemu.pose(|pose| pose.takes = Duration::from_secs(30));
+    let yard = machine.yard(|config| config.admission.concurrency = 1).await;
+    let running = yard.schedule(session()).await.unwrap();
+    yard.wait(&running, "a live sandbox", |status| status.sandbox == SandboxState::Live).await.unwrap();
+    let slow = (0..80).map(|_| yard.schedule(with_floor(VM, shell("true"))));
+    futures_util::future::try_join_all(slow).await.unwrap();
+    let quick = yard.schedule(shell("true")).await.unwrap();
+    yard.yard.cancel(&running).await.unwrap();
+    assert_eq!(yard.ended(&quick).await.unwrap().state, JobState::Succeeded);
+    assert_eq!(machine.qemu.asked(), 0, "it ended before the others' driver had answered");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_waited_for_a_driver_that_turns_out_missing_fails_closed() {
     let machine = Machine::without_kvm();
     machine.qemu.pose(|pose| {

@@ -20,6 +20,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         disk_mib: plan.disk_mib,
         probe_image: plan.probe_image.clone(),
         allow_outdated_runtime: settings.allow_outdated_runtime,
+        fail_at: None,
     })?;
     Ok(Arc::new(driver))
 }

@@ -19,6 +19,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         allow_outdated_runtime: settings.allow_outdated_runtime,
         disk_mib: plan.disk_mib,
         probe_image: plan.probe_image.clone(),
+        fail_at: None,
     })?;
     Ok(Arc::new(driver))
 }

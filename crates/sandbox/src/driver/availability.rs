@@ -1,13 +1,24 @@
 //! What a driver says of itself: whether it can be opened, whether sandboxes really start, and who gets them.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Gives the tree of an image to try a start with, once there is one.
-pub type ProbeImage = Arc<dyn Fn() -> Option<PathBuf> + Send + Sync>;
+/// Finds the tree of an image to try a start with, once there is one.
+pub trait FindImage: Fn() -> Option<PathBuf> + Send + Sync {}
+impl<F: Fn() -> Option<PathBuf> + Send + Sync> FindImage for F {}
+
+/// The same, as the configuration of a driver holds it.
+pub type ProbeImage = Arc<dyn FindImage>;
+
+impl fmt::Debug for dyn FindImage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("FindImage")
+    }
+}
 
 /// Whether a driver works here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +108,16 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// Names what could not be prepared.
+    pub(crate) fn prepare(step: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Prepare { step, source }
+    }
+
+    /// Says what this host lacks and how to get it.
+    pub(crate) fn unusable(detail: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::Unusable { detail: detail.into(), fix: fix.into() }
+    }
+
     /// The same, but no mere lack while sandboxes of the yard run: whoever took the driver for unusable would take them for dead.
     #[must_use]
     pub(crate) fn unless_in_use(self, in_use: bool) -> Self {

@@ -35,10 +35,11 @@ pub(crate) struct Disks {
 }
 
 impl Disks {
-    /// Opens the stock, making it if need be.
+    /// Opens the stock, making it if need be, and removes from it what a killed process left.
     pub(crate) fn open(data: &Path, blank_mib: u64) -> io::Result<Self> {
         let disks = Self { stock: data.join(STOCK), blank_mib };
         make_skeleton(&disks.skeleton())?;
+        disks.tidy()?;
         Ok(disks)
     }
 
@@ -119,7 +120,7 @@ impl Disks {
     }
 
     /// Removes what a killed process left half formatted or set aside, and blanks of another size.
-    pub(crate) fn tidy(&self) -> io::Result<()> {
+    fn tidy(&self) -> io::Result<()> {
         remove_unfinished(&self.stock)?;
         let blank = self.blank_prefix();
         for entry in fs::read_dir(&self.stock)? {

@@ -2,7 +2,9 @@
 //!
 //! `layout` is what a sandbox looks like inside; `links` where it dials; `disk` and `image_disk` its writable disk; `programs` the
 //! guest's programs; `ids` its users on the host; `cgroup` limits, counts and kills. `records` are the durable markers,
-//! `liveness` judges processes, `locks` keep calls about one sandbox apart, `yard_id` tells yards apart, `trial` really starts a sandbox. `sys` holds the unsafe code.
+//! `liveness` judges processes, `locks` keep calls about one sandbox apart, `yard_id` tells yards apart. `sandboxes` is all of these
+//! together: what a driver can say of its sandboxes however it makes them. `requirements` looks at the host before anything is tried,
+//! `steps` name what a start does and let tests fail it, `trial` really starts a sandbox. `sys` holds the unsafe code.
 //! A driver has a data directory of its own: two drivers of one yard share neither markers nor names.
 
 pub(crate) mod cgroup;
@@ -20,6 +22,9 @@ pub(crate) mod machine_plan;
 pub(crate) mod patience;
 pub(crate) mod programs;
 pub(crate) mod records;
+pub(crate) mod requirements;
+pub(crate) mod sandboxes;
+pub(crate) mod steps;
 pub(crate) mod sys;
 pub(crate) mod trial;
 pub(crate) mod version;

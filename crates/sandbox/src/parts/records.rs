@@ -5,33 +5,89 @@
 
 use std::fs;
 use std::io;
-use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::driver::SandboxId;
+use super::liveness::ProcessIdentity;
+use crate::driver::{SandboxId, SandboxSpec};
 
-/// What a driver must know to find, judge and remove a sandbox.
-pub(crate) trait Marker: Serialize + DeserializeOwned {
-    /// The sandbox.
-    fn id(&self) -> &SandboxId;
+/// What must be known to find, judge and remove a sandbox. A driver writes what it has of it; a later version must be able to read
+/// it, because it adopts the sandboxes of this one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// Its name, which is its container's too.
+    pub(crate) id: SandboxId,
+    /// First of its ids, as whoever makes it numbers them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id_base: Option<u32>,
+    /// The same with Firecracker, which runs as this user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<u32>,
+    /// Name of its control groups, if it is not the sandbox's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<String>,
+    /// The same with Firecracker, whose jail has this name too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The caller's directory with its disk.
+    pub(crate) workspace: PathBuf,
+    /// The OCI runtime that made it, which must be the one that removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runtime: Option<PathBuf>,
+    /// Its first process, or that of its machine; missing until that runs.
+    pub(crate) process: Option<ProcessIdentity>,
+}
+
+impl Record {
+    /// The least of a sandbox that is about to be made.
+    pub(crate) fn of(spec: &SandboxSpec) -> Self {
+        Self {
+            id: spec.id.clone(),
+            id_base: None,
+            user: None,
+            groups: None,
+            name: None,
+            workspace: spec.workspace.clone(),
+            runtime: None,
+            process: None,
+        }
+    }
+
+    /// Whether its machine runs.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.process.as_ref().is_some_and(ProcessIdentity::is_alive)
+    }
+
+    /// First of the ids that are taken for it alone, if there are any.
+    pub(crate) fn taken_ids(&self) -> Option<u32> {
+        self.id_base.or(self.user)
+    }
+
+    /// Whom its machine runs as. Nobody is ever `u32::MAX`, so what has no user can't be mistaken for root's.
+    pub(crate) fn machine_user(&self) -> u32 {
+        self.taken_ids().unwrap_or(u32::MAX)
+    }
+
+    /// Name of its control groups.
+    pub(crate) fn groups_name(&self) -> &str {
+        let other = self.groups.as_deref().or(self.name.as_deref());
+        other.unwrap_or_else(|| self.id.as_str())
+    }
 }
 
 /// All markers of a yard.
 #[derive(Debug, Clone)]
-pub(crate) struct Records<M> {
+pub(crate) struct Records {
     directory: PathBuf,
-    marker: PhantomData<fn() -> M>,
 }
 
-impl<M: Marker> Records<M> {
+impl Records {
     /// Opens the directory of markers, making it if need be.
     pub(crate) fn open(data: &Path) -> io::Result<Self> {
         let directory = data.join("sandboxes");
         fs::create_dir_all(&directory)?;
-        Ok(Self { directory, marker: PhantomData })
+        Ok(Self { directory })
     }
 
     /// The directory of a marker, where its driver may keep what goes with the sandbox.
@@ -40,8 +96,8 @@ impl<M: Marker> Records<M> {
     }
 
     /// Writes or replaces a marker.
-    pub(crate) fn write(&self, record: &M) -> io::Result<()> {
-        let directory = self.directory(record.id());
+    pub(crate) fn write(&self, record: &Record) -> io::Result<()> {
+        let directory = self.directory(&record.id);
         fs::create_dir_all(&directory)?;
         let temporary = directory.join("record.json.new");
         fs::write(&temporary, serde_json::to_vec(record).map_err(io::Error::other)?)?;
@@ -49,7 +105,7 @@ impl<M: Marker> Records<M> {
     }
 
     /// Reads a marker. One whose record was never finished has none.
-    pub(crate) fn read(&self, id: &SandboxId) -> io::Result<Option<M>> {
+    pub(crate) fn read(&self, id: &SandboxId) -> io::Result<Option<Record>> {
         match fs::read(self.directory(id).join("record.json")) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -76,48 +132,11 @@ impl<M: Marker> Records<M> {
     }
 
     /// Every finished marker.
-    pub(crate) fn all(&self) -> io::Result<Vec<M>> {
+    pub(crate) fn all(&self) -> io::Result<Vec<Record>> {
         self.ids()?.iter().filter_map(|id| self.read(id).transpose()).collect()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde::Deserialize;
-
-    use super::*;
-
-    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-    struct Named {
-        id: SandboxId,
-    }
-
-    impl Marker for Named {
-        fn id(&self) -> &SandboxId {
-            &self.id
-        }
-    }
-
-    #[test]
-    fn a_marker_is_found_until_it_is_deleted() {
-        let data = tempfile::tempdir().unwrap();
-        let records = Records::<Named>::open(data.path()).unwrap();
-        let one = Named { id: SandboxId::parse("one").unwrap() };
-        records.write(&one).unwrap();
-        assert_eq!(records.read(&one.id).unwrap(), Some(one.clone()));
-        assert_eq!(records.all().unwrap(), vec![one.clone()]);
-        records.delete(&one.id).unwrap();
-        records.delete(&one.id).unwrap();
-        assert_eq!(records.ids().unwrap(), vec![]);
-    }
-
-    #[test]
-    fn a_half_made_marker_is_listed_but_has_no_record() {
-        let data = tempfile::tempdir().unwrap();
-        let records = Records::<Named>::open(data.path()).unwrap();
-        fs::create_dir(data.path().join("sandboxes/half")).unwrap();
-        let half = SandboxId::parse("half").unwrap();
-        assert_eq!(records.ids().unwrap(), vec![half.clone()]);
-        assert_eq!(records.read(&half).unwrap(), None);
-    }
-}
+#[path = "records_tests.rs"]
+mod tests;

@@ -10,7 +10,7 @@ use sandyard_protocol::Secret;
 use tokio::time::timeout;
 
 use super::disk::STOCK;
-use crate::driver::{Driver, Limits, SandboxId, SandboxSpec};
+use crate::driver::{Driver, Limits, SandboxId, SandboxSpec, with_sources};
 
 /// How long a container may take to dial; a loaded machine needs tens of milliseconds.
 pub(crate) const CONTAINER_PATIENCE: Duration = Duration::from_secs(20);
@@ -81,15 +81,4 @@ async fn greeted(driver: &dyn Driver, spec: &SandboxSpec, patience: Duration) ->
         Ok(answered) => answered.map_err(|error| format!("probe: {error}")),
         Err(_) => Err("probe: it never dialled".into()),
     }
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

@@ -70,6 +70,7 @@ impl DockerYard {
             disk_mib: 4096,
             probe_image: Arc::new(move || Some(image.clone())),
             allow_outdated_runtime: true,
+            fail_at: None,
         }
     }
 
@@ -90,15 +91,30 @@ impl DockerYard {
         listed.lines().map(str::to_owned).collect()
     }
 
-    /// Nothing of this yard is left on the host or in the engine.
-    pub(crate) fn assert_clean(&self) {
-        assert_eq!(self.containers(), Vec::<String>::new());
-        for place in ["run/links", "run/boot", "data/stage", "data/sandboxes"] {
-            assert_eq!(list(&self.directory.path().join(place)), Vec::<PathBuf>::new(), "{place}");
+    /// Of sandboxes of this yard no containers, mounts, groups or sockets are left: at most their markers.
+    pub(crate) fn assert_only_markers(&self, when: &str) {
+        assert_eq!(self.containers(), Vec::<String>::new(), "{when}");
+        for place in ["run/links", "run/boot", "data/stage"] {
+            assert_eq!(list(&self.directory.path().join(place)), Vec::<PathBuf>::new(), "{when}: {place}");
         }
         let ours = self.directory.path().display().to_string();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        assert!(!mounts.contains(&ours), "{mounts}");
+        assert!(!mounts.contains(&ours), "{when}: {mounts}");
+        let marked = list(&self.data().join("sandboxes"));
+        let names: Vec<_> = marked.iter().filter_map(|marker| marker.file_name()).collect();
+        let root = PathBuf::from("/sys/fs/cgroup");
+        let homes = list(&root).into_iter().chain([root]).flat_map(|hierarchy| list(&hierarchy));
+        let groups =
+            homes.filter(|home| home.to_string_lossy().contains("/sandyard-")).flat_map(|home| list(&home));
+        let left: Vec<_> = groups.filter(|group| names.iter().any(|name| group.ends_with(name))).collect();
+        assert_eq!(left, Vec::<PathBuf>::new(), "{when}");
+    }
+
+    /// Nothing of this yard is left on the host or in the engine.
+    pub(crate) fn assert_clean(&self) {
+        self.assert_only_markers("in the end");
+        assert_eq!(list(&self.data().join("sandboxes")), Vec::<PathBuf>::new());
+        let ours = self.directory.path().display().to_string();
         let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
         let loops: Vec<_> = list(Path::new("/sys/block"))
             .iter()

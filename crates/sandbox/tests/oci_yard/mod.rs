@@ -6,6 +6,7 @@
     reason = "support of tests, which fail by panicking and say what they skip"
 )]
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +53,7 @@ impl OciYard {
             allow_outdated_runtime: true,
             disk_mib: 512,
             probe_image: Arc::new(move || Some(image.clone())),
+            fail_at: None,
         }
     }
 
@@ -92,10 +94,18 @@ impl OciYard {
         self.home().join("run")
     }
 
+    /// Of sandboxes of this yard no groups, containers or sockets are left: at most their markers.
+    pub(crate) fn assert_only_markers(&self, when: &str) {
+        assert_eq!(host_eye::groups(&self.data()), BTreeSet::new(), "{when}");
+        for place in [self.data().join("state"), self.run()] {
+            assert_eq!(host_eye::list(place), Vec::<PathBuf>::new(), "{when}");
+        }
+    }
+
     /// Nothing of this yard is left on the host, nor with the runtime.
     pub(crate) async fn assert_clean(&self) {
         host_eye::assert_clean(self.home(), &self.data(), &self.run()).await;
-        assert_eq!(host_eye::list(self.data().join("state")), Vec::<PathBuf>::new());
+        self.assert_only_markers("in the end");
     }
 }
 

@@ -49,7 +49,7 @@ impl Yard {
         if !self.shared.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
         }
-        self.shared.store.queued(1).await?;
+        self.shared.store.queued(0, 1).await?;
         Ok(())
     }
 

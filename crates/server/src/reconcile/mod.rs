@@ -46,7 +46,7 @@ pub(crate) use adopting::remove_strays;
 pub(crate) use shared::{Machines, Shared};
 pub(crate) use starting::{claim_changes, new_secret};
 
-/// Jobs looked at in one go when room is there.
+/// Queued jobs read in one go when room is there.
 const CLAIM_PAGE: usize = 32;
 
 /// A job that was claimed as it was stored, with its room.
@@ -168,9 +168,11 @@ impl Reconciler {
     }
 
     async fn claim_some(&mut self) -> Result<(), StoreError> {
+        let mut seen = 0;
         loop {
-            let queued = self.shared.store.queued(CLAIM_PAGE).await?;
-            let mut claimed = 0;
+            let queued = self.shared.store.queued(seen, CLAIM_PAGE).await?;
+            let Some(last) = queued.last() else { return Ok(()) };
+            seen = last.number;
             for row in queued {
                 if !self.shared.admission.has_room(row.limits.machine.memory_mib) {
                     return Ok(());
@@ -182,11 +184,7 @@ impl Reconciler {
                 let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
                 if let Some(row) = self.shared.store.claim_queued(&row.id, claim).await? {
                     self.spawn(row, permit, Origin::Queue);
-                    claimed += 1;
                 }
-            }
-            if claimed == 0 {
-                return Ok(());
             }
         }
     }

@@ -75,8 +75,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// stored as `queued`, then the changes are applied.
     async fn insert(&self, job: InsertJob, claim: Option<Claim>) -> Result<Inserted, StoreError>;
 
-    /// The oldest queued jobs that nobody owns.
-    async fn queued(&self, limit: usize) -> Result<Vec<JobRow>, StoreError>;
+    /// The oldest queued jobs that nobody owns, beginning after the job of that number.
+    async fn queued(&self, after: i64, limit: usize) -> Result<Vec<JobRow>, StoreError>;
 
     /// Takes a job if it is free and still queued, and applies the changes.
     async fn claim_queued(&self, id: &JobId, claim: Claim) -> Result<Option<JobRow>, StoreError>;

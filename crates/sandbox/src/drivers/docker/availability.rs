@@ -1,36 +1,27 @@
 //! Whether sandboxes can be started through an engine: what the host must have, how the engine is set up and how old its parts are,
 //! and one sandbox really started.
 
-use std::path::Path;
-
-use super::{DockerConfig, Yard, disk};
+use super::{DockerConfig, Yard};
 use crate::driver::{Availability, Driver, Offer, OpenError};
 use crate::parts::cgroup::Layout;
+use crate::parts::requirements;
 use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
 use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
 
 /// What must be there before anything is tried, the engine itself only if it is not needed for sandboxes that run: then it may be
 /// away for a while. Says the first thing that is missing and how to get it.
 pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Layout, OpenError> {
-    let missing = |detail: String, fix: &str| Err(OpenError::Unusable { detail, fix: fix.to_owned() });
     if !in_use && !config.socket.exists() {
         let detail = format!("no engine listens at {}", config.socket.display());
-        return missing(detail, "install Docker or Podman (`apt install docker.io`) and start its service");
+        let fix = "install Docker or Podman (`apt install docker.io`) and start its service";
+        return Err(OpenError::unusable(detail, fix));
     }
     if !rustix::process::geteuid().is_root() {
-        return missing(
-            "it mounts the disks of sandboxes, which only root can".into(),
-            "run the server as root",
-        );
+        let detail = "it mounts the disks of sandboxes, which only root can";
+        return Err(OpenError::unusable(detail, "run the server as root"));
     }
-    if !Path::new("/dev/loop-control").exists() {
-        return missing("there is no /dev/loop-control".into(), "modprobe loop");
-    }
-    if disk::formatter().is_err() {
-        return missing("mkfs.ext4 is not installed".into(), "apt install e2fsprogs");
-    }
-    let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
-    Layout::detect().map_err(|error| OpenError::Unusable { detail: error.to_string(), fix: fix.to_owned() })
+    requirements::mounted_disks()?;
+    requirements::control_groups()
 }
 
 /// Asks the engine, then tries with a real sandbox; until there is an image to try with, tells what the engine says.

@@ -7,98 +7,94 @@ use std::collections::BTreeSet;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use sandyard_guest::seccomp::OuterProfile;
 use sandyard_protocol::EngineMachine;
 
+use super::Yard;
 use super::container::{self, Container};
-use super::record::Record;
-use super::{Yard, images};
+use super::images::{self, LoadError};
+use super::step::{Failure, Step, Steps};
 use crate::driver::{SandboxSpec, StartError};
 use crate::parts::cgroup::GroupLimits;
 use crate::parts::layout::{self, BOOT_FILE, Birth};
 use crate::parts::liveness::ProcessIdentity;
-
-/// Names a step that failed.
-fn at(step: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
-    let step = step.into();
-    move |source| StartError::Step { step, source }
-}
+use crate::parts::records::Record;
+use crate::parts::sandboxes::{Before, or_undo};
 
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        let _alone = self.locks.of(&spec.id).lock_owned().await;
-        if let Some(record) = self.records.read(&spec.id).map_err(at("read the marker"))? {
-            if record.is_alive() {
-                return Ok(());
-            }
-            self.clear(&spec.id).await.map_err(|error| at("remove the one before")(error.source))?;
+        let _alone = self.locks.hold(&spec.id).await;
+        match self.sandboxes.before(&spec.id)? {
+            Before::Running => return Ok(()),
+            Before::Dead => self.clear(&spec.id).await?,
+            Before::Nothing => {}
         }
-        let id_base = self.ids.take(&BTreeSet::new()).map_err(at("take user ids"))?;
-        let record =
-            Record { id: spec.id.clone(), id_base, workspace: spec.workspace.clone(), process: None };
-        self.records.write(&record).map_err(at("write the marker"))?;
-        let outcome = self.start_marked(spec, record).await;
-        if let Err(error) = &outcome {
-            tracing::warn!(sandbox = %spec.id, %error, "sandbox did not start");
-            if let Err(error) = self.dismantle(&spec.id).await {
-                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
-            }
-        }
-        outcome
+        let id_base = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take user ids"))?;
+        let outcome = self.make(spec, id_base).await;
+        Ok(or_undo(&spec.id, outcome, self.dismantle(&spec.id)).await?)
     }
 
-    async fn start_marked(&self, spec: &SandboxSpec, mut record: Record) -> Result<(), StartError> {
-        let image = images::image_of(&spec.image_root).map_err(|error| at("find the image")(error.into()))?;
-        let image = images::ensure(&self.engine, image, |_| {}).await;
-        let image = image.map_err(|error| at("load the image into the engine")(error.into()))?;
-        let groups = self.groups(&spec.id);
-        groups.create().map_err(at("make the control groups"))?;
+    async fn make(&self, spec: &SandboxSpec, id_base: u32) -> Result<(), Failure> {
+        let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
+        let mut record = Record { id_base: Some(id_base), ..Record::of(spec) };
+        steps.run(Step::Marker, id, || self.sandboxes.records.write(&record))?;
+        let image = self.image(&spec.image_root);
+        let image = steps.wait(Step::Image, spec.image_root.display(), image).await?;
+        let groups = self.sandboxes.groups(&record);
+        steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
-        groups.limit(limits).map_err(at("limit the control groups"))?;
+        steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
         let (_, job_groups) = groups.entrances();
-        let keeper = self.ids.keeper_on_host(record.id_base);
-        self.links.create(&spec.id, keeper).map_err(at("listen for its link"))?;
-        let boot =
-            self.write_boot(spec, record.id_base, job_groups.len()).map_err(at("write the boot document"))?;
-        let disk = self.stage_disk(spec, record.id_base).await.map_err(at("mount the disk"))?;
+        let keeper = self.sandboxes.keeper_on_host(&record);
+        steps.run(Step::Link, id, || self.links.create(id, keeper))?;
+        let boot = steps.run(Step::Boot, id, || self.write_boot(spec, id_base, job_groups.len()))?;
+        let staged = self.stage_disk(spec, id_base);
+        let disk = steps.wait(Step::Disk, spec.workspace.display(), staged).await?;
         let profile = OuterProfile::new(spec.nested_user_namespaces);
-        let seccomp =
-            serde_json::to_string(&profile).map_err(|error| at("write the profile")(error.into()))?;
+        let seccomp = steps.run(Step::Profile, id, || serde_json::to_string(&profile))?;
         let container = Container {
-            id: &spec.id,
-            yard: &self.yard,
+            id,
+            yard: &self.sandboxes.yard,
             image,
             seccomp: &seccomp,
             memory_mib: spec.limits.memory_mib,
-            id_base: record.id_base,
+            id_base,
             disk: &disk,
-            link: &self.links.directory(&spec.id),
+            link: &self.links.directory(id),
             boot: &boot,
             programs: &self.programs,
             job_groups: &job_groups,
         };
-        let process = self.run(&container::name(&self.yard, &spec.id), container).await?;
-        self.stage.clear(&spec.id).map_err(at("take the disk off the stage"))?;
-        record.process = Some(process);
-        self.records.write(&record).map_err(at("write the marker"))
+        let name = container::name(&self.sandboxes.yard, id);
+        steps.wait(Step::Create, &name, self.create(&name, container)).await?;
+        steps.wait(Step::Start, &name, self.engine.start(&name)).await?;
+        record.process = Some(steps.wait(Step::Identify, &name, self.first_process(&name)).await?);
+        steps.run(Step::Unstage, id, || self.stage.clear(id))?;
+        steps.run(Step::Note, id, || self.sandboxes.records.write(&record))?;
+        tracing::debug!(sandbox = %id, phases = ?steps.into_phases(), "sandbox runs");
+        Ok(())
     }
 
-    /// Makes and starts the container, and finds its first process.
-    async fn run(&self, name: &str, container: Container<'_>) -> Result<ProcessIdentity, StartError> {
+    /// The engine's id of the image.
+    async fn image(&self, image_root: &Path) -> Result<String, LoadError> {
+        images::ensure(&self.engine, images::image_of(image_root)?, |_| {}).await
+    }
+
+    async fn create(&self, name: &str, container: Container<'_>) -> io::Result<()> {
         // The name is the sandbox's alone: whatever has it is what a killed server left.
-        self.engine.remove(name).await.map_err(at("remove what is left of a container"))?;
-        self.engine.create(name, container.body()).await.map_err(at("create the container"))?;
-        self.engine.start(name).await.map_err(at("start the container"))?;
-        let pid = self.engine.pid(name).await.map_err(at("find the container's process"))?;
-        let identity = pid.map(ProcessIdentity::of).transpose();
-        match identity.map_err(at("identify the container's process"))? {
-            Some(identity) => Ok(identity),
+        self.engine.remove(name).await?;
+        self.engine.create(name, container.body()).await
+    }
+
+    async fn first_process(&self, name: &str) -> io::Result<ProcessIdentity> {
+        match self.engine.pid(name).await? {
+            Some(pid) => ProcessIdentity::of(pid),
             None => {
                 let said = self.engine.console(name).await.unwrap_or_default();
-                Err(at("run init")(io::Error::other(format!("it ended at once: {}", said.trim()))))
+                Err(io::Error::other(format!("init ended at once: {}", said.trim())))
             }
         }
     }
@@ -128,7 +124,7 @@ impl Yard {
     async fn stage_disk(&self, spec: &SandboxSpec, id_base: u32) -> io::Result<PathBuf> {
         let (stage, disks, id) = (self.stage.clone(), self.disks.clone(), spec.id.clone());
         let (workspace, size_mib) = (spec.workspace.clone(), spec.limits.disk_mib);
-        let map = self.ids.map(id_base);
+        let map = self.sandboxes.ids.map(id_base);
         let mounted = move || stage.mount(&id, &disks.ensure(&workspace, size_mib)?, &map);
         tokio::task::spawn_blocking(mounted).await.map_err(io::Error::other)?
     }

@@ -11,12 +11,9 @@ use std::time::Duration;
 
 use super::Yard;
 use super::container::{self, YARD_LABEL};
-use crate::driver::{FoundSandbox, SandboxId, StopError};
+use crate::driver::{SandboxId, StopError};
 use crate::parts::cgroup::Groups;
-use crate::parts::{disk, patience};
-
-/// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
-const RELEASED_WITHIN: Duration = Duration::from_secs(120);
+use crate::parts::sandboxes::Sandboxes;
 
 /// What a console says is read in milliseconds.
 const TELL_WITHIN: Duration = Duration::from_secs(2);
@@ -26,44 +23,35 @@ const DEAD_WITHIN: Duration = Duration::from_secs(20);
 impl Yard {
     /// Removes a sandbox and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
-        let _alone = self.locks.of(id).lock_owned().await;
-        self.clear(id).await?;
-        self.locks.forget(id);
-        Ok(())
+        let _alone = self.locks.hold(id).await;
+        self.clear(id).await
     }
 
     /// The same for whoever holds its lock.
     pub(super) async fn clear(&self, id: &SandboxId) -> Result<(), StopError> {
-        let failed = |step: &str| {
-            let step = step.to_owned();
-            move |source| StopError { id: id.clone(), step, source }
-        };
-        let Some(record) = self.records.read(id).map_err(failed("read the marker"))? else {
-            // Made by nobody, or not yet far enough to have anything.
-            return self.records.delete(id).map_err(failed("delete the marker"));
-        };
-        if let Some(process) = &record.process {
+        let record = self.sandboxes.marked(id)?;
+        if let Some(process) = record.as_ref().and_then(|record| record.process.as_ref()) {
             process.kill();
             // Not left to the engine, which may not answer.
             let dead = tokio::time::timeout(DEAD_WITHIN, process.wait_dead()).await;
-            dead.map_err(|_| failed("end its first process")(io::ErrorKind::TimedOut.into()))?;
+            dead.map_err(|error| StopError::at(id, "end its first process")(error.into()))?;
         }
-        self.dismantle(id).await?;
-        let released = patience::poll(RELEASED_WITHIN, || disk::is_released(&record.workspace)).await;
-        released.map_err(failed("release the disk"))?;
-        self.ids.release(record.id_base);
-        self.records.delete(id).map_err(failed("delete the marker"))
+        if record.is_some() {
+            self.dismantle(id).await?;
+        }
+        self.sandboxes.forget(id, record.as_ref()).await
     }
 
     /// Kills and removes all of a sandbox but its marker and disk.
     pub(super) async fn dismantle(&self, id: &SandboxId) -> Result<(), StopError> {
-        let failed = |step: &str| {
-            let step = step.to_owned();
-            move |source| StopError { id: id.clone(), step, source }
-        };
+        let failed = |step| StopError::at(id, step);
         // The groups first: the job is dead then, whether the engine answers or not.
-        self.groups(id).clear().await.map_err(failed("remove the control groups"))?;
-        let removed = self.engine.remove(&container::name(&self.yard, id)).await;
+        self.sandboxes
+            .groups_named(id.as_str())
+            .clear()
+            .await
+            .map_err(failed("remove the control groups"))?;
+        let removed = self.engine.remove(&container::name(&self.sandboxes.yard, id)).await;
         removed.map_err(failed("remove the container"))?;
         self.stage.clear(id).map_err(failed("take the disk off the stage"))?;
         remove_directory(&self.boot_directory(id)).map_err(failed("remove the boot document"))?;
@@ -72,7 +60,7 @@ impl Yard {
 
     /// Writes to the log what a dead machine's init said last, if it said anything.
     pub(super) async fn tell_end(&self, id: &SandboxId) {
-        let name = container::name(&self.yard, id);
+        let name = container::name(&self.sandboxes.yard, id);
         // The engine may be what went away.
         let said = tokio::time::timeout(TELL_WITHIN, self.engine.console(&name)).await;
         let said = said.ok().and_then(Result::ok).unwrap_or_default();
@@ -81,36 +69,26 @@ impl Yard {
         }
     }
 
-    /// Every sandbox with a marker. Removes what has none, as far as the engine answers.
-    pub(super) async fn list(&self) -> io::Result<Vec<FoundSandbox>> {
-        if let Err(error) = self.sweep().await {
+    /// Removes what this yard has in the engine and on the host without a marker, as far as the engine answers.
+    pub(super) async fn sweep(&self) {
+        if let Err(error) = self.try_sweep().await {
             tracing::warn!(%error, "orphans of this yard may be left; looked for again later");
         }
-        let mut sandboxes = Vec::new();
-        for id in self.records.ids()? {
-            let alive = self.records.read(&id)?.is_some_and(|record| record.is_alive());
-            sandboxes.push(FoundSandbox { id, alive });
-        }
-        Ok(sandboxes)
     }
 
-    /// Removes what this yard has in the engine and on the host without a marker.
-    async fn sweep(&self) -> io::Result<()> {
-        // Markers last: a start makes its marker first, so whatever was seen before and has none is nobody's.
+    async fn try_sweep(&self) -> io::Result<()> {
+        let Sandboxes { yard, layout, .. } = &self.sandboxes;
         let mut found: BTreeSet<SandboxId> = self.links.ids()?.into_iter().chain(self.stage.ids()?).collect();
-        found.extend(
-            Groups::all_names(&self.layout, &self.yard)?.iter().filter_map(|name| SandboxId::parse(name)),
-        );
-        let containers = match self.engine.containers_with(YARD_LABEL, &self.yard).await {
+        found.extend(Groups::all_names(layout, yard)?.iter().filter_map(|name| SandboxId::parse(name)));
+        let containers = match self.engine.containers_with(YARD_LABEL, yard).await {
             // Nothing of this yard was ever in an engine that is not there.
             Err(_) if found.is_empty() && !self.engine.socket().exists() => Vec::new(),
             containers => containers?,
         };
-        found.extend(containers.iter().filter_map(|name| container::sandbox_of(&self.yard, name)));
-        let marked = self.records.ids()?;
-        for id in found.iter().filter(|id| !marked.contains(id)) {
+        found.extend(containers.iter().filter_map(|name| container::sandbox_of(yard, name)));
+        for id in self.sandboxes.without_marker(found)? {
             tracing::info!(sandbox = %id, "removing what a sandbox without a marker left");
-            self.dismantle(id).await.map_err(io::Error::other)?;
+            self.dismantle(&id).await.map_err(io::Error::other)?;
         }
         Ok(())
     }

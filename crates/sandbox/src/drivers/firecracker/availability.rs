@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::programs::{Lack, Programs};
-use super::record::Record;
 use super::{FirecrackerConfig, Yard};
 use crate::driver::{Availability, Driver, OpenError};
 use crate::parts::cgroup::Layout;
-use crate::parts::disk;
+use crate::parts::requirements;
 use crate::parts::trial::Trial;
 
 /// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, seconds where
@@ -29,20 +28,16 @@ pub(super) struct Host {
 
 impl Host {
     /// The first thing that is missing, or all that is needed.
-    pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, Lack> {
-        let lack = |detail: String, fix: &str| Lack { detail, fix: fix.to_owned() };
+    pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, OpenError> {
         let firecracker = config.firecracker.as_deref().ok_or_else(|| Lack::program("firecracker"))?;
         let jailer = config.jailer.as_deref().ok_or_else(|| Lack::program("jailer"))?;
         let programs = Programs::find(firecracker, jailer)?;
         if !rustix::process::geteuid().is_root() {
-            return Err(lack("the jailer needs root".to_owned(), "run the server as root"));
+            return Err(OpenError::unusable("the jailer needs root", "run the server as root"));
         }
         require_kvm(&config.kvm)?;
-        disk::formatter().map_err(|error| lack(error.to_string(), "apt install e2fsprogs"))?;
-        let layout = Layout::detect().map_err(|error| {
-            lack(error.to_string(), "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup")
-        })?;
-        Ok(Self { programs, layout })
+        requirements::formatter()?;
+        Ok(Self { programs, layout: requirements::control_groups()? })
     }
 }
 
@@ -67,17 +62,9 @@ fn require_kvm(device: &Path) -> Result<(), Lack> {
     }
 }
 
-impl Lack {
-    /// As an error of opening; no mere lack if machines of the yard run: whoever took the driver for unusable would take them for
-    /// dead.
-    pub(super) fn unless_in_use(self, known: &[Record]) -> OpenError {
-        if known.iter().any(Record::is_alive) {
-            return OpenError::Prepare {
-                step: "reach the machines of this yard that run",
-                source: io::Error::other(format!("{}; {}", self.detail, self.fix)),
-            };
-        }
-        OpenError::Unusable { detail: self.detail, fix: self.fix }
+impl From<Lack> for OpenError {
+    fn from(lack: Lack) -> Self {
+        Self::unusable(lack.detail, lack.fix)
     }
 }
 
@@ -111,8 +98,6 @@ impl Yard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::SandboxId;
-    use crate::parts::liveness::ProcessIdentity;
 
     #[test]
     fn a_missing_device_is_named_with_its_fix() {
@@ -120,20 +105,5 @@ mod tests {
         let lack = require_kvm(&folder.path().join("kvm")).unwrap_err();
         assert!(lack.detail.ends_with("kvm is not there") && lack.fix.contains("modprobe"), "{lack:?}");
         assert!(require_kvm(Path::new("/dev/null")).is_ok());
-    }
-
-    #[test]
-    fn a_lack_is_an_error_while_machines_run() {
-        let lack = || Lack { detail: "no kvm".into(), fix: "modprobe".into() };
-        let mut record = Record {
-            id: SandboxId::parse("one").unwrap(),
-            name: "f1".into(),
-            user: 1,
-            workspace: "/w".into(),
-            process: None,
-        };
-        assert!(matches!(lack().unless_in_use(&[record.clone()]), OpenError::Unusable { .. }));
-        record.process = Some(ProcessIdentity::of(std::process::id().cast_signed()).unwrap());
-        assert!(matches!(lack().unless_in_use(&[record]), OpenError::Prepare { .. }));
     }
 }

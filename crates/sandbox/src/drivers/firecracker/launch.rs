@@ -14,10 +14,10 @@ use tokio::time::timeout;
 
 use super::Yard;
 use super::jail::{API_SOCKET, Jail, Placed};
-use super::record::Record;
 use super::sys::{self, Place};
 use crate::parts::cgroup::Groups;
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::records::Record;
 
 /// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
 const JAILED_WITHIN: Duration = Duration::from_secs(30);
@@ -36,10 +36,10 @@ impl Yard {
         files: &[Placed],
         console: &OwnedFd,
     ) -> io::Result<ProcessIdentity> {
-        let groups = self.groups(record);
+        let groups = self.sandboxes.groups(record);
         let place =
             Place { entrances: entrances(&groups)?, namespaces: NAMESPACES, binds: jail.bind(files)? };
-        let user = record.user.to_string();
+        let user = record.machine_user().to_string();
         let mut command = Command::new(&self.programs.jailer);
         command
             .args(["--id", record.id.as_str(), "--uid", &user, "--gid", &user])

@@ -1,6 +1,6 @@
 //! Virtual machines by Firecracker: a kernel of its own for each sandbox, no network card, and one vsock as the way out.
 //!
-//! A start (`start`) writes the marker (`record`), makes control groups, the workspace's disk and a jail (`jail`), starts
+//! A start (`start`) writes the marker, makes control groups, the workspace's disk and a jail (`jail`), starts
 //! Firecracker in it (`launch`) and tells it what to boot (`plan`) over its API (`api`). The
 //! guest's connection arrives at a socket in the jail (`links`). From then on the machine needs no server; a later one finds it
 //! by its marker. `programs` knows versions, `availability` what is missing, `sys` holds all unsafe code.
@@ -15,12 +15,10 @@ mod links;
 mod owned_socket;
 mod plan;
 mod programs;
-mod record;
 mod start;
 mod stop;
 mod sys;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,28 +26,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::jail::Jails;
+use self::jail::{Jail, Jails};
 use self::links::Links;
 use self::programs::Programs;
-use self::record::Record;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
     UsageError,
 };
 use crate::image::vm::VmImages;
-use crate::parts::cgroup::{Groups, Layout};
 use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
-use crate::parts::ids::{IdPool, Supply};
-use crate::parts::records::Records;
-use crate::parts::{machine_plan, yard_id};
+use crate::parts::ids::Supply;
+use crate::parts::machine_plan;
+use crate::parts::records::Record;
+use crate::parts::sandboxes::{Remembered, Sandboxes};
 
 /// No disks are kept in stock: formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
 
 /// What the driver needs to know.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct FirecrackerConfig {
     /// A directory of this driver's own in the yard: markers and jails.
     pub data: PathBuf,
@@ -65,12 +62,6 @@ pub struct FirecrackerConfig {
     pub probe_image: ProbeImage,
 }
 
-impl fmt::Debug for FirecrackerConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("FirecrackerConfig").field("data", &self.data).finish_non_exhaustive()
-    }
-}
-
 /// The driver. Dropping it leaves machines running.
 #[derive(Debug)]
 pub struct FirecrackerDriver {
@@ -81,11 +72,8 @@ pub struct FirecrackerDriver {
 #[derive(Debug)]
 struct Yard {
     config: FirecrackerConfig,
-    yard: String,
     programs: Programs,
-    layout: Layout,
-    records: Records<Record>,
-    ids: IdPool,
+    sandboxes: Sandboxes,
     disks: Disks,
     images: VmImages,
     jails: Jails,
@@ -96,23 +84,17 @@ struct Yard {
 impl FirecrackerDriver {
     /// Opens the driver of a yard. Starts nothing.
     pub fn open(config: FirecrackerConfig) -> Result<Self, OpenError> {
-        let prepare = |step| move |source| OpenError::Prepare { step, source };
-        std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
-        let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
-        let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
-        let known: Vec<Record> = records.all().map_err(prepare("read the markers"))?;
-        let host = availability::Host::require(&config).map_err(|lack| lack.unless_in_use(&known))?;
+        let prepare = OpenError::prepare;
+        let remembered = Remembered::of(&config.data)?;
+        let host =
+            availability::Host::require(&config).map_err(|error| error.unless_in_use(remembered.in_use))?;
         let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
-        disks.tidy().map_err(prepare("tidy the stock of disks"))?;
         let jails = Jails::open(&config.data, host.programs.name()).map_err(prepare("open the jails"))?;
         let yard = Yard {
             images: VmImages::new(&config.cache),
             config,
-            yard,
             programs: host.programs,
-            layout: host.layout,
-            records,
-            ids: IdPool::with_taken(Supply::Host, known.iter().map(|record| record.user)),
+            sandboxes: remembered.on_host(host.layout, Supply::Host),
             disks,
             jails,
             links: Links::new(plan::LINK_PORT),
@@ -128,33 +110,14 @@ impl FirecrackerDriver {
 }
 
 impl Yard {
-    fn groups(&self, record: &Record) -> Groups {
-        Groups::new(&self.layout, &self.yard, &record.name)
-    }
-
-    /// What the job used by the machine's own count; of one that does not answer, what Firecracker used by the host's.
-    async fn usage(&self, record: &Record) -> io::Result<Usage> {
-        let socket = self.jails.jail(&record.name, &record.id).vsock(record.user);
-        let hosts = self.groups(record).usage()?;
-        match control::usage(&socket, plan::CONTROL_PORT).await {
-            Ok(job) => Ok(machine_plan::usage(&job)),
-            Err(error) => {
-                tracing::debug!(sandbox = %record.id, %error, "a machine tells no usage");
-                Ok(hosts)
-            }
-        }
+    /// The jail of a machine, which has the name of its control groups.
+    fn jail(&self, record: &Record) -> Jail {
+        self.jails.jail(record.groups_name(), &record.id)
     }
 
     /// The means of isolation, for the status.
     fn runtime(&self) -> String {
         format!("firecracker {}+jailer", self.programs.version)
-    }
-}
-
-impl Drop for Yard {
-    fn drop(&mut self) {
-        // Only what is empty goes.
-        Groups::remove_yard(&self.layout, &self.yard);
     }
 }
 
@@ -192,26 +155,13 @@ impl Driver for FirecrackerDriver {
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let not_running = || LinkError::NotRunning(id.clone());
-        let record = self.yard.records.read(id).ok().flatten().ok_or_else(not_running)?;
-        let process = record.process.as_ref().ok_or_else(not_running)?;
-        let jail = self.yard.jails.jail(&record.name, id);
-        tokio::select! {
-            // A dead machine's socket may still hold a connection that nobody will ever answer on.
-            biased;
-            () = process.wait_dead() => Err(not_running()),
-            stream = self.yard.links.accept(id, &jail, record.user) => match stream {
-                Ok(stream) => Ok(Box::new(stream)),
-                Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
-            },
-        }
+        let running = self.yard.sandboxes.running(id)?;
+        let jail = self.yard.jail(&running.record);
+        running.link(self.yard.links.accept(id, &jail, running.record.machine_user())).await
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
-        let record = self.yard.records.read(id).ok().flatten();
-        if let Some(process) = record.and_then(|record| record.process) {
-            process.wait_dead().await;
-        }
+        self.yard.sandboxes.wait_dead(id).await;
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
@@ -219,13 +169,22 @@ impl Driver for FirecrackerDriver {
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        Ok(self.yard.list().await?)
+        self.yard.sweep().await?;
+        Ok(self.yard.sandboxes.found()?)
     }
 
+    /// Counted by the machine's own kernel, which knows the job from the rest; of a machine that does not answer, what Firecracker
+    /// took.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        let failed = |source| UsageError { id: id.clone(), source };
-        let record = self.yard.records.read(id).map_err(failed)?;
-        let record = record.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        self.yard.usage(&record).await.map_err(failed)
+        let hosts = self.yard.sandboxes.usage(id)?;
+        let Ok(running) = self.yard.sandboxes.running(id) else { return Ok(hosts) };
+        let socket = self.yard.jail(&running.record).vsock(running.record.machine_user());
+        match control::usage(&socket, plan::CONTROL_PORT).await {
+            Ok(job) => Ok(machine_plan::usage(&job)),
+            Err(error) => {
+                tracing::debug!(sandbox = %id, %error, "a machine tells no usage");
+                Ok(hosts)
+            }
+        }
     }
 }

@@ -4,7 +4,6 @@
 //! finds what a process killed in the middle left. The process is written last: a machine that was never told to boot is not one.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,12 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use super::api::Api;
 use super::jail::{self, Jail};
-use super::record::Record;
 use super::{Yard, plan};
 use crate::driver::{SandboxSpec, StartError};
 use crate::image::vm::{VmImage, VmImageError};
 use crate::parts::cgroup::GroupLimits;
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::records::Record;
+use crate::parts::sandboxes::{Before, or_undo};
 use crate::parts::{console, machine_plan};
 
 /// Firecracker listens within a few milliseconds; the rest is room for a busy machine.
@@ -29,55 +29,43 @@ const LOOK_AGAIN: Duration = Duration::from_millis(3);
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        if let Some(record) = self.records.read(&spec.id).map_err(step("read the marker"))? {
-            if record.is_alive() {
-                return Ok(());
-            }
-            self.remove(&spec.id)
-                .await
-                .map_err(|error| step("remove what was left")(io::Error::other(error)))?;
+        match self.sandboxes.before(&spec.id)? {
+            Before::Running => return Ok(()),
+            Before::Dead => self.remove(&spec.id).await?,
+            Before::Nothing => {}
         }
-        let mut record = Record {
-            id: spec.id.clone(),
-            name: fresh_name().map_err(step("draw a name"))?,
-            user: self.ids.take(&BTreeSet::new()).map_err(step("take a user id"))?,
-            workspace: spec.workspace.clone(),
-            process: None,
-        };
-        let outcome = self.build(spec, &mut record).await;
-        if let Err(error) = &outcome {
-            let said = self.consoles.said(&spec.id).unwrap_or_default();
-            tracing::warn!(sandbox = %spec.id, %error, said, "sandbox did not start");
-            if let Err(error) = self.clear(&record).await {
-                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
-            }
-        }
-        outcome
+        let name = fresh_name().map_err(StartError::at("draw a name"))?;
+        let user = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take a user id"))?;
+        let mut record = Record { name: Some(name), user: Some(user), ..Record::of(spec) };
+        let outcome = self.build(spec, &mut record, user).await;
+        or_undo(&spec.id, outcome, self.clear(&record)).await
     }
 
-    async fn build(&self, spec: &SandboxSpec, record: &mut Record) -> Result<(), StartError> {
-        self.records.write(record).map_err(step("write the marker"))?;
+    async fn build(&self, spec: &SandboxSpec, record: &mut Record, user: u32) -> Result<(), StartError> {
+        self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))?;
         let image = self.image_of(&spec.image_root).await;
-        let image = image.map_err(|error| step("prepare the image")(io::Error::other(error)))?;
-        let groups = self.groups(record);
-        groups.create().map_err(step("make the control groups"))?;
+        let image = image.map_err(|error| StartError::at("prepare the image")(io::Error::other(error)))?;
+        let groups = self.sandboxes.groups(record);
+        groups.create().map_err(StartError::at("make the control groups"))?;
         let limits = GroupLimits { job: plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
-        groups.limit(limits).map_err(step("limit the control groups"))?;
-        let disk = self.disk_of(spec).await.map_err(step("prepare the workspace's disk"))?;
-        jail::give(&disk, record.user).map_err(step("give the disk to Firecracker's user"))?;
-        let jail = self.jails.jail(&record.name, &record.id);
-        jail.create().map_err(step("make the jail"))?;
-        let boot = plan::boot_disk(spec).map_err(step("make the boot disk"))?;
-        jail.write(plan::BOOT_DISK, &boot, record.user).map_err(step("make the boot disk"))?;
-        self.links.listen(&spec.id, &jail, record.user).map_err(step("listen for the guest"))?;
+        groups.limit(limits).map_err(StartError::at("limit the control groups"))?;
+        let disk = self.disk_of(spec).await.map_err(StartError::at("prepare the workspace's disk"))?;
+        jail::give(&disk, user).map_err(StartError::at("give the disk to Firecracker's user"))?;
+        let jail = self.jail(record);
+        jail.create().map_err(StartError::at("make the jail"))?;
+        let boot = plan::boot_disk(spec).map_err(StartError::at("make the boot disk"))?;
+        jail.write(plan::BOOT_DISK, &boot, user).map_err(StartError::at("make the boot disk"))?;
+        self.links.listen(&spec.id, &jail, user).map_err(StartError::at("listen for the guest"))?;
         let files = plan::files(image, disk);
-        let console = console::make().map_err(step("make the console"))?;
-        self.consoles.insert(&spec.id, console.try_clone().map_err(step("make the console"))?);
-        let process =
-            self.launch(record, &jail, &files, &console).await.map_err(step("start Firecracker"))?;
+        let console = console::make().map_err(StartError::at("make the console"))?;
+        self.consoles.insert(&spec.id, console.try_clone().map_err(StartError::at("make the console"))?);
+        let process = self
+            .launch(record, &jail, &files, &console)
+            .await
+            .map_err(StartError::at("start Firecracker"))?;
         self.configure(spec, record, &jail, &process).await?;
         record.process = Some(process);
-        self.records.write(record).map_err(step("write the marker"))
+        self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))
     }
 
     /// What a machine on that image boots from. Making what is missing takes seconds and blocks.
@@ -103,12 +91,14 @@ impl Yard {
         jail: &Jail,
         process: &ProcessIdentity,
     ) -> Result<(), StartError> {
-        let api = Api::new(jail.api(record.user));
-        listening(&api, process).await.map_err(step("wait for Firecracker's API"))?;
+        let api = Api::new(jail.api(record.machine_user()));
+        listening(&api, process).await.map_err(StartError::at("wait for Firecracker's API"))?;
         for request in plan::requests(&spec.limits) {
             let told = api.put(&request).await;
             told.map_err(|error| {
-                step(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
+                StartError::at(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(
+                    error,
+                ))
             })?;
         }
         Ok(())
@@ -134,10 +124,4 @@ async fn listening(api: &Api, process: &ProcessIdentity) -> io::Result<()> {
 /// Nobody can know it before, so nobody can have planted anything there.
 fn fresh_name() -> io::Result<String> {
     Ok(format!("f{:016x}", getrandom::u64().map_err(io::Error::other)?))
-}
-
-/// Names the step that failed.
-pub(super) fn step(what: impl fmt::Display) -> impl FnOnce(io::Error) -> StartError {
-    let step = what.to_string();
-    move |source| StartError::Step { step, source }
 }

@@ -1,15 +1,14 @@
 //! The embedded default driver: sandboxes from kernel interfaces alone, made by our own launcher.
 //!
-//! A start takes a parked slot (`slots`), a disk (`workspaces`) and a link directory, writes the marker (`record`) and
+//! A start takes a parked slot (`slots`), a disk (`workspaces`) and a link directory, writes the marker and
 //! has the slot's helper build the machine (`launcher`), which becomes the guest's `init`. From then on the
 //! sandbox needs neither launcher nor server; a later server finds it by its marker.
 //! `standing` is whether root makes them or an ordinary user does (`rootless`): the same machine by the same code, from other parts.
-//! What every driver uses is in `parts`: `layout` says what a sandbox looks like inside, `cgroup` limits, counts and kills.
+//! What every driver uses is in `parts`: `layout` says what a sandbox looks like inside, `sandboxes` finds, judges and counts them.
 
 mod availability;
 mod boot_file;
 mod launcher;
-mod record;
 mod rootless;
 mod slots;
 mod standing;
@@ -19,7 +18,6 @@ mod stop;
 mod sys;
 mod workspaces;
 
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -38,14 +36,15 @@ use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     OpenError, ProbeImage, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
-use crate::parts::records::Records;
-use crate::parts::{cgroup, ids, links, programs, yard_id};
+use crate::parts::links::Links;
+use crate::parts::programs;
+use crate::parts::sandboxes::{Remembered, Sandboxes};
 
 /// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
 const RESTOCK_AFTER: Duration = Duration::from_millis(60);
 
 /// What the driver needs to know.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct NativeConfig {
     /// The yard's data directory: markers and blank disks. The same file system as the workspaces makes starts quick.
     pub data: PathBuf,
@@ -65,12 +64,6 @@ pub struct NativeConfig {
     pub fail_at: Option<Step>,
 }
 
-impl fmt::Debug for NativeConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("NativeConfig").field("data", &self.data).finish_non_exhaustive()
-    }
-}
-
 /// The driver. Dropping it ends the launcher and parked slots and leaves sandboxes running.
 #[derive(Debug)]
 pub struct NativeDriver {
@@ -82,16 +75,13 @@ pub struct NativeDriver {
 #[derive(Debug)]
 struct Yard {
     config: NativeConfig,
-    yard: String,
-    layout: cgroup::Layout,
     program: OwnedFd,
     agent: OwnedFd,
-    records: Records<record::Record>,
+    sandboxes: Sandboxes,
     standing: standing::Standing,
     workspaces: workspaces::Workspaces,
-    links: links::Links,
+    links: Links,
     slots: slots::Slots,
-    ids: ids::IdPool,
     started: started::Started,
     wanting: Notify,
 }
@@ -99,17 +89,13 @@ struct Yard {
 impl NativeDriver {
     /// Opens the driver of a yard. Must be called within a tokio runtime, on which it keeps its stock.
     pub fn open(config: NativeConfig) -> Result<Self, OpenError> {
-        let prepare = |step| move |source| OpenError::Prepare { step, source };
-        std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
-        let yard = yard_id::of(&config.data).map_err(prepare("read the yard's id"))?;
-        let records = Records::open(&config.data).map_err(prepare("open the markers"))?;
-        let known = records.all().map_err(prepare("read the markers"))?;
-        let parts = standing::Parts::of_host(&config, &yard)
-            .map_err(|error| error.unless_in_use(known.iter().any(record::Record::is_alive)))?;
-        parts.workspaces.tidy(&config.data).map_err(prepare("tidy the stock of disks"))?;
+        let prepare = OpenError::prepare;
+        let remembered = Remembered::of(&config.data)?;
+        let parts = standing::Parts::of_host(&config, &remembered.yard)
+            .map_err(|error| error.unless_in_use(remembered.in_use))?;
         let slots = slots::Slots::new(
             parts.layout.clone(),
-            yard.clone(),
+            remembered.yard.clone(),
             config.launcher.clone(),
             parts.standing.namespace(),
             config.fail_at,
@@ -117,17 +103,14 @@ impl NativeDriver {
         let yard = Arc::new(Yard {
             program: programs::guest_in_memory().map_err(prepare("load the guest"))?,
             agent: programs::agent_in_memory().map_err(prepare("load the agent"))?,
-            links: links::Links::open(&config.run, parts.entry).map_err(prepare("make the run directory"))?,
+            links: Links::open(&config.run, parts.entry).map_err(prepare("make the run directory"))?,
             slots,
-            ids: ids::IdPool::with_taken(parts.supply, known.iter().map(|record| record.id_base)),
+            sandboxes: remembered.on_host(parts.layout, parts.supply),
             started: started::Started::default(),
             wanting: Notify::new(),
             standing: parts.standing,
             workspaces: parts.workspaces,
-            layout: parts.layout,
             config,
-            yard,
-            records,
         });
         yard.wanting.notify_one();
         let restocking = tokio::spawn(restock(yard.clone())).abort_handle();
@@ -156,9 +139,9 @@ impl Drop for NativeDriver {
             slots::pause();
         }
         // Without its markers nobody knows which groups are sandboxes', so then none are removed.
-        if let Ok(records) = self.yard.records.all() {
+        if let Ok(records) = self.yard.sandboxes.records.all() {
             let in_use = !records.is_empty();
-            self.yard.slots.close(&records.into_iter().map(|record| record.groups).collect());
+            self.yard.slots.close(&records.iter().map(|record| record.groups_name().to_owned()).collect());
             if let (false, Some(namespace)) = (in_use, self.yard.standing.namespace()) {
                 namespace.release();
             }
@@ -211,22 +194,11 @@ impl Driver for NativeDriver {
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let not_running = || LinkError::NotRunning(id.clone());
-        let record = self.yard.records.read(id).ok().flatten().ok_or_else(not_running)?;
-        let process = record.process.ok_or_else(not_running)?;
-        tokio::select! {
-            stream = self.yard.links.accept(id, self.yard.ids.keeper_on_host(record.id_base)) => match stream {
-                Ok(stream) => Ok(Box::new(stream)),
-                Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
-            },
-            () = process.wait_dead() => Err(not_running()),
-        }
+        self.yard.sandboxes.next_link(id, &self.yard.links).await
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
-        if let Some(process) = self.yard.process_of(id) {
-            process.wait_dead().await;
-        }
+        self.yard.sandboxes.wait_dead(id).await;
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
@@ -234,13 +206,11 @@ impl Driver for NativeDriver {
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        Ok(self.yard.list().await?)
+        self.yard.sweep().await?;
+        Ok(self.yard.sandboxes.found()?)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        let failed = |source| UsageError { id: id.clone(), source };
-        let record = self.yard.records.read(id).map_err(failed)?;
-        let record = record.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        cgroup::Groups::new(&self.yard.layout, &self.yard.yard, &record.groups).usage().map_err(failed)
+        self.yard.sandboxes.usage(id)
     }
 }

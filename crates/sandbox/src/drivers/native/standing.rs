@@ -2,7 +2,6 @@
 //!
 //! This is the only place that asks who the user is. Everything else works with the parts it is given.
 
-use std::io;
 use std::sync::Arc;
 
 use super::launcher::messages::Owners;
@@ -11,9 +10,10 @@ use super::workspaces::Workspaces;
 use super::{NativeConfig, availability};
 use crate::driver::OpenError;
 use crate::parts::cgroup::{self, Layout};
-use crate::parts::disk::Disks;
+use crate::parts::disk::{self, Disks};
 use crate::parts::ids::Supply;
 use crate::parts::links::Entry;
+use crate::parts::requirements;
 
 /// Whose rights.
 #[derive(Debug, Clone)]
@@ -47,9 +47,9 @@ impl Parts {
 
     fn of_root(config: &NativeConfig) -> Result<Self, OpenError> {
         availability::require_host()?;
-        let layout = Layout::detect().map_err(availability::unusable_groups)?;
-        let disks =
-            Disks::open(&config.data, config.blank_disk_mib).map_err(prepare("open the stock of disks"))?;
+        let layout = requirements::control_groups()?;
+        let disks = Disks::open(&config.data, config.blank_disk_mib)
+            .map_err(OpenError::prepare("open the stock of disks"))?;
         Ok(Self {
             standing: Standing::Root,
             layout,
@@ -62,11 +62,13 @@ impl Parts {
     fn of_user(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
         let conditions = rootless::require()?;
         let group = cgroup::of_yard(&config.data, yard, conditions.group().to_owned())
-            .map_err(prepare("remember the delegated control group"))?;
-        cgroup::settle(&group).map_err(prepare("share out the delegated control group"))?;
+            .map_err(OpenError::prepare("remember the delegated control group"))?;
+        cgroup::settle(&group).map_err(OpenError::prepare("share out the delegated control group"))?;
+        disk::remove_unfinished(&config.data.join(disk::STOCK))
+            .map_err(OpenError::prepare("tidy the stock of disks"))?;
         let supply = conditions.supply();
         let namespace = YardNamespace::new(&config.data, config.launcher.clone(), conditions);
-        namespace.holder().map_err(prepare("make the yard's user namespace"))?;
+        namespace.holder().map_err(OpenError::prepare("make the yard's user namespace"))?;
         Ok(Self {
             standing: Standing::Rootless(Arc::new(namespace)),
             layout: Layout::delegated(group),
@@ -75,10 +77,6 @@ impl Parts {
             entry: Entry::AccessList,
         })
     }
-}
-
-fn prepare(step: &'static str) -> impl Fn(io::Error) -> OpenError {
-    move |source| OpenError::Prepare { step, source }
 }
 
 impl Standing {

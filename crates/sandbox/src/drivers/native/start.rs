@@ -12,7 +12,6 @@ use super::Yard;
 use super::boot_file;
 use super::launcher::messages::{DiskPlan, LaunchFds, LaunchPlan};
 use super::launcher::step::{Failure, Step, Steps};
-use super::record::Record;
 use super::slots::{self, Slot};
 use super::standing::Standing;
 use super::workspaces::Request;
@@ -23,27 +22,21 @@ use crate::parts::disk::SetAside;
 use crate::parts::ids::Extent;
 use crate::parts::layout::{self, Birth};
 use crate::parts::liveness::ProcessIdentity;
-
-impl From<Failure> for StartError {
-    fn from(failure: Failure) -> Self {
-        Self::Step { step: format!("{} ({})", failure.step, failure.object), source: failure.source }
-    }
-}
+use crate::parts::records::Record;
+use crate::parts::sandboxes::{Before, or_undo};
 
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
-        let marker = |source| Failure { step: Step::Marker, object: spec.id.to_string(), source };
-        if let Some(record) = self.records.read(&spec.id).map_err(marker)? {
-            if record.is_alive() {
-                return Ok(());
-            }
-            self.remove(&spec.id).await.map_err(|error| marker(error.source))?;
+        match self.sandboxes.before(&spec.id)? {
+            Before::Running => return Ok(()),
+            Before::Dead => self.remove(&spec.id).await?,
+            Before::Nothing => {}
         }
         let mut outcome = self.start_in_slot(spec).await;
         if outcome.as_ref().is_err_and(slots::lost_its_helper) {
             // Somebody killed the launcher or its helper: the next one may be luckier.
-            self.remove(&spec.id).await.map_err(|error| marker(error.source))?;
+            self.remove(&spec.id).await?;
             outcome = self.start_in_slot(spec).await;
         }
         self.wanting.notify_one();
@@ -58,50 +51,41 @@ impl Yard {
         };
         let groups = slot.groups.clone();
         let outcome = self.start_in(slot, spec).await;
-        if let Err(error) = &outcome {
-            tracing::warn!(sandbox = %spec.id, %error, "sandbox did not start");
-            if let Err(error) = self.clear(&spec.id, &groups).await {
-                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
-            }
-        }
-        outcome
+        or_undo(&spec.id, outcome, self.clear(&spec.id, &groups)).await
     }
 
     async fn start_in(&self, mut slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {
         let mut steps = Steps::new(self.config.fail_at);
         let (id_base, exists_in_memory) = steps.run(Step::Marker, "user ids", || self.take_ids(spec))?;
-        let mut record = Record {
-            id: spec.id.clone(),
-            id_base,
-            groups: slot.groups.name().to_owned(),
-            workspace: spec.workspace.clone(),
-            process: None,
-        };
-        steps.run(Step::Marker, &spec.id, || self.records.write(&record))?;
-        let id_map = self.ids.map(id_base);
+        let groups = slot.groups.name().to_owned();
+        let mut record = Record { id_base: Some(id_base), groups: Some(groups), ..Record::of(spec) };
+        steps.run(Step::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
+        let id_map = self.sandboxes.ids.map(id_base);
         let disk = self.disk_of(spec, slot.disk.take(), id_base, exists_in_memory);
         let disk = steps.wait(Step::Disk, spec.workspace.display(), disk).await?;
         let disk_in_memory_mib = self.workspaces.in_memory_mib(&spec.limits);
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib };
         steps.run(Step::ControlGroups, "limits", || slot.groups.limit(limits))?;
-        steps.run(Step::Link, &spec.id, || self.links.create(&spec.id, self.ids.keeper_on_host(id_base)))?;
+        let keeper = self.sandboxes.keeper_on_host(&record);
+        steps.run(Step::Link, &spec.id, || self.links.create(&spec.id, keeper))?;
         let (pid, console) = self.launch(&slot, spec, disk, id_map, &mut steps).await?;
         let identity = steps.run(Step::Execute, pid, || ProcessIdentity::of(pid))?;
         record.process = Some(identity);
-        steps.run(Step::Marker, &spec.id, || self.records.write(&record))?;
+        steps.run(Step::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
         self.started.insert(&spec.id, console, steps.into_phases());
         Ok(())
     }
 
     /// Ids for a sandbox, and whether its workspace is in memory already: then its files have their owners.
     fn take_ids(&self, spec: &SandboxSpec) -> io::Result<(u32, bool)> {
+        let ids = &self.sandboxes.ids;
         let Standing::Rootless(namespace) = &self.standing else {
-            return Ok((self.ids.take(&BTreeSet::new())?, false));
+            return Ok((ids.take(&BTreeSet::new())?, false));
         };
         let existing = namespace.workspaces()?;
         match existing.get(&std::fs::canonicalize(&spec.workspace)?) {
-            Some(&base) => Ok((self.ids.take_again(base)?, true)),
-            None => Ok((self.ids.take(&existing.into_values().collect())?, false)),
+            Some(&base) => Ok((ids.take_again(base)?, true)),
+            None => Ok((ids.take(&existing.into_values().collect())?, false)),
         }
     }
 
@@ -115,7 +99,7 @@ impl Yard {
     ) -> io::Result<DiskPlan> {
         let (workspaces, folder, size_mib) =
             (self.workspaces.clone(), spec.workspace.clone(), spec.limits.disk_mib);
-        let id_map = self.ids.map(id_base);
+        let id_map = self.sandboxes.ids.map(id_base);
         let prepare = move || {
             let request = Request { folder: &folder, size_mib, id_base, id_map: &id_map, exists_in_memory };
             workspaces.prepare(parked, &request)

@@ -40,14 +40,6 @@ pub(super) struct Request<'a> {
 }
 
 impl Workspaces {
-    /// Removes what a killed process left.
-    pub(super) fn tidy(&self, data: &Path) -> io::Result<()> {
-        match self {
-            Self::OnDisk(disks) => disks.tidy(),
-            Self::InMemory => disk::remove_unfinished(&data.join(disk::STOCK)),
-        }
-    }
-
     /// Something blank for a slot, where that saves time.
     pub(super) fn set_aside(&self) -> io::Result<Option<SetAside>> {
         match self {

@@ -1,45 +1,31 @@
 //! Whether containers of an OCI runtime can start here: what the host must have, a version without known holes, and one really
 //! started.
 
-use std::path::Path;
-
 use super::runtime::Runtime;
 use super::{OciConfig, OciDriver};
 use crate::driver::{Availability, Offer, OpenError};
 use crate::parts::cgroup::Layout;
-use crate::parts::disk;
+use crate::parts::requirements;
 use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
 
-/// What must be there before anything is tried. `in_use` is whether sandboxes of the yard run.
+/// What must be there before anything is tried: the first thing that is missing, and how to get it. `in_use` is whether sandboxes of
+/// the yard run.
 pub(super) fn require_host(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), OpenError> {
-    let unusable = |(detail, fix)| OpenError::Unusable { detail, fix }.unless_in_use(in_use);
-    look(config, in_use).map_err(unusable)
-}
-
-/// The first thing that is missing, and how to get it.
-fn look(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), (String, String)> {
-    let lack = |detail: &str, fix: &str| Err((detail.to_owned(), fix.to_owned()));
     if !rustix::process::geteuid().is_root() {
-        return lack("the server is not root", "run the server as root, or use the native driver");
+        let fix = "run the server as root, or use the native driver";
+        return Err(OpenError::unusable("the server is not root", fix));
     }
     let wanted = config.runtime.as_deref();
     let Some(runtime) = Runtime::find(wanted) else {
         let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
-        return Err((detail, "install runc 1.3.6, crun 1.30 or newer".into()));
+        return Err(OpenError::unusable(detail, "install runc 1.3.6, crun 1.30 or newer"));
     };
     // One that made sandboxes which still run must be able to end them; it starts no others.
-    if let (false, Some(refusal)) = (in_use, refusal(config, &runtime)) {
-        return Err(refusal);
+    if let (false, Some((detail, fix))) = (in_use, refusal(config, &runtime)) {
+        return Err(OpenError::unusable(detail, fix));
     }
-    if !Path::new("/dev/loop-control").exists() {
-        return lack("there is no /dev/loop-control", "modprobe loop");
-    }
-    if disk::formatter().is_err() {
-        return lack("mkfs.ext4 is not installed", "apt install e2fsprogs");
-    }
-    let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
-    let layout = Layout::detect().map_err(|error| (error.to_string(), fix.to_owned()))?;
-    Ok((runtime, layout))
+    requirements::mounted_disks()?;
+    Ok((runtime, requirements::control_groups()?))
 }
 
 /// Why a runtime must not start sandboxes, and what to do, if its version has known holes and nobody allowed it.
@@ -65,7 +51,8 @@ impl OciDriver {
             true => (", outdated and allowed", Offer::WhenNamed),
             false => ("", Offer::Always),
         };
-        let detail = format!("{}{note}; control groups {}", yard.runtime.described, yard.layout.describe());
+        let detail =
+            format!("{}{note}; control groups {}", yard.runtime.described, yard.sandboxes.layout.describe());
         let Some(image_root) = (yard.config.probe_image)() else {
             return Availability::untried(detail).offered(offer);
         };
@@ -99,6 +86,14 @@ mod tests {
             allow_outdated_runtime,
             disk_mib: 1,
             probe_image: Arc::new(|| None),
+            fail_at: None,
+        }
+    }
+
+    fn lack(config: &OciConfig) -> (String, String) {
+        match require_host(config, false) {
+            Err(OpenError::Unusable { detail, fix }) => (detail, fix),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -112,12 +107,12 @@ mod tests {
         std::fs::write(&runtime, "#!/bin/sh\necho runc version 1.1.5+ds1\n").unwrap();
         std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let name = runtime.to_str().unwrap();
-        let (detail, fix) = look(&config(name, false), false).unwrap_err();
+        let (detail, fix) = lack(&config(name, false));
         assert_eq!(detail, "runc version 1.1.5+ds1 is outdated: it has known holes");
         assert!(fix.contains("1.3.6") && fix.contains("allow_outdated_runtime"), "{fix}");
-        look(&config(name, true), false).unwrap();
+        require_host(&config(name, true), false).unwrap();
         // What made sandboxes that run can be opened until they end, and starts no others.
-        let (runtime, _) = look(&config(name, false), true).unwrap();
+        let (runtime, _) = require_host(&config(name, false), true).unwrap();
         assert!(refusal(&config(name, false), &runtime).is_some());
     }
 
@@ -126,7 +121,7 @@ mod tests {
         if !rustix::process::geteuid().is_root() {
             return;
         }
-        let (detail, _) = look(&config("no-such-runtime", true), false).unwrap_err();
+        let (detail, _) = lack(&config("no-such-runtime", true));
         assert_eq!(detail, "no-such-runtime is not installed");
     }
 }

@@ -1,20 +1,19 @@
 //! Sandboxes made by an OCI runtime that the operator has: runc, crun, gVisor's runsc, Kata.
 //!
-//! A start writes the marker (`record`), prepares groups, disk and link, writes `config.json` (`bundle`), sets the stage on which
+//! A start writes the marker, prepares groups, disk and link, writes `config.json` (`bundle`), sets the stage on which
 //! the runtime finds image, disk and boot document (`stage`), and calls the runtime (`runtime`): `create`, then
 //! `start`. From then on the sandbox needs no server; the guest's own clock ends it. `stop` works from the marker alone.
-//! What a sandbox looks like inside is every driver's (`parts/layout`).
+//! What a sandbox looks like inside is every driver's (`parts/layout`), and so is how it is judged and counted (`parts/sandboxes`).
 
 mod availability;
 mod bundle;
-mod record;
 mod runtime;
 mod stage;
 mod start;
+mod step;
 mod stop;
 mod sys;
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,23 +22,23 @@ use async_trait::async_trait;
 use oci_spec::runtime::LinuxSeccomp;
 use sandyard_guest::seccomp::OuterProfile;
 
+pub use step::Step;
+
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, LinkError, ListError, OpenError, ProbeImage,
     SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
-use crate::parts::ids::{IdPool, Supply};
-use crate::parts::layout::KEEPER_ID;
+use crate::parts::ids::Supply;
 use crate::parts::links::{Entry, Links};
 use crate::parts::locks::Locks;
-use crate::parts::records::Records;
-use crate::parts::{cgroup, disk, programs, yard_id};
-use record::Record;
+use crate::parts::programs;
+use crate::parts::sandboxes::{Remembered, Sandboxes};
 use runtime::Runtime;
 
 /// What the driver needs to know.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct OciConfig {
     /// The driver's own directory: markers, programs, the runtime's state.
     pub data: PathBuf,
@@ -53,12 +52,8 @@ pub struct OciConfig {
     pub disk_mib: u64,
     /// An image for `availability`.
     pub probe_image: ProbeImage,
-}
-
-impl fmt::Debug for OciConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("OciConfig").field("data", &self.data).finish_non_exhaustive()
-    }
+    /// Fails every start at this step; for tests.
+    pub fail_at: Option<Step>,
 }
 
 /// The driver. Dropping it leaves sandboxes running.
@@ -71,13 +66,10 @@ pub struct OciDriver {
 #[derive(Debug)]
 struct Yard {
     config: OciConfig,
-    yard: String,
     runtime: Runtime,
-    layout: cgroup::Layout,
-    records: Records<Record>,
+    sandboxes: Sandboxes,
     links: Links,
     disks: Disks,
-    ids: IdPool,
     programs: PathBuf,
     started: Consoles,
     locks: Locks,
@@ -86,25 +78,21 @@ struct Yard {
 impl OciDriver {
     /// Opens the driver of a yard.
     pub fn open(config: OciConfig) -> Result<Self, OpenError> {
-        let prepare = |step| move |source| OpenError::Prepare { step, source };
+        let prepare = OpenError::prepare;
         let data = &config.data;
-        std::fs::create_dir_all(data.join("state")).map_err(prepare("make the data directory"))?;
-        let records = Records::<Record>::open(data).map_err(prepare("open the markers"))?;
-        let known = records.all().map_err(prepare("read the markers"))?;
-        let (runtime, layout) = availability::require_host(&config, known.iter().any(Record::is_alive))?;
-        disk::remove_unfinished(&data.join(disk::STOCK)).map_err(prepare("tidy the stock of disks"))?;
+        let remembered = Remembered::of(data)?;
+        let (runtime, layout) = availability::require_host(&config, remembered.in_use)
+            .map_err(|error| error.unless_in_use(remembered.in_use))?;
+        std::fs::create_dir_all(data.join("state")).map_err(prepare("make the runtime's directory"))?;
         stage::prepare_host().map_err(prepare("make the place of the stage"))?;
         let yard = Yard {
-            yard: yard_id::of(data).map_err(prepare("read the yard's id"))?,
             links: Links::open(&config.run, Entry::Group).map_err(prepare("make the run directory"))?,
             disks: Disks::open(data, config.disk_mib).map_err(prepare("open the stock of disks"))?,
-            ids: IdPool::with_taken(Supply::Host, known.iter().filter_map(|record| record.id_base)),
             programs: programs::install(&data.join("programs")).map_err(prepare("install the guest"))?,
+            sandboxes: remembered.on_host(layout, Supply::Host),
             started: Consoles::default(),
             locks: Locks::default(),
             runtime,
-            layout,
-            records,
             config,
         };
         Ok(Self { yard: Arc::new(yard) })
@@ -116,21 +104,10 @@ impl OciDriver {
     }
 }
 
-impl Drop for OciDriver {
-    fn drop(&mut self) {
-        cgroup::Groups::remove_yard(&self.yard.layout, &self.yard.yard);
-    }
-}
-
 impl Yard {
     /// Where the runtime keeps what it knows.
     fn state(&self) -> PathBuf {
         self.config.data.join("state")
-    }
-
-    /// Keeper's user, as the host numbers it.
-    fn keeper_on_host(&self, id_base: Option<u32>) -> u32 {
-        id_base.map_or(KEEPER_ID, |base| self.ids.keeper_on_host(base))
     }
 }
 
@@ -163,22 +140,11 @@ impl Driver for OciDriver {
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let not_running = || LinkError::NotRunning(id.clone());
-        let record = self.yard.records.read(id).ok().flatten().ok_or_else(not_running)?;
-        let process = record.process.ok_or_else(not_running)?;
-        tokio::select! {
-            stream = self.yard.links.accept(id, self.yard.keeper_on_host(record.id_base)) => match stream {
-                Ok(stream) => Ok(Box::new(stream)),
-                Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
-            },
-            () = process.wait_dead() => Err(not_running()),
-        }
+        self.yard.sandboxes.next_link(id, &self.yard.links).await
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
-        if let Some(process) = self.yard.process_of(id) {
-            process.wait_dead().await;
-        }
+        self.yard.sandboxes.wait_dead(id).await;
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
@@ -186,13 +152,11 @@ impl Driver for OciDriver {
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        Ok(self.yard.list().await?)
+        self.yard.sweep().await?;
+        Ok(self.yard.sandboxes.found()?)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        let failed = |source| UsageError { id: id.clone(), source };
-        let record = self.yard.records.read(id).map_err(failed)?;
-        let record = record.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        cgroup::Groups::new(&self.yard.layout, &self.yard.yard, &record.groups).usage().map_err(failed)
+        self.yard.sandboxes.usage(id)
     }
 }

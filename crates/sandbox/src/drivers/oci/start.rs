@@ -3,6 +3,7 @@
 //! Whatever a server that is killed in between leaves is dead by its marker, and removed. A start goes on in a task of its own, so that a caller who goes away
 //! leaves no half of one behind while `stop` begins; both hold the sandbox's lock.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,110 +13,99 @@ use std::sync::Arc;
 
 use super::Yard;
 use super::bundle::{self, Bundle};
-use super::record::Record;
 use super::stage::{self, Props};
-use super::{availability, runtime, sys};
-use crate::driver::{SandboxSpec, StartError};
+use super::step::{Failure, Step, Steps};
+use super::sys::{self, Staged};
+use super::{availability, runtime};
+use crate::driver::{SandboxId, SandboxSpec, StartError};
 use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::console;
 use crate::parts::ids::{self, Extent};
 use crate::parts::layout::{self, Birth};
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::records::Record;
+use crate::parts::sandboxes::{Before, or_undo};
 use crate::parts::sys::users;
-
-/// A step that failed, with its object.
-fn failed(step: &'static str) -> impl Fn(io::Error) -> StartError {
-    move |source| StartError::Step { step: step.to_owned(), source }
-}
 
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
         // Taken before the task exists: a caller who goes away and stops the sandbox must not be overtaken by it.
-        let alone = self.locks.of(&spec.id).lock_owned().await;
+        let alone = self.locks.hold(&spec.id).await;
         let (yard, spec) = (self.clone(), spec.clone());
         let started = tokio::spawn(async move {
             let started = yard.start_alone(&spec).await;
             drop(alone);
             started
         });
-        started.await.map_err(|error| failed("wait for the start")(io::Error::other(error)))?
+        started.await.map_err(|error| StartError::at("wait for the start")(io::Error::other(error)))?
     }
 
     /// The start itself, while the sandbox's lock is held.
     async fn start_alone(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        if let Some(record) = self.records.read(&spec.id).map_err(failed("read the marker"))? {
-            if record.is_alive() {
-                return Ok(());
-            }
-            self.clear(&spec.id).await.map_err(|error| failed("remove what was left")(error.source))?;
+        match self.sandboxes.before(&spec.id)? {
+            Before::Running => return Ok(()),
+            Before::Dead => self.clear(&spec.id).await?,
+            Before::Nothing => {}
         }
         if let Some((detail, _)) = availability::refusal(&self.config, &self.runtime) {
             return Err(StartError::Unusable { driver: "oci", detail });
         }
-        let mut record = self.new_record(spec)?;
-        self.records.write(&record).map_err(failed("write the marker"))?;
-        let outcome = self.start_marked(spec, &mut record).await;
-        if let Err(error) = &outcome {
-            tracing::warn!(sandbox = %spec.id, %error, "sandbox did not start");
-            // The marker stays, as the contract says; all else goes.
-            if let Err(error) = self.dismantle(&record).await {
-                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
-            }
-        }
-        outcome
+        let mut record = self.new_record(spec).map_err(StartError::at("take user ids"))?;
+        let outcome = self.make(spec, &mut record).await;
+        // The marker stays, as the contract says; all else goes.
+        Ok(or_undo(&spec.id, outcome, self.dismantle(&record)).await?)
     }
 
-    fn new_record(&self, spec: &SandboxSpec) -> Result<Record, StartError> {
-        let token =
-            getrandom::u64().map_err(|error| failed("name the control groups")(io::Error::other(error)))?;
+    fn new_record(&self, spec: &SandboxSpec) -> io::Result<Record> {
+        let token = getrandom::u64().map_err(io::Error::other)?;
         let id_base = match self.runtime.kind.maps_users() {
-            true => Some(self.ids.take(&std::collections::BTreeSet::new()).map_err(failed("take user ids"))?),
+            true => Some(self.sandboxes.ids.take(&BTreeSet::new())?),
             false => None,
         };
         Ok(Record {
-            id: spec.id.clone(),
             id_base,
-            groups: format!("s{token:016x}"),
-            workspace: spec.workspace.clone(),
-            runtime: self.runtime.program.clone(),
-            process: None,
+            groups: Some(format!("s{token:016x}")),
+            runtime: Some(self.runtime.program.clone()),
+            ..Record::of(spec)
         })
     }
 
-    async fn start_marked(&self, spec: &SandboxSpec, record: &mut Record) -> Result<(), StartError> {
-        let groups = Groups::new(&self.layout, &self.yard, &record.groups);
-        groups.create().map_err(failed("make the control groups"))?;
+    async fn make(&self, spec: &SandboxSpec, record: &mut Record) -> Result<(), Failure> {
+        let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
+        steps.run(Step::Marker, id, || self.sandboxes.records.write(record))?;
+        let groups = self.sandboxes.groups(record);
+        steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
-        groups.limit(limits).map_err(failed("limit the control groups"))?;
-        groups.open_job_to(record.id_base.unwrap_or(0)).map_err(failed("open the job's control groups"))?;
-        let keeper = self.keeper_on_host(record.id_base);
-        self.links.create(&spec.id, keeper).map_err(failed("make the link"))?;
-        let directory = self.records.directory(&spec.id);
-        let id_map = record.id_base.map(|base| self.ids.map(base)).unwrap_or_default();
+        steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
+        let root = record.id_base.unwrap_or(0);
+        steps.run(Step::OpenGroups, groups.name(), || groups.open_job_to(root))?;
+        let keeper = self.sandboxes.keeper_on_host(record);
+        steps.run(Step::Link, id, || self.links.create(id, keeper))?;
+        let directory = self.sandboxes.records.directory(id);
+        let id_map = record.id_base.map(|base| self.sandboxes.ids.map(base)).unwrap_or_default();
         // Held until the container is in it.
-        let users = self.own_users(record, &id_map).map_err(failed("make a user namespace"))?;
-        let users_path = users.as_ref().map(path_of);
-        self.write_bundle(spec, &groups, &id_map, users_path.as_deref(), &directory)
-            .map_err(failed("write the bundle"))?;
-        let pid = self.create(spec, record, &id_map, &directory).await?;
+        let users = steps.run(Step::Users, root, || own_users(record, &id_map))?;
+        let place = users.as_ref().map(path_of);
+        let write = || self.write_bundle(spec, &groups, &id_map, place.as_deref(), &directory);
+        steps.run(Step::Bundle, id, write)?;
+        let stage = self.stage(spec, record, &id_map);
+        let staged = steps.wait(Step::Stage, spec.workspace.display(), stage).await?;
+        let pid = steps.wait(Step::Create, id, self.create(id, staged, &directory)).await?;
         drop(users);
         // Whatever hierarchies the runtime knows nothing of, an empty unified one for example, which kills at once.
         for entrance in groups.entrances().0 {
-            fs::write(entrance, pid.to_string()).map_err(failed("enter the control groups"))?;
+            steps.run(Step::EnterGroups, entrance.display(), || fs::write(&entrance, pid.to_string()))?;
         }
-        let process = ProcessIdentity::of(pid).map_err(failed("identify the first process"))?;
+        let process = steps.run(Step::Identify, pid, || ProcessIdentity::of(pid))?;
         let mut start = self.runtime.command(&self.state());
-        start.arg("start").arg(spec.id.as_str());
-        runtime::call(start).await.map_err(failed("start the container"))?;
+        start.arg("start").arg(id.as_str());
+        steps.wait(Step::Start, id, runtime::call(start)).await?;
         // Not before: a container that was made and never started has a process too, and must not be taken for alive.
         record.process = Some(process);
-        self.records.write(record).map_err(failed("write the marker"))
-    }
-
-    /// A user namespace whose limits are the sandbox's own, if it has ids of its own.
-    fn own_users(&self, record: &Record, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
-        record.id_base.map(|base| users::user_namespace(&ids::map_text(id_map), base)).transpose()
+        steps.run(Step::Note, id, || self.sandboxes.records.write(record))?;
+        tracing::debug!(sandbox = %id, pid, phases = ?steps.into_phases(), "sandbox runs");
+        Ok(())
     }
 
     fn write_bundle(
@@ -141,19 +131,12 @@ impl Yard {
         fs::write(directory.join("config.json"), serde_json::to_vec(&document).map_err(io::Error::other)?)
     }
 
-    /// Has the runtime make the container, on its stage; tells its first process.
-    async fn create(
-        &self,
-        spec: &SandboxSpec,
-        record: &Record,
-        id_map: &[Extent],
-        directory: &Path,
-    ) -> Result<i32, StartError> {
-        let groups = Groups::new(&self.layout, &self.yard, &record.groups).entrances().1.len();
+    /// Makes the stage: image, disk and boot document. Formatting a disk takes long and blocks.
+    async fn stage(&self, spec: &SandboxSpec, record: &Record, id_map: &[Extent]) -> io::Result<Vec<Staged>> {
+        let groups = self.sandboxes.groups(record).entrances().1.len();
         let cgroup_procs = (0..groups).map(bundle::group_file).collect();
         let config = layout::boot_config(spec, layout::unix_link(), Birth::Files { cgroup_procs });
-        let boot =
-            serde_json::to_vec(&config).map_err(|error| failed("write the boot document")(error.into()))?;
+        let boot = serde_json::to_vec(&config)?;
         let (disks, workspace, size_mib) = (self.disks.clone(), spec.workspace.clone(), spec.limits.disk_mib);
         let image_root = spec.image_root.clone();
         let users = record.id_base.map(|base| (base, ids::map_text(id_map)));
@@ -168,10 +151,12 @@ impl Yard {
                 users,
             })
         };
-        let staged =
-            tokio::task::spawn_blocking(set).await.map_err(io::Error::other).and_then(|staged| staged);
-        let staged = staged.map_err(failed("prepare image and disk"))?;
-        let console = console::make().map_err(failed("make a console"))?;
+        tokio::task::spawn_blocking(set).await.map_err(io::Error::other)?
+    }
+
+    /// Has the runtime make the container, on its stage; tells its first process.
+    async fn create(&self, id: &SandboxId, staged: Vec<Staged>, directory: &Path) -> io::Result<i32> {
+        let console = console::make()?;
         let mut create = self.runtime.command(&self.state());
         let pid_file = directory.join("pid");
         create
@@ -180,14 +165,19 @@ impl Yard {
             .arg(directory)
             .arg("--pid-file")
             .arg(&pid_file)
-            .arg(spec.id.as_str());
-        let stream = || console.try_clone().map(Stdio::from).map_err(failed("make a console"));
-        create.stdout(stream()?).stderr(stream()?);
+            .arg(id.as_str())
+            .stdout(Stdio::from(console.try_clone()?))
+            .stderr(Stdio::from(console.try_clone()?));
         sys::stage(&mut create, staged);
-        runtime::run(create, &console).await.map_err(failed("create the container"))?;
-        self.started.insert(&spec.id, console);
-        read_pid(&pid_file).map_err(failed("read the container's pid"))
+        runtime::run(create, &console).await?;
+        self.started.insert(id, console);
+        read_pid(&pid_file)
     }
+}
+
+/// A user namespace whose limits are the sandbox's own, if it has ids of its own.
+fn own_users(record: &Record, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
+    record.id_base.map(|base| users::user_namespace(&ids::map_text(id_map), base)).transpose()
 }
 
 /// Where the runtime finds a descriptor of this process.

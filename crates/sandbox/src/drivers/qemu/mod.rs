@@ -2,7 +2,7 @@
 //!
 //! A start (`start`) opens the image's kernel, initrd and disk, makes the workspace's disk and the machine's document
 //! (`guest_plan`), and runs QEMU (`command`) confined (`sys`) in control groups of its own. From then on the machine
-//! needs no server: its sockets (`sockets`) are QEMU's, and a later server finds them by the marker (`record`).
+//! needs no server: its sockets (`sockets`) are QEMU's, and a later server finds them by the marker.
 //! Keeper's link is one serial line (`links`), the driver's questions go over another (`control`). What runs the guest's
 //! code is tried, not believed (`acceleration`): a host's KVM may be there and boot nothing.
 
@@ -12,13 +12,11 @@ mod control;
 mod guest_plan;
 mod host;
 mod links;
-mod record;
 mod sockets;
 mod start;
 mod stop;
 mod sys;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -30,19 +28,18 @@ pub use acceleration::Acceleration;
 pub use host::Accelerator;
 
 use self::acceleration::Chosen;
-use self::record::Record;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
     UsageError,
 };
 use crate::image::vm::VmImages;
-use crate::parts::cgroup::{Groups, Layout};
+use crate::parts::cgroup::Layout;
 use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
-use crate::parts::ids::{IdPool, Supply};
-use crate::parts::records::Records;
-use crate::parts::{machine_plan, yard_id};
+use crate::parts::ids::Supply;
+use crate::parts::sandboxes::{Remembered, Sandboxes};
+use crate::parts::{machine_plan, requirements};
 
 /// The name in configuration, requests and status.
 const NAME: &str = "qemu";
@@ -50,7 +47,7 @@ const NAME: &str = "qemu";
 const BLANK_DISK_MIB: u64 = 0;
 
 /// What the driver needs to know.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct QemuConfig {
     /// A directory of the driver's own, for markers and sockets.
     pub data: PathBuf,
@@ -64,12 +61,6 @@ pub struct QemuConfig {
     pub probe_image: ProbeImage,
 }
 
-impl fmt::Debug for QemuConfig {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("QemuConfig").field("data", &self.data).finish_non_exhaustive()
-    }
-}
-
 /// The driver. Dropping it leaves machines running.
 #[derive(Debug)]
 pub struct QemuDriver {
@@ -81,12 +72,9 @@ pub struct QemuDriver {
 #[derive(Debug)]
 struct Yard {
     config: QemuConfig,
-    yard: String,
     program: host::Program,
     clock_khz: u64,
-    layout: Layout,
-    records: Records<Record>,
-    ids: IdPool,
+    sandboxes: Sandboxes,
     disks: Disks,
     images: VmImages,
     links: links::Links,
@@ -98,17 +86,12 @@ struct Yard {
 impl QemuDriver {
     /// Opens the driver of a yard. Must be called within a tokio runtime.
     pub fn open(config: QemuConfig) -> Result<Self, OpenError> {
-        let prepare = |step| move |source| OpenError::Prepare { step, source };
-        std::fs::create_dir_all(&config.data).map_err(prepare("make the data directory"))?;
-        let records: Records<Record> = Records::open(&config.data).map_err(prepare("open the markers"))?;
-        let known = records.all().map_err(prepare("read the markers"))?;
-        let (layout, program) =
-            of_host(&config).map_err(|error| error.unless_in_use(known.iter().any(Record::is_alive)))?;
-        let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
-        disks.tidy().map_err(prepare("tidy the stock of disks"))?;
+        let remembered = Remembered::of(&config.data)?;
+        let (layout, program) = of_host(&config).map_err(|error| error.unless_in_use(remembered.in_use))?;
+        let disks = Disks::open(&config.data, BLANK_DISK_MIB);
         let yard = Yard {
-            yard: yard_id::of(&config.data).map_err(prepare("read the yard's id"))?,
-            ids: IdPool::with_taken(Supply::Host, known.iter().map(|record| record.id_base)),
+            sandboxes: remembered.on_host(layout, Supply::Host),
+            disks: disks.map_err(OpenError::prepare("open the stock of disks"))?,
             images: VmImages::new(&config.cache),
             clock_khz: sys::clock_khz(),
             links: links::Links::default(),
@@ -119,9 +102,6 @@ impl QemuDriver {
                 Acceleration::Auto => OnceLock::new(),
             },
             program,
-            layout,
-            records,
-            disks,
             config: config.clone(),
         };
         Ok(Self { yard: Arc::new(yard), acceleration: config.acceleration })
@@ -136,24 +116,7 @@ impl QemuDriver {
 fn of_host(config: &QemuConfig) -> Result<(Layout, host::Program), OpenError> {
     host::require_host()?;
     let program = host::Program::find(config.program.as_deref())?;
-    let layout = Layout::detect().map_err(|error| OpenError::Unusable {
-        detail: error.to_string(),
-        fix: "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup".into(),
-    })?;
-    Ok((layout, program))
-}
-
-impl Yard {
-    fn groups(&self, id: &SandboxId) -> Groups {
-        Groups::new(&self.layout, &self.yard, id.as_str())
-    }
-}
-
-impl Drop for Yard {
-    fn drop(&mut self) {
-        // Only what is empty goes.
-        Groups::remove_yard(&self.layout, &self.yard);
-    }
+    Ok((requirements::control_groups()?, program))
 }
 
 #[async_trait]
@@ -194,24 +157,13 @@ impl Driver for QemuDriver {
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let not_running = || LinkError::NotRunning(id.clone());
-        let record = self.yard.records.read(id).ok().flatten().ok_or_else(not_running)?;
-        let process = record.process.ok_or_else(not_running)?;
-        let folder = self.yard.records.directory(id);
-        tokio::select! {
-            biased;
-            () = process.wait_dead() => Err(not_running()),
-            link = self.yard.links.next(id, &folder) => match link {
-                Ok(link) => Ok(Box::new(link)),
-                Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
-            },
-        }
+        let running = self.yard.sandboxes.running(id)?;
+        let folder = self.yard.sandboxes.records.directory(id);
+        running.link(self.yard.links.next(id, &folder)).await
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
-        if let Some(process) = self.yard.records.read(id).ok().flatten().and_then(|record| record.process) {
-            process.wait_dead().await;
-        }
+        self.yard.sandboxes.wait_dead(id).await;
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
@@ -219,20 +171,19 @@ impl Driver for QemuDriver {
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        Ok(self.yard.list().await?)
+        self.yard.sweep().await?;
+        Ok(self.yard.sandboxes.found()?)
     }
 
     /// Counted by the machine's own kernel, which knows the job from the rest; of a machine that is dead or does not answer, what
     /// QEMU took.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        let failed = |source| UsageError { id: id.clone(), source };
-        let record = self.yard.records.read(id).map_err(failed)?;
-        let record = record.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
-        if record.is_alive()
-            && let Ok(usage) = control::usage(&self.yard.records.directory(id)).await
+        let sandboxes = &self.yard.sandboxes;
+        if sandboxes.running(id).is_ok_and(|running| running.record.is_alive())
+            && let Ok(usage) = control::usage(&sandboxes.records.directory(id)).await
         {
             return Ok(machine_plan::usage(&usage));
         }
-        self.yard.groups(id).usage().map_err(failed)
+        sandboxes.usage(id)
     }
 }

@@ -12,12 +12,13 @@ use std::sync::Arc;
 
 use super::command::{Descriptors, Machine};
 use super::host::Accelerator;
-use super::record::Record;
 use super::{Yard, guest_plan, sockets, sys};
 use crate::driver::{SandboxSpec, StartError};
 use crate::image::vm::{VmImage, VmImageError};
 use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::liveness::ProcessIdentity;
+use crate::parts::records::Record;
+use crate::parts::sandboxes::{Before, or_undo};
 use crate::parts::{console, machine_plan};
 
 /// Everything that QEMU is handed.
@@ -32,12 +33,6 @@ struct Files {
     console: OwnedFd,
 }
 
-/// Turns a failed call into a failed step of a start.
-fn step(step: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
-    let step = step.into();
-    move |source| StartError::Step { step, source }
-}
-
 impl Yard {
     /// Starts a machine, or finds that it runs already.
     pub(super) async fn start(
@@ -45,32 +40,25 @@ impl Yard {
         spec: &SandboxSpec,
         accelerator: Accelerator,
     ) -> Result<(), StartError> {
-        if let Some(record) = self.records.read(&spec.id).map_err(step("read the marker"))? {
-            if record.is_alive() {
-                return Ok(());
-            }
-            self.remove(&spec.id).await.map_err(|error| step(error.step)(error.source))?;
+        match self.sandboxes.before(&spec.id)? {
+            Before::Running => return Ok(()),
+            Before::Dead => self.remove(&spec.id).await?,
+            Before::Nothing => {}
         }
         let image = self.image_of(spec).await?;
         let outcome = self.start_on(spec, image, accelerator).await;
-        if let Err(error) = &outcome {
-            tracing::warn!(sandbox = %spec.id, %error, "machine did not start");
-            if let Err(error) = self.groups(&spec.id).clear().await {
-                tracing::warn!(sandbox = %spec.id, %error, "what it left will be removed by stop");
-            }
-        }
-        outcome
+        or_undo(&spec.id, outcome, self.clear(&Record::of(spec))).await
     }
 
     async fn image_of(&self, spec: &SandboxSpec) -> Result<VmImage, StartError> {
         let (images, root) = (self.images.clone(), spec.image_root.clone());
         let found = tokio::task::spawn_blocking(move || images.of(&root)).await;
-        match found.map_err(io::Error::other).map_err(step("prepare the image"))? {
+        match found.map_err(io::Error::other).map_err(StartError::at("prepare the image"))? {
             Ok(image) => Ok(image),
             Err(error @ VmImageError::NoKernel) => {
                 Err(StartError::Unusable { driver: super::NAME, detail: error.to_string() })
             }
-            Err(error) => Err(step("prepare the image")(io::Error::other(error))),
+            Err(error) => Err(StartError::at("prepare the image")(io::Error::other(error))),
         }
     }
 
@@ -80,20 +68,21 @@ impl Yard {
         image: VmImage,
         accelerator: Accelerator,
     ) -> Result<(), StartError> {
-        let id_base = self.ids.take(&BTreeSet::new()).map_err(step("take a user id"))?;
-        let mut record =
-            Record { id: spec.id.clone(), id_base, workspace: spec.workspace.clone(), process: None };
-        self.records.write(&record).map_err(step("write the marker"))?;
+        let id_base = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take a user id"))?;
+        let mut record = Record { id_base: Some(id_base), ..Record::of(spec) };
+        self.sandboxes.records.write(&record).map_err(StartError::at("write the marker"))?;
         let files = self.files(spec, image).await?;
-        let groups = self.groups(&spec.id);
-        groups.create().map_err(step("make control groups"))?;
+        let groups = self.sandboxes.groups(&record);
+        groups.create().map_err(StartError::at("make control groups"))?;
         let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
-        groups.limit(limits).map_err(step("limit control groups"))?;
-        let child = self.spawn(spec, &files, &groups, id_base, accelerator).map_err(step("run QEMU"))?;
-        let process = ProcessIdentity::of(child.id().cast_signed()).map_err(step("identify QEMU"))?;
+        groups.limit(limits).map_err(StartError::at("limit control groups"))?;
+        let child =
+            self.spawn(spec, &files, &groups, id_base, accelerator).map_err(StartError::at("run QEMU"))?;
+        let process =
+            ProcessIdentity::of(child.id().cast_signed()).map_err(StartError::at("identify QEMU"))?;
         tokio::spawn(reap(child, process.clone()));
         record.process = Some(process);
-        self.records.write(&record).map_err(step("write the marker"))?;
+        self.sandboxes.records.write(&record).map_err(StartError::at("write the marker"))?;
         self.consoles.insert(&spec.id, files.console);
         Ok(())
     }
@@ -103,9 +92,9 @@ impl Yard {
         let disk = spec.workspace.join(machine_plan::DISK_FILE);
         let path = disk.clone();
         let made = tokio::task::spawn_blocking(move || disks.ensure_at(&path, size_mib)).await;
-        made.map_err(io::Error::other).and_then(|made| made).map_err(step("make the disk"))?;
+        made.map_err(io::Error::other).and_then(|made| made).map_err(StartError::at("make the disk"))?;
         let read = |path| File::open(&path).map(OwnedFd::from);
-        let folder = self.records.directory(&spec.id);
+        let folder = self.sandboxes.records.directory(&spec.id);
         let open = || {
             Ok(Files {
                 kernel: read(image.kernel)?,
@@ -118,7 +107,7 @@ impl Yard {
                 console: console::make()?,
             })
         };
-        open().map_err(step("open disks and sockets"))
+        open().map_err(StartError::at("open disks and sockets"))
     }
 
     fn spawn(

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::record::Record;
 use super::{Yard, control};
-use crate::driver::{FoundSandbox, SandboxId, StopError};
-use crate::parts::cgroup::Groups;
+use crate::driver::{SandboxId, StopError};
+use crate::parts::records::Record;
 
 /// Time to kill everything inside and write what is in the machine's memory to its disk; an emulated one is slow.
 const CLEAN_END_WITHIN: Duration = Duration::from_secs(10);
@@ -18,28 +17,29 @@ const CLEAN_END_WITHIN: Duration = Duration::from_secs(10);
 impl Yard {
     /// Removes a machine and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
-        let failed = |step: &str| {
-            let step = step.to_owned();
-            move |source| StopError { id: id.clone(), step, source }
-        };
-        let record = self.records.read(id).map_err(failed("read the marker"))?;
+        let record = self.sandboxes.marked(id)?;
         if let Some(record) = &record {
             self.end(record).await;
-            self.groups(id).clear().await.map_err(failed("remove the control groups"))?;
+            self.clear(record).await?;
             if let Some(process) = &record.process {
                 process.wait_dead().await;
             }
-            self.ids.release(record.id_base);
         }
         self.links.remove(id);
         self.consoles.remove(id);
-        self.records.delete(id).map_err(failed("delete the marker"))
+        self.sandboxes.forget(id, record.as_ref()).await
+    }
+
+    /// Kills whatever of a machine runs.
+    pub(super) async fn clear(&self, record: &Record) -> Result<(), StopError> {
+        let cleared = self.sandboxes.groups(record).clear().await;
+        cleared.map_err(StopError::at(&record.id, "remove the control groups"))
     }
 
     /// Has a machine end by itself. One that does not is killed by whoever called.
     async fn end(&self, record: &Record) {
         let Some(process) = record.process.as_ref().filter(|process| process.is_alive()) else { return };
-        let folder = self.records.directory(&record.id);
+        let folder = self.sandboxes.records.directory(&record.id);
         let ended = async {
             let _line = control::power_off(&folder).await?;
             process.wait_dead().await;
@@ -52,15 +52,11 @@ impl Yard {
         }
     }
 
-    /// Every machine with a marker. Removes what has none.
-    pub(super) async fn list(&self) -> io::Result<Vec<FoundSandbox>> {
-        let names = Groups::all_names(&self.layout, &self.yard)?;
-        let ids = self.records.ids()?;
-        for name in names.iter().filter(|name| ids.iter().all(|id| id.as_str() != name.as_str())) {
-            tracing::info!(groups = name, "removing control groups without an owner");
-            Groups::new(&self.layout, &self.yard, name).clear().await?;
+    /// Removes what this yard has without a marker.
+    pub(super) async fn sweep(&self) -> io::Result<()> {
+        for groups in self.sandboxes.orphaned_groups(|_| false)? {
+            groups.clear().await?;
         }
-        let alive = |record: Option<Record>| record.is_some_and(|record| record.is_alive());
-        ids.into_iter().map(|id| Ok(FoundSandbox { alive: alive(self.records.read(&id)?), id })).collect()
+        Ok(())
     }
 }

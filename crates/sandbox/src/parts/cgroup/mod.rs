@@ -13,4 +13,4 @@ mod usage;
 
 pub(crate) use delegation::{DelegationError, find as find_delegated, of_yard, settle};
 pub(crate) use groups::{GroupLimits, Groups};
-pub(crate) use layout::{Layout, LayoutError};
+pub(crate) use layout::Layout;

@@ -202,10 +202,11 @@ impl Store for SqliteStore {
         self.writer()?.write(move |writing| write::insert(writing, now(), job, claim)).await
     }
 
-    async fn queued(&self, limit: usize) -> Result<Vec<JobRow>, StoreError> {
+    async fn queued(&self, after: i64, limit: usize) -> Result<Vec<JobRow>, StoreError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let condition = "state = 'queued' AND delete_requested = 0 ORDER BY number LIMIT ?1";
-        self.read(|connection| read::jobs(connection, condition, vec![Value::Integer(limit)]))
+        let condition = "state = 'queued' AND delete_requested = 0 AND number > ?1 ORDER BY number LIMIT ?2";
+        let values = vec![Value::Integer(after), Value::Integer(limit)];
+        self.read(|connection| read::jobs(connection, condition, values))
     }
 
     async fn claim_queued(&self, id: &JobId, claim: Claim) -> Result<Option<JobRow>, StoreError> {

@@ -1,12 +1,10 @@
-//! The steps of making a sandbox: their names in errors, their timing, and the fail-point before each.
-//!
-//! A step that fails ends the start. There is no step that may be skipped.
+//! The steps of making a sandbox, in the server, in the launcher and inside, by name.
 
 use std::fmt;
-use std::io;
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+
+use crate::parts::steps;
 
 /// One step. The order here is the order in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -131,76 +129,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A step that failed.
-#[derive(Debug, thiserror::Error)]
-#[error("{step} ({object})")]
-pub(in super::super) struct Failure {
-    /// Which.
-    pub(in super::super) step: Step,
-    /// On what.
-    pub(in super::super) object: String,
-    /// Why.
-    #[source]
-    pub(in super::super) source: io::Error,
-}
-
-/// Runs steps one after the other, notes how long each took, and fails where a test asked for it.
-#[derive(Debug)]
-pub(in super::super) struct Steps {
-    fail_at: Option<Step>,
-    phases: Vec<(Step, u64)>,
-}
-
-impl Steps {
-    /// Begins with nothing done.
-    pub(in super::super) fn new(fail_at: Option<Step>) -> Self {
-        Self { fail_at, phases: Vec::new() }
-    }
-
-    /// Does one step on an object, which is named in the error.
-    pub(in super::super) fn run<T, E: Into<io::Error>>(
-        &mut self,
-        step: Step,
-        object: impl fmt::Display,
-        work: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, Failure> {
-        let began = Instant::now();
-        let outcome = match self.fail_at {
-            Some(at) if at == step => Err(io::Error::from_raw_os_error(libc::EIO)),
-            _ => work().map_err(Into::into),
-        };
-        self.note(step, began);
-        outcome.map_err(|source| Failure { step, object: object.to_string(), source })
-    }
-
-    /// Does one step that has to be waited for.
-    pub(in super::super) async fn wait<T>(
-        &mut self,
-        step: Step,
-        object: impl fmt::Display,
-        work: impl Future<Output = io::Result<T>>,
-    ) -> Result<T, Failure> {
-        let began = Instant::now();
-        let outcome = match self.fail_at {
-            Some(at) if at == step => Err(io::Error::from_raw_os_error(libc::EIO)),
-            _ => work.await,
-        };
-        self.note(step, began);
-        outcome.map_err(|source| Failure { step, object: object.to_string(), source })
-    }
-
-    /// Adds steps that another process did.
-    pub(in super::super) fn add(&mut self, phases: Vec<(Step, u64)>) {
-        self.phases.extend(phases);
-    }
-
-    fn note(&mut self, step: Step, began: Instant) {
-        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
-        self.phases.push((step, micros));
-    }
-
-    /// How long each step took.
-    pub(in super::super) fn into_phases(self) -> Vec<(Step, u64)> {
-        self.phases
-    }
-}
+/// One that failed.
+pub(in super::super) type Failure = steps::Failure<Step>;
+/// All of one start, as far as this process does them.
+pub(in super::super) type Steps = steps::Steps<Step>;

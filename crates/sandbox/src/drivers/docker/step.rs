@@ -1,0 +1,80 @@
+//! The steps of making a sandbox, by name, in the order of time. A test can fail each.
+
+use std::fmt;
+
+use crate::parts::steps;
+
+/// One step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Writing the marker.
+    Marker,
+    /// Finding the image in the engine, or loading it.
+    Image,
+    /// Making the control groups.
+    MakeGroups,
+    /// Setting their limits.
+    LimitGroups,
+    /// Making the link directory and listening in it.
+    Link,
+    /// Writing what init is told.
+    Boot,
+    /// Mounting the disk where the engine finds it.
+    Disk,
+    /// Writing the system-call filter.
+    Profile,
+    /// Having the engine make the container.
+    Create,
+    /// Having the engine start it.
+    Start,
+    /// Finding its first process.
+    Identify,
+    /// Taking the disk off the stage again.
+    Unstage,
+    /// Writing its process in the marker, from which on it counts as alive.
+    Note,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Marker,
+        Self::Image,
+        Self::MakeGroups,
+        Self::LimitGroups,
+        Self::Link,
+        Self::Boot,
+        Self::Disk,
+        Self::Profile,
+        Self::Create,
+        Self::Start,
+        Self::Identify,
+        Self::Unstage,
+        Self::Note,
+    ];
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Marker => "write the marker",
+            Self::Image => "load the image into the engine",
+            Self::MakeGroups => "make the control groups",
+            Self::LimitGroups => "limit the control groups",
+            Self::Link => "listen for its link",
+            Self::Boot => "write the boot document",
+            Self::Disk => "mount the disk",
+            Self::Profile => "write the profile",
+            Self::Create => "create the container",
+            Self::Start => "start the container",
+            Self::Identify => "find the container's process",
+            Self::Unstage => "take the disk off the stage",
+            Self::Note => "write the process in the marker",
+        })
+    }
+}
+
+/// One that failed.
+pub(super) type Failure = steps::Failure<Step>;
+/// All of one start.
+pub(super) type Steps = steps::Steps<Step>;

@@ -1,0 +1,80 @@
+//! The steps of making a sandbox, by name, in the order of time. A test can fail each.
+
+use std::fmt;
+
+use crate::parts::steps;
+
+/// One step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Writing the marker.
+    Marker,
+    /// Making the control groups.
+    MakeGroups,
+    /// Setting their limits.
+    LimitGroups,
+    /// Letting init move the spawner into the job's.
+    OpenGroups,
+    /// Making the link directory and listening in it.
+    Link,
+    /// Making the user namespace.
+    Users,
+    /// Writing what the runtime is told.
+    Bundle,
+    /// Putting image, disk and boot document where the runtime finds them.
+    Stage,
+    /// Having the runtime make the container.
+    Create,
+    /// Putting its first process into groups that the runtime knows nothing of.
+    EnterGroups,
+    /// Telling that process from others to come.
+    Identify,
+    /// Having the runtime start it.
+    Start,
+    /// Writing its process in the marker, from which on it counts as alive.
+    Note,
+}
+
+impl Step {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Marker,
+        Self::MakeGroups,
+        Self::LimitGroups,
+        Self::OpenGroups,
+        Self::Link,
+        Self::Users,
+        Self::Bundle,
+        Self::Stage,
+        Self::Create,
+        Self::EnterGroups,
+        Self::Identify,
+        Self::Start,
+        Self::Note,
+    ];
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Marker => "write the marker",
+            Self::MakeGroups => "make the control groups",
+            Self::LimitGroups => "limit the control groups",
+            Self::OpenGroups => "open the job's control groups",
+            Self::Link => "make the link",
+            Self::Users => "make the user namespace",
+            Self::Bundle => "write the bundle",
+            Self::Stage => "prepare image and disk",
+            Self::Create => "create the container",
+            Self::EnterGroups => "enter the control groups",
+            Self::Identify => "identify the first process",
+            Self::Start => "start the container",
+            Self::Note => "write the process in the marker",
+        })
+    }
+}
+
+/// One that failed.
+pub(super) type Failure = steps::Failure<Step>;
+/// All of one start.
+pub(super) type Steps = steps::Steps<Step>;
