@@ -87,7 +87,8 @@ async fn the_engine_gives_the_least_and_every_task_is_confined() {
     assert!(options.contains(&"no-new-privileges") && options.iter().any(|one| one.starts_with("seccomp={")));
     assert!(host["Devices"].as_array().is_none_or(Vec::is_empty), "{host}");
     assert!(!said[0]["Mounts"].to_string().contains("docker.sock"), "{said}");
-    assert_eq!(config["Env"].as_array().map_or(0, Vec::len), 0, "{config}");
+    // Engines add one.
+    assert!(config["Env"].as_array().unwrap().iter().all(|one| one.as_str().unwrap().starts_with("PATH=")));
 
     let group = name.replacen("sandyard-", "/sandyard-", 1).replacen("-least-1", "/least-1/job", 1);
     let tasks = tasks_in(&[said[0]["Id"].as_str().unwrap(), &group]);

@@ -9,7 +9,7 @@ const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/run/user/1000"];
 const KINDS: [&str; 5] = ["memory-file", "pipes", "unix-sockets", "tcp", "udp"];
 /// The smallest file system in memory, and more names than it may have.
 const NAMES_PLACE: &str = "/run/user/1000";
-const NAMES: u64 = 30_000;
+const NAMES: u64 = 17_000;
 
 /// Fills each kind; nobody may get much more than `largest_mib` of it, and the machine goes on.
 pub(super) async fn memory_kinds(session: &Session, largest_mib: u64) -> Result<Vec<Outcome>, SessionError> {

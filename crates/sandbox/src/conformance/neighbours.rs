@@ -106,6 +106,7 @@ async fn share_of_a_busy_neighbour(one: &Session, two: &Session) -> Result<Outco
         timeout(Duration::from_secs(120), both).await.map_err(|_| SessionError::TooLong("computing"))?;
     let well = crowd?.exit.code == 0 && single?.exit.code == 0;
     let spent = (used(one).await - before.0, used(two).await - before.1);
-    let fair = spent.1 >= 0.4 * spent.0;
+    // Without walls it would have a twelfth of what they have; a busy host gives no exact halves.
+    let fair = spent.1 >= 0.2 * spent.0;
     Ok(Outcome::new("R12.neighbour", well && fair, format!("{spent:?} s")))
 }

@@ -12,10 +12,10 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 const MOST_PIPES: usize = 2000;
 const MOST_SOCKETS: usize = 4000;
 const MOST_CONNECTIONS: usize = 200;
-const MOST_DATAGRAM_SOCKETS: usize = 1500;
+const MOST_DATAGRAM_SOCKETS: usize = 900;
 /// As long as one may be, nearly; a socket holds a few.
 const DATAGRAM_BYTES: usize = 60_000;
-const DATAGRAMS: usize = 8;
+const DATAGRAMS: usize = 4;
 /// A file in memory is given up beyond this.
 const MOST_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 const PIECE_BYTES: usize = 256 * 1024;
