@@ -23,6 +23,8 @@ cleanup() {
     if [ -n "$engine" ]; then
         kill "$engine" 2>/dev/null || true
         wait "$engine" 2>/dev/null || true
+        # It leaves the namespace of containers that share the host's network mounted.
+        umount "$work/exec/netns/default" 2>/dev/null || true
     fi
     rm -rf --one-file-system "$work"
 }

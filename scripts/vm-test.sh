@@ -1,12 +1,12 @@
 #!/bin/bash
-# The native driver on a host this machine may not be: a stock Debian kernel with version 2 control groups alone, as root
-# and as an ordinary user, in a virtual machine without hardware support (QEMU's own processor, one core).
-#   vm-test.sh [--sets "root rootless doctor jobs"] [--only "TEST…"]
+# Drivers on a host this machine may not be: a stock Debian kernel with version 2 control groups alone, in a virtual machine
+# without hardware support (QEMU's own processor, one core). The native driver as root and as an ordinary user; `oci` with runc and crun.
+#   vm-test.sh [--sets "root oci rootless doctor jobs"] [--only "TEST…"]
 # Builds nothing: the tests must be compiled and the base image made. Three disks: a minimal Debian and the image are cached
 # by content below $SANDYARD_CACHE/vm; the programs under test are packed anew each time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-sets="root rootless doctor jobs"
+sets="root oci rootless doctor jobs"
 only=all
 while [ $# -gt 0 ]; do
     case $1 in
@@ -47,7 +47,7 @@ mkdir -p "$cache/vm"
 
 # The suite of the host, because the programs under test were linked with its C library.
 suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "$VERSION_CODENAME" || echo bookworm)
-packages=linux-image-cloud-amd64,kmod,uidmap,e2fsprogs,util-linux,passwd,procps,iproute2
+packages=linux-image-cloud-amd64,kmod,uidmap,e2fsprogs,util-linux,passwd,procps,iproute2,runc,crun
 key=$({ echo "$suite $packages"; cat scripts/vm/init.sh; } | sha256sum | cut -c1-16)
 system=$cache/vm/system-$key
 if ! [ -e "$system/disk.ext4" ]; then
@@ -77,15 +77,20 @@ if ! [ -e "$images" ]; then
 fi
 
 # Test programs name the launcher and the probe by absolute path.
-native=$(cargo nextest list --release --locked --workspace -E 'binary(native)' --list-type binaries-only --message-format json 2>/dev/null |
-    grep -o "\"$target/release/deps/native-[0-9a-f]*\"" | tr -d '"' | head -1)
-for program in "$native" "$target/release/sandyard" "$target/release/sandyard-launcher" \
+binaries=$(cargo nextest list --release --locked --workspace -E 'binary(native) | binary(oci)' --list-type binaries-only --message-format json 2>/dev/null)
+binary() {
+    grep -o "\"$target/release/deps/$1-[0-9a-f]*\"" <<<"$binaries" | tr -d '"' | head -1
+}
+native=$(binary native)
+oci=$(binary oci)
+for program in "$native" "$oci" "$target/release/sandyard" "$target/release/sandyard-launcher" \
     "$target"/guest-build/*/guest/sandyard-probe; do
     install -D -m 755 "$program" "$work/payload/files$program"
 done
 cp scripts/vm/run.sh "$work/payload/"
 {
     echo "native=$native"
+    echo "oci=$oci"
     echo "sandyard=$target/release/sandyard"
     echo "sets='$sets'"
     echo "only='$only'"

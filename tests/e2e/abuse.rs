@@ -251,7 +251,7 @@ async fn traps(yard: &Yard) {
     assert_eq!(status["state"], "succeeded", "{status}");
     let id = status["job_id"].as_str().unwrap();
     let zip = yard.download(id).await;
-    assert!(zip.len() < 64 * 1024 * 1024, "{} bytes", zip.len());
+    assert!(zip.len() < 96 * 1024 * 1024, "{} bytes", zip.len());
     assert_eq!(downloads::read_entry(&zip, "kept"), b"before");
     let archive = zip::ZipArchive::new(std::io::Cursor::new(zip)).unwrap();
     let names: Vec<String> = archive.file_names().flatten().map(|name| name.into_owned()).collect();

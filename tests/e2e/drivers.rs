@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::TestEngine;
+use crate::engine::{Make, TestEngine};
 use crate::yard::Yard;
 
 /// How long a driver may take to be tried: it may have to make its form of the image first.
@@ -11,15 +11,23 @@ const TRYING: Duration = Duration::from_secs(300);
 /// A yard on a driver that works here.
 pub(crate) struct DriverYard {
     pub(crate) yard: Yard,
+    /// As the server calls it: both engines have the same one.
+    pub(crate) driver: String,
     /// Ends after the yard.
     _engine: Option<TestEngine>,
 }
 
 impl DriverYard {
-    /// Starts one with an image of that flavour, or says why the test is skipped. The distribution's runtimes may be old, which is
+    /// Starts one of that driver, or of the engine of that name, with an image of that flavour, or says why the test is skipped. The distribution's runtimes may be old, which is
     /// good enough for a test.
     pub(crate) async fn start(driver: &str, flavour: &str, flags: &[&str]) -> Option<Self> {
-        let engine = match (driver == "docker").then(TestEngine::find).transpose() {
+        let make = match driver {
+            "docker" => Some(Make::Docker),
+            "podman" => Some(Make::Podman),
+            _ => None,
+        };
+        let driver = if make.is_some() { "docker" } else { driver };
+        let engine = match make.map(TestEngine::find).transpose() {
             Ok(engine) => engine,
             Err(reason) => {
                 eprintln!("skipped: {driver}: {reason}");
@@ -37,7 +45,7 @@ impl DriverYard {
             eprintln!("skipped: {driver}: {reason}");
             return None;
         }
-        Some(Self { yard, _engine: engine })
+        Some(Self { yard, driver: driver.to_owned(), _engine: engine })
     }
 }
 

@@ -33,6 +33,12 @@ async fn docker() {
     smoke("docker").await;
 }
 
+/// The same driver, with Podman behind its socket.
+#[tokio::test]
+async fn podman() {
+    smoke("podman").await;
+}
+
 #[tokio::test]
 async fn qemu() {
     smoke("qemu").await;
@@ -44,7 +50,7 @@ type Outcome = Result<(), String>;
 async fn smoke(driver: &str) {
     let flags = ["--images", "full", "--log", "info,sandyard_server=debug"];
     let Some(mut ground) = DriverYard::start(driver, "full", &flags).await else { return };
-    let yard = &mut ground.yard;
+    let (yard, driver) = (&mut ground.yard, ground.driver.as_str());
     let mut failures = Vec::new();
     let list = ["shell", "python", "typescript", "gui", "files", "terminal"]
         .into_iter()

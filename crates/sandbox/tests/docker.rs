@@ -1,27 +1,60 @@
-//! The conformance suite against a real engine, and what only a look from the host can prove.
+//! The conformance suite against real engines, Docker's and Podman's, and what only a look from the host can prove.
 
 mod docker_yard;
 
-use docker_yard::DockerYard;
+use docker_yard::{DockerYard, Make};
 use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, StartError, Verdict};
-use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver, Step};
+use sandyard_sandbox::drivers::docker::{
+    DockerConfig, DockerDriver, LoadedImage, Step, loaded_images, remove_image,
+};
 use serde_json::json;
 
 const NONE: Vec<String> = Vec::new();
 
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_the_drivers_contract() {
-    let Some(yard) = DockerYard::open() else { return };
+/// The same tests on each engine.
+macro_rules! on_every_engine {
+    ($($test:ident),* $(,)?) => {
+        on_every_engine!(docker, Make::Docker, $($test),*);
+        on_every_engine!(podman, Make::Podman, $($test),*);
+    };
+    ($engine:ident, $make:expr, $($test:ident),*) => {
+        mod $engine {
+            use super::Make;
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $test() {
+                    super::$test($make).await;
+                }
+            )*
+        }
+    };
+}
+
+on_every_engine!(
+    keeps_the_drivers_contract,
+    looks_right_from_inside,
+    limits_hold,
+    neighbours_are_strangers,
+    a_workspace_misleads_nobody,
+    says_that_it_works_here_and_how_old_it_is,
+    orphans_are_removed,
+    an_engine_that_goes_away_is_told_and_nothing_is_called_dead,
+    an_engine_that_is_not_started_yet_is_told_and_asked_again,
+    images_are_listed_and_removed_unless_a_container_uses_them,
+    never_starts_with_less,
+);
+
+async fn keeps_the_drivers_contract(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = lifecycle(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
 }
 
 /// The K table, with K9's leaks: descriptors that the server forgot to mark must not get in.
-#[tokio::test(flavor = "multi_thread")]
-async fn looks_right_from_inside() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn looks_right_from_inside(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let directory = std::fs::File::open("/").unwrap();
     let _leaked: Vec<_> = (0..50).map(|_| rustix::io::dup(&directory).unwrap()).collect();
     let outcomes = probe(&yard.subject()).await.unwrap();
@@ -30,27 +63,24 @@ async fn looks_right_from_inside() {
     yard.assert_clean();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn limits_hold() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn limits_hold(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
 }
 
 /// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
-#[tokio::test(flavor = "multi_thread")]
-async fn neighbours_are_strangers() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn neighbours_are_strangers(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = neighbours(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
 }
 
 /// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_misleads_nobody() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn a_workspace_misleads_nobody(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = workspace(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
@@ -59,7 +89,7 @@ async fn a_workspace_misleads_nobody() {
 /// D1, in the engine's own words; and K2 and K7 from the host: no task of a sandbox is root there, and every one is filtered.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_engine_gives_the_least_and_every_task_is_confined() {
-    let Some(yard) = DockerYard::open() else { return };
+    let Some(yard) = DockerYard::open(Make::Docker) else { return };
     let subject = yard.subject();
     let spec = subject.spec("least-1", Limits::default()).unwrap();
     let session = Session::start((subject.open)(), spec).await.unwrap();
@@ -104,7 +134,7 @@ async fn the_engine_gives_the_least_and_every_task_is_confined() {
 /// D2: what bears another yard's label, or ours without its label, is nobody's business but its owner's.
 #[tokio::test(flavor = "multi_thread")]
 async fn containers_of_others_are_left_alone() {
-    let Some(yard) = DockerYard::open() else { return };
+    let Some(yard) = DockerYard::open(Make::Docker) else { return };
     let subject = yard.subject();
     let spec = subject.spec("ours-1", Limits::default()).unwrap();
     let session = Session::start((subject.open)(), spec).await.unwrap();
@@ -155,12 +185,13 @@ fn tasks_in(groups: &[&str]) -> Vec<[String; 4]> {
 }
 
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
-#[tokio::test(flavor = "multi_thread")]
-async fn never_starts_with_less() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn never_starts_with_less(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     for step in Step::ALL {
         let driver = DockerDriver::open(DockerConfig { fail_at: Some(step), ..yard.config() }).unwrap();
-        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
+        // Groups have this name, and other tests run beside this one.
+        let name = format!("fails-{}-{}", step as usize, std::process::id());
+        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
         match driver.start(&spec).await {
             Err(StartError::Step { step: told, .. }) => {
                 assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
@@ -175,9 +206,8 @@ async fn never_starts_with_less() {
 }
 
 /// It really starts one, and an old runtime is used by those alone who name the driver, if at all.
-#[tokio::test(flavor = "multi_thread")]
-async fn says_that_it_works_here_and_how_old_it_is() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn says_that_it_works_here_and_how_old_it_is(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let driver = (yard.subject().open)();
     let availability = driver.availability().await;
     assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
@@ -191,9 +221,8 @@ async fn says_that_it_works_here_and_how_old_it_is() {
 }
 
 /// A server killed between create and start, and one killed before its marker was written: the next one's list removes both.
-#[tokio::test(flavor = "multi_thread")]
-async fn orphans_are_removed() {
-    let Some(yard) = DockerYard::open() else { return };
+async fn orphans_are_removed(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
     let subject = yard.subject();
     let session =
         Session::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap()).await.unwrap();
@@ -224,9 +253,8 @@ async fn orphans_are_removed() {
 }
 
 /// L16: an engine that is killed takes no sandbox with it, calls nothing dead, and is asked again when it is back.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead() {
-    let Some(mut yard) = DockerYard::open() else { return };
+async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead(make: Make) {
+    let Some(mut yard) = DockerYard::open(make) else { return };
     if !yard.engine.is_ours() {
         return;
     }
@@ -241,14 +269,60 @@ async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead() {
     assert!(driver.usage(&spec.id).await.unwrap().cpu_s > 0.0);
     let second = subject.spec("widow-2", Limits::default()).unwrap();
     let error = driver.start(&second).await.unwrap_err();
-    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    assert!(source.contains("no engine answers at"), "{error}: {source}");
+    assert!(matches!(error, StartError::Unusable { .. }), "{error:?}");
+    let told = error.to_string();
+    assert!(told.contains("no engine answers at") && told.contains("Connection refused"), "{told}");
+    // Nothing was made, so nothing waits for the engine to be removed.
+    driver.stop(&second.id).await.unwrap();
     driver.stop(&spec.id).await.unwrap_err();
     assert!(driver.list().await.unwrap().iter().any(|found| found.id == spec.id && !found.alive));
 
     yard.engine.start().unwrap();
     driver.stop(&spec.id).await.unwrap();
-    driver.stop(&second.id).await.unwrap();
     assert_eq!(driver.list().await.unwrap(), vec![]);
     yard.assert_clean();
+    // Nor does the test's own engine leave anything beside a container that it lost sight of.
+    let home = yard.engine.home.clone();
+    drop((session, yard));
+    assert_eq!(docker_yard::engine::attendants(&home), vec![]);
+}
+
+/// One that is installed and stopped is no reason to give the driver up: whoever starts it later need not restart the server.
+async fn an_engine_that_is_not_started_yet_is_told_and_asked_again(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    if !yard.engine.is_ours() {
+        return;
+    }
+    let socket = yard.data().with_extension("sock");
+    let driver = DockerDriver::open(DockerConfig { socket: socket.clone(), ..yard.config() }).unwrap();
+    let availability = driver.availability().await;
+    assert_eq!(availability.verdict, Verdict::Missing);
+    assert!(availability.detail.contains("no engine answers at"), "{}", availability.detail);
+    std::os::unix::fs::symlink(&yard.engine.socket, &socket).unwrap();
+    let availability = driver.availability().await;
+    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    yard.assert_clean();
+}
+
+async fn images_are_listed_and_removed_unless_a_container_uses_them(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    let subject = yard.subject();
+    let session =
+        Session::start((subject.open)(), subject.spec("user-1", Limits::default()).unwrap()).await.unwrap();
+    let digest = subject.image_root.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let loaded = loaded_images(&yard.engine.socket).await.unwrap();
+    let image = loaded.iter().find(|image| image.digest.as_str() == digest).unwrap();
+    assert_eq!(image.flavour, "base");
+    assert!(image.name.contains("sandyard/base:") && image.size_bytes > 0, "{image:?}");
+    let refused = remove_image(&yard.engine.socket, image).await.unwrap_err();
+    assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists, "{refused}");
+    (subject.open)().stop(&session.spec.id).await.unwrap();
+    yard.assert_clean();
+    // Another one of ours: the base itself would have to be loaded again by the next test.
+    let (name, other) = ("sandyard/base:old", "0".repeat(64));
+    yard.engine.label_image(&image.id, name, &format!("dev.sandyard.image={other}"));
+    let old = |loaded: Vec<LoadedImage>| loaded.into_iter().find(|image| image.digest.as_str() == other);
+    let image = old(loaded_images(&yard.engine.socket).await.unwrap()).unwrap();
+    remove_image(&yard.engine.socket, &image).await.unwrap();
+    assert_eq!(old(loaded_images(&yard.engine.socket).await.unwrap()), None);
 }

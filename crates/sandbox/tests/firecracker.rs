@@ -2,6 +2,7 @@
 //! usable KVM are.
 
 mod firecracker_yard;
+mod hostile_guest;
 #[path = "firecracker_yard/image.rs"]
 mod image;
 #[path = "fake_firecracker/schema.rs"]
@@ -48,7 +49,7 @@ fn the_double_refuses_what_the_published_api_does_not_have() {
         drive
     };
     let check = |method, path, body: &serde_json::Value, phase| {
-        schema::check(method, path, body.to_string().as_bytes(), phase)
+        schema::check(16, method, path, body.to_string().as_bytes(), phase)
     };
     assert!(check("PUT", "/drives/a", &drive, BeforeBoot).is_ok());
     assert!(check("PUT", "/actions", &json!({ "action_type": "SendCtrlAltDel" }), AfterBoot).is_ok());
@@ -81,6 +82,32 @@ fn the_double_refuses_what_the_published_api_does_not_have() {
     ];
     for (method, path, body, phase) in refused {
         assert!(check(method, path, &body, phase).is_err(), "{method} {path} {body} {phase:?}");
+    }
+}
+
+/// Each version knows more than the one before.
+#[test]
+fn the_double_refuses_what_its_version_does_not_have_yet() {
+    let known = |version, body: serde_json::Value| {
+        let body = body.to_string();
+        schema::check(version, "PUT", "/serial", body.as_bytes(), schema::Phase::BeforeBoot).is_ok()
+    };
+    let limited = || json!({ "rate_limiter": { "size": 1, "refill_time": 1 } });
+    assert_eq!([13, 14, 16].map(|version| known(version, json!({}))), [false, true, true]);
+    assert_eq!([13, 15, 16].map(|version| known(version, limited())), [false, false, true]);
+}
+
+/// R11: every version that may be used is told what it knows, and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn older_versions_are_told_what_they_know() {
+    let Some(yard) = yard() else { return };
+    for (version, limited) in [("1.13.2", false), ("1.14.4", false), ("1.15.1", false), ("1.16.0", true)] {
+        yard.faults(&json!({ "version": version }));
+        let (driver, spec) = (yard.open(), yard.spec(&format!("old-{}", version.replace('.', "-"))));
+        driver.start(&spec).await.unwrap();
+        assert_eq!(yard.asked("/serial"), limited, "{version}");
+        driver.stop(&spec.id).await.unwrap();
+        yard.transcript();
     }
 }
 
@@ -117,6 +144,7 @@ async fn says_what_the_published_api_allows() {
         "/drives/boot",
         "/vsock",
         "/entropy",
+        "/serial",
         "/actions",
     ];
     assert_eq!(said, expected);
@@ -227,7 +255,8 @@ async fn any_fault_fails_the_start_and_leaves_nothing() {
         (json!({ "jailer_fails": true }), "start Firecracker"),
         (json!({ "dies_at_launch": true }), "Firecracker"),
     ];
-    let paths = ["/machine-config", "/boot-source", "/drives/workspace", "/vsock", "/entropy", "/actions"];
+    let paths =
+        ["/machine-config", "/boot-source", "/drives/workspace", "/vsock", "/entropy", "/serial", "/actions"];
     cases.extend(paths.map(|path| (json!({ "refuses": path }), path)));
     cases.extend(["/drives/boot", "/actions"].map(|path| (json!({ "dies": path }), path)));
     for (number, (faults, told)) in cases.into_iter().enumerate() {
@@ -354,12 +383,13 @@ mod real {
     use std::time::Instant;
 
     use sandyard_sandbox::conformance::{
-        Session, failures, lifecycle, neighbours, probe, resources, workspace,
+        Session, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
     };
     use sandyard_sandbox::driver::{Driver, Limits};
 
-    use super::NOTHING;
+    use super::firecracker_yard::SMALL;
     use super::firecracker_yard::real::RealYard;
+    use super::{NOTHING, hostile_guest};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn keeps_the_drivers_contract() {
@@ -396,6 +426,45 @@ mod real {
         let Some(yard) = RealYard::open().await else { return };
         let outcomes = workspace(&yard.subject()).await.unwrap();
         assert_eq!(failures(&outcomes), NOTHING);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn has_no_way_out_but_its_own() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = own_kernel(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+        assert_eq!(yard.jails(), 0);
+    }
+
+    /// R11: a machine that is not ours any more and speaks all the time.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_flooded_console_stays_small() {
+        let Some(yard) = RealYard::open().await else { return };
+        let (driver, cache) = yard.with_own_kernel();
+        let spec = yard.subject().spec("flood-1", Limits { memory_mib: 64, ..Limits::default() }).unwrap();
+        hostile_guest::plant(&driver, &spec.image_root, &cache).await;
+        let said = || driver.console(&spec.id).unwrap_or_default();
+        hostile_guest::expect_bounded(&driver, &spec, said, || yard.pid("flood-1").unwrap()).await;
+        assert_eq!(yard.jails(), 0);
+    }
+
+    /// R22: the kernel's part of a machine is limited with it and gone with it.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_kernels_timer_is_in_the_machines_group() {
+        let Some(yard) = RealYard::open().await else { return };
+        let driver = yard.driver();
+        let (one, two) =
+            (yard.subject().spec("timer-1", SMALL).unwrap(), yard.subject().spec("timer-2", SMALL).unwrap());
+        let (first, second) = tokio::join!(driver.start(&one), driver.start(&two));
+        (first.unwrap(), second.unwrap());
+        for id in ["timer-1", "timer-2"] {
+            let timers = yard.timers_of(id);
+            assert_eq!(timers.len(), 1, "{id}: {timers:?}");
+        }
+        for id in [&one.id, &two.id] {
+            driver.stop(id).await.unwrap();
+        }
+        assert_eq!(yard.jails(), 0);
     }
 
     #[tokio::test(flavor = "multi_thread")]

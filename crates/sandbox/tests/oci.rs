@@ -1,4 +1,4 @@
-//! The conformance suite against the driver of OCI runtimes with runc, and what only a look from the host can prove.
+//! The conformance suite against the driver of OCI runtimes with runc and crun, and what only a look from the host can prove.
 
 mod host_eye;
 mod oci_yard;
@@ -13,17 +13,50 @@ use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, Step};
 
 const NONE: Vec<String> = Vec::new();
 
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_the_drivers_contract() {
-    let Some(yard) = OciYard::open("runc") else { return };
+/// The same tests with each runtime.
+macro_rules! with_every_runtime {
+    ($($test:ident),* $(,)?) => {
+        with_every_runtime!(runc: $($test),*);
+        with_every_runtime!(crun: $($test),*);
+    };
+    ($runtime:ident: $($test:ident),*) => {
+        mod $runtime {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $test() {
+                    super::$test(stringify!($runtime)).await;
+                }
+            )*
+        }
+    };
+}
+
+with_every_runtime!(
+    keeps_the_drivers_contract,
+    looks_right_from_inside,
+    limits_hold,
+    neighbours_are_strangers,
+    a_workspace_misleads_nobody,
+    a_set_user_id_file_of_the_image_gives_nothing,
+    every_task_is_confined,
+    refuses_hostile_images,
+    says_that_it_works_here_and_when_it_is_outdated,
+    leaves_nothing_behind,
+    a_start_that_nobody_waits_for_is_removed_by_stop,
+    a_container_that_was_never_started_is_not_alive,
+    orphans_are_removed,
+    never_starts_with_less,
+);
+
+async fn keeps_the_drivers_contract(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let outcomes = lifecycle(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 
 /// The K table, with K9's leaks: descriptors that the server forgot to mark must not get in.
-#[tokio::test(flavor = "multi_thread")]
-async fn looks_right_from_inside() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn looks_right_from_inside(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let directory = std::fs::File::open("/").unwrap();
     let _leaked: Vec<_> = (0..50).map(|_| rustix::io::dup(&directory).unwrap()).collect();
     let outcomes = probe(&yard.subject()).await.unwrap();
@@ -31,45 +64,39 @@ async fn looks_right_from_inside() {
     assert!(outcomes.len() > 100, "only {} checks ran", outcomes.len());
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn limits_hold() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn limits_hold(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 
 /// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
-#[tokio::test(flavor = "multi_thread")]
-async fn neighbours_are_strangers() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn neighbours_are_strangers(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let outcomes = neighbours(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 
 /// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_misleads_nobody() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn a_workspace_misleads_nobody(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let outcomes = workspace(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_task_is_confined() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn every_task_is_confined(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_set_user_id_file_of_the_image_gives_nothing() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn a_set_user_id_file_of_the_image_gives_nothing(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     host_eye::assert_set_user_id_means_nothing(&yard.subject(), yard.home()).await;
 }
 
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
-#[tokio::test(flavor = "multi_thread")]
-async fn never_starts_with_less() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn never_starts_with_less(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     for step in Step::ALL {
         let driver = OciDriver::open(OciConfig { fail_at: Some(step), ..yard.config() }).unwrap();
         let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
@@ -87,9 +114,8 @@ async fn never_starts_with_less() {
 }
 
 /// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.
-#[tokio::test(flavor = "multi_thread")]
-async fn refuses_hostile_images() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn refuses_hostile_images(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let subject = yard.subject();
     let driver = (subject.open)();
     for (number, place) in ["proc", "dev", "run", "workspace", "home/agent"].iter().enumerate() {
@@ -108,9 +134,8 @@ async fn refuses_hostile_images() {
 }
 
 /// An outdated runtime is used where that is allowed, and then by those who name the driver alone.
-#[tokio::test(flavor = "multi_thread")]
-async fn says_that_it_works_here_and_when_it_is_outdated() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn says_that_it_works_here_and_when_it_is_outdated(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let driver = OciDriver::open(yard.config()).unwrap();
     let availability = driver.availability().await;
     assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
@@ -123,9 +148,8 @@ async fn says_that_it_works_here_and_when_it_is_outdated() {
 }
 
 /// L20: many short sandboxes leave nothing: no group, mount, loop device, link directory, container or process.
-#[tokio::test(flavor = "multi_thread")]
-async fn leaves_nothing_behind() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn leaves_nothing_behind(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let subject = yard.subject();
     let driver = (subject.open)();
     let mut homes = BTreeSet::new();
@@ -145,9 +169,8 @@ async fn leaves_nothing_behind() {
 }
 
 /// A caller that goes away in the middle of a start leaves nothing that `stop` does not remove.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_nobody_waits_for_is_removed_by_stop() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn a_start_that_nobody_waits_for_is_removed_by_stop(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let subject = yard.subject();
     let driver = (subject.open)();
     for turn in 0..6 {
@@ -162,9 +185,8 @@ async fn a_start_that_nobody_waits_for_is_removed_by_stop() {
 }
 
 /// A server killed between `create` and `start` leaves a container whose process waits: it counts as dead, and is removed.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_container_that_was_never_started_is_not_alive() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn a_container_that_was_never_started_is_not_alive(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let subject = yard.subject();
     let spec = subject.spec("waits-1", Limits::default()).unwrap();
     let killed = OciDriver::open(yard.config_that_hangs()).unwrap();
@@ -184,9 +206,8 @@ async fn a_container_that_was_never_started_is_not_alive() {
 }
 
 /// The driver is killed (dropped without stop) and its marker lost: the next one's list removes container and groups.
-#[tokio::test(flavor = "multi_thread")]
-async fn orphans_are_removed() {
-    let Some(yard) = OciYard::open("runc") else { return };
+async fn orphans_are_removed(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
     let subject = yard.subject();
     let session =
         Session::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap()).await.unwrap();
@@ -198,19 +219,4 @@ async fn orphans_are_removed() {
     drop(driver);
     yard.assert_clean().await;
     assert!(homes.iter().all(|home| !home.exists()), "{homes:?}");
-}
-
-/// gVisor, where it is installed and runs on this kernel; otherwise its own words say why not.
-#[tokio::test(flavor = "multi_thread")]
-async fn gvisor_is_tried() {
-    let Some(yard) = OciYard::open("runsc") else { return };
-    let driver = OciDriver::open(yard.config()).unwrap();
-    let availability = driver.availability().await;
-    if availability.verdict != Verdict::Usable {
-        println!("skipped: {}", availability.detail);
-        yard.assert_clean().await;
-        return;
-    }
-    let outcomes = lifecycle(&yard.subject()).await.unwrap();
-    assert_eq!(failures(&outcomes), NONE);
 }

@@ -1,16 +1,21 @@
 //! The conformance suite against the qemu driver, on machines without hardware support.
 
+mod hostile_guest;
 mod qemu_yard;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use qemu_yard::QemuYard;
 use rustix::process::{Pid, Signal};
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
-use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, Verdict};
-use sandyard_sandbox::drivers::qemu::{Acceleration, QemuDriver};
+use sandyard_sandbox::conformance::{
+    Session, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
+};
+use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, StartError, Verdict};
+use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, Step};
 
 const NONE: Vec<String> = Vec::new();
+const NOWHERE: Vec<PathBuf> = Vec::new();
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_the_drivers_contract() {
@@ -51,6 +56,50 @@ async fn a_workspace_misleads_nobody() {
     let Some(yard) = QemuYard::open() else { return };
     let outcomes = workspace(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
+}
+
+/// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
+#[tokio::test(flavor = "multi_thread")]
+async fn never_starts_with_less() {
+    let Some(yard) = QemuYard::open() else { return };
+    for step in Step::ALL {
+        let config = yard.config(Acceleration::Only(Accelerator::Tcg));
+        let driver = QemuDriver::open(QemuConfig { fail_at: Some(step), ..config }).unwrap();
+        // Groups have this name, and other tests run beside this one.
+        let name = format!("fails-{}-{}", step as usize, std::process::id());
+        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
+        match driver.start(&spec).await {
+            Err(StartError::Step { step: told, .. }) => {
+                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
+            }
+            other => panic!("{step:?}: {other:?}"),
+        }
+        assert_eq!(yard.machines(), Vec::<i32>::new(), "{step:?}");
+        assert_eq!(QemuYard::groups_named(spec.id.as_str()), NOWHERE, "{step:?}");
+        driver.stop(&spec.id).await.unwrap();
+        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        yard.assert_clean();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn has_no_way_out_but_its_own() {
+    let Some(yard) = QemuYard::open() else { return };
+    let outcomes = own_kernel(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    yard.assert_clean();
+}
+
+/// R11: a machine that is not ours any more and speaks all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flooded_console_stays_small() {
+    let Some(yard) = QemuYard::open() else { return };
+    let (driver, cache) = yard.with_own_kernel();
+    let spec = yard.subject().spec("flood-1", Limits { memory_mib: 64, ..Limits::default() }).unwrap();
+    hostile_guest::plant(&driver, &spec.image_root, &cache).await;
+    let said = || driver.console(&spec.id).unwrap_or_default();
+    hostile_guest::expect_bounded(&driver, &spec, said, || yard.pid("flood-1")).await;
+    yard.assert_clean();
 }
 
 /// What the host sees of a machine: nobody's process, in groups and namespaces of its own, behind another kernel. And its death is

@@ -34,6 +34,8 @@ pub struct Pose {
     pub takes: Duration,
     /// How often it was asked.
     pub asked: usize,
+    /// Whether it panics, where it is asked or makes an image.
+    pub panics: bool,
     /// Whether starts find it unusable.
     pub breaks: bool,
     /// How long the making of an image takes, which it tells as `disk 50 %`; `None` needs none.
@@ -54,6 +56,7 @@ impl PosingDriver {
             answer: Availability::usable("poses"),
             takes: Duration::ZERO,
             asked: 0,
+            panics: false,
             breaks: false,
             image_takes: None,
             image_fails: false,
@@ -99,11 +102,13 @@ impl Driver for PosingDriver {
         tokio::time::sleep(takes).await;
         let mut pose = self.state();
         pose.asked += 1;
+        assert!(!pose.panics, "scripted fault");
         pose.answer.clone()
     }
 
     async fn prepare_image(&self, _: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
-        let Pose { image_takes: takes, image_fails: fails, .. } = self.state().clone();
+        let Pose { image_takes: takes, image_fails: fails, panics, .. } = self.state().clone();
+        assert!(!panics, "scripted fault");
         if let Some(takes) = takes {
             report("disk 50 %".to_owned());
             tokio::time::sleep(takes).await;

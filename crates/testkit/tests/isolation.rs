@@ -293,3 +293,36 @@ async fn an_image_that_cant_take_the_drivers_form_fails_the_job() {
     assert!(error.message.contains("make a disk: scripted"), "{}", error.message);
     assert!(machine.docker.world.started().is_empty());
 }
+
+/// A fault of ours in one driver is told like anything else that it lacks, and mended by the next try; nobody waits for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_driver_that_panics_is_missing_and_tried_again() {
+    let machine = Machine::without_kvm();
+    machine.native.pose(|pose| pose.panics = true);
+    let yard = machine.yard(|_| {}).await;
+    let status = yard.run(shell("true")).await.unwrap();
+    assert_eq!(status.isolation.effective.as_deref(), Some("docker"));
+    let reason = status.isolation.reason.unwrap();
+    assert!(reason.contains("native: the driver has a fault: scripted fault"), "{reason}");
+    assert!(refusal(&yard, named("native")).await.message.contains("scripted fault"));
+    machine.native.pose(|pose| pose.panics = false);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let status = yard.run(with_floor(named("native"), shell("true"))).await.unwrap();
+    assert_eq!(status.state, JobState::Succeeded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_while_an_image_takes_its_form_fails_the_job_and_not_the_next_one() {
+    let machine = Machine::without_kvm();
+    let yard = machine.yard(|_| {}).await;
+    let on_docker = || with_floor(named("docker"), shell("true"));
+    yard.yard.drivers().await;
+    machine.docker.pose(|pose| pose.panics = true);
+    let status = yard.run(on_docker()).await.unwrap();
+    assert_eq!(status.state, JobState::Failed);
+    let message = status.error.unwrap().message;
+    assert!(message.contains("the driver has a fault: scripted fault"), "{message}");
+    machine.docker.pose(|pose| pose.panics = false);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(yard.run(on_docker()).await.unwrap().state, JobState::Succeeded);
+}

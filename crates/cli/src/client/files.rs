@@ -26,16 +26,21 @@ impl Client {
         self.send(self.request(Method::GET, &format!("{}?archive=zip", file_url(job, path)))).await
     }
 
-    /// Writes a whole file with these permission bits.
+    /// Writes a whole file of that length with these permission bits.
     pub(crate) async fn write_file(
         &self,
         job: &str,
         path: &str,
         mode: u32,
+        length: u64,
         body: Body,
     ) -> Result<(), ClientError> {
         let url = format!("{}?mode={mode:o}", file_url(job, path));
-        let request = self.request(Method::PUT, &url).header("content-type", "application/octet-stream");
+        // Without a length the server takes no more than it can keep in memory.
+        let request = self
+            .request(Method::PUT, &url)
+            .header("content-type", "application/octet-stream")
+            .header("content-length", length);
         self.send(request.body(body)).await.map(drop)
     }
 }

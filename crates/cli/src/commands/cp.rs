@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use reqwest::Body;
 use sandyard_api::EntryKindView;
+use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use crate::client::Client;
@@ -167,8 +168,9 @@ async fn push_folder(
 async fn push_file(client: &Client, id: &str, source: &Path, target: &str) -> Result<(), CommandError> {
     let file = tokio::fs::File::open(source).await.map_err(CommandError::file("open", source))?;
     let facts = file.metadata().await.map_err(CommandError::file("read", source))?;
-    let body = Body::wrap_stream(ReaderStream::new(file));
-    Ok(client.write_file(id, target, facts.permissions().mode() & 0o777, body).await?)
+    // One that grows meanwhile is copied as it was.
+    let body = Body::wrap_stream(ReaderStream::new(file.take(facts.len())));
+    Ok(client.write_file(id, target, facts.permissions().mode() & 0o777, facts.len(), body).await?)
 }
 
 fn join(base: &str, name: &str) -> String {

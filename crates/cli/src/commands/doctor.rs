@@ -1,6 +1,8 @@
 //! `sandyard doctor`: what works on this machine, what does not, and what to do about it.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use futures_util::future::join_all;
@@ -8,6 +10,7 @@ use sandyard_api::ImageView;
 use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, Offer, Verdict};
 use sandyard_server::app::{Flavour, ImageState, Images};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::config::{Flags, Settings};
 use crate::context::Context;
@@ -18,6 +21,9 @@ use crate::host_checks::{self, Check};
 use crate::images::YardImages;
 use crate::serve::ServeError;
 use crate::ui::{Cell, Tone};
+
+/// Whoever is not done by then boots a machine.
+const CONTAINERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// Say what works on this machine, and how to get what does not
 ///
@@ -69,14 +75,22 @@ impl Doctor {
         let settings = context.settings(&Flags::default())?;
         let images = YardImages::new(&settings);
         let report = Report {
-            drivers: try_drivers(&settings, &images, self.driver.as_deref()).await?,
+            drivers: try_drivers(context, &settings, &images, self.driver.as_deref()).await?,
             images: image_findings(context, &settings, &images).await?,
             checks: host_checks::all(&settings),
         };
         if self.json {
             context.ui.json(&report)?;
         } else {
-            show(context, &report, &settings)?;
+            show(context, &report)?;
+            if self.driver.is_none() {
+                context.ui.line(&report.outlook(&settings))?;
+            }
+            context.ui.faint(&format!(
+                "data: {}, images: {}",
+                settings.data.display(),
+                settings.cache.display()
+            ));
         }
         let usable = report.drivers.iter().any(|driver| driver.usable);
         Ok(if usable { Exit::Success } else { Exit::NotUsable })
@@ -85,6 +99,7 @@ impl Doctor {
 
 /// Tries them in a folder of their own, all at once: the yard's may be in use by a server.
 async fn try_drivers(
+    context: &Context,
     settings: &Settings,
     images: &YardImages,
     wanted: Option<&str>,
@@ -100,12 +115,18 @@ async fn try_drivers(
         settings: &settings.drivers,
     };
     let drivers = drivers::open(&plan, wanted).map_err(ServeError::Driver)?;
-    Ok(join_all(drivers.iter().map(|driver| try_driver(driver.as_ref()))).await)
+    let mut trials = pin!(join_all(drivers.iter().map(|driver| try_driver(driver.as_ref()))));
+    if let Ok(findings) = timeout(CONTAINERS_WITHIN, &mut trials).await {
+        return Ok(findings);
+    }
+    context.ui.faint("virtual machines are tried, which takes up to a minute");
+    Ok(trials.await)
 }
 
 async fn try_driver(driver: &dyn Driver) -> DriverFinding {
-    let isolation = driver.isolation();
     let availability = driver.availability().await;
+    // Some know by then what they run on.
+    let isolation = driver.isolation();
     DriverFinding {
         name: driver.name(),
         usable: availability.verdict == Verdict::Usable,
@@ -144,7 +165,7 @@ fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
     ImageFinding { flavour: flavour.as_str().to_owned(), ready, detail, fix }
 }
 
-fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), CommandError> {
+fn show(context: &Context, report: &Report) -> Result<(), CommandError> {
     context.ui.table(
         &["DRIVER", "STATE", "WALL", "RUNTIME", "DETAIL"],
         &report.drivers.iter().map(driver_row).collect::<Vec<_>>(),
@@ -161,8 +182,6 @@ fn show(context: &Context, report: &Report, settings: &Settings) -> Result<(), C
     for (name, fix) in report.fixes() {
         context.ui.line(&format!("fix {name}: {fix}"))?;
     }
-    context.ui.line(&report.outlook(settings))?;
-    context.ui.faint(&format!("data: {}, images: {}", settings.data.display(), settings.cache.display()));
     Ok(())
 }
 

@@ -1,9 +1,10 @@
 //! What the operator can set for each driver: `[drivers.oci] runtime = "runc"`, or `SANDYARD_OCI_RUNTIME=runc`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::layers::{ConfigError, Layers};
-use super::settings::{one_of, text};
+use super::settings::{at_least_one, one_of, text};
 
 /// Settings by driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) struct FirecrackerSettings {
     pub(crate) program: Option<PathBuf>,
     /// Its jailer; `None` looks for `jailer` where programs are.
     pub(crate) jailer: Option<PathBuf>,
+    /// How long a machine may take to boot.
+    pub(crate) boot_time: Duration,
 }
 
 /// `[drivers.oci]`
@@ -52,6 +55,8 @@ pub(crate) struct QemuSettings {
     pub(crate) program: Option<PathBuf>,
     /// What runs the guest's code.
     pub(crate) accelerator: Accelerator,
+    /// How long a machine may take to boot.
+    pub(crate) boot_time: Duration,
 }
 
 /// What runs the guest's code.
@@ -71,12 +76,14 @@ impl DriverSettings {
     pub(super) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let path = |key| text(layers, key).map(PathBuf::from);
         let flag = |key| one_of(layers, key, &[("true", true), ("false", false)], "true or false");
+        let seconds = |key| at_least_one(layers, key).map(Duration::from_secs);
         let accelerators =
             [("auto", Accelerator::Auto), ("kvm", Accelerator::Kvm), ("tcg", Accelerator::Tcg)];
         Ok(Self {
             firecracker: FirecrackerSettings {
                 program: path("drivers.firecracker.program"),
                 jailer: path("drivers.firecracker.jailer"),
+                boot_time: seconds("drivers.firecracker.boot_time_s")?,
             },
             oci: OciSettings {
                 runtime: text(layers, "drivers.oci.runtime"),
@@ -89,6 +96,7 @@ impl DriverSettings {
             qemu: QemuSettings {
                 program: path("drivers.qemu.program"),
                 accelerator: one_of(layers, "drivers.qemu.accelerator", &accelerators, "auto, kvm or tcg")?,
+                boot_time: seconds("drivers.qemu.boot_time_s")?,
             },
         })
     }

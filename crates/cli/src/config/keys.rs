@@ -67,12 +67,14 @@ pub(super) const KEYS: &[Key] = &[
     fixed("log_format", "SANDYARD_LOG_FORMAT", "text"),
     fixed("drivers.firecracker.program", "SANDYARD_FIRECRACKER_PROGRAM", ""),
     fixed("drivers.firecracker.jailer", "SANDYARD_FIRECRACKER_JAILER", ""),
+    fixed("drivers.firecracker.boot_time_s", "SANDYARD_FIRECRACKER_BOOT_TIME_S", "60"),
     fixed("drivers.oci.runtime", "SANDYARD_OCI_RUNTIME", ""),
     fixed("drivers.oci.allow_outdated_runtime", "SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "false"),
     fixed("drivers.docker.socket", "SANDYARD_DOCKER_SOCKET", ""),
     fixed("drivers.docker.allow_outdated_runtime", "SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "false"),
     fixed("drivers.qemu.program", "SANDYARD_QEMU_PROGRAM", ""),
     fixed("drivers.qemu.accelerator", "SANDYARD_QEMU_ACCELERATOR", "auto"),
+    fixed("drivers.qemu.boot_time_s", "SANDYARD_QEMU_BOOT_TIME_S", "60"),
 ];
 
 /// Variables that are ours but no keys of the file.

@@ -182,7 +182,7 @@ fn domain(layers: &Layers) -> Result<Option<Domain>, ConfigError> {
     text(layers, "domain").map(read).transpose()
 }
 
-fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {
+pub(super) fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {
     let expected = "a number of at least 1";
     let number = parse(layers, key, expected)?;
     if number == 0 { Err(bad(layers, key, expected)) } else { Ok(number) }

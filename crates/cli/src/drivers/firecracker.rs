@@ -18,6 +18,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         firecracker: settings.program.clone().or_else(|| on_path(NAME)),
         jailer: settings.jailer.clone().or_else(|| on_path("jailer")),
         kvm: "/dev/kvm".into(),
+        boot_time: settings.boot_time,
         probe_image: plan.probe_image.clone(),
     })?;
     Ok(Arc::new(driver))

@@ -21,7 +21,9 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
             config::Accelerator::Kvm => Acceleration::Only(Accelerator::Kvm),
             config::Accelerator::Tcg => Acceleration::Only(Accelerator::Tcg),
         },
+        boot_time: settings.boot_time,
         probe_image: plan.probe_image.clone(),
+        fail_at: None,
     })?;
     Ok(Arc::new(driver))
 }

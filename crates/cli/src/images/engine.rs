@@ -1,11 +1,12 @@
-//! An image for container engines: loaded into the one of this machine, or written to a file that any of them loads.
+//! Images in container engines: loaded into the one of this machine, or written to a file that any of them loads; listed and removed.
 
 use std::path::{Path, PathBuf};
 
-use sandyard_sandbox::drivers::docker;
-use sandyard_sandbox::image::{self, Image};
+use sandyard_sandbox::drivers::docker::{self, LoadedImage};
+use sandyard_sandbox::image::{self, Image, ImageDigest};
 
-use super::ImageError;
+use super::{ImageError, chain};
+use crate::config::DriverSettings;
 use crate::ui::Ui;
 
 /// Where the image goes.
@@ -49,4 +50,29 @@ pub(crate) fn socket(set: Option<&Path>) -> PathBuf {
     let known = docker::SOCKETS.iter().map(Path::new);
     let first = || known.clone().find(|path| path.exists()).or_else(|| known.clone().next());
     set.or_else(first).unwrap_or(Path::new("")).to_owned()
+}
+
+/// Ours in the engine of this machine. One that does not answer has none that could be told of, and is named.
+pub(crate) async fn loaded(drivers: &DriverSettings, ui: Ui) -> Vec<LoadedImage> {
+    let socket = socket(drivers.docker.socket.as_deref());
+    if !socket.exists() {
+        return Vec::new();
+    }
+    docker::loaded_images(&socket).await.unwrap_or_else(|error| {
+        ui.note(&format!("images in an engine are not known: {}", chain(&error)));
+        Vec::new()
+    })
+}
+
+/// Removes ours from the engine but for those in `keep` and those of a container; returns what to call the removed ones.
+pub(crate) async fn prune(drivers: &DriverSettings, keep: &[ImageDigest], ui: Ui) -> Vec<String> {
+    let socket = socket(drivers.docker.socket.as_deref());
+    let mut removed = Vec::new();
+    for image in loaded(drivers, ui).await.into_iter().filter(|image| !keep.contains(&image.digest)) {
+        match docker::remove_image(&socket, &image).await {
+            Ok(()) => removed.push(image.name),
+            Err(error) => ui.note(&format!("{} stays in the engine: {}", image.name, chain(&error))),
+        }
+    }
+    removed
 }

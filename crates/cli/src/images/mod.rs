@@ -4,6 +4,7 @@
 //! truth, so an image that another process has built meanwhile is found too.
 
 pub(crate) mod engine;
+pub(crate) mod in_use;
 mod prepare;
 pub(crate) mod vm;
 

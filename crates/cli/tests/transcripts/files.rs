@@ -39,6 +39,18 @@ async fn files_and_folders_go_in_and_come_back() {
     yard.run(&["shell", &id, "--", "test -f in/deep/run.sh"]).await.expect(0);
 }
 
+/// The server takes that much only of a file whose length it is told.
+#[tokio::test]
+async fn a_large_file_goes_in() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let length = 17 * 1024 * 1024;
+    std::fs::write(yard.home.path().join("large"), vec![7; length]).unwrap();
+    yard.run(&["cp", "large", &format!("{id}:large")]).await.expect(0);
+    let found = yard.run(&["shell", &id, "--", "stat -c %s large"]).await.expect(0);
+    assert_eq!(found.out, format!("{length}\n"));
+}
+
 #[tokio::test]
 async fn what_is_not_there_is_said() {
     let yard = Served::start().await;

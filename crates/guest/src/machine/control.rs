@@ -4,10 +4,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::SocketFlags;
 use sandyard_protocol::{CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish};
 
 use super::groups::Counters;
+use crate::sys;
 
 /// How soon a driver that connects is noticed. Until then there is nothing to poll for: a line without a host is always ready.
 pub(super) const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
@@ -66,11 +66,10 @@ impl Control {
         power_off
     }
 
-    /// Lets the next caller in, if nobody is.
+    /// Lets the next caller in, if nobody is. Processes of the machine could call as well if the filters of theirs let them (N9).
     fn take_call(&mut self) {
         if let Line::Calls { listener, caller: caller @ None } = &mut self.line {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            *caller = rustix::net::accept_with(listener, flags).ok();
+            *caller = sys::accept_host(listener.as_fd()).ok().flatten();
         }
     }
 

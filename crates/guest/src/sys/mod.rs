@@ -23,4 +23,4 @@ pub(crate) use processes::{
 pub(crate) use signals::{ChildSignals, default_signals};
 
 pub(crate) use processes::drop_bounding_capability;
-pub(crate) use vsock::{connect_vsock, listen_vsock};
+pub(crate) use vsock::{accept_host, connect_vsock, listen_vsock};

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "the address of such a socket is a C structure")]
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// How many callers may wait: one server's questions.
 const WAITING: libc::c_int = 8;
@@ -31,6 +31,21 @@ pub(crate) fn listen_vsock(port: u32) -> io::Result<OwnedFd> {
     }
     rustix::net::listen(&socket, WAITING)?;
     Ok(socket)
+}
+
+/// The next caller at such a port, if it is the host; any other is turned away. Does not block.
+pub(crate) fn accept_host(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
+    let (mut caller, mut length) = address(0, 0)?;
+    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: the address is as long as the call is told and outlives it.
+    let number =
+        unsafe { libc::accept4(listener.as_raw_fd(), (&raw mut caller).cast(), &raw mut length, flags) };
+    if number < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor is owned by nobody else.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    Ok((caller.svm_cid == libc::VMADDR_CID_HOST).then_some(socket))
 }
 
 fn stream_socket() -> io::Result<OwnedFd> {

@@ -2,12 +2,13 @@
 //!
 //! `lifecycle` holds a driver to its contract; `probe` runs a program inside that reports what it sees and does, and
 //! judges the report by the attack ids of the threat list (docs/attacks.md); `resources` lets jobs eat what they can;
-//! `neighbours` lets one sandbox look for another; `workspace` fills one with what should mislead whoever reads it. A driver's
-//! test makes a [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
+//! `neighbours` lets one sandbox look for another; `workspace` fills one with what should mislead whoever reads it; `own_kernel` is
+//! for virtual machines alone. A driver's test makes a [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
 
 mod lifecycle;
 mod memory_kinds;
 mod neighbours;
+mod own_kernel;
 mod probe;
 mod resources;
 mod rules;
@@ -21,10 +22,14 @@ use crate::driver::{Driver, Limits, SandboxId, SandboxSpec};
 
 pub use lifecycle::lifecycle;
 pub use neighbours::neighbours;
+pub use own_kernel::own_kernel;
 pub use probe::{probe, probe_program};
 pub use resources::resources;
 pub use session::{Ran, Session, SessionError};
 pub use workspace::workspace;
+
+/// A sandbox that a failed test leaves ends by itself. A machine within an emulated machine takes minutes for a part of the suite.
+const LIFETIME_S: u64 = 1_200;
 
 /// Opens the driver again, as a restarted server would.
 pub type Reopen = Box<dyn Fn() -> Arc<dyn Driver> + Send + Sync>;
@@ -78,7 +83,7 @@ impl Subject {
             image_root: self.image_root.clone(),
             workspace,
             limits,
-            lifetime_s: 300,
+            lifetime_s: LIFETIME_S,
             secret: sandyard_protocol::Secret::new([7; 32]),
             nested_user_namespaces: false,
         })

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use archive::{Archive, ArchiveError, IMAGE_LABEL, reference, write_file};
+pub use archive::{Archive, ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, reference, write_file};
 pub use build::{BuildError, Builder, Cancellation};
 pub use host::HostSettings;
 pub use manifest::ManifestError;

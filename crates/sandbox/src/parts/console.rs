@@ -13,6 +13,8 @@ use crate::driver::SandboxId;
 
 /// What a guest may say on its console, ever. It only speaks there when it can't start.
 const BYTES: u64 = 64 * 1024;
+/// What a kernel says whenever its machine ends as it should.
+const ORDERLY_END: &str = "reboot: Restarting system";
 
 /// A console that can't grow beyond its size.
 pub(crate) fn make() -> io::Result<OwnedFd> {
@@ -24,8 +26,18 @@ pub(crate) fn make() -> io::Result<OwnedFd> {
 
 /// What a guest said, for the host's log: hostile text, so without control characters.
 pub(crate) fn read(console: &OwnedFd) -> io::Result<String> {
+    Ok(tame(&read_raw(console)?))
+}
+
+/// What a guest said, but for what every guest says.
+fn unusual(console: &OwnedFd) -> io::Result<String> {
     let text = read_raw(console)?;
-    Ok(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect())
+    let lines: Vec<_> = text.lines().filter(|line| !line.trim_end().ends_with(ORDERLY_END)).collect();
+    Ok(tame(&lines.join(" ")))
+}
+
+fn tame(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// What was said there by a program of the host, as it is.
@@ -48,11 +60,11 @@ impl Consoles {
         self.all().insert(id.clone(), console);
     }
 
-    /// Writes what was said to the log and forgets the sandbox.
+    /// Writes what was said to the log, if it is of interest, and forgets the sandbox.
     pub(crate) fn remove(&self, id: &SandboxId) {
         let console = self.all().remove(id);
-        let said = console.and_then(|console| read(&console).ok()).unwrap_or_default();
-        if !said.is_empty() {
+        let said = console.and_then(|console| unusual(&console).ok()).unwrap_or_default();
+        if !said.trim().is_empty() {
             tracing::warn!(sandbox = %id, said, "the guest spoke on its console");
         }
     }
@@ -69,18 +81,27 @@ impl Consoles {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
-    /// R11: a guest that says more than there is room for is heard so far and no further.
-    #[test]
-    fn what_is_said_beyond_it_is_lost() {
+    fn told(said: &str) -> String {
         let console = make().unwrap();
-        let mut guest = File::from(console.try_clone().unwrap());
-        let said = vec![b'x'; usize::try_from(2 * BYTES).unwrap()];
-        assert!(guest.write_all(&said).is_err());
-        assert_eq!(guest.metadata().unwrap().len(), BYTES);
-        assert_eq!(read_raw(&console).unwrap().len() as u64, BYTES);
+        File::from(console.try_clone().unwrap()).write_all_at(said.as_bytes(), 0).unwrap();
+        unusual(&console).unwrap()
+    }
+
+    #[test]
+    fn an_orderly_end_is_nothing_to_tell() {
+        assert_eq!(told("[    4.08] reboot: Restarting system\r\n").trim(), "");
+        assert_eq!(told("no disk\u{1b}[1m\n[ 4.1] reboot: Restarting system\n"), "no disk [1m");
+    }
+
+    /// R11: whoever writes more than it holds is told no.
+    #[test]
+    fn a_console_can_not_grow() {
+        let console = File::from(make().unwrap());
+        let last = usize::try_from(BYTES).unwrap();
+        console.write_all_at(&vec![b'x'; last], 0).unwrap();
+        assert!(console.write_all_at(b"x", BYTES).is_err());
+        assert_eq!(read(&console.into()).unwrap().len(), last);
     }
 }

@@ -28,7 +28,7 @@ pub(crate) const PROGRAMS_TARGET: &str = "/run/guest";
 /// Keeper's own small disk.
 const SPOOL: &str = "/run/keeper";
 /// Open files each process of the job may hold: what development servers and browsers expect, below the usual hard limit.
-const OPEN_FILES: u64 = 4096;
+pub(crate) const OPEN_FILES: u64 = 4096;
 const MIB: u64 = 1024 * 1024;
 
 /// A directory of the disk.

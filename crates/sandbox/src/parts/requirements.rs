@@ -1,10 +1,19 @@
 //! What these parts need of a host, looked at before anything is tried. Each lack is told with what a person can do about it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::cgroup::Layout;
 use super::disk;
 use crate::driver::OpenError;
+
+/// Where distributions put programs; PATH of a service often lacks sbin.
+pub(crate) const PROGRAM_PLACES: [&str; 5] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
+
+/// Where a program is, if it is installed.
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
+    PROGRAM_PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
+}
 
 /// What making disks needs.
 pub(crate) fn formatter() -> Result<(), OpenError> {

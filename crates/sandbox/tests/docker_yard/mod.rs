@@ -17,6 +17,7 @@ use sandyard_sandbox::driver::{Driver, OpenError};
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
 use sandyard_sandbox::image::{Flavour, ImageStore};
 
+pub(crate) use self::engine::Make;
 use self::engine::{TestEngine, cache};
 
 /// A yard that cleans up after itself.
@@ -28,7 +29,7 @@ pub(crate) struct DockerYard {
 
 impl DockerYard {
     /// Opens a yard, or says why the test is skipped.
-    pub(crate) fn open() -> Option<Self> {
+    pub(crate) fn open(make: Make) -> Option<Self> {
         let skipped = |reason: &str| {
             println!("skipped: {reason}");
             None
@@ -36,7 +37,7 @@ impl DockerYard {
         let Some(image_root) = image_root() else {
             return skipped("needs an image built by `sandyard image build --flavour base`");
         };
-        let engine = match TestEngine::find() {
+        let engine = match TestEngine::find(make) {
             Ok(engine) => engine,
             Err(reason) => return skipped(&reason),
         };

@@ -126,7 +126,7 @@ impl Machine {
         if self.faults.dies.as_deref() == Some(path) {
             std::process::abort();
         }
-        let checked = schema::check(method, path, body, self.phase);
+        let checked = schema::check(self.faults.minor(), method, path, body, self.phase);
         let outcome = match (&checked, self.faults.refuses.as_deref() == Some(path)) {
             (Ok(_), true) => Err("told to refuse".to_owned()),
             (Ok(body), false) => self.apply(path, body.clone()),

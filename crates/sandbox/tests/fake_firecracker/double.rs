@@ -18,7 +18,8 @@ fn main() {
     let mut arguments = std::env::args();
     let name = arguments.next().unwrap();
     let arguments: Vec<String> = arguments.collect();
-    let version = Faults::read(&own_folder()).version.unwrap_or_else(|| "1.16.1".to_owned());
+    let faults = Faults::read(&own_folder());
+    let version = faults.version();
     let jails = name.ends_with("jailer");
     match arguments.as_slice() {
         [only] if only == "--version" => {

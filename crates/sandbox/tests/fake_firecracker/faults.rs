@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::schema::Minor;
+
 /// Everything that can go wrong. Nothing does by itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -40,6 +42,16 @@ impl Faults {
             Ok(text) => serde_json::from_slice(&text).unwrap(),
             Err(_) => Self::default(),
         }
+    }
+
+    /// The version that is told.
+    pub(crate) fn version(&self) -> &str {
+        self.version.as_deref().unwrap_or("1.16.1")
+    }
+
+    /// Its second number.
+    pub(crate) fn minor(&self) -> Minor {
+        self.version().split('.').nth(1).unwrap().parse().unwrap()
     }
 }
 

@@ -1,7 +1,13 @@
 //! What Firecracker's published OpenAPI says about the requests that a driver of ours may make: members, types, ranges, values,
-//! and when. Facts of version 1.16, checked without mercy: whatever is not in the table is refused.
+//! when, and since which version. Facts of versions 1.13 to 1.16, checked without mercy: whatever is not in the table is refused.
 
 use serde_json::Value;
+
+/// Which version 1.x.
+pub(crate) type Minor = u32;
+
+/// What all versions know that a driver of ours may use.
+const ALWAYS: Minor = 13;
 
 /// When a request may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +36,7 @@ struct Member {
     name: &'static str,
     kind: Kind,
     required: bool,
+    since: Minor,
 }
 
 /// One operation; all of them are `PUT`.
@@ -37,17 +44,27 @@ struct Member {
 struct Operation {
     path: &'static str,
     members: &'static [Member],
+    since: Minor,
 }
 
 const fn required(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: true }
+    Member { name, kind, required: true, since: ALWAYS }
 }
 
 const fn optional(name: &'static str, kind: Kind) -> Member {
-    Member { name, kind, required: false }
+    Member { name, kind, required: false, since: ALWAYS }
 }
 
-const ANY: u64 = u64::MAX;
+const fn later(since: Minor, name: &'static str, kind: Kind) -> Member {
+    Member { name, kind, required: false, since }
+}
+
+const fn operation(path: &'static str, members: &'static [Member]) -> Operation {
+    Operation { path, members, since: ALWAYS }
+}
+
+/// A number of which the API says that it has 64 bits and a sign, or nothing.
+const ANY: u64 = i64::MAX.cast_unsigned();
 
 const TOKEN_BUCKET: &[Member] = &[
     required("size", Kind::Number { least: 0, most: ANY }),
@@ -59,9 +76,9 @@ const RATE_LIMITER: &[Member] =
     &[optional("bandwidth", Kind::Object(TOKEN_BUCKET)), optional("ops", Kind::Object(TOKEN_BUCKET))];
 
 const OPERATIONS: &[Operation] = &[
-    Operation {
-        path: "/machine-config",
-        members: &[
+    operation(
+        "/machine-config",
+        &[
             required("vcpu_count", Kind::Number { least: 1, most: 32 }),
             required("mem_size_mib", Kind::Number { least: 1, most: ANY }),
             optional("smt", Kind::Flag),
@@ -69,18 +86,18 @@ const OPERATIONS: &[Operation] = &[
             optional("huge_pages", Kind::OneOf(&["None", "2M"])),
             optional("cpu_template", Kind::OneOf(&["C3", "T2", "T2S", "T2CL", "T2A", "V1N1", "None"])),
         ],
-    },
-    Operation {
-        path: "/boot-source",
-        members: &[
+    ),
+    operation(
+        "/boot-source",
+        &[
             required("kernel_image_path", Kind::Text),
             optional("initrd_path", Kind::Text),
             optional("boot_args", Kind::Text),
         ],
-    },
-    Operation {
-        path: "/drives/{id}",
-        members: &[
+    ),
+    operation(
+        "/drives/{id}",
+        &[
             required("drive_id", Kind::IdOfPath),
             required("is_root_device", Kind::Flag),
             // Required of a disk that is a file, which all of ours are.
@@ -91,33 +108,45 @@ const OPERATIONS: &[Operation] = &[
             optional("io_engine", Kind::OneOf(&["Sync", "Async"])),
             optional("rate_limiter", Kind::Object(RATE_LIMITER)),
         ],
-    },
-    Operation {
-        path: "/vsock",
-        members: &[
+    ),
+    operation(
+        "/vsock",
+        &[
             required("guest_cid", Kind::Number { least: 3, most: 0xffff_ffff }),
             required("uds_path", Kind::Text),
             optional("vsock_id", Kind::Text),
         ],
-    },
-    Operation { path: "/entropy", members: &[optional("rate_limiter", Kind::Object(RATE_LIMITER))] },
+    ),
+    operation("/entropy", &[optional("rate_limiter", Kind::Object(RATE_LIMITER))]),
+    operation(
+        "/actions",
+        &[required("action_type", Kind::OneOf(&["FlushMetrics", "InstanceStart", "SendCtrlAltDel"]))],
+    ),
     Operation {
-        path: "/actions",
-        members: &[required(
-            "action_type",
-            Kind::OneOf(&["FlushMetrics", "InstanceStart", "SendCtrlAltDel"]),
-        )],
+        path: "/serial",
+        members: &[
+            later(14, "serial_out_path", Kind::Text),
+            later(16, "rate_limiter", Kind::Object(TOKEN_BUCKET)),
+        ],
+        since: 14,
     },
 ];
 
 /// Holds one request to the table; the reason of a refusal if it does not pass.
-pub(crate) fn check(method: &str, path: &str, body: &[u8], phase: Phase) -> Result<Value, String> {
-    let find = |operation: &&Operation| id_of(operation.path, path).is_some();
+pub(crate) fn check(
+    version: Minor,
+    method: &str,
+    path: &str,
+    body: &[u8],
+    phase: Phase,
+) -> Result<Value, String> {
+    let find = |operation: &&Operation| operation.since <= version && id_of(operation.path, path).is_some();
     let operation = OPERATIONS.iter().find(find).filter(|_| method == "PUT");
     let operation = operation.ok_or_else(|| format!("no operation {method} {path} is known"))?;
     let body: Value =
         serde_json::from_slice(body).map_err(|error| format!("the body is no JSON: {error}"))?;
-    check_members(operation.members, &body, id_of(operation.path, path).unwrap_or_default())?;
+    let id = id_of(operation.path, path).unwrap_or_default();
+    check_members(operation.members, &body, id, version)?;
     let starts = body.get("action_type").is_none_or(|action| action == "InstanceStart");
     let wanted = if starts { Phase::BeforeBoot } else { Phase::AfterBoot };
     if wanted != phase {
@@ -134,16 +163,18 @@ fn id_of<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     }
 }
 
-fn check_members(members: &[Member], body: &Value, id: &str) -> Result<(), String> {
+fn check_members(members: &[Member], body: &Value, id: &str, version: Minor) -> Result<(), String> {
     let object = body.as_object().ok_or("an object was expected")?;
     for name in object.keys() {
-        if !members.iter().any(|member| member.name == name) {
+        if !members.iter().any(|member| member.name == name && member.since <= version) {
             return Err(format!("unknown member {name}"));
         }
     }
     for member in members {
         match object.get(member.name) {
-            Some(value) => member.kind.check(value, id).map_err(|why| format!("{}: {why}", member.name))?,
+            Some(value) => {
+                member.kind.check(value, id, version).map_err(|why| format!("{}: {why}", member.name))?;
+            }
             None if member.required => return Err(format!("missing member {}", member.name)),
             None => {}
         }
@@ -152,7 +183,7 @@ fn check_members(members: &[Member], body: &Value, id: &str) -> Result<(), Strin
 }
 
 impl Kind {
-    fn check(&self, value: &Value, id: &str) -> Result<(), String> {
+    fn check(&self, value: &Value, id: &str, version: Minor) -> Result<(), String> {
         let clean = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         let fits = match self {
             Self::Text => value.is_string(),
@@ -162,7 +193,7 @@ impl Kind {
             }
             Self::OneOf(known) => value.as_str().is_some_and(|text| known.contains(&text)),
             Self::IdOfPath => value.as_str().is_some_and(|text| text == id && clean(text)),
-            Self::Object(members) => return check_members(members, value, id),
+            Self::Object(members) => return check_members(members, value, id, version),
         };
         if fits { Ok(()) } else { Err(format!("{value} is not allowed: {self:?}")) }
     }

@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandyard_sandbox::conformance::Subject;
 use sandyard_sandbox::driver::{Driver, Limits, OpenError, SandboxSpec};
@@ -61,6 +62,7 @@ impl DoubleYard {
             jailer: Some(self.directory.join("programs/jailer")),
             // The double needs none, and the machine may have none.
             kvm: "/dev/null".into(),
+            boot_time: Duration::from_secs(60),
             probe_image: Arc::new(move || Some(image.clone())),
         }
     }

@@ -6,9 +6,12 @@
     reason = "support of tests, which fail by panicking and say what they skip"
 )]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use sandyard_sandbox::conformance::Subject;
 use sandyard_sandbox::driver::{Driver, Verdict};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
@@ -56,6 +59,7 @@ impl RealYard {
             firecracker: Some(firecracker),
             jailer: Some(jailer),
             kvm: "/dev/kvm".into(),
+            boot_time: boot_time(),
             probe_image: Arc::new(move || Some(probe.clone())),
         };
         Ok(Self { directory, config, image_root })
@@ -78,10 +82,55 @@ impl RealYard {
         }
     }
 
+    /// A driver that finds a kernel in a cache of the test's own.
+    pub(crate) fn with_own_kernel(&self) -> (FirecrackerDriver, PathBuf) {
+        let own = self.directory.path().join("cache");
+        crate::hostile_guest::copy_kernel(&self.config.cache, &own);
+        let config = FirecrackerConfig { cache: own.clone(), ..self.config.clone() };
+        (FirecrackerDriver::open(config).unwrap(), own)
+    }
+
+    fn record(&self, id: &str) -> Option<serde_json::Value> {
+        let file = self.config.data.join("sandboxes").join(id).join("record.json");
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    }
+
+    /// The pid of a machine's Firecracker.
+    pub(crate) fn pid(&self, id: &str) -> Option<i32> {
+        i32::try_from(self.record(id)?["process"]["pid"].as_i64()?).ok()
+    }
+
+    /// The kernel's timers in the groups of a machine.
+    pub(crate) fn timers_of(&self, id: &str) -> Vec<i32> {
+        let group = format!("/{}/job", self.record(id).unwrap()["name"].as_str().unwrap());
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let pids = processes.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+        let read =
+            |pid: &i32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let is_timer = |pid: &i32| read(pid, "comm").starts_with("kvm-pit/");
+        pids.filter(is_timer).filter(|pid| read(pid, "cgroup").contains(&group)).collect()
+    }
+
     /// Jails that are left.
     pub(crate) fn jails(&self) -> usize {
-        std::fs::read_dir(self.config.data.join("jails")).unwrap().count()
+        fs::read_dir(self.config.data.join("jails")).unwrap().count()
     }
+}
+
+impl Drop for RealYard {
+    /// A failed test leaves its machines running.
+    fn drop(&mut self) {
+        for record in fs::read_dir(self.config.data.join("sandboxes")).into_iter().flatten().flatten() {
+            let pid = self.pid(&record.file_name().to_string_lossy()).and_then(Pid::from_raw);
+            let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+        }
+    }
+}
+
+/// As the server takes it: a machine within an emulated one boots in minutes.
+fn boot_time() -> Duration {
+    let given = std::env::var("SANDYARD_FIRECRACKER_BOOT_TIME_S").ok();
+    Duration::from_secs(given.and_then(|seconds| seconds.parse().ok()).unwrap_or(60))
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {

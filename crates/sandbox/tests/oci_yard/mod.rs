@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_sandbox::conformance::Subject;
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, OpenError, Verdict};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
 use crate::host_eye::{self, image_root};
@@ -25,8 +25,22 @@ pub(crate) struct OciYard {
 }
 
 impl OciYard {
-    /// Opens a yard of a runtime, or says why the test is skipped. Old runtimes are good enough for tests.
-    pub(crate) fn open(runtime: &'static str) -> Option<Self> {
+    /// Opens a yard of a runtime, or says why the test is skipped. Every host runs runc; others are believed if they say
+    /// that they can't run here.
+    pub(crate) async fn open(runtime: &'static str) -> Option<Self> {
+        let yard = Self::installed(runtime)?;
+        if runtime != "runc" {
+            let availability = OciDriver::open(yard.config()).unwrap().availability().await;
+            if availability.verdict != Verdict::Usable {
+                println!("skipped: {}", availability.detail);
+                return None;
+            }
+        }
+        Some(yard)
+    }
+
+    /// Opens a yard of a runtime that is there, whether it runs or not. Old ones are good enough for tests.
+    pub(crate) fn installed(runtime: &'static str) -> Option<Self> {
         let Some(image_root) = image_root() else {
             println!("skipped: needs an image: one built by `sandyard image build base`");
             return None;
@@ -59,10 +73,9 @@ impl OciYard {
 
     /// The same with a runtime that hangs in `start` and then fails.
     pub(crate) fn config_that_hangs(&self) -> OciConfig {
-        let program = self.home().join("runc");
-        let script =
-            "#!/bin/sh\nfor word; do [ \"$word\" = start ] && { sleep 8; exit 1; }; done\nexec runc \"$@\"\n";
-        std::fs::write(&program, script).unwrap();
+        let program = self.home().join(self.runtime);
+        let script = "#!/bin/sh\nfor word; do [ \"$word\" = start ] && { sleep 8; exit 1; }; done\nexec ";
+        std::fs::write(&program, format!("{script}{} \"$@\"\n", self.runtime)).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         OciConfig { runtime: Some(program.display().to_string()), ..self.config() }
     }

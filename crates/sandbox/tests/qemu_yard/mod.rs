@@ -9,6 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_sandbox::conformance::Subject;
@@ -70,8 +71,18 @@ impl QemuYard {
             cache: cache(),
             program: None,
             acceleration,
+            boot_time: Duration::from_secs(60),
             probe_image: Arc::new(move || Some(image.clone())),
+            fail_at: None,
         }
+    }
+
+    /// A driver that finds a kernel in a cache of the test's own.
+    pub(crate) fn with_own_kernel(&self) -> (QemuDriver, PathBuf) {
+        let own = self.directory.path().join("cache");
+        crate::hostile_guest::copy_kernel(&cache(), &own);
+        let config = QemuConfig { cache: own.clone(), ..self.config(Acceleration::Only(Accelerator::Tcg)) };
+        (QemuDriver::open(config).unwrap(), own)
     }
 
     /// The pid of a machine's QEMU.
@@ -92,6 +103,14 @@ impl QemuYard {
         let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
         let ours = self.directory.path().display().to_string();
         list("/sys/block").iter().filter_map(backing).filter(|file| file.starts_with(&ours)).collect()
+    }
+
+    /// Control groups that have a machine's name.
+    pub(crate) fn groups_named(id: &str) -> Vec<PathBuf> {
+        let root = PathBuf::from("/sys/fs/cgroup");
+        let homes = list(&root).into_iter().chain([root]).flat_map(list);
+        let ours = homes.filter(|home| home.to_string_lossy().contains("/sandyard-"));
+        ours.map(|home| home.join(id)).filter(|group| group.exists()).collect()
     }
 
     /// Nothing of this yard is left on the host.

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sandyard_sandbox::driver::Driver;
 use tokio::sync::watch;
 
+use super::caught::caught;
 use crate::app::chain;
 
 /// How far a form is.
@@ -68,10 +69,11 @@ fn make(driver: Arc<dyn Driver>, image_root: PathBuf) -> watch::Receiver<Form> {
         let report = |words: String| {
             sender.send_replace(Form::Making(words));
         };
-        let made = driver.prepare_image(&image_root, &report).await;
+        let made = caught(driver.prepare_image(&image_root, &report)).await;
         sender.send_replace(match made {
-            Ok(()) => Form::Ready,
-            Err(error) => Form::Failed(chain(&error)),
+            Ok(Ok(())) => Form::Ready,
+            Ok(Err(error)) => Form::Failed(chain(&error)),
+            Err(fault) => Form::Failed(fault),
         });
     });
     form

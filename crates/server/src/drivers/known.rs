@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use sandyard_sandbox::driver::{Availability, Driver, Verdict};
 use tokio::sync::{Notify, watch};
 
+use super::caught::caught;
+
 /// How long a driver may take to try a sandbox: a virtual machine without hardware help, with its disks to be made first.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// How long a usable driver is believed.
@@ -60,11 +62,11 @@ impl Known {
         }
         let known = Arc::clone(self);
         tokio::spawn(async move {
-            let asked = tokio::time::timeout(PATIENCE, known.driver.availability()).await;
-            let answer = asked.unwrap_or_else(|_| {
-                let detail = format!("no sandbox started within {} s", PATIENCE.as_secs());
-                Availability::missing(detail, "look at the server's log")
-            });
+            let tried = tokio::time::timeout(PATIENCE, caught(known.driver.availability())).await;
+            let late = |_| format!("no sandbox started within {} s", PATIENCE.as_secs());
+            let answer = tried.map_err(late).flatten();
+            let answer =
+                answer.unwrap_or_else(|detail| Availability::missing(detail, "look at the server's log"));
             tracing::info!(driver = known.driver.name(), verdict = ?answer.verdict, detail = answer.detail, "tried");
             known.report.send_modify(|report| report.answered(answer, Instant::now()));
             known.answered.notify_one();

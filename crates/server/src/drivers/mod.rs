@@ -3,6 +3,7 @@
 //! `rules` decides, without I/O; `known` asks drivers and keeps their answers; `forms` has images made. Nobody is asked before
 //! a decision depends on it, and nobody waits for a driver that the decision does not depend on.
 
+mod caught;
 mod forms;
 mod known;
 mod rules;

@@ -22,6 +22,7 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
         "who" => return who_am_i(),
         "where" => return where_am_i(),
         "swap" => return swap(arguments),
+        "machine" => flood_console(),
         "hide" => return sys::hide_from_signals(),
         "serve" => return neighbours::serve(),
         "exhaust" => return neighbours::exhaust(),
@@ -50,6 +51,15 @@ fn burn(time: Duration) -> u64 {
         turns = std::hint::black_box(turns + 1);
     }
     turns
+}
+
+/// As the first process of a machine (by the name that a driver gives it), says more on its console than anybody wants to keep.
+fn flood_console() -> u64 {
+    let line = [b"flood ".repeat(170), b"\n".to_vec()].concat();
+    loop {
+        // A console that takes no more is the host's affair.
+        let _ = std::io::stdout().write_all(&line);
+    }
 }
 
 /// Opens files until refused; tells how many.

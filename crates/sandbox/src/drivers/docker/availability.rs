@@ -1,6 +1,7 @@
 //! Whether sandboxes can be started through an engine: what the host must have, how the engine is set up and how old its parts are,
 //! and one sandbox really started.
 
+use super::engine::Make;
 use super::{DockerConfig, Yard};
 use crate::driver::{Availability, Driver, Offer, OpenError};
 use crate::parts::cgroup::Layout;
@@ -8,10 +9,14 @@ use crate::parts::requirements;
 use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
 use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
 
-/// What must be there before anything is tried, the engine itself only if it is not needed for sandboxes that run: then it may be
-/// away for a while. Says the first thing that is missing and how to get it.
+/// The programs whose services are engines.
+const ENGINES: [&str; 2] = ["dockerd", "podman"];
+
+/// What must be there before anything is tried, and how to get it. An engine that is installed may be away for a while: whether it
+/// answers is asked each time.
 pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Layout, OpenError> {
-    if !in_use && !config.socket.exists() {
+    let is_installed = || ENGINES.iter().any(|name| requirements::installed(name).is_some());
+    if !in_use && !config.socket.exists() && !is_installed() {
         let detail = format!("no engine listens at {}", config.socket.display());
         let fix = "install Docker or Podman (`apt install docker.io`) and start its service";
         return Err(OpenError::unusable(detail, fix));
@@ -65,14 +70,12 @@ async fn examine(yard: &Yard) -> Result<Found, Availability> {
         ));
     }
     let components = version.components.unwrap_or_default();
-    let named = |name: &str| components.iter().find(|one| one.name.eq_ignore_ascii_case(name));
-    let engine = match named("Podman Engine") {
+    let podman = components.iter().find(|part| part.name == Make::PODMAN);
+    let engine = match podman {
         Some(podman) => format!("podman {}", podman.version),
         None => format!("docker {}", version.version.unwrap_or_default()),
     };
-    let runtime =
-        ["runc", "crun"].iter().find_map(|name| named(name).map(|found| (*name, found.version.clone())));
-    let (outdated, described) = match runtime {
+    let (outdated, described) = match components.iter().find_map(|part| runtime(&part.name, &part.version)) {
         Some((name, version)) => (outdated(name, &version), format!("{engine}, {name} {version}")),
         None => (Some("its runtime does not tell a version".to_owned()), engine),
     };
@@ -83,6 +86,16 @@ async fn examine(yard: &Yard) -> Result<Found, Availability> {
         )),
         outdated => Ok(Found { described, outdated }),
     }
+}
+
+/// The runtime that a part of an engine is, and its version: Docker writes `runc` and `1.3.6`, Podman `OCI Runtime (runc)` and all
+/// that runc says of itself.
+fn runtime(part: &str, version: &str) -> Option<(&'static str, String)> {
+    let name = part.strip_prefix("OCI Runtime (").and_then(|rest| rest.strip_suffix(')')).unwrap_or(part);
+    let name = ["runc", "crun"].into_iter().find(|known| *known == name)?;
+    let first = version.lines().next().unwrap_or_default();
+    let version = first.strip_prefix(name).and_then(|rest| rest.trim_start().strip_prefix("version "));
+    Some((name, version.unwrap_or(first).trim().to_owned()))
 }
 
 /// What is wrong with a runtime of that version, if it is below the floor of its line.
@@ -97,6 +110,20 @@ fn outdated(name: &str, version: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_engines_tell_their_runtime() {
+        for (part, version, expected) in [
+            ("runc", "1.1.5+ds1", Some(("runc", "1.1.5+ds1"))),
+            ("OCI Runtime (runc)", "runc version 1.1.5+ds1\ncommit: x", Some(("runc", "1.1.5+ds1"))),
+            ("OCI Runtime (crun)", "crun version 1.30\ncommit: abc\nspec: 1.0.0", Some(("crun", "1.30"))),
+            ("containerd", "1.6.20", None),
+            ("Podman Engine", "4.3.1", None),
+        ] {
+            let expected = expected.map(|(name, version)| (name, version.to_owned()));
+            assert_eq!(runtime(part, version), expected, "{part}");
+        }
+    }
 
     #[test]
     fn runtimes_with_known_holes_are_named() {

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount, MountType,
-    RestartPolicy, RestartPolicyNameEnum,
+    ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
-use sandyard_protocol::MemoryMount;
 
+use super::engine::Make;
+use super::stage::Staged;
 use crate::driver::SandboxId;
 use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET};
 use crate::parts::programs::GUEST_PROGRAM;
@@ -29,6 +30,8 @@ const CAPABILITIES: [&str; 3] = ["SETUID", "SETGID", "SYS_ADMIN"];
 const OWN_MEMORY_BYTES: i64 = 256 * 1024 * 1024;
 /// Processes and threads of init and keeper, which have a handful.
 const OWN_PIDS: i64 = 64;
+/// What Podman's service allows itself, and so the most that it can give; the job's own limit is its control group's.
+const PODMAN_PROCESSES: i64 = 32_768;
 /// Init speaks on its console only when it can't start.
 const CONSOLE_SIZE: &str = "64k";
 
@@ -36,15 +39,14 @@ const CONSOLE_SIZE: &str = "64k";
 pub(super) struct Container<'a> {
     pub(super) id: &'a SandboxId,
     pub(super) yard: &'a str,
+    /// Whose engine makes it.
+    pub(super) make: Make,
     /// The engine's id of the image.
     pub(super) image: String,
-    /// The profile, as the engine reads it.
+    /// The profile, as the engine reads it: Docker its text, Podman its path.
     pub(super) seccomp: &'a str,
-    pub(super) memory_mib: u64,
-    /// First of its ids on the host.
-    pub(super) id_base: u32,
-    /// Where the host has mounted its disk.
-    pub(super) disk: &'a Path,
+    /// Where the host has mounted its disk and its file systems in memory.
+    pub(super) staged: &'a Staged,
     /// The host's directory with the link's socket.
     pub(super) link: &'a Path,
     /// The host's directory with the boot document.
@@ -101,22 +103,17 @@ impl Container<'_> {
             readonly_rootfs: Some(true),
             cap_drop: own(&["ALL"]),
             cap_add: own(&CAPABILITIES),
-            // The engine's own profile for AppArmor forbids all mounts, also those by which init takes things away.
-            security_opt: own(&[
-                "no-new-privileges",
-                &format!("seccomp={}", self.seccomp),
-                "apparmor=unconfined",
-            ]),
+            security_opt: Some(self.security_options()),
             masked_paths: Some(Vec::new()),
             readonly_paths: Some(Vec::new()),
             memory: Some(OWN_MEMORY_BYTES),
             memory_swap: Some(OWN_MEMORY_BYTES),
             pids_limit: Some(OWN_PIDS),
+            ulimits: (self.make == Make::Podman).then(limits),
             // The spawner moves to groups outside of the container's and takes a namespace of its own there.
             cgroupns_mode: Some(HostConfigCgroupnsModeEnum::HOST),
             ipc_mode: Some("private".into()),
             mounts: Some(self.mounts()),
-            tmpfs: Some(self.memory_mounts()),
             restart_policy: Some(RestartPolicy {
                 name: Some(RestartPolicyNameEnum::NO),
                 ..RestartPolicy::default()
@@ -131,10 +128,26 @@ impl Container<'_> {
         }
     }
 
+    fn security_options(&self) -> Vec<String> {
+        let mut options = vec![
+            "no-new-privileges".to_owned(),
+            format!("seccomp={}", self.seccomp),
+            // The engine's own profile for AppArmor forbids all mounts, also those by which init takes things away.
+            "apparmor=unconfined".to_owned(),
+        ];
+        // It does not read `MaskedPaths`.
+        if self.make == Make::Podman {
+            options.push("unmask=ALL".to_owned());
+        }
+        options
+    }
+
     fn mounts(&self) -> Vec<Mount> {
         let places = layout::disk_mounts().into_iter();
-        let mut mounts: Vec<_> =
-            places.map(|place| bind(&self.disk.join(place.source), &place.target, Access::Write)).collect();
+        let mut mounts: Vec<_> = places
+            .map(|place| bind(&self.staged.disk.join(place.source), &place.target, Access::Write))
+            .collect();
+        mounts.extend(self.staged.memory.iter().map(|(source, target)| bind(source, target, Access::Write)));
         mounts.push(bind(self.link, LINK_TARGET, Access::Read));
         mounts.push(bind(self.programs, PROGRAMS_TARGET, Access::Read));
         mounts.push(bind(self.boot, BOOT_TARGET, Access::Read));
@@ -143,17 +156,16 @@ impl Container<'_> {
         }
         mounts
     }
+}
 
-    fn memory_mounts(&self) -> HashMap<String, String> {
-        let options = |memory: MemoryMount| {
-            let MemoryMount { target, size_bytes, inodes, mode, owner } = memory;
-            let owner = self.id_base + owner;
-            let exec = if target == "/run" { "noexec" } else { "exec" };
-            let sized = format!("size={size_bytes},nr_inodes={inodes},mode={mode:o},uid={owner},gid={owner}");
-            (target, format!("rw,nosuid,nodev,{exec},{sized}"))
-        };
-        layout::memory_mounts(self.memory_mib).into_iter().map(options).collect()
-    }
+/// Podman gives every container limits of its own choosing unless it is told some, and fails where it may not raise them.
+fn limits() -> Vec<ResourcesUlimits> {
+    let limit = |name: &str, most| ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(most),
+        hard: Some(most),
+    };
+    vec![limit("nofile", layout::OPEN_FILES.cast_signed()), limit("nproc", PODMAN_PROCESSES)]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,15 +189,14 @@ fn bind(source: &Path, target: &str, access: Access) -> Mount {
 mod tests {
     use super::*;
 
-    fn body() -> serde_json::Value {
+    fn body(make: Make) -> serde_json::Value {
         let container = Container {
             id: &SandboxId::parse("job-1").unwrap(),
             yard: "abc",
+            make,
             image: "sha256:1".into(),
             seccomp: "{}",
-            memory_mib: 100,
-            id_base: 0x4000_0000,
-            disk: Path::new("/d"),
+            staged: &Staged { disk: "/s/disk".into(), memory: vec![("/s/0".into(), "/run".into())] },
             link: Path::new("/l"),
             boot: Path::new("/b"),
             programs: Path::new("/p"),
@@ -196,7 +207,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_beyond_the_least() {
-        let host = &body()["HostConfig"];
+        let host = &body(Make::Docker)["HostConfig"];
         assert_eq!(host["NetworkMode"], "none");
         assert_eq!(host["ReadonlyRootfs"], true);
         assert_eq!(host["Privileged"], false);
@@ -213,22 +224,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_disk_and_the_jobs_groups_can_be_written_and_no_socket_of_an_engine_is_there() {
-        let host = &body()["HostConfig"];
+    fn only_disk_memory_and_the_jobs_groups_can_be_written_and_no_socket_of_an_engine_is_there() {
+        let host = &body(Make::Docker)["HostConfig"];
         let mounts = host["Mounts"].as_array().unwrap();
         let written: Vec<_> = mounts.iter().filter(|mount| mount["ReadOnly"] == false).collect();
-        assert_eq!(written.len(), 5, "{written:?}");
+        assert_eq!(written.len(), 6, "{written:?}");
         assert!(mounts.iter().all(|mount| !mount["Source"].as_str().unwrap().contains("docker.sock")));
     }
 
+    /// Docker refuses what it does not know, Podman leaves its masks on without it.
     #[test]
-    fn memory_belongs_to_the_sandboxs_own_ids_and_is_sized() {
-        let host = &body()["HostConfig"];
-        assert_eq!(
-            host["Tmpfs"]["/run/user/1000"],
-            "rw,nosuid,nodev,exec,size=67108864,nr_inodes=16384,mode=700,uid=1073742824,gid=1073742824"
-        );
-        assert!(host["Tmpfs"]["/dev/shm"].as_str().unwrap().contains("size=52428800"));
+    fn each_engine_is_told_in_its_own_words_to_mask_nothing() {
+        let options = |make| body(make)["HostConfig"]["SecurityOpt"].as_array().unwrap().len();
+        assert_eq!((options(Make::Docker), options(Make::Podman)), (3, 4));
+        assert_eq!(body(Make::Podman)["HostConfig"]["SecurityOpt"][3], "unmask=ALL");
+        assert_eq!(body(Make::Docker)["HostConfig"]["MaskedPaths"], serde_json::json!([]));
+        assert_eq!(body(Make::Podman)["HostConfig"]["Ulimits"][0]["Name"], "nofile");
+        assert!(body(Make::Docker)["HostConfig"]["Ulimits"].is_null());
     }
 
     #[test]

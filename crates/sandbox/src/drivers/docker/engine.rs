@@ -1,7 +1,7 @@
 //! The engine behind its Unix socket, Docker's or Podman's: the few calls that are made of it, each with a deadline.
 //!
-//! Nothing is kept of an engine but which version of the API it speaks, so one that is restarted is simply asked again. What it does not
-//! find is no error where the caller wanted it gone.
+//! Nothing is kept of an engine but whose it is and which version of the API it speaks, so one that is restarted is simply asked again.
+//! What it does not find is no error where the caller wanted it gone.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bollard::errors::Error;
-use bollard::models::{ContainerCreateBody, SystemInfo, SystemVersion};
+use bollard::models::{ContainerCreateBody, ImageSummary, SystemInfo, SystemVersion};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, InspectContainerOptions, ListContainersOptionsBuilder,
-    ListImagesOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
+    ListImagesOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder, RemoveImageOptions,
+    StartContainerOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
@@ -29,17 +30,48 @@ const CONSOLE_BYTES: usize = 64 * 1024;
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
 
+/// Whose an engine is. Podman speaks Docker's API, and reads some of it in its own way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Make {
+    Docker,
+    Podman,
+}
+
+impl Make {
+    /// What Podman calls itself among its parts.
+    pub(super) const PODMAN: &str = "Podman Engine";
+
+    fn of(version: &SystemVersion) -> Self {
+        let parts = version.components.iter().flatten();
+        if parts.clone().any(|part| part.name == Self::PODMAN) { Self::Podman } else { Self::Docker }
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+}
+
 /// An engine.
 #[derive(Debug)]
 pub(super) struct Engine {
     socket: PathBuf,
-    client: OnceCell<Docker>,
+    known: OnceCell<Known>,
+}
+
+/// What is known of one that has answered.
+#[derive(Debug)]
+struct Known {
+    client: Docker,
+    make: Make,
 }
 
 impl Engine {
     /// The engine behind a socket; nothing is asked of it yet.
     pub(super) fn new(socket: &Path) -> Self {
-        Self { socket: socket.to_owned(), client: OnceCell::new() }
+        Self { socket: socket.to_owned(), known: OnceCell::new() }
     }
 
     pub(super) fn socket(&self) -> &Path {
@@ -48,14 +80,30 @@ impl Engine {
 
     /// A client that speaks the newest version of the API that both know.
     async fn client(&self) -> io::Result<&Docker> {
-        let connect = || async {
+        Ok(&self.known().await?.client)
+    }
+
+    /// Whose it is.
+    pub(super) async fn make(&self) -> io::Result<Make> {
+        Ok(self.known().await?.make)
+    }
+
+    /// The same if it has answered before.
+    pub(super) fn known_make(&self) -> Option<Make> {
+        self.known.get().map(|known| known.make)
+    }
+
+    async fn known(&self) -> io::Result<&Known> {
+        let greet = || async {
             let socket = self.socket.to_str().ok_or(io::ErrorKind::InvalidInput)?;
             let client = Docker::connect_with_unix(socket, PATIENCE_S, API_DEFAULT_VERSION);
             let client = client.map_err(|error| self.told(error))?;
-            let negotiated = tokio::time::timeout(GREETING, client.negotiate_version()).await;
-            negotiated.map_err(|_| self.silent())?.map_err(|error| self.told(error))
+            let client = client.negotiate_version().await.map_err(|error| self.told(error))?;
+            let version = client.version().await.map_err(|error| self.told(error))?;
+            Ok(Known { client, make: Make::of(&version) })
         };
-        self.client.get_or_try_init(connect).await
+        let greeted = || async { tokio::time::timeout(GREETING, greet()).await.map_err(|_| self.silent())? };
+        self.known.get_or_try_init(greeted).await
     }
 
     fn silent(&self) -> io::Error {
@@ -76,10 +124,20 @@ impl Engine {
             Error::RequestTimeoutError => self.silent(),
             Error::DockerStreamError { error } => io::Error::other(error),
             other => {
-                let text = format!("no engine answers at {}: {other}", self.socket.display());
+                // The outer ones tell which library failed, the innermost tells what happened.
+                let mut cause: &dyn std::error::Error = &other;
+                while let Some(inner) = cause.source() {
+                    cause = inner;
+                }
+                let text = format!("no engine answers at {}: {cause}", self.socket.display());
                 io::Error::new(io::ErrorKind::ConnectionRefused, text)
             }
         }
+    }
+
+    /// Whether it answers.
+    pub(super) async fn ping(&self) -> io::Result<()> {
+        self.client().await?.ping().await.map(drop).map_err(|error| self.told(error))
     }
 
     /// Its version and those of its parts.
@@ -98,6 +156,22 @@ impl Engine {
         let options = ListImagesOptionsBuilder::new().filters(&filters).build();
         let images = self.client().await?.list_images(Some(options)).await;
         Ok(images.map_err(|error| self.told(error))?.into_iter().next().map(|image| image.id))
+    }
+
+    /// All images that have a label of this name.
+    pub(super) async fn images_labelled(&self, label: &str) -> io::Result<Vec<ImageSummary>> {
+        let filters = HashMap::from([("label", vec![label.to_owned()])]);
+        let options = ListImagesOptionsBuilder::new().filters(&filters).build();
+        self.client().await?.list_images(Some(options)).await.map_err(|error| self.told(error))
+    }
+
+    /// Removes an image; `AlreadyExists` if a container uses it.
+    pub(super) async fn remove_image(&self, id: &str) -> io::Result<()> {
+        let removed = self.client().await?.remove_image(id, None::<RemoveImageOptions>, None).await;
+        match removed.map_err(|error| self.told(error)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map(drop),
+        }
     }
 
     /// Loads an archive that arrives piece by piece.

@@ -1,4 +1,5 @@
-//! Images in the engine: found by the label that names the tree they were made of, loaded once if they are not there.
+//! Images in the engine: found by the label that names the tree they were made of, loaded once if they are not there, removed when
+//! nobody needs them.
 
 use std::io;
 use std::path::Path;
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::engine::Engine;
-use crate::image::{Archive, ArchiveError, IMAGE_LABEL, Image, ImageDigest, ImageFacts};
+use crate::image::{Archive, ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, Image, ImageDigest, ImageFacts};
 
 /// Pieces of an archive on their way to the engine; a slow engine slows the reader down.
 const PIECES: usize = 8;
@@ -108,4 +109,39 @@ pub async fn load_image(
     percent: impl FnMut(u8) + Send + 'static,
 ) -> Result<String, LoadError> {
     ensure(&Engine::new(socket), image, percent).await
+}
+
+/// An image of ours that an engine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedImage {
+    /// The engine's id of it.
+    pub id: String,
+    /// What to call it: its name in the engine, or its id if somebody took that away.
+    pub name: String,
+    /// The tree it was made of.
+    pub digest: ImageDigest,
+    /// The flavour of that.
+    pub flavour: String,
+    /// When that was built, in seconds since 1970.
+    pub created_s: u64,
+    /// What it takes in the engine.
+    pub size_bytes: u64,
+}
+
+/// Every image of ours in the engine behind a socket, whichever yard had it loaded.
+pub async fn loaded_images(socket: &Path) -> io::Result<Vec<LoadedImage>> {
+    let found = Engine::new(socket).images_labelled(IMAGE_LABEL).await?.into_iter();
+    let ours = found.filter_map(|image| {
+        let digest = ImageDigest::parse(image.labels.get(IMAGE_LABEL)?)?;
+        let flavour = image.labels.get(FLAVOUR_LABEL).cloned().unwrap_or_default();
+        let name = image.repo_tags.first().unwrap_or(&image.id).clone();
+        let (created_s, size_bytes) = (image.created.try_into().ok()?, image.size.try_into().ok()?);
+        Some(LoadedImage { name, digest, flavour, created_s, size_bytes, id: image.id })
+    });
+    Ok(ours.collect())
+}
+
+/// Removes an image from the engine behind a socket. One that a container uses is left, which is an error.
+pub async fn remove_image(socket: &Path, image: &LoadedImage) -> io::Result<()> {
+    Engine::new(socket).remove_image(&image.id).await
 }

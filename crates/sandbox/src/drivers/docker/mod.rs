@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use images::{LoadError, load_image};
+pub use images::{LoadError, LoadedImage, load_image, loaded_images, remove_image};
 pub use step::Step;
 
 use crate::driver::{
@@ -33,7 +33,7 @@ use crate::parts::links::{Entry, Links};
 use crate::parts::locks::Locks;
 use crate::parts::sandboxes::{Remembered, Sandboxes};
 use crate::parts::{layout, programs};
-use engine::Engine;
+use engine::{Engine, Make};
 use stage::Stage;
 
 /// Where engines listen: Docker's, then Podman's.
@@ -115,10 +115,9 @@ impl Driver for DockerDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation {
-            level: IsolationLevel::Container,
-            runtime: "docker+user namespace+seccomp+landlock".into(),
-        }
+        let engine = self.yard.engine.known_make().map_or("docker", Make::as_str);
+        let runtime = format!("{engine}+user namespace+seccomp+landlock");
+        Isolation { level: IsolationLevel::Container, runtime }
     }
 
     async fn availability(&self) -> Availability {
@@ -140,7 +139,11 @@ impl Driver for DockerDriver {
         let mut loading = std::pin::pin!(loading);
         loop {
             tokio::select! {
-                Some(percent) = percents.recv() => report(format!("docker image {percent} %")),
+                Some(percent) = percents.recv() => report(match percent {
+                    // It has all of it by then, and takes as long again.
+                    100 => "docker image: the engine unpacks it".to_owned(),
+                    _ => format!("docker image {percent} %"),
+                }),
                 loaded = &mut loading => return loaded.map(drop).map_err(failed),
             }
         }

@@ -1,27 +1,50 @@
-//! The disk of a sandbox, mounted where the engine finds it for as long as it takes to start the container.
+//! The disk of a sandbox and its file systems in memory, mounted where the engine finds them for as long as it takes to start the
+//! container. Engines make file systems in memory too, but Podman gives them neither an owner nor a number of files.
 //!
-//! The container's own mounts keep it from then on, so nothing of it stays on the host; the kernel frees the loop device with the last
+//! The container's own mounts keep them from then on, so nothing of it stays on the host; the kernel frees the loop device with the last
 //! of them. Owners on the disk are mapped to the sandbox's ids. Blocks.
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, unmount};
+use sandyard_protocol::MemoryMount;
 
 use crate::driver::SandboxId;
 use crate::parts::ids::{self, Extent};
-use crate::parts::image_disk;
 use crate::parts::sys::{mounts, users};
+use crate::parts::{file_systems, image_disk};
+
+/// Set-user-id files and devices never work.
+const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// The places where disks are mounted for a moment.
 #[derive(Debug, Clone)]
 pub(super) struct Stage {
     directory: PathBuf,
+}
+
+/// What goes on the stage.
+pub(super) struct Props<'a> {
+    pub(super) disk: &'a Path,
+    pub(super) memory: &'a [MemoryMount],
+    /// First of the sandbox's ids on the host.
+    pub(super) first_id: u32,
+    /// All of them.
+    pub(super) map: &'a [Extent],
+}
+
+/// Where it is.
+#[derive(Debug)]
+pub(super) struct Staged {
+    pub(super) disk: PathBuf,
+    /// File systems in memory, each with its target in the container.
+    pub(super) memory: Vec<(PathBuf, String)>,
 }
 
 impl Stage {
@@ -32,20 +55,30 @@ impl Stage {
         Ok(Self { directory })
     }
 
-    /// Mounts a disk for a sandbox and tells where.
-    pub(super) fn mount(&self, id: &SandboxId, disk: &Path, map: &[Extent]) -> io::Result<PathBuf> {
+    /// Mounts all of it for a sandbox and tells where. One mount carries the others, which go with it.
+    pub(super) fn mount(&self, id: &SandboxId, props: &Props<'_>) -> io::Result<Staged> {
         self.clear(id)?;
         let place = self.place(id);
         fs::create_dir(&place)?;
-        let namespace = users::user_namespace(&ids::map_text(map), ids::owner(map))?;
-        let mount = image_disk::mount(disk)?;
-        let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        mounts::restrict(mount.as_fd(), flags, Some(namespace.as_fd()))?;
-        move_mount(mount.as_fd(), "", CWD, &place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-        Ok(place)
+        let floor = [("size", "64k".to_owned()), ("nr_inodes", "32".to_owned()), ("mode", "700".to_owned())];
+        put(&file_systems::create("tmpfs", &floor, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?, &place)?;
+        let namespace = users::user_namespace(&ids::map_text(props.map), ids::owner(props.map))?;
+        let disk = image_disk::mount(props.disk)?;
+        mounts::restrict(disk.as_fd(), PLAIN, Some(namespace.as_fd()))?;
+        let mut staged = Staged { disk: place.join("disk"), memory: Vec::new() };
+        fs::create_dir(&staged.disk)?;
+        put(&disk, &staged.disk)?;
+        for (number, memory) in props.memory.iter().enumerate() {
+            let path = place.join(number.to_string());
+            fs::create_dir(&path)?;
+            let (options, flags) = options(memory, props.first_id);
+            put(&file_systems::create("tmpfs", &options, flags)?, &path)?;
+            staged.memory.push((path, memory.target.clone()));
+        }
+        Ok(staged)
     }
 
-    /// Takes a sandbox's disk off the stage. Never removes what is below a mount: a place that can't be unmounted stays.
+    /// Takes a sandbox's mounts off the stage. Never removes what is below one: a place that can't be unmounted stays.
     pub(super) fn clear(&self, id: &SandboxId) -> io::Result<()> {
         let place = self.place(id);
         loop {
@@ -72,5 +105,44 @@ impl Stage {
 
     fn place(&self, id: &SandboxId) -> PathBuf {
         self.directory.join(id.as_str())
+    }
+}
+
+fn put(mount: &OwnedFd, target: &Path) -> io::Result<()> {
+    Ok(move_mount(mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// A file system in memory that belongs to the sandbox, as the host numbers its users.
+fn options(memory: &MemoryMount, first_id: u32) -> ([(&'static str, String); 5], MountAttrFlags) {
+    let owner = (first_id + memory.owner).to_string();
+    let options = [
+        ("size", memory.size_bytes.to_string()),
+        ("nr_inodes", memory.inodes.to_string()),
+        ("mode", format!("{:o}", memory.mode)),
+        ("uid", owner.clone()),
+        ("gid", owner),
+    ];
+    let flags = if memory.target == "/run" { PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC } else { PLAIN };
+    (options, flags)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::layout;
+
+    #[test]
+    fn memory_belongs_to_the_sandboxs_own_ids_and_is_sized() {
+        let all = layout::memory_mounts(100);
+        let of = |target: &str| {
+            let memory = all.iter().find(|memory| memory.target == target).unwrap();
+            let (options, flags) = options(memory, 0x4000_0000);
+            let options: Vec<_> = options.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            (options.join(","), flags.contains(MountAttrFlags::MOUNT_ATTR_NOEXEC))
+        };
+        let (user, noexec) = of("/run/user/1000");
+        assert_eq!(user, "size=67108864,nr_inodes=16384,mode=700,uid=1073742824,gid=1073742824");
+        assert!(!noexec && of("/run").1);
+        assert!(of("/dev/shm").0.starts_with("size=52428800,"));
     }
 }

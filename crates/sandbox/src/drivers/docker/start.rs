@@ -14,7 +14,9 @@ use sandyard_protocol::EngineMachine;
 
 use super::Yard;
 use super::container::{self, Container};
+use super::engine::Make;
 use super::images::{self, LoadError};
+use super::stage::{Props, Staged};
 use super::step::{Failure, Step, Steps};
 use crate::driver::{SandboxSpec, StartError};
 use crate::parts::cgroup::GroupLimits;
@@ -31,6 +33,10 @@ impl Yard {
             Before::Running => return Ok(()),
             Before::Dead => self.clear(&spec.id).await?,
             Before::Nothing => {}
+        }
+        // Asked before anything is made: what an engine that is away would have to remove could not be.
+        if let Err(error) = self.engine.ping().await {
+            return Err(StartError::Unusable { driver: "docker", detail: error.to_string() });
         }
         let id_base = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take user ids"))?;
         let outcome = self.make(spec, id_base).await;
@@ -51,18 +57,20 @@ impl Yard {
         let keeper = self.sandboxes.keeper_on_host(&record);
         steps.run(Step::Link, id, || self.links.create(id, keeper))?;
         let boot = steps.run(Step::Boot, id, || self.write_boot(spec, id_base, job_groups.len()))?;
-        let staged = self.stage_disk(spec, id_base);
-        let disk = steps.wait(Step::Disk, spec.workspace.display(), staged).await?;
-        let profile = OuterProfile::new(spec.nested_user_namespaces);
-        let seccomp = steps.run(Step::Profile, id, || serde_json::to_string(&profile))?;
+        let staged = self.stage(spec, id_base);
+        let staged = steps.wait(Step::Disk, spec.workspace.display(), staged).await?;
+        let engine = self.engine.make().await;
+        let (engine, seccomp) = steps.run(Step::Profile, id, || {
+            let engine = engine?;
+            Ok::<_, io::Error>((engine, self.write_profile(spec, engine)?))
+        })?;
         let container = Container {
             id,
             yard: &self.sandboxes.yard,
+            make: engine,
             image,
             seccomp: &seccomp,
-            memory_mib: spec.limits.memory_mib,
-            id_base,
-            disk: &disk,
+            staged: &staged,
             link: &self.links.directory(id),
             boot: &boot,
             programs: &self.programs,
@@ -120,12 +128,28 @@ impl Yard {
         Ok(directory)
     }
 
-    /// The disk, formatted if it is new, where the engine finds it.
-    async fn stage_disk(&self, spec: &SandboxSpec, id_base: u32) -> io::Result<PathBuf> {
+    /// The filter, in the form in which the engine takes it.
+    fn write_profile(&self, spec: &SandboxSpec, make: Make) -> io::Result<String> {
+        let profile = serde_json::to_string(&OuterProfile::new(spec.nested_user_namespaces))?;
+        match make {
+            Make::Docker => Ok(profile),
+            Make::Podman => {
+                let path = self.sandboxes.records.directory(&spec.id).join("seccomp.json");
+                std::fs::write(&path, profile)?;
+                Ok(path.display().to_string())
+            }
+        }
+    }
+
+    /// The disk, formatted if it is new, and the file systems in memory, where the engine finds them.
+    async fn stage(&self, spec: &SandboxSpec, first_id: u32) -> io::Result<Staged> {
         let (stage, disks, id) = (self.stage.clone(), self.disks.clone(), spec.id.clone());
         let (workspace, size_mib) = (spec.workspace.clone(), spec.limits.disk_mib);
-        let map = self.sandboxes.ids.map(id_base);
-        let mounted = move || stage.mount(&id, &disks.ensure(&workspace, size_mib)?, &map);
+        let (map, memory) = (self.sandboxes.ids.map(first_id), layout::memory_mounts(spec.limits.memory_mib));
+        let mounted = move || {
+            let disk = disks.ensure(&workspace, size_mib)?;
+            stage.mount(&id, &Props { disk: &disk, memory: &memory, first_id, map: &map })
+        };
         tokio::task::spawn_blocking(mounted).await.map_err(io::Error::other)?
     }
 }

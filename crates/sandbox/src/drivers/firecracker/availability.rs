@@ -5,7 +5,6 @@ use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::programs::{Lack, Programs};
 use super::{FirecrackerConfig, Yard};
@@ -14,9 +13,6 @@ use crate::parts::cgroup::Layout;
 use crate::parts::requirements;
 use crate::parts::trial::Trial;
 
-/// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, seconds where
-/// another machine's software does.
-pub(super) const BOOT_TIME: Duration = Duration::from_secs(60);
 /// Enough to boot with.
 const TRIAL_DISK_MIB: u64 = 64;
 
@@ -83,8 +79,8 @@ impl Yard {
         let Some(image_root) = (self.config.probe_image)() else {
             return Availability::untried(format!("{found}; not tried: no image yet"));
         };
-        let trial =
-            Trial { data: &self.config.data, image_root, disk_mib: TRIAL_DISK_MIB, patience: BOOT_TIME };
+        let FirecrackerConfig { data, boot_time, .. } = &self.config;
+        let trial = Trial { data, image_root, disk_mib: TRIAL_DISK_MIB, patience: *boot_time };
         match trial.run(driver, |id| self.consoles.said(id)).await {
             Ok(()) => Availability::usable(found),
             Err(error) => Availability::missing(

@@ -3,7 +3,8 @@
 //! A start (`start`) writes the marker, makes control groups, the workspace's disk and a jail (`jail`), starts
 //! Firecracker in it (`launch`) and tells it what to boot (`plan`) over its API (`api`). The
 //! guest's connection arrives at a socket in the jail (`links`). From then on the machine needs no server; a later one finds it
-//! by its marker. `programs` knows versions, `availability` what is missing, `sys` holds all unsafe code.
+//! by its marker. `timer` finds the kernel's part of a machine. `programs` knows versions, `availability` what is missing, `sys`
+//! holds all unsafe code.
 //! The host never mounts the workspace's disk: what the guest wrote there is the guest's own to read.
 
 mod api;
@@ -18,8 +19,8 @@ mod programs;
 mod start;
 mod stop;
 mod sys;
+mod timer;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,7 @@ use async_trait::async_trait;
 use self::jail::{Jail, Jails};
 use self::links::Links;
 use self::programs::Programs;
+use self::timer::Timers;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
     OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
@@ -38,9 +40,9 @@ use crate::image::vm::VmImages;
 use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
 use crate::parts::ids::Supply;
-use crate::parts::machine_plan;
 use crate::parts::records::Record;
 use crate::parts::sandboxes::{Remembered, Sandboxes};
+use crate::parts::{machine_image, machine_plan};
 
 /// No disks are kept in stock: formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
@@ -58,6 +60,9 @@ pub struct FirecrackerConfig {
     pub jailer: Option<PathBuf>,
     /// The device of KVM.
     pub kvm: PathBuf,
+    /// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, a
+    /// minute where another machine's software does.
+    pub boot_time: Duration,
     /// An image for `availability`.
     pub probe_image: ProbeImage,
 }
@@ -79,6 +84,7 @@ struct Yard {
     jails: Jails,
     links: Links,
     consoles: Consoles,
+    timers: Timers,
 }
 
 impl FirecrackerDriver {
@@ -99,6 +105,7 @@ impl FirecrackerDriver {
             jails,
             links: Links::new(plan::LINK_PORT),
             consoles: Consoles::default(),
+            timers: Timers::default(),
         };
         Ok(Self { yard: Arc::new(yard) })
     }
@@ -140,14 +147,11 @@ impl Driver for FirecrackerDriver {
     }
 
     fn boot_time(&self) -> Duration {
-        availability::BOOT_TIME
+        self.yard.config.boot_time
     }
 
     async fn prepare_image(&self, image_root: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
-        report("making the disk of machines".to_owned());
-        let step = || format!("make a machine's disk of {}", image_root.display());
-        let made = self.yard.image_of(image_root).await.map(drop);
-        made.map_err(|error| PrepareImageError { step: step(), source: io::Error::other(error) })
+        machine_image::prepare(&self.yard.images, image_root, report, VmImages::unpacked).await
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use sandyard_protocol::{LinkTarget, MACHINE_BOOT_ARGUMENT};
 
 use super::api::requests::{
-    ActionType, BootSource, CacheType, Drive, Entropy, MachineConfig, RateLimiter, Request, TokenBucket,
-    Vsock,
+    BootSource, CacheType, Drive, Entropy, MachineConfig, RateLimiter, Request, Serial, TokenBucket, Vsock,
 };
 use super::jail::{Placed, VSOCK};
+use super::programs::Version;
 use crate::driver::{Limits, SandboxSpec};
 use crate::image::vm::VmImage;
 use crate::parts::machine_plan::{self, BOOT_DISK as BOOT_DEVICE, Monitor, Ways};
@@ -35,6 +35,12 @@ const GUEST_CID: u32 = 3;
 const DISK_BYTES_PER_S: u64 = 512 * 1024 * 1024;
 /// Operations in a second, likewise.
 const DISK_OPERATIONS_PER_S: u64 = 50_000;
+/// Random bytes: far more than a kernel asks for, and no work for the host.
+const ENTROPY_BYTES_PER_S: u64 = 64 * 1024;
+/// Requests for them.
+const ENTROPY_OPERATIONS_PER_S: u64 = 1_000;
+/// What a guest may say on its console, which holds little and is of use only when a guest can't start.
+const CONSOLE_BYTES_PER_S: u64 = 16 * 1024;
 
 /// What Firecracker may take of the host.
 pub(super) fn host_limits(limits: &Limits) -> Limits {
@@ -72,10 +78,10 @@ fn command_line() -> String {
     )
 }
 
-/// Everything Firecracker is told, the boot last. Disks appear to the guest in the order in which they are told.
-pub(super) fn requests(limits: &Limits) -> Vec<Request> {
+/// Everything Firecracker is told before it boots. Disks appear to the guest in the order in which they are told.
+pub(super) fn requests(limits: &Limits, version: Version) -> Vec<Request> {
     let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MOST_VCPUS));
-    vec![
+    let mut requests = vec![
         Request::MachineConfig(MachineConfig {
             vcpu_count: u8::try_from(vcpus).unwrap_or(1),
             mem_size_mib: machine_plan::memory_mib(limits),
@@ -90,9 +96,21 @@ pub(super) fn requests(limits: &Limits) -> Vec<Request> {
         drive("workspace", WORKSPACE_DISK, Access::ReadWrite),
         drive("boot", BOOT_DISK, Access::ReadOnly),
         Request::Vsock(Vsock { guest_cid: GUEST_CID, uds_path: VSOCK.into() }),
-        Request::Entropy(Entropy {}),
-        ActionType::InstanceStart.into(),
-    ]
+        Request::Entropy(Entropy { rate_limiter: limiter(ENTROPY_BYTES_PER_S, ENTROPY_OPERATIONS_PER_S) }),
+    ];
+    if version.limits_console() {
+        requests.push(Request::Serial(Serial { rate_limiter: a_second(CONSOLE_BYTES_PER_S) }));
+    }
+    requests
+}
+
+/// A bucket that holds what may be used in a second.
+fn a_second(size: u64) -> TokenBucket {
+    TokenBucket { size, refill_time: 1_000 }
+}
+
+fn limiter(bytes: u64, operations: u64) -> RateLimiter {
+    RateLimiter { bandwidth: a_second(bytes), ops: a_second(operations) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +120,6 @@ enum Access {
 }
 
 fn drive(id: &str, path: &str, access: Access) -> Request {
-    let bucket = |size| TokenBucket { size, refill_time: 1_000 };
     Request::Drive(Drive {
         drive_id: id.into(),
         path_on_host: path.into(),
@@ -110,10 +127,7 @@ fn drive(id: &str, path: &str, access: Access) -> Request {
         is_root_device: false,
         is_read_only: access == Access::ReadOnly,
         cache_type: if access == Access::ReadOnly { CacheType::Unsafe } else { CacheType::Writeback },
-        rate_limiter: Some(RateLimiter {
-            bandwidth: bucket(DISK_BYTES_PER_S),
-            ops: bucket(DISK_OPERATIONS_PER_S),
-        }),
+        rate_limiter: Some(limiter(DISK_BYTES_PER_S, DISK_OPERATIONS_PER_S)),
     })
 }
 
@@ -121,10 +135,10 @@ fn drive(id: &str, path: &str, access: Access) -> Request {
 mod tests {
     use super::*;
 
-    /// The guest knows its disks by their order; only one of them can be written; the boot comes last.
+    /// The guest knows its disks by their order; only one of them can be written.
     #[test]
     fn the_order_is_the_guests_and_only_the_workspace_is_writable() {
-        let requests = requests(&Limits::default());
+        let requests = requests(&Limits::default(), Version::parse("v1.16.1").unwrap());
         let drives: Vec<_> = requests
             .iter()
             .filter_map(|request| match request {
@@ -133,6 +147,15 @@ mod tests {
             })
             .collect();
         assert_eq!(drives, [("root", true), ("workspace", false), ("boot", true)]);
-        assert_eq!(requests.last(), Some(&ActionType::InstanceStart.into()));
+    }
+
+    /// R11, and an older one refuses what it does not know.
+    #[test]
+    fn the_console_is_limited_by_those_that_can() {
+        let told = |version| {
+            let requests = requests(&Limits::default(), Version::parse(version).unwrap());
+            requests.iter().any(|request| request.path() == "/serial")
+        };
+        assert_eq!([told("v1.13.2"), told("v1.15.1"), told("v1.16.0")], [false, false, true]);
     }
 }

@@ -54,6 +54,11 @@ impl Version {
         Some(Self { major: next()?, minor: next()?, patch: next()? })
     }
 
+    /// Whether it can be told how fast a guest may write to its console.
+    pub(super) fn limits_console(self) -> bool {
+        self >= Self { major: 1, minor: 16, patch: 0 }
+    }
+
     /// Whether its jailer can be led by planted links to overwrite files of the host (CVE-2026-1386, fixed in 1.13.2 and 1.14.1).
     pub(super) fn is_outdated(self) -> bool {
         match (self.major, self.minor) {

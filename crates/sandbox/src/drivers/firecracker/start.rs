@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::api::Api;
+use super::api::requests::{ActionType, Request};
 use super::jail::{self, Jail};
 use super::{Yard, plan};
 use crate::driver::{SandboxSpec, StartError};
@@ -93,16 +94,20 @@ impl Yard {
     ) -> Result<(), StartError> {
         let api = Api::new(jail.api(record.machine_user()));
         listening(&api, process).await.map_err(StartError::at("wait for Firecracker's API"))?;
-        for request in plan::requests(&spec.limits) {
-            let told = api.put(&request).await;
-            told.map_err(|error| {
-                StartError::at(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(
-                    error,
-                ))
-            })?;
+        for request in plan::requests(&spec.limits, self.programs.version) {
+            tell(&api, &request).await?;
         }
-        Ok(())
+        let boot = self.timers.boot().await.map_err(StartError::at("look for the kernel's timers"))?;
+        tell(&api, &ActionType::InstanceStart.into()).await?;
+        boot.booted(&self.sandboxes.groups(record)).map_err(StartError::at("limit the kernel's timer"))
     }
+}
+
+async fn tell(api: &Api, request: &Request) -> Result<(), StartError> {
+    let told = api.put(request).await;
+    told.map_err(|error| {
+        StartError::at(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
+    })
 }
 
 /// Returns when the API listens.

@@ -28,8 +28,12 @@ pub(super) fn require_host(config: &OciConfig, in_use: bool) -> Result<(Runtime,
     Ok((runtime, requirements::control_groups()?))
 }
 
-/// Why a runtime must not start sandboxes, and what to do, if its version has known holes and nobody allowed it.
+/// Why a runtime must not start sandboxes, and what to do: it can't at all, or its version has known holes and nobody allowed it.
 pub(super) fn refusal(config: &OciConfig, runtime: &Runtime) -> Option<(String, String)> {
+    if let Some(lack) = runtime.kind.lacks() {
+        let fix = "use runc or crun: set drivers.oci.runtime".to_owned();
+        return Some((format!("{}: {lack}", runtime.described), fix));
+    }
     if config.allow_outdated_runtime || !runtime.is_outdated() {
         return None;
     }
@@ -114,6 +118,25 @@ mod tests {
         // What made sandboxes that run can be opened until they end, and starts no others.
         let (runtime, _) = require_host(&config(name, false), true).unwrap();
         assert!(refusal(&config(name, false), &runtime).is_some());
+    }
+
+    /// Whatever it is allowed, and however its own attempt would fail.
+    #[test]
+    fn gvisor_is_refused_for_the_reason_that_counts() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = folder.path().join("runsc");
+        std::fs::write(&runtime, "#!/bin/sh\necho runsc version release-20260101.0\n").unwrap();
+        std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let refused = require_host(&config(runtime.to_str().unwrap(), true), false);
+        let Err(OpenError::Unusable { detail, fix }) = refused else { panic!("{refused:?}") };
+        assert_eq!(
+            detail,
+            "runsc version release-20260101.0: gVisor's kernel has no Landlock, by which every job is confined"
+        );
+        assert!(fix.contains("drivers.oci.runtime"), "{fix}");
     }
 
     #[test]

@@ -13,14 +13,13 @@ use std::time::Duration;
 use super::sys;
 use crate::driver::IsolationLevel;
 use crate::parts::console;
+use crate::parts::requirements::{PROGRAM_PLACES, installed};
 use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
 
 /// Longest call of a runtime: tens of milliseconds, many times that on a busy machine, more for one that boots a kernel.
 const CALL_PATIENCE: Duration = Duration::from_secs(60);
 /// What a runtime prints about its version.
 const VERSION_PATIENCE: Duration = Duration::from_secs(10);
-/// Where distributions put runtimes; PATH of a service often lacks sbin.
-const PLACES: [&str; 5] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
 
 /// A family of runtimes that behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,23 +64,22 @@ impl Kind {
     }
 
     /// The oldest versions without known holes, one for each line that is maintained (CVE-2026-41579 for runc, CVE-2026-88265 for
-    /// crun). gVisor and Kata publish no such list; theirs are those whose interfaces are relied on.
+    /// crun). Kata publishes no such list; its is the one whose interface is relied on. No gVisor is good enough.
     pub(super) fn floors(self) -> &'static [Version] {
-        const RUNSC: [Version; 1] = [Version::new(2025, 1, 1)];
         const KATA: [Version; 1] = [Version::new(3, 0, 0)];
         match self {
             Self::Runc => RUNC_FLOORS,
             Self::Crun => CRUN_FLOORS,
-            Self::Runsc => &RUNSC,
+            Self::Runsc => &[],
             Self::Kata => &KATA,
         }
     }
 
-    /// What every call begins with: gVisor has a network of its own and opens no socket of the host unless told to.
-    fn arguments(self) -> &'static [&'static str] {
+    /// Why no sandbox can run in it, whatever its version.
+    pub(super) fn lacks(self) -> Option<&'static str> {
         match self {
-            Self::Runsc => &["--network=none", "--host-uds=open"],
-            _ => &[],
+            Self::Runsc => Some("gVisor's kernel has no Landlock, by which every job is confined"),
+            Self::Runc | Self::Crun | Self::Kata => None,
         }
     }
 }
@@ -118,8 +116,8 @@ impl Runtime {
     /// A command of this runtime on the containers below `state`.
     pub(super) fn command(&self, state: &Path) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_clear().env("PATH", PLACES.join(":"));
-        command.args(self.kind.arguments()).arg("--root").arg(state);
+        command.env_clear().env("PATH", PROGRAM_PLACES.join(":"));
+        command.arg("--root").arg(state);
         command
     }
 }
@@ -142,10 +140,6 @@ pub(super) async fn run(mut command: Command, said: &OwnedFd) -> io::Result<()> 
     }
     let said = console::read(said).unwrap_or_default();
     Err(io::Error::other(format!("{status}: {}", said.trim())))
-}
-
-fn installed(name: &str) -> Option<PathBuf> {
-    PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
 }
 
 fn version_text(program: &Path) -> io::Result<String> {

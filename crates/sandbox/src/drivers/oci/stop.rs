@@ -49,7 +49,7 @@ impl Yard {
     async fn forget_container(&self, runtime: &Runtime, id: &SandboxId) -> io::Result<()> {
         let state = self.state();
         let kept = state.join(id.as_str());
-        if !kept.try_exists()? && !keeps_elsewhere(&state, id)? {
+        if !kept.try_exists()? {
             return Ok(());
         }
         let mut delete = runtime.command(&state);
@@ -78,17 +78,6 @@ impl Yard {
         }
         links.iter().try_for_each(|id| self.links.remove(id))
     }
-}
-
-/// gVisor keeps no directory for a container but files that begin with its name.
-fn keeps_elsewhere(state: &Path, id: &SandboxId) -> io::Result<bool> {
-    let prefix = format!("{id}_");
-    for entry in fs::read_dir(state)? {
-        if entry?.file_name().to_string_lossy().starts_with(&prefix) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 fn ids_in(state: &Path) -> io::Result<Vec<SandboxId>> {

@@ -25,8 +25,6 @@ pub enum Acceleration {
     Only(Accelerator),
 }
 
-/// How long a machine may take to boot beyond what any sandbox may: an emulated one needs 3 s on an idle host.
-pub(super) const BOOT_TIME: Duration = Duration::from_secs(60);
 /// With KVM a guest dials within a second.
 const KVM_PATIENCE: Duration = Duration::from_secs(20);
 /// The answer, in the driver's directory.
@@ -77,7 +75,7 @@ impl QemuDriver {
         let chosen = self.chosen(&image).await;
         let (offer, patience) = match chosen.accelerator {
             Accelerator::Kvm => (Offer::Always, KVM_PATIENCE),
-            Accelerator::Tcg => (Offer::WhenNeeded, BOOT_TIME),
+            Accelerator::Tcg => (Offer::WhenNeeded, yard.config.boot_time),
         };
         let answer = match self.boots(chosen.accelerator, image, patience).await {
             Ok(()) => Availability::usable(describe(version, &chosen)),

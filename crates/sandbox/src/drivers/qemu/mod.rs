@@ -14,10 +14,10 @@ mod host;
 mod links;
 mod sockets;
 mod start;
+mod step;
 mod stop;
 mod sys;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,6 +26,7 @@ use async_trait::async_trait;
 
 pub use acceleration::Acceleration;
 pub use host::Accelerator;
+pub use step::Step;
 
 use self::acceleration::Chosen;
 use crate::driver::{
@@ -39,7 +40,7 @@ use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
 use crate::parts::ids::Supply;
 use crate::parts::sandboxes::{Remembered, Sandboxes};
-use crate::parts::{machine_plan, requirements};
+use crate::parts::{machine_image, machine_plan, requirements};
 
 /// The name in configuration, requests and status.
 const NAME: &str = "qemu";
@@ -57,8 +58,12 @@ pub struct QemuConfig {
     pub program: Option<PathBuf>,
     /// What shall run the guest's code.
     pub acceleration: Acceleration,
+    /// How long a machine may take to boot beyond what any sandbox may: an emulated one needs 3 s on an idle host.
+    pub boot_time: Duration,
     /// An image for `availability`.
     pub probe_image: ProbeImage,
+    /// Fails every start at this step; for tests.
+    pub fail_at: Option<Step>,
 }
 
 /// The driver. Dropping it leaves machines running.
@@ -135,7 +140,7 @@ impl Driver for QemuDriver {
     }
 
     fn boot_time(&self) -> Duration {
-        acceleration::BOOT_TIME
+        self.yard.config.boot_time
     }
 
     async fn availability(&self) -> Availability {
@@ -143,12 +148,7 @@ impl Driver for QemuDriver {
     }
 
     async fn prepare_image(&self, image_root: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
-        report("making the disk of machines".to_owned());
-        let (images, root) = (self.yard.images.clone(), image_root.to_owned());
-        let made = tokio::task::spawn_blocking(move || images.of(&root)).await;
-        let made = made.map_err(io::Error::other).and_then(|made| made.map_err(io::Error::other));
-        let step = || format!("make a machine's disk of {}", image_root.display());
-        made.map(drop).map_err(|source| PrepareImageError { step: step(), source })
+        machine_image::prepare(&self.yard.images, image_root, report, VmImages::of).await
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

@@ -7,11 +7,14 @@ use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::command::{Descriptors, Machine};
 use super::host::Accelerator;
+use super::step::{Failure, Step, Steps};
 use super::{Yard, guest_plan, sockets, sys};
 use crate::driver::{SandboxSpec, StartError};
 use crate::image::vm::{VmImage, VmImageError};
@@ -19,7 +22,10 @@ use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::liveness::ProcessIdentity;
 use crate::parts::records::Record;
 use crate::parts::sandboxes::{Before, or_undo};
-use crate::parts::{console, machine_plan};
+use crate::parts::{console, machine_plan, patience, timer_threads};
+
+/// QEMU makes its machine within a fraction of this.
+const TIMER_WITHIN: Duration = Duration::from_secs(2);
 
 /// Everything that QEMU is handed.
 struct Files {
@@ -46,8 +52,9 @@ impl Yard {
             Before::Nothing => {}
         }
         let image = self.image_of(spec).await?;
-        let outcome = self.start_on(spec, image, accelerator).await;
-        or_undo(&spec.id, outcome, self.clear(&Record::of(spec))).await
+        let user = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take a user id"))?;
+        let outcome = self.start_on(spec, image, user, accelerator).await;
+        Ok(or_undo(&spec.id, outcome, self.clear(&Record::of(spec))).await?)
     }
 
     async fn image_of(&self, spec: &SandboxSpec) -> Result<VmImage, StartError> {
@@ -66,58 +73,60 @@ impl Yard {
         self: &Arc<Self>,
         spec: &SandboxSpec,
         image: VmImage,
+        user: u32,
         accelerator: Accelerator,
-    ) -> Result<(), StartError> {
-        let id_base = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take a user id"))?;
-        let mut record = Record { id_base: Some(id_base), ..Record::of(spec) };
-        self.sandboxes.records.write(&record).map_err(StartError::at("write the marker"))?;
-        let files = self.files(spec, image).await?;
+    ) -> Result<(), Failure> {
+        let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
+        let mut record = Record { id_base: Some(user), ..Record::of(spec) };
+        steps.run(Step::Marker, id, || self.sandboxes.records.write(&record))?;
+        let disk = spec.workspace.join(machine_plan::DISK_FILE);
+        steps.wait(Step::Disk, disk.display(), self.make_disk(&disk, spec.limits.disk_mib)).await?;
+        let files = steps.run(Step::Open, id, || self.open(spec, image, &disk))?;
         let groups = self.sandboxes.groups(&record);
-        groups.create().map_err(StartError::at("make control groups"))?;
+        steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
-        groups.limit(limits).map_err(StartError::at("limit control groups"))?;
-        let child =
-            self.spawn(spec, &files, &groups, id_base, accelerator).map_err(StartError::at("run QEMU"))?;
-        let process =
-            ProcessIdentity::of(child.id().cast_signed()).map_err(StartError::at("identify QEMU"))?;
-        tokio::spawn(reap(child, process.clone()));
+        steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
+        let run = || self.run(spec, &files, &groups, user, accelerator);
+        let process = steps.run(Step::Run, self.program.path.display(), run)?;
+        if accelerator == Accelerator::Kvm {
+            tokio::spawn(limit_timer(process.clone(), groups));
+        }
         record.process = Some(process);
-        self.sandboxes.records.write(&record).map_err(StartError::at("write the marker"))?;
-        self.consoles.insert(&spec.id, files.console);
-        Ok(())
+        self.consoles.insert(id, files.console);
+        steps.run(Step::Note, id, || self.sandboxes.records.write(&record))
     }
 
-    async fn files(&self, spec: &SandboxSpec, image: VmImage) -> Result<Files, StartError> {
-        let (disks, size_mib) = (self.disks.clone(), spec.limits.disk_mib);
-        let disk = spec.workspace.join(machine_plan::DISK_FILE);
-        let path = disk.clone();
-        let made = tokio::task::spawn_blocking(move || disks.ensure_at(&path, size_mib)).await;
-        made.map_err(io::Error::other).and_then(|made| made).map_err(StartError::at("make the disk"))?;
+    async fn make_disk(&self, path: &Path, size_mib: u64) -> io::Result<()> {
+        let (disks, path) = (self.disks.clone(), path.to_owned());
+        tokio::task::spawn_blocking(move || disks.ensure_at(&path, size_mib))
+            .await
+            .map_err(io::Error::other)?
+    }
+
+    fn open(&self, spec: &SandboxSpec, image: VmImage, disk: &Path) -> io::Result<Files> {
         let read = |path| File::open(&path).map(OwnedFd::from);
         let folder = self.sandboxes.records.directory(&spec.id);
-        let open = || {
-            Ok(Files {
-                kernel: read(image.kernel)?,
-                initrd: read(image.initrd)?,
-                root: read(image.root_disk)?,
-                work: OpenOptions::new().read(true).write(true).open(disk)?.into(),
-                boot: guest_plan::boot_disk(spec)?,
-                link: sockets::listen(&folder, sockets::LINK)?,
-                control: sockets::listen(&folder, sockets::CONTROL)?,
-                console: console::make()?,
-            })
-        };
-        open().map_err(StartError::at("open disks and sockets"))
+        Ok(Files {
+            kernel: read(image.kernel)?,
+            initrd: read(image.initrd)?,
+            root: read(image.root_disk)?,
+            work: OpenOptions::new().read(true).write(true).open(disk)?.into(),
+            boot: guest_plan::boot_disk(spec)?,
+            link: sockets::listen(&folder, sockets::LINK)?,
+            control: sockets::listen(&folder, sockets::CONTROL)?,
+            console: console::make()?,
+        })
     }
 
-    fn spawn(
+    /// Starts QEMU, which ends with its control groups.
+    fn run(
         &self,
         spec: &SandboxSpec,
         files: &Files,
         groups: &Groups,
         user: u32,
         accelerator: Accelerator,
-    ) -> io::Result<Child> {
+    ) -> io::Result<ProcessIdentity> {
         let descriptors = files.descriptors();
         let machine = Machine {
             accelerator,
@@ -143,7 +152,10 @@ impl Yard {
             inherited: descriptors.all().to_vec(),
         };
         sys::confine(&mut command, confinement);
-        command.spawn()
+        let child = command.spawn()?;
+        let process = ProcessIdentity::of(child.id().cast_signed())?;
+        tokio::spawn(reap(child, process.clone()));
+        Ok(process)
     }
 }
 
@@ -158,6 +170,18 @@ impl Files {
             link: self.link.as_raw_fd(),
             control: self.control.as_raw_fd(),
         }
+    }
+}
+
+/// R22: puts the kernel's timer of a machine, which comes some time after QEMU, into its groups. A machine may have none.
+async fn limit_timer(process: ProcessIdentity, groups: Groups) {
+    let taken = || {
+        let threads = timer_threads::of(process.pid)?;
+        threads.iter().try_for_each(|&thread| groups.take_in(thread))?;
+        Ok(!threads.is_empty() || !process.is_alive())
+    };
+    if let Err(error) = patience::poll(TIMER_WITHIN, taken).await {
+        tracing::debug!(%error, pid = process.pid, "no timer of the kernel's was found");
     }
 }
 

@@ -21,7 +21,7 @@ pub const IMAGE_LABEL: &str = "dev.sandyard.image";
 /// Names the recipe, whichever day it was built.
 const RECIPE_LABEL: &str = "dev.sandyard.recipe";
 /// Names the flavour.
-const FLAVOUR_LABEL: &str = "dev.sandyard.flavour";
+pub const FLAVOUR_LABEL: &str = "dev.sandyard.flavour";
 /// What an image's programs find on their path where nobody says otherwise.
 const PATH: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
 /// Content in a tar comes in blocks of this size, and two empty ones end it.

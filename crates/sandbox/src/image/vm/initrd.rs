@@ -7,18 +7,22 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sandyard_protocol::{AGENT_PROGRAM, MACHINE_GUEST, MACHINE_MODULES, MACHINE_PROGRAMS};
 use sha2::{Digest, Sha256};
 
 use super::cpio::Archive;
 use super::kernel::Kernel;
+use super::{UNFINISHED, unfinished};
 use crate::parts::programs;
 
 /// Raised when the same programs are laid out differently.
 const FORMAT: &str = "sandyard initrd 1";
 /// Its file name begins with this.
 const PREFIX: &str = "initrd-";
+/// How long one that this program does not use is left alone.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// The initrd of a kernel, made if it is not there.
 pub(super) fn ensure(kernel: &Kernel) -> io::Result<PathBuf> {
@@ -31,7 +35,7 @@ pub(super) fn ensure(kernel: &Kernel) -> io::Result<PathBuf> {
     if target.exists() {
         return Ok(target);
     }
-    let temporary = kernel.folder.join(format!("new-{name}-{}", std::process::id()));
+    let temporary = unfinished(&target)?;
     let written = write(kernel, &temporary).and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
         // The error to tell is the one above.
@@ -61,13 +65,16 @@ fn write(kernel: &Kernel, path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Those of other versions of this program. A machine has read its own when it runs.
+/// Those of other versions of this program that have not been written lately. A machine has read its own when it runs; a server of
+/// another version that has just written one is about to.
 fn remove_others(kernel: &Kernel, keep: &str) -> io::Result<()> {
     for entry in fs::read_dir(&kernel.folder)? {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if name.starts_with(PREFIX) && name != keep {
+        let age = entry.metadata().ok().and_then(|found| found.modified().ok()?.elapsed().ok());
+        let old = age.is_some_and(|age| age > KEPT_FOR);
+        if old && (name.starts_with(PREFIX) || name.starts_with(UNFINISHED)) && name != keep {
             match fs::remove_file(entry.path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -79,4 +86,48 @@ fn remove_others(kernel: &Kernel, keep: &str) -> io::Result<()> {
 
 fn relative(path: &str) -> &str {
     path.trim_start_matches('/')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::super::kernel::{KernelFiles, keep};
+    use super::*;
+    use crate::image::store::ImageStore;
+
+    fn kernel(folder: &Path) -> Kernel {
+        fs::write(folder.join("bzImage"), "kernel").unwrap();
+        let files = KernelFiles { kernel: folder.join("bzImage"), modules: None };
+        keep(&ImageStore::new(folder.join("cache")), &files, 1).unwrap()
+    }
+
+    #[test]
+    fn those_of_other_versions_go_when_they_are_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = kernel(folder.path());
+        for (name, days) in [("initrd-old", 2), ("initrd-new", 0), ("new-initrd-old-1", 2), ("notes", 2)] {
+            let file = File::create(kernel.folder.join(name)).unwrap();
+            file.set_modified(SystemTime::now() - KEPT_FOR * days).unwrap();
+        }
+        ensure(&kernel).unwrap();
+        let left = |name: &str| kernel.folder.join(name).exists();
+        assert_eq!(
+            ["initrd-old", "initrd-new", "new-initrd-old-1", "notes"].map(left),
+            [false, true, false, true]
+        );
+    }
+
+    /// Two starts at once, after somebody removed it.
+    #[test]
+    fn several_may_want_it_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let kernel = kernel(folder.path());
+        std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..8).map(|_| scope.spawn(|| ensure(&kernel))).collect();
+            for maker in makers {
+                assert!(maker.join().unwrap().unwrap().exists());
+            }
+        });
+    }
 }

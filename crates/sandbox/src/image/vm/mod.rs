@@ -7,6 +7,7 @@ mod cpio;
 mod initrd;
 mod kernel;
 mod modules;
+mod packed;
 mod root_disk;
 mod vmlinux;
 
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 pub use kernel::Kernel;
+pub use root_disk::root_disk_of;
 
 use super::build::{BuildError, Builder};
 use super::steps;
@@ -25,6 +27,16 @@ use kernel::KernelFiles;
 
 /// Debian's kernel for virtual machines: a tenth of the modules of the ordinary one.
 const PACKAGE: &str = "linux-image-cloud-amd64";
+
+/// What names of unfinished files begin with.
+const UNFINISHED: &str = "new-";
+
+/// Where a file is written before it is whole: a name that nobody else has, in this process or another.
+fn unfinished(target: &Path) -> io::Result<PathBuf> {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let random = getrandom::u64().map_err(io::Error::other)?;
+    Ok(target.with_file_name(format!("{UNFINISHED}{name}-{random:016x}")))
+}
 
 /// Where a kernel comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +127,11 @@ impl VmImages {
         let root_disk = root_disk::ensure(image_root)
             .map_err(|source| VmImageError::RootDisk { tree: image_root.to_owned(), source })?;
         Ok(VmImage { kernel: kernel.file(), initrd, root_disk })
+    }
+
+    /// How much of the disk of `image_root` is made, while it is: by what it takes of the host's disk, so roughly.
+    pub fn percent_of(&self, image_root: &Path) -> u64 {
+        root_disk::percent(image_root).unwrap_or(0)
     }
 
     /// The same with a kernel that is not packed, for a program that boots no other.

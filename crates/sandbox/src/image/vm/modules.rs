@@ -1,13 +1,15 @@
 //! Which modules of a kernel a machine needs before it has a root file system, in the order in which they are loaded.
 //!
-//! A package has no list of dependencies: that is made where it is installed. So each module is asked itself; where they are
-//! packed, the list `modules.dep` must be there. What the kernel has built in needs no file; what it has not at all is an
+//! A package has no list of dependencies: that is made where it is installed. So each module is asked itself, unless the list
+//! `modules.dep` is there. What the kernel has built in needs no file; what it has not at all is an
 //! error only for those without which nothing starts.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use super::packed;
 
 /// A module by name, and whether a machine can do without.
 struct Wanted {
@@ -83,7 +85,7 @@ impl Modules {
     fn needed_by(&self, name: &str, file: &Path) -> io::Result<Vec<String>> {
         match &self.listed {
             Some(listed) => Ok(listed.get(name).cloned().unwrap_or_default()),
-            None => asked(&fs::read(file)?).ok_or_else(|| {
+            None => asked_file(file)?.ok_or_else(|| {
                 missing(format!("{} does not say what it needs: run depmod for this kernel", file.display()))
             }),
         }
@@ -104,7 +106,13 @@ fn find(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> 
     Ok(())
 }
 
-/// What a module that is not packed says that it needs.
+/// What a module says that it needs.
+fn asked_file(file: &Path) -> io::Result<Option<Vec<String>>> {
+    let content = fs::read(file)?;
+    let unpacked = packed::unpack(&content)?;
+    Ok(asked(unpacked.as_deref().unwrap_or(&content)))
+}
+
 fn asked(content: &[u8]) -> Option<Vec<String>> {
     let start = content.windows(DEPENDS.len()).position(|window| window == DEPENDS)? + DEPENDS.len();
     let rest = content.get(start..)?;
@@ -165,6 +173,18 @@ mod tests {
     #[test]
     fn dependencies_come_first_and_once() {
         let folder = folder(&KERNEL, "kernel/virtio_console.ko\nkernel/jbd2.ko\n");
+        let expected = ["virtio", "virtio_ring", "virtio_mmio", "virtio_blk", "mbcache", "ext4"];
+        assert_eq!(names(folder.path()), expected);
+    }
+
+    /// As newer distributions pack them, before anybody has run depmod.
+    #[test]
+    fn packed_modules_are_asked_too() {
+        let folder = folder(&KERNEL, "kernel/virtio_console.ko\nkernel/jbd2.ko\n");
+        for entry in fs::read_dir(folder.path().join("kernel")).unwrap() {
+            let status = std::process::Command::new("gzip").arg(entry.unwrap().path()).status().unwrap();
+            assert!(status.success());
+        }
         let expected = ["virtio", "virtio_ring", "virtio_mmio", "virtio_blk", "mbcache", "ext4"];
         assert_eq!(names(folder.path()), expected);
     }

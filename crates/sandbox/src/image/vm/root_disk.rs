@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::image::lock::ImageLock;
@@ -14,10 +14,17 @@ use crate::image::store;
 
 /// Name of the disk beside the tree.
 const FILE_NAME: &str = "root.ext4";
+/// Its name until it is whole.
+const UNFINISHED: &str = "root.ext4.new";
 /// Directories, bitmaps and the ends of files, for each entry.
 const BYTES_PER_ENTRY: u64 = 4096 + 512;
 /// What every file system has.
 const SPARE_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The disk of the image whose tree is `image_root`, if it was made.
+pub fn root_disk_of(image_root: &Path) -> Option<PathBuf> {
+    image_root.parent().map(|folder| folder.join(FILE_NAME)).filter(|disk| disk.exists())
+}
 
 /// The disk of the image whose tree is `image_root`, made if it is not there. Blocks, for seconds if it is made.
 pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
@@ -30,7 +37,7 @@ pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
     if target.exists() {
         return Ok(target);
     }
-    let temporary = folder.join("root.ext4.new");
+    let temporary = folder.join(UNFINISHED);
     let made = make(image_root, folder, &temporary).and_then(|()| fs::rename(&temporary, &target));
     if made.is_err() {
         // The error to tell is the one above; the next try overwrites what is left.
@@ -38,6 +45,14 @@ pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
     }
     made?;
     Ok(target)
+}
+
+/// How much of a disk that is being made is there.
+pub(super) fn percent(image_root: &Path) -> Option<u64> {
+    let folder = image_root.parent()?;
+    let written = fs::metadata(folder.join(UNFINISHED)).ok()?.blocks() * 512;
+    let whole = store::facts_in(folder).ok()?.size_bytes.max(1);
+    Some((written * 100 / whole).min(99))
 }
 
 fn make(tree: &Path, folder: &Path, path: &Path) -> io::Result<()> {

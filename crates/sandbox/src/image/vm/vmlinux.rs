@@ -7,17 +7,11 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use super::packed::{self, GZIP};
 
 const ELF: &[u8] = b"\x7fELF";
 const LZ4_LEGACY: &[u8] = &[0x02, 0x21, 0x4c, 0x18];
-const GZIP: &[u8] = &[0x1f, 0x8b];
-/// Other forms by how they begin, and what unpacks them.
-const UNPACKERS: [(&[u8], &[&str]); 3] = [
-    (GZIP, &["gzip", "-dcq"]),
-    (b"\xfd7zXZ", &["xz", "-dcq"]),
-    (&[0x28, 0xb5, 0x2f, 0xfd], &["zstd", "-dcq"]),
-];
 /// The size unpacked, behind the payload; gzip has the same word at its own end.
 const SIZE_BYTES: usize = 4;
 /// No kernel is larger unpacked.
@@ -29,7 +23,7 @@ pub(super) fn ensure(kernel: &Path) -> io::Result<PathBuf> {
     if target.exists() {
         return Ok(target);
     }
-    let temporary = kernel.with_file_name(format!("new-vmlinux-{}", std::process::id()));
+    let temporary = super::unfinished(&target)?;
     let mut file = File::create(&temporary)?;
     file.write_all(&unpacked(fs::read(kernel)?)?)?;
     // Machines run as users of their own.
@@ -50,9 +44,7 @@ fn unpacked(kernel: Vec<u8>) -> io::Result<Vec<u8>> {
     let unpacked = if packed.starts_with(LZ4_LEGACY) {
         lz4(packed, size).ok_or_else(|| bad("is packed with LZ4 and damaged"))?
     } else {
-        let known = UNPACKERS.iter().find(|(magic, _)| packed.starts_with(magic));
-        let (_, program) = known.ok_or_else(|| bad("is packed in a form that is not known"))?;
-        through(program, packed)?
+        packed::unpack(packed)?.ok_or_else(|| bad("is packed in a form that is not known"))?
     };
     if unpacked.len() == size && unpacked.starts_with(ELF) {
         Ok(unpacked)
@@ -133,27 +125,10 @@ fn length(nibble: u8, input: &mut &[u8]) -> Option<usize> {
     Some(length)
 }
 
-fn through(program: &[&str], packed: &[u8]) -> io::Result<Vec<u8>> {
-    let (name, arguments) = program.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut child = Command::new(name)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(|error| {
-            io::Error::new(error.kind(), format!("{name} is needed to unpack the kernel: {error}"))
-        })?;
-    let mut input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
-    std::thread::scope(|scope| {
-        // One that has heard enough closes its end; what it said decides.
-        scope.spawn(move || drop(input.write_all(packed)));
-        Ok(child.wait_with_output()?.stdout)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     /// A kernel file around a payload.

@@ -127,6 +127,15 @@ impl Groups {
         (own, all.iter().map(|one| entrance(one, "job")).collect())
     }
 
+    /// Has the processor time of a thread of the kernel's counted and limited as the job's. One that has ended needs neither.
+    pub(crate) fn take_in(&self, thread: i32) -> io::Result<()> {
+        let (directory, _) = self.at(Controller::Cpu, "job")?;
+        match fs::write(directory.join("cgroup.procs"), thread.to_string()) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            written => written,
+        }
+    }
+
     /// Lets a user, on the host, who is in our own groups move processes of his into the job's.
     pub(crate) fn open_job_to(&self, user: u32) -> io::Result<()> {
         for hierarchy in &self.layout.hierarchies {

@@ -17,6 +17,8 @@ pub(in super::super) enum Request {
     Drive(Drive),
     /// The only way out.
     Vsock(Vsock),
+    /// How fast the console may be written.
+    Serial(Serial),
     /// A source of random numbers.
     Entropy(Entropy),
     /// Something to be done.
@@ -31,6 +33,7 @@ impl Request {
             Self::BootSource(_) => "/boot-source".to_owned(),
             Self::Drive(drive) => format!("/drives/{}", drive.drive_id),
             Self::Vsock(_) => "/vsock".to_owned(),
+            Self::Serial(_) => "/serial".to_owned(),
             Self::Entropy(_) => "/entropy".to_owned(),
             Self::Action(_) => "/actions".to_owned(),
         }
@@ -113,9 +116,19 @@ pub(in super::super) struct Vsock {
     pub(in super::super) uds_path: String,
 }
 
-/// The entropy device, with nothing to be set.
+/// The serial console, which stays on Firecracker's standard output. Known since 1.14, its limit since 1.16.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in super::super) struct Entropy {}
+pub(in super::super) struct Serial {
+    /// Tokens are bytes; what is written beyond them is dropped.
+    pub(in super::super) rate_limiter: TokenBucket,
+}
+
+/// The entropy device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(in super::super) struct Entropy {
+    /// How fast it may be used.
+    pub(in super::super) rate_limiter: RateLimiter,
+}
 
 /// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -161,6 +174,7 @@ mod tests {
         assert_eq!(serde_json::to_value(&drive).unwrap(), expected);
         let start = Request::from(ActionType::InstanceStart);
         assert_eq!(serde_json::to_string(&start).unwrap(), r#"{"action_type":"InstanceStart"}"#);
-        assert_eq!(serde_json::to_string(&Request::Entropy(Entropy {})).unwrap(), "{}");
+        let serial = Request::Serial(Serial { rate_limiter: TokenBucket { size: 8, refill_time: 9 } });
+        assert_eq!(serde_json::to_string(&serial).unwrap(), r#"{"rate_limiter":{"size":8,"refill_time":9}}"#);
     }
 }

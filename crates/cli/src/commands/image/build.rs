@@ -1,48 +1,25 @@
-//! `sandyard image`: build, list and remove the images that sandboxes run.
+//! `sandyard image build`: the tree, and on request the form of it that an engine or virtual machines use.
 
-use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use sandyard_sandbox::image::vm::KernelSource;
 use sandyard_sandbox::image::{
-    BuildError, Cancellation, Flavour, Image as BuiltImage, ImageDigest, ImageRequest, ImageStore,
+    BuildError, Cancellation, Flavour, Image as BuiltImage, ImageRequest, ImageStore,
 };
 
-use super::ps::now;
-use crate::config::{DriverSettings, Flags};
+use crate::config::DriverSettings;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::images::engine::{self, Destination};
 use crate::images::{self, ImageError};
-use crate::job;
 use crate::machine;
-use crate::ui::Cell;
-
-/// Build, list and remove the images of sandboxes
-#[derive(Debug, Args)]
-pub(crate) struct Image {
-    /// Where images are kept [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
-    #[arg(long, global = true, value_name = "DIR")]
-    cache: Option<PathBuf>,
-    #[command(subcommand)]
-    action: Action,
-}
-
-/// What to do with images.
-#[derive(Debug, Subcommand)]
-enum Action {
-    Build(Build),
-    List(List),
-    Prune(Prune),
-}
 
 /// Build an image, unless it is there; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
-struct Build {
+pub(super) struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
     #[arg(long, value_name = "base|full", default_value = "base", value_parser = parse_flavour)]
     flavour: Flavour,
@@ -77,42 +54,12 @@ enum Format {
     Vm,
 }
 
-/// List the images of this machine
-#[derive(Debug, Args)]
-struct List {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-/// Remove images that are neither the newest of their flavour nor in use
-#[derive(Debug, Args)]
-struct Prune {
-    /// Also the newest ones
-    #[arg(long)]
-    all: bool,
-}
-
 fn parse_flavour(name: &str) -> Result<Flavour, String> {
     Flavour::parse(name).ok_or_else(|| "base or full".to_owned())
 }
 
-impl Image {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        let mut flags = Flags::default();
-        flags.set("cache", self.cache.as_ref().map(|path| path.display()));
-        let settings = context.settings(&flags)?;
-        let store = ImageStore::new(&settings.cache);
-        match self.action {
-            Action::Build(build) => build.run(context, store, &settings.drivers).await,
-            Action::List(list) => list.run(context, &store),
-            Action::Prune(prune) => prune.run(context, &store),
-        }
-    }
-}
-
 impl Build {
-    async fn run(
+    pub(super) async fn run(
         self,
         context: &Context,
         store: ImageStore,
@@ -196,68 +143,6 @@ impl Build {
             Err(panicked) => Err(std::io::Error::other(panicked).into()),
         }
     }
-}
-
-impl List {
-    fn run(&self, context: &Context, store: &ImageStore) -> Result<Exit, CommandError> {
-        let images = store.list().map_err(ImageError::from)?;
-        if self.json {
-            let views: Vec<_> = images.iter().map(view).collect();
-            context.ui.json(&views)?;
-            return Ok(Exit::Success);
-        }
-        let now_ms = now().unix_ms();
-        let rows: Vec<_> = images
-            .iter()
-            .map(|image| {
-                let created_ms = i64::try_from(image.facts.created_s).unwrap_or(0).saturating_mul(1000);
-                vec![
-                    Cell::plain(image.digest.short()),
-                    Cell::plain(image.flavour.as_str()),
-                    Cell::plain(format!("{} MiB", image.facts.size_bytes / (1024 * 1024))),
-                    Cell::plain(job::duration((now_ms - created_ms).max(0))),
-                    Cell::plain(image.facts.with.join(" ")),
-                    Cell::plain(image.root.display().to_string()),
-                ]
-            })
-            .collect();
-        context.ui.table(&["IMAGE", "FLAVOUR", "SIZE", "AGE", "WITH", "ROOT"], &rows)?;
-        Ok(Exit::Success)
-    }
-}
-
-impl Prune {
-    fn run(&self, context: &Context, store: &ImageStore) -> Result<Exit, CommandError> {
-        let mut keep: Vec<ImageDigest> = in_use(&store.list().map_err(ImageError::from)?);
-        if !self.all {
-            for flavour in Flavour::ALL {
-                let newest = store.find(&ImageRequest::plain(flavour)).map_err(ImageError::from)?;
-                keep.extend(newest.map(|image| image.digest));
-            }
-        }
-        for digest in store.prune(&keep).map_err(ImageError::from)? {
-            context.ui.line(digest.as_str())?;
-        }
-        Ok(Exit::Success)
-    }
-}
-
-/// Images that some process has mounted.
-fn in_use(images: &[BuiltImage]) -> Vec<ImageDigest> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let tables: BTreeSet<String> =
-        processes.filter_map(|process| fs::read_to_string(process.path().join("mountinfo")).ok()).collect();
-    let mounted = |image: &&BuiltImage| tables.iter().any(|table| table.contains(image.digest.as_str()));
-    images.iter().filter(mounted).map(|image| image.digest.clone()).collect()
-}
-
-fn view(image: &BuiltImage) -> serde_json::Value {
-    serde_json::json!({
-        "digest": image.digest,
-        "flavour": image.flavour,
-        "root": image.root,
-        "facts": image.facts,
-    })
 }
 
 fn describe(image: &BuiltImage) -> String {

@@ -1,0 +1,118 @@
+//! `sandyard image list`: the images of the cache with their forms, and those that an engine alone still has.
+
+use clap::Args;
+use sandyard_sandbox::drivers::docker::LoadedImage;
+use sandyard_sandbox::image::{Image as BuiltImage, ImageStore, vm};
+use serde_json::{Value, json};
+
+use crate::commands::ps::now;
+use crate::config::DriverSettings;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit_codes::Exit;
+use crate::images::{ImageError, engine};
+use crate::job;
+use crate::ui::Cell;
+
+/// List the images of this machine
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub(super) async fn run(
+        &self,
+        context: &Context,
+        store: &ImageStore,
+        drivers: &DriverSettings,
+    ) -> Result<Exit, CommandError> {
+        let images = store.list().map_err(ImageError::from)?;
+        let loaded = engine::loaded(drivers, context.ui).await;
+        let listed = Listed { images: &images, loaded: &loaded };
+        if self.json {
+            context.ui.json(&listed.views())?;
+        } else {
+            let header = ["IMAGE", "FLAVOUR", "SIZE", "AGE", "FORMS", "WITH", "ROOT"];
+            context.ui.table(&header, &listed.rows(now().unix_ms()))?;
+        }
+        Ok(Exit::Success)
+    }
+}
+
+/// What the cache and an engine have.
+struct Listed<'a> {
+    images: &'a [BuiltImage],
+    loaded: &'a [LoadedImage],
+}
+
+impl Listed<'_> {
+    fn in_engine(&self, image: &BuiltImage) -> Option<&LoadedImage> {
+        self.loaded.iter().find(|loaded| loaded.digest == image.digest)
+    }
+
+    /// Those whose tree is gone.
+    fn in_engine_alone(&self) -> impl Iterator<Item = &LoadedImage> {
+        let has_tree = |loaded: &&LoadedImage| self.images.iter().any(|image| image.digest == loaded.digest);
+        self.loaded.iter().filter(move |loaded| !has_tree(loaded))
+    }
+
+    /// The names that `--format` of the build command has for them.
+    fn forms(&self, image: &BuiltImage) -> Vec<&'static str> {
+        let disk = vm::root_disk_of(&image.root).map(|_| "vm");
+        let engine = self.in_engine(image).map(|_| "docker");
+        [Some("tree"), disk, engine].into_iter().flatten().collect()
+    }
+
+    fn views(&self) -> Vec<Value> {
+        let view = |image: &BuiltImage| {
+            json!({
+                "digest": image.digest,
+                "flavour": image.flavour,
+                "root": image.root,
+                "forms": self.forms(image),
+                "docker_id": self.in_engine(image).map(|loaded| &loaded.id),
+                "facts": image.facts,
+            })
+        };
+        let orphan = |loaded: &LoadedImage| json!({"digest": loaded.digest, "flavour": loaded.flavour, "root": null, "forms": ["docker"], "docker_id": loaded.id});
+        self.images.iter().map(view).chain(self.in_engine_alone().map(orphan)).collect()
+    }
+
+    fn rows(&self, now_ms: i64) -> Vec<Vec<Cell>> {
+        let row = |image: &BuiltImage| {
+            vec![
+                Cell::plain(image.digest.short()),
+                Cell::plain(image.flavour.as_str()),
+                Cell::plain(mebibytes(image.facts.size_bytes)),
+                Cell::plain(age(now_ms, image.facts.created_s)),
+                Cell::plain(self.forms(image).join(" ")),
+                Cell::plain(image.facts.with.join(" ")),
+                Cell::plain(image.root.display().to_string()),
+            ]
+        };
+        let orphan = |loaded: &LoadedImage| {
+            vec![
+                Cell::plain(loaded.digest.short()),
+                Cell::plain(&loaded.flavour),
+                Cell::plain(mebibytes(loaded.size_bytes)),
+                Cell::plain(age(now_ms, loaded.created_s)),
+                Cell::plain("docker"),
+                Cell::plain(""),
+                Cell::plain("-"),
+            ]
+        };
+        self.images.iter().map(row).chain(self.in_engine_alone().map(orphan)).collect()
+    }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{} MiB", bytes / (1024 * 1024))
+}
+
+fn age(now_ms: i64, created_s: u64) -> String {
+    let created_ms = i64::try_from(created_s).unwrap_or(0).saturating_mul(1000);
+    job::duration((now_ms - created_ms).max(0))
+}

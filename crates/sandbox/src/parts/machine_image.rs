@@ -1,0 +1,69 @@
+//! Making what machines boot from, with word of how far it is: the disk of a large image takes half a minute.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::interval;
+
+use crate::driver::{PrepareImageError, Report};
+use crate::image::vm::{VmImage, VmImageError, VmImages};
+
+/// Between two words.
+const SAY_AGAIN: Duration = Duration::from_millis(500);
+
+/// Has `make` make what is missing.
+pub(crate) async fn prepare(
+    images: &VmImages,
+    image_root: &Path,
+    report: Report<'_>,
+    make: fn(&VmImages, &Path) -> Result<VmImage, VmImageError>,
+) -> Result<(), PrepareImageError> {
+    let (makers, root) = (images.clone(), image_root.to_owned());
+    let mut making = tokio::task::spawn_blocking(move || make(&makers, &root));
+    let mut looks = interval(SAY_AGAIN);
+    let made = loop {
+        tokio::select! {
+            biased;
+            made = &mut making => break made,
+            _ = looks.tick() => report(format!("disk of machines {} %", images.percent_of(image_root))),
+        }
+    };
+    let failed = |source| PrepareImageError {
+        step: format!("make a machine's disk of {}", image_root.display()),
+        source,
+    };
+    made.map_err(io::Error::other).and_then(|made| made.map_err(io::Error::other)).map(drop).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    fn written_half(_: &VmImages, image_root: &Path) -> Result<VmImage, VmImageError> {
+        fs::write(image_root.with_file_name("root.ext4.new"), vec![1; 512 * 1024]).unwrap();
+        std::thread::sleep(SAY_AGAIN * 3);
+        Err(VmImageError::NoKernel)
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_told_how_far_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir(&root).unwrap();
+        let manifest = serde_json::json!({
+            "flavour": "base", "recipe": "0".repeat(64), "parent": null, "with": [], "refresh": 0, "created_s": 1,
+            "build_s": 1, "size_bytes": 1024 * 1024, "entries": 1, "packages": 1,
+        });
+        fs::write(folder.path().join("manifest.json"), manifest.to_string()).unwrap();
+        let told = Mutex::new(Vec::new());
+        let tell = |word: String| told.lock().unwrap().push(word);
+        let failed = prepare(&VmImages::new(folder.path()), &root, &tell, written_half).await;
+        assert!(failed.is_err());
+        let told = told.into_inner().unwrap();
+        assert_eq!(told.last().map(String::as_str), Some("disk of machines 50 %"), "{told:?}");
+    }
+}
