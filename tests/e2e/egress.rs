@@ -10,6 +10,20 @@ use crate::yard::Yard;
 /// What a sandbox says to the proxy by hand: `NO_PROXY` would keep curl from using it for this name.
 pub(crate) const CURL: &str = "curl --silent --show-error --max-time 20 --noproxy '' --proxy \"$http_proxy\"";
 
+/// A program in the sandbox that others there use as their proxy, and that uses ours.
+const RELAY: &str = "
+import socket, threading
+def carry(one, other):
+    while data := one.recv(65536): other.sendall(data)
+    other.shutdown(socket.SHUT_WR)
+server = socket.create_server(('127.0.0.1', 3999))
+while True:
+    one = server.accept()[0]
+    other = socket.create_connection(('127.0.0.1', 3128))
+    threading.Thread(target=carry, args=(one, other), daemon=True).start()
+    threading.Thread(target=carry, args=(other, one), daemon=True).start()
+";
+
 /// A server of this machine that says hello to everybody.
 pub(crate) fn neighbour() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -31,23 +45,31 @@ async fn decisions(yard: &Yard, id: &str) -> Vec<Value> {
 
 #[tokio::test]
 async fn n3_nothing_is_reached_unless_it_was_asked_for() {
-    let yard = Yard::start().await;
+    nothing_unless_asked_for(&Yard::start().await).await;
+}
+
+#[tokio::test]
+async fn n1_n6_n12_n14_this_machine_and_its_networks_are_out_of_reach() {
+    this_machine_is_out_of_reach(&Yard::start().await).await;
+}
+
+/// N3, on any driver.
+pub(crate) async fn nothing_unless_asked_for(yard: &Yard) {
     let status = yard
         .run_shell("curl --silent --show-error --fail http://example.com/ https://example.org/; exit 3")
         .await;
     assert_eq!(status["exit_code"], 3, "{status}");
     let hint = status["error"]["hint"].as_str().unwrap_or_default();
     assert!(hint.contains("example.com:80") && hint.contains("--egress"), "{status}");
-    let told = decisions(&yard, status["job_id"].as_str().unwrap()).await;
+    let told = decisions(yard, status["job_id"].as_str().unwrap()).await;
     assert!(told.iter().all(|event| event["decision"] == "refused"), "{told:?}");
     assert_eq!(told[0]["target"], "example.com:80");
     assert_eq!(told[1]["target"], "example.org:443");
 }
 
-#[tokio::test]
-async fn n1_n6_n12_n14_this_machine_and_its_networks_are_out_of_reach() {
+/// N1, N6, N12, N14 and N15, on any driver: by the proxy, past it, by SOCKS, and through a relay of the job's own.
+pub(crate) async fn this_machine_is_out_of_reach(yard: &Yard) {
     let port = neighbour();
-    let yard = Yard::start().await;
     let api = yard.url.trim_start_matches("http://").to_owned();
     let code = format!(
         "for target in 127.0.0.1:{port} localhost:{port} {api} 169.254.169.254:80 [::1]:{port} 2130706433:{port}; do \
@@ -55,14 +77,20 @@ async fn n1_n6_n12_n14_this_machine_and_its_networks_are_out_of_reach() {
            curl --silent --max-time 5 --noproxy '*' http://$target/ && echo REACHED $target; \
          done; \
          {CURL} --socks5-hostname 127.0.0.1:3128 http://localhost:{port}/ && echo REACHED socks; \
-         cat /proc/net/route | wc -l"
+         python3 relay.py & \
+         for i in $(seq 100); do (: > /dev/tcp/127.0.0.1/3999) 2>/dev/null && break; sleep 0.2; done; \
+         curl --silent --max-time 20 --noproxy '' --proxy http://127.0.0.1:3999 --proxytunnel \
+              --write-out '%{{stderr}}relayed %{{http_connect}}' http://localhost:{port}/ && echo REACHED relay; \
+         kill %1; cat /proc/net/route | wc -l"
     );
     let status = yard
-        .run(&json!({"kind": "shell", "code": code, "egress": ["localhost:1", "localhost:80", format!("localhost:{port}")]}))
+        .run(&json!({"kind": "shell", "code": code, "files": {"relay.py": RELAY},
+            "egress": ["localhost:1", "localhost:80", format!("localhost:{port}")]}))
         .await;
     let stdout = status["stdout"].as_str().unwrap();
     assert!(!stdout.contains("REACHED") && !stdout.contains("hello"), "{status}");
     assert_eq!(stdout, "1\n", "there is no route: {status}");
+    assert!(status["stderr"].as_str().unwrap().contains("relayed 403"), "the relay was refused: {status}");
 }
 
 #[tokio::test]

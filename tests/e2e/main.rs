@@ -17,6 +17,7 @@ mod desktop;
 mod desktop_soak;
 mod desktop_view;
 mod downloads;
+mod drivers;
 mod egress;
 #[path = "../../crates/sandbox/tests/docker_yard/engine.rs"]
 #[expect(dead_code, reason = "the driver's own tests do more to an engine")]

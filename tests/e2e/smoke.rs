@@ -10,64 +10,47 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::engine::{Make, TestEngine};
+use crate::drivers::DriverYard;
 use crate::yard::Yard;
-
-/// How long a driver may take to be tried: it may have to make its form of the image first.
-const TRYING: Duration = Duration::from_secs(300);
 
 #[tokio::test]
 async fn firecracker() {
-    smoke("firecracker", &[]).await;
+    smoke("firecracker").await;
 }
 
 #[tokio::test]
 async fn native() {
-    smoke("native", &[]).await;
+    smoke("native").await;
 }
 
-/// The distribution's runc may be old, which is good enough for a test.
 #[tokio::test]
 async fn oci() {
-    smoke("oci", &[("SANDYARD_OCI_ALLOW_OUTDATED_RUNTIME", "true")]).await;
+    smoke("oci").await;
 }
 
 #[tokio::test]
 async fn docker() {
-    on_engine(Make::Docker).await;
+    smoke("docker").await;
 }
 
 /// The same driver, with Podman behind its socket.
 #[tokio::test]
 async fn podman() {
-    on_engine(Make::Podman).await;
-}
-
-async fn on_engine(make: Make) {
-    let engine = match TestEngine::find(make) {
-        Ok(engine) => engine,
-        Err(reason) => return eprintln!("skipped: {make:?}: {reason}"),
-    };
-    let socket = engine.socket.to_str().unwrap();
-    let settings = [("SANDYARD_DOCKER_SOCKET", socket), ("SANDYARD_DOCKER_ALLOW_OUTDATED_RUNTIME", "true")];
-    smoke("docker", &settings).await;
+    smoke("podman").await;
 }
 
 #[tokio::test]
 async fn qemu() {
-    smoke("qemu", &[]).await;
+    smoke("qemu").await;
 }
 
 /// What went wrong with one of the twelve.
 type Outcome = Result<(), String>;
 
-async fn smoke(driver: &str, settings: &[(&str, &str)]) {
+async fn smoke(driver: &str) {
     let flags = ["--images", "full", "--log", "info,sandyard_server=debug"];
-    let mut yard = Yard::start_on(driver, &flags, settings).await;
-    if let Some(reason) = unusable(&yard, driver).await {
-        eprintln!("skipped: {driver}: {reason}");
-        return;
-    }
+    let Some(mut ground) = DriverYard::start(driver, "full", &flags).await else { return };
+    let (yard, driver) = (&mut ground.yard, ground.driver.as_str());
     let mut failures = Vec::new();
     let list = ["shell", "python", "typescript", "gui", "files", "terminal"]
         .into_iter()
@@ -75,44 +58,25 @@ async fn smoke(driver: &str, settings: &[(&str, &str)]) {
     for name in list {
         let began = Instant::now();
         let outcome = match name {
-            "shell" => shell(&yard, driver).await,
-            "python" => python(&yard).await,
-            "typescript" => typescript(&yard).await,
-            "gui" => gui(&yard).await,
-            "files" => files(&yard).await,
-            "terminal" => terminal(&yard).await,
-            "export" => export(&yard).await,
-            "cancel" => cancel(&yard).await,
-            "kill" => kill(&yard).await,
-            "timeout" => timeout(&yard).await,
-            "memory" => memory(&yard).await,
-            _ => adopt(&mut yard).await,
+            "shell" => shell(yard, driver).await,
+            "python" => python(yard).await,
+            "typescript" => typescript(yard).await,
+            "gui" => gui(yard).await,
+            "files" => files(yard).await,
+            "terminal" => terminal(yard).await,
+            "export" => export(yard).await,
+            "cancel" => cancel(yard).await,
+            "kill" => kill(yard).await,
+            "timeout" => timeout(yard).await,
+            "memory" => memory(yard).await,
+            _ => adopt(yard).await,
         };
         eprintln!("{driver} {name}: {:.1} s {outcome:?}", began.elapsed().as_secs_f64());
         failures.extend(outcome.err().map(|what| format!("{name}: {what}")));
     }
     assert!(failures.is_empty(), "on {driver}:\n{}", failures.join("\n"));
     yard.expect_no_leftovers().await;
-    no_process_names(&yard).await;
-}
-
-/// Why the driver or the image can't be had here.
-async fn unusable(yard: &Yard, driver: &str) -> Option<String> {
-    let deadline = Instant::now() + TRYING;
-    loop {
-        let told = yard.get_json("/drivers").await;
-        let full = told["images"].as_array()?.iter().find(|image| image["flavour"] == "full")?.clone();
-        if full["ready"] != true {
-            return Some("needs the full image (sandyard image build --flavour full)".to_owned());
-        }
-        let about = told["drivers"].as_array()?.iter().find(|about| about["name"] == driver)?.clone();
-        match about["state"].as_str() {
-            Some("usable") => return None,
-            Some("missing") => return Some(format!("{} (fix: {})", about["detail"], about["fix"])),
-            _ => assert!(Instant::now() < deadline, "never tried: {about}"),
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    no_process_names(yard).await;
 }
 
 async fn shell(yard: &Yard, driver: &str) -> Outcome {

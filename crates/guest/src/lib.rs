@@ -19,4 +19,4 @@ pub mod spawner_client;
 mod sys;
 
 // The launcher of the native driver does the same for its sandboxes.
-pub use sys::raise_loopback;
+pub use sys::{act_as, raise_loopback};

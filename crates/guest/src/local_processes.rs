@@ -218,7 +218,8 @@ impl Shared {
         {
             rustix::io::ioctl_fionbio(fd, true)?;
         }
-        let (shared, id, root) = (Arc::clone(self), command.id.clone(), command.cwd.clone());
+        let root = command.argv.get(2).cloned().unwrap_or_default();
+        let (shared, id) = (Arc::clone(self), command.id.clone());
         state.keep(command, None, None);
         std::thread::spawn(move || {
             let (mut input, mut output) = (std::fs::File::from(input), std::fs::File::from(output));

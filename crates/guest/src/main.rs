@@ -44,6 +44,8 @@ fn run_init() -> Result<(), BootFailure> {
 }
 
 fn run_desktop_worker() -> Result<(), BootFailure> {
+    // What scripts run begins there; a job that closed its own folder gets the root.
+    let _ = std::env::set_current_dir(workspace("desktop")?);
     hands::worker::run().map_err(|error| BootFailure::new("desktop", "the desktop worker", error))
 }
 
@@ -52,6 +54,12 @@ fn run_gui_job() -> Result<(), BootFailure> {
     hands::job::run().or_else(|_| std::process::exit(1))
 }
 
+/// A worker's second argument.
+fn workspace(stage: &'static str) -> Result<PathBuf, BootFailure> {
+    let path = std::env::args_os().nth(2).map(PathBuf::from);
+    path.ok_or_else(|| BootFailure::plain(stage, "no workspace is named"))
+}
+
 fn run_file_worker() -> Result<(), BootFailure> {
-    worker::run().map_err(|error| BootFailure::new("files", "the file worker", error))
+    worker::run(&workspace("files")?).map_err(|error| BootFailure::new("files", "the file worker", error))
 }

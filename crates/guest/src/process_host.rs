@@ -11,8 +11,8 @@ use sandyard_protocol::{ProcessId, TerminalSize};
 use serde::{Deserialize, Serialize};
 
 /// As `argv[0]` of a [`Command`]: this program itself, whatever the image holds. The spawner execs its own retained file;
-/// in tests the role runs on a thread. The roles asked for are `files` (`keeper::files::worker`), with `cwd` as its
-/// root, and those of the desktop (`keeper::desktop::hands`), which tests do not have.
+/// in tests the role runs on a thread. The roles asked for are `files` (`keeper::files::worker`), with the workspace as the
+/// argument after it, and those of the desktop (`keeper::desktop::hands`), which tests do not have.
 pub const OWN_PROGRAM: &str = "sandyard-guest";
 
 /// Forks, signals and reaps the processes of the job.

@@ -16,6 +16,8 @@ pub const NAME_BYTES: usize = 255;
 pub const SYMLINK_BYTES: usize = 4096;
 /// Processes a keeper tracks at once for API callers; the pids limit bounds what they fork.
 pub const PROCESSES: usize = 256;
+/// Terminals of a sandbox at once. The kernel has 3,072 for all of a host's containers together.
+pub const TERMINALS: u32 = 64;
 /// Environment variables and argument strings of one process, together: well below the kernel's ARG_MAX of 2 MiB.
 pub const ARGUMENT_BYTES: usize = 1024 * 1024;
 /// The longest piece of code a job may carry; larger inputs belong in `files`.

@@ -5,11 +5,12 @@
 mod docker_yard;
 
 use docker_yard::{DockerYard, Make};
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, Offer, StartError, Verdict};
 use sandyard_sandbox::drivers::docker::{
     DockerConfig, DockerDriver, LoadedImage, Step, loaded_images, remove_image,
 };
+use serde_json::json;
 
 const NONE: Vec<String> = Vec::new();
 
@@ -36,6 +37,8 @@ on_every_engine!(
     keeps_the_drivers_contract,
     looks_right_from_inside,
     limits_hold,
+    neighbours_are_strangers,
+    a_workspace_misleads_nobody,
     says_that_it_works_here_and_how_old_it_is,
     orphans_are_removed,
     an_engine_that_goes_away_is_told_and_nothing_is_called_dead,
@@ -67,6 +70,120 @@ async fn limits_hold(make: Make) {
     let outcomes = resources(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
     yard.assert_clean();
+}
+
+/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+async fn neighbours_are_strangers(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    let outcomes = neighbours(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    yard.assert_clean();
+}
+
+/// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
+async fn a_workspace_misleads_nobody(make: Make) {
+    let Some(yard) = DockerYard::open(make) else { return };
+    let outcomes = workspace(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+    yard.assert_clean();
+}
+
+/// D1, in the engine's own words; and K2 and K7 from the host: no task of a sandbox is root there, and every one is filtered.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engine_gives_the_least_and_every_task_is_confined() {
+    let Some(yard) = DockerYard::open(Make::Docker) else { return };
+    let subject = yard.subject();
+    let spec = subject.spec("least-1", Limits::default()).unwrap();
+    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let name = yard.containers().pop().unwrap();
+    let said: serde_json::Value = serde_json::from_str(&yard.engine.command(&["inspect", &name])).unwrap();
+    let (host, config) = (&said[0]["HostConfig"], &said[0]["Config"]);
+    for (member, wanted) in [
+        ("NetworkMode", json!("none")),
+        ("ReadonlyRootfs", json!(true)),
+        ("Privileged", json!(false)),
+        ("IpcMode", json!("private")),
+        ("PidMode", json!("")),
+        ("CapDrop", json!(["ALL"])),
+        ("PidsLimit", json!(64)),
+        ("AutoRemove", json!(false)),
+        ("PublishAllPorts", json!(false)),
+    ] {
+        assert_eq!(host[member], wanted, "{member}");
+    }
+    assert_eq!(host["RestartPolicy"]["Name"], "no");
+    assert_eq!(host["Memory"], host["MemorySwap"]);
+    assert!(host["LogConfig"]["Config"]["max-size"].is_string(), "{host}");
+    let options: Vec<_> =
+        host["SecurityOpt"].as_array().unwrap().iter().filter_map(|one| one.as_str()).collect();
+    assert!(options.contains(&"no-new-privileges") && options.iter().any(|one| one.starts_with("seccomp={")));
+    assert!(host["Devices"].as_array().is_none_or(Vec::is_empty), "{host}");
+    assert!(!said[0]["Mounts"].to_string().contains("docker.sock"), "{said}");
+    // Engines add one.
+    assert!(config["Env"].as_array().unwrap().iter().all(|one| one.as_str().unwrap().starts_with("PATH=")));
+
+    let group = name.replacen("sandyard-", "/sandyard-", 1).replacen("-least-1", "/least-1/job", 1);
+    let tasks = tasks_in(&[said[0]["Id"].as_str().unwrap(), &group]);
+    assert!(tasks.len() >= 3, "init, keeper and spawner: {tasks:?}");
+    for [uid, effective, privileges, filter] in &tasks {
+        assert!(uid.parse::<u32>().unwrap() >= 65_536, "{tasks:?}");
+        assert_eq!([effective.as_str(), privileges, filter], ["0000000000000000", "1", "2"], "{tasks:?}");
+    }
+    session.stop().await.unwrap();
+    yard.assert_clean();
+}
+
+/// D2: what bears another yard's label, or ours without its label, is nobody's business but its owner's.
+#[tokio::test(flavor = "multi_thread")]
+async fn containers_of_others_are_left_alone() {
+    let Some(yard) = DockerYard::open(Make::Docker) else { return };
+    let subject = yard.subject();
+    let spec = subject.spec("ours-1", Limits::default()).unwrap();
+    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let ours = yard.containers().pop().unwrap();
+    let image = yard.engine.command(&["inspect", "--format", "{{.Image}}", &ours]);
+    let (unlabelled, others) = (ours.replace("ours-1", "spoof-1"), "sandyard-elsewhere-ours-1");
+    let create = |name: &str, label: &str| {
+        yard.engine.command(&[
+            "create",
+            "--network=none",
+            "--name",
+            name,
+            "--label",
+            label,
+            image.trim(),
+            "true",
+        ]);
+    };
+    create(&unlabelled, "dev.example=1");
+    create(others, "dev.sandyard.yard=elsewhere");
+    let driver = (subject.open)();
+    let alive = FoundSandbox { id: session.spec.id.clone(), alive: true };
+    assert_eq!(driver.list().await.unwrap(), vec![alive]);
+    session.stop().await.unwrap();
+    assert_eq!(driver.list().await.unwrap(), vec![]);
+    for name in [unlabelled.as_str(), others] {
+        yard.engine.command(&["inspect", name]);
+        yard.engine.command(&["rm", name]);
+    }
+    yard.assert_clean();
+}
+
+/// User, effective capabilities, no-new-privileges and filter of every task in a control group whose path has one of these in it.
+fn tasks_in(groups: &[&str]) -> Vec<[String; 4]> {
+    let list = |path: &str| std::fs::read_dir(path).into_iter().flatten().flatten();
+    let pids = list("/proc").filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok());
+    let is_there = |text: String| groups.iter().any(|group| text.contains(group));
+    let inside =
+        pids.filter(|process| std::fs::read_to_string(process.path().join("cgroup")).is_ok_and(is_there));
+    let tasks = inside.flat_map(|process| list(&process.path().join("task").display().to_string()));
+    let look = |status: String| {
+        ["Uid:", "CapEff:", "NoNewPrivs:", "Seccomp:"].map(|name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            line.split_whitespace().next().unwrap_or_default().to_owned()
+        })
+    };
+    tasks.filter_map(|task| std::fs::read_to_string(task.path().join("status")).ok()).map(look).collect()
 }
 
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.

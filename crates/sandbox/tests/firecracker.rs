@@ -384,7 +384,9 @@ async fn says_whether_machines_start_here() {
 mod real {
     use std::time::Instant;
 
-    use sandyard_sandbox::conformance::{Session, failures, lifecycle, own_kernel, probe, resources};
+    use sandyard_sandbox::conformance::{
+        Session, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
+    };
     use sandyard_sandbox::driver::{Driver, Limits};
 
     use super::firecracker_yard::SMALL;
@@ -411,6 +413,20 @@ mod real {
     async fn limits_hold() {
         let Some(yard) = RealYard::open().await else { return };
         let outcomes = resources(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn neighbours_are_strangers() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = neighbours(&yard.subject()).await.unwrap();
+        assert_eq!(failures(&outcomes), NOTHING);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_workspace_misleads_nobody() {
+        let Some(yard) = RealYard::open().await else { return };
+        let outcomes = workspace(&yard.subject()).await.unwrap();
         assert_eq!(failures(&outcomes), NOTHING);
     }
 

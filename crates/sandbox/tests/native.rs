@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use native_yard::{NativeYard, Need};
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
 use sandyard_sandbox::driver::{Driver, Limits, StartError};
 use sandyard_sandbox::drivers::native::Step;
 
@@ -38,6 +38,22 @@ async fn limits_hold() {
     assert_eq!(failures(&outcomes), NONE);
 }
 
+/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_are_strangers() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let outcomes = neighbours(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_misleads_nobody() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    let outcomes = workspace(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
 #[tokio::test(flavor = "multi_thread")]
 async fn never_starts_with_less() {
@@ -58,6 +74,12 @@ async fn never_starts_with_less() {
         driver.stop(&spec.id).await.unwrap();
         assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_set_user_id_file_of_the_image_gives_nothing() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    host_eye::assert_set_user_id_means_nothing(&yard.subject(), yard.home()).await;
 }
 
 /// K11 and K12: an image whose mount points lead elsewhere does not start, and nothing outside it is touched.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use oci_yard::OciYard;
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, probe, resources};
+use sandyard_sandbox::conformance::{Session, failures, lifecycle, neighbours, probe, resources, workspace};
 use sandyard_sandbox::driver::{Driver, Limits, Offer, OpenError, StartError, Verdict};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, Step};
 
@@ -37,6 +37,9 @@ with_every_runtime!(
     keeps_the_drivers_contract,
     looks_right_from_inside,
     limits_hold,
+    neighbours_are_strangers,
+    a_workspace_misleads_nobody,
+    a_set_user_id_file_of_the_image_gives_nothing,
     every_task_is_confined,
     refuses_hostile_images,
     says_that_it_works_here_and_when_it_is_outdated,
@@ -69,9 +72,28 @@ async fn limits_hold(runtime: &'static str) {
     assert_eq!(failures(&outcomes), NONE);
 }
 
+/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+async fn neighbours_are_strangers(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    let outcomes = neighbours(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
+async fn a_workspace_misleads_nobody(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    let outcomes = workspace(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
 async fn every_task_is_confined(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
+}
+
+async fn a_set_user_id_file_of_the_image_gives_nothing(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    host_eye::assert_set_user_id_means_nothing(&yard.subject(), yard.home()).await;
 }
 
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.

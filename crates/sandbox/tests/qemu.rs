@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use qemu_yard::QemuYard;
 use rustix::process::{Pid, Signal};
-use sandyard_sandbox::conformance::{Session, failures, lifecycle, own_kernel, probe, resources};
+use sandyard_sandbox::conformance::{
+    Session, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
+};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Offer, StartError, Verdict};
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, Step};
 
@@ -37,6 +39,22 @@ async fn looks_right_from_inside() {
 async fn limits_hold() {
     let Some(yard) = QemuYard::open() else { return };
     let outcomes = resources(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn neighbours_are_strangers() {
+    let Some(yard) = QemuYard::open() else { return };
+    let outcomes = neighbours(&yard.subject()).await.unwrap();
+    assert_eq!(failures(&outcomes), NONE);
+}
+
+/// F1 to F4, F10 and R14: nothing that a job puts in its workspace misleads the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_misleads_nobody() {
+    let Some(yard) = QemuYard::open() else { return };
+    let outcomes = workspace(&yard.subject()).await.unwrap();
     assert_eq!(failures(&outcomes), NONE);
 }
 
@@ -110,6 +128,15 @@ async fn is_confined_and_its_death_is_noticed() {
         assert_ne!(of(&pid.to_string()), of("self"), "{namespace}");
     }
     assert!(QemuYard::groups_of(pid).iter().any(|group| group.ends_with("seen-1/job")));
+    // R22: every thread of it, those that emulate processors and disks too.
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
+        let groups = std::fs::read_to_string(task.path().join("cgroup")).unwrap();
+        assert!(groups.contains("/seen-1/job"), "{groups}");
+    }
+    // D8: this host's kernel has no part in what the machine writes.
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(yard.data().parent().unwrap().to_str().unwrap()), "{mounts}");
+    assert!(yard.loop_devices().is_empty(), "{:?}", yard.loop_devices());
 
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     tokio::time::timeout(Duration::from_secs(20), session.driver.wait_dead(&spec.id)).await.unwrap();

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::io::Errno;
-use rustix::process::{Gid, Pid, Uid, WaitOptions, waitpid};
+use rustix::process::{DumpableBehavior, Gid, Pid, Uid, WaitOptions, waitpid};
 
 use crate::boot::{BootFailure, Step as _};
 use crate::spawner::open_program;
@@ -39,12 +39,15 @@ pub(super) fn enter(first: u32) -> Result<OwnedFd, BootFailure> {
         Forked::Parent(pid) => pid,
     };
     drop(wait);
+    sys::act_as(first).step(STAGE, "act as the machine's own root")?;
     sys::own_users_and_mounts().step(STAGE, "unshare users and mounts")?;
     rustix::io::write(&ready, b"1").step(STAGE, "call for the id maps")?;
     await_maps(writer)?;
     rustix::thread::set_thread_groups(&[]).step(STAGE, "supplementary groups")?;
     rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).step(STAGE, "group 0")?;
     rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).step(STAGE, "user 0")?;
+    // Changes of the user close a process to its own /proc.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable).step(STAGE, "open /proc/self")?;
     open_program(&program)
 }
 

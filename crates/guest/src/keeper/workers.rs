@@ -136,10 +136,12 @@ impl Workers {
     async fn start(&self, keeper: &Keeper, env: BTreeMap<String, String>) -> Result<Worker, WorkerError> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let id = ProcessId(format!("{}{}-{number}", self.role, self.keeper_number));
+        let workspace = keeper.config.workspace.to_string_lossy().into_owned();
         let command = Command {
             id: id.clone(),
-            argv: vec![OWN_PROGRAM.to_owned(), self.role.to_owned()],
-            cwd: keeper.config.workspace.to_string_lossy().into_owned(),
+            argv: vec![OWN_PROGRAM.to_owned(), self.role.to_owned(), workspace],
+            // The job may have closed its own folder to everybody.
+            cwd: "/".to_owned(),
             env,
             terminal: None,
             stdin: true,

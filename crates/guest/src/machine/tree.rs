@@ -9,6 +9,7 @@ use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{MountFlags, mount, mount_bind, mount_move, mount_remount};
+use sandyard_protocol::limits::TERMINALS;
 use sandyard_protocol::{DEVICES, DiskMount, LinkPort, MACHINE_PROGRAMS, MachineConfig, MemoryMount};
 
 use super::{document, ports};
@@ -153,7 +154,8 @@ fn fill_dev(config: &MachineConfig) -> Result<(), BootFailure> {
     }
     let terminals = inside("/dev/pts");
     fs::create_dir(&terminals).step(STAGE, "/dev/pts")?;
-    let options = format!("newinstance,ptmxmode=0666,mode=0620,gid={}", config.terminal_group);
+    let options =
+        format!("newinstance,ptmxmode=0666,mode=0620,gid={},max={TERMINALS}", config.terminal_group);
     let options = std::ffi::CString::new(options).map_err(io::Error::other).step(STAGE, "/dev/pts")?;
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("devpts", &terminals, "devpts", flags, Some(options.as_c_str())).step(STAGE, "/dev/pts")?;

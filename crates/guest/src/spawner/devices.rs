@@ -3,13 +3,15 @@
 //! The nodes are clones of those the engine made, verified before use; each is a mount of its own, and nothing else anywhere may be
 //! a device. Runs with privilege, before any code of the job exists.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, mount, mount_remount, move_mount, open_tree};
+
+use sandyard_protocol::limits::TERMINALS;
 
 use crate::sys;
 
@@ -27,7 +29,7 @@ const LINKS: [(&str, &str); 5] = [
 /// Room for these names and nothing else.
 const SIZE: &CStr = c"size=64k,nr_inodes=64,mode=755";
 /// Group 5 is `tty` in Debian and in every distribution that follows it.
-const TERMINALS: &CStr = c"newinstance,ptmxmode=0666,mode=0620,gid=5";
+const TERMINAL_OPTIONS: &str = "newinstance,ptmxmode=0666,mode=0620,gid=5";
 
 /// Puts the new /dev over the old one. /dev/shm, which is the job's and sized by the driver, moves along.
 pub(super) fn replace() -> io::Result<()> {
@@ -50,7 +52,8 @@ pub(super) fn replace() -> io::Result<()> {
     for (name, to) in LINKS {
         rustix::fs::symlink(to, dev.join(name))?;
     }
-    mount("devpts", dev.join("pts"), "devpts", plain, Some(TERMINALS))?;
+    let terminals = CString::new(format!("{TERMINAL_OPTIONS},max={TERMINALS}"))?;
+    mount("devpts", dev.join("pts"), "devpts", plain, Some(terminals.as_c_str()))?;
     put(&shared, &dev.join("shm"))?;
     Ok(mount_remount(dev, MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV | plain, "")?)
 }

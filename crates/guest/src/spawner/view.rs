@@ -49,12 +49,13 @@ const COVERED_FILES: &[&str] = &[
     "/proc/interrupts",
     "/proc/pagetypeinfo",
 ];
-/// Directories of hardware and firmware: covered by an empty one.
+/// Directories of hardware and firmware, and the host's load, where anybody may have the kernel watch it: covered by an empty one.
 const COVERED_DIRECTORIES: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
     "/proc/driver",
     "/proc/dynamic_debug",
+    "/proc/pressure",
     "/proc/scsi",
     "/sys/firmware",
     "/sys/fs/bpf",

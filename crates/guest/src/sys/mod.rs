@@ -15,6 +15,7 @@ pub(crate) use local::prepare_session;
 pub use machine::raise_loopback;
 pub(crate) use machine::{MachineSignals, own_surroundings};
 pub(crate) use mounts::{forbid_devices, forbid_set_user_id};
+pub use processes::act_as;
 pub(crate) use processes::{
     Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
     own_users_and_mounts,

@@ -1,14 +1,19 @@
 //! What every driver must do, and what no sandbox may allow: one suite for all of them.
 //!
 //! `lifecycle` holds a driver to its contract; `probe` runs a program inside that reports what it sees and does, and
-//! judges the report by the attack ids of the threat list; `resources` lets jobs eat what they can; `own_kernel` is for
-//! virtual machines alone. A driver's test makes a [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
+//! judges the report by the attack ids of the threat list (docs/attacks.md); `resources` lets jobs eat what they can;
+//! `neighbours` lets one sandbox look for another; `workspace` fills one with what should mislead whoever reads it; `own_kernel` is
+//! for virtual machines alone. A driver's test makes a [`Subject`] and asserts that [`failures`] of each part's outcomes are none.
 
 mod lifecycle;
+mod memory_kinds;
+mod neighbours;
 mod own_kernel;
 mod probe;
 mod resources;
+mod rules;
 mod session;
+mod workspace;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,10 +21,12 @@ use std::sync::Arc;
 use crate::driver::{Driver, Limits, SandboxId, SandboxSpec};
 
 pub use lifecycle::lifecycle;
+pub use neighbours::neighbours;
 pub use own_kernel::own_kernel;
 pub use probe::{probe, probe_program};
 pub use resources::resources;
 pub use session::{Ran, Session, SessionError};
+pub use workspace::workspace;
 
 /// A sandbox that a failed test leaves ends by itself. A machine within an emulated machine takes minutes for a part of the suite.
 const LIFETIME_S: u64 = 1_200;

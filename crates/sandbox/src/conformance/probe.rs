@@ -3,36 +3,12 @@
 //! A check that the probe reports and the table does not know fails, and so does one that the table knows and the probe does not
 //! report: neither side can drift.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde::Deserialize;
-
-use super::{Outcome, Session, SessionError, Subject};
+use super::rules::{Rule, Table, is_closed};
+use super::{Outcome, Ran, Session, SessionError, Subject};
 use crate::driver::Limits;
 
-/// What is judged by one rule.
-enum Rule {
-    /// Exactly this.
-    Is(&'static str),
-    /// One of these.
-    OneOf(&'static [&'static str]),
-    /// Another namespace than the host's.
-    NotTheHosts(&'static str),
-    /// Refused by the system-call filter.
-    Refused,
-    /// Not there, or can't be opened.
-    Closed,
-    /// Nothing in it, not there, or can't be read.
-    Empty,
-    /// Judged by a function.
-    Holds(fn(&str) -> bool),
-}
-
-/// EPERM and ENOSYS.
-const REFUSED: [&str; 2] = ["errno 1", "errno 38"];
-/// ENOENT, EACCES, EPERM, EROFS, ENXIO, ENOTDIR.
-const CLOSED: [&str; 6] = ["errno 2", "errno 13", "errno 1", "errno 30", "errno 6", "errno 20"];
 const NO_CAPABILITY: &str = "0000000000000000";
 
 /// The first rule whose prefix fits a check's name judges it.
@@ -50,6 +26,7 @@ const RULES: &[(&str, Rule)] = &[
     ("K2.Cap", Rule::Is(NO_CAPABILITY)),
     ("K2.NoNewPrivs", Rule::Is("1")),
     ("K2.Seccomp", Rule::Is("2")),
+    ("K3.own_copy", Rule::Is("1000 1000 1000 1000")),
     ("K3.without_nosuid", Rule::Is("")),
     ("K3.set_user_id", Rule::Is("")),
     ("K3.tree", Rule::Is("walked")),
@@ -62,12 +39,14 @@ const RULES: &[(&str, Rule)] = &[
     ("K6.int80", Rule::OneOf(&["signal 31", "errno 38"])),
     ("K6.elf32", Rule::OneOf(&["signal 31", "errno 8", "errno 1"])),
     ("K6.x32", Rule::OneOf(&["signal 31", "errno 38", "errno 1"])),
+    ("K7.tasks", Rule::Is("2 1 0000000000000000 0000000000000000")),
     ("K8.clone3", Rule::Is("errno 38")),
     // 3 is the directory that is being read.
     ("K9.descriptors", Rule::Is("0 1 2 3")),
     ("K10.cwd", Rule::Is("/workspace")),
     ("K13.writable_elsewhere", Rule::Is("")),
-    ("K13.", Rule::Holds(|found| found == "the null device" || CLOSED.contains(&found))),
+    ("K13.writable_in_proc", Rule::Is("")),
+    ("K13.", Rule::Holds(|found| found == "the null device" || is_closed(found))),
     ("K14.sys", Rule::Empty),
     ("K15.devices_elsewhere", Rule::Is("")),
     ("K15.dev", Rule::Holds(only_plain_devices)),
@@ -76,12 +55,23 @@ const RULES: &[(&str, Rule)] = &[
     ("K15.mknod", Rule::Closed),
     ("K16.", Rule::Closed),
     ("K17.processes", Rule::Holds(only_ours)),
+    ("K17.signal", Rule::Is("")),
+    ("K17.first.", Rule::Closed),
     ("K17.ptrace_first", Rule::Refused),
     ("K20.", Rule::Empty),
+    ("D9.propagation", Rule::Is("")),
     ("D9.root_flags", Rule::Holds(|flags| flags.split(',').any(|flag| flag == "ro"))),
     ("D9.mounts", Rule::Holds(|targets| !targets.contains("/oldroot") && !targets.contains(".disk"))),
+    ("F4.", Rule::OneOf(&["errno 18", "errno 1", "errno 13"])),
     ("N1.interfaces", Rule::Is("lo")),
     ("N1.routes", Rule::Is("")),
+    ("N1.", Rule::Unreachable),
+    ("N6.", Rule::Unreachable),
+    ("N7.", Rule::Unreachable),
+    ("N8.socket.", Rule::Refused),
+    ("N8.", Rule::Unreachable),
+    // The loop of a task speaks to keeper there; others are not listened to.
+    ("N11.sockets", Rule::Is("/run/job/agent.sock")),
     ("N11.", Rule::Empty),
     ("R16.uid_map", Rule::Holds(is_own_range)),
     ("W./workspace", Rule::Is("written")),
@@ -99,13 +89,6 @@ const RULES_OF_OWN_KERNEL: &[(&str, Rule)] = &[
     ("R16.uid_map", Rule::Holds(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))),
 ];
 
-/// One line of the report.
-#[derive(Debug, Deserialize)]
-struct Finding {
-    check: String,
-    result: String,
-}
-
 /// Where the probe was built.
 pub fn probe_program() -> PathBuf {
     PathBuf::from(env!("SANDYARD_PROBE_BINARY"))
@@ -114,51 +97,45 @@ pub fn probe_program() -> PathBuf {
 /// Runs the probe in a sandbox and judges its report.
 pub async fn probe(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
     let session = Session::start((subject.open)(), subject.spec("probe-1", Limits::default())?).await?;
-    let program = std::fs::read(probe_program()).map_err(SessionError::Probe)?;
-    session.upload("probe", &program).await?;
+    session.upload_probe().await?;
+    let before = switches();
     let ran = session.run(&["/workspace/probe"]).await?;
-    let findings: Vec<Finding> =
-        ran.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let ended = Outcome::new("probe", ran.exit.code == 0, format!("{:?} {}", ran.exit, ran.stderr));
+    let first = if subject.own_kernel { RULES_OF_OWN_KERNEL } else { &[] };
+    let mut outcomes = Table { first, rules: RULES }.judge(&ran.stdout);
+    outcomes.push(ended);
+    outcomes.push(Outcome::new(
+        "K13.host",
+        before == switches(),
+        format!("{before:?} became {:?}", switches()),
+    ));
+    outcomes.extend(working_directories(&session).await?);
     session.stop().await?;
-    Ok(std::iter::once(ended).chain(judge_all(&findings, subject.own_kernel)).collect())
+    Ok(outcomes)
 }
 
-fn judge_all(findings: &[Finding], own_kernel: bool) -> Vec<Outcome> {
-    let first = if own_kernel { RULES_OF_OWN_KERNEL } else { &[] };
-    let mut used: BTreeMap<&str, usize> = RULES.iter().map(|(prefix, _)| (*prefix, 0)).collect();
+/// Switches of the host that a sandbox which could write to proc would have changed.
+fn switches() -> Vec<String> {
+    let names = ["core_pattern", "hostname", "modprobe", "sysrq", "panic", "hotplug", "randomize_va_space"];
+    let read = |name: &&str| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    names.iter().map(read).collect()
+}
+
+/// K10: wherever a command is asked to begin, it is inside or nowhere.
+async fn working_directories(session: &Session) -> Result<Vec<Outcome>, SessionError> {
+    session.shell("ln -s / root-link; ln -s /proc/1/root first-root; ln -s /proc/self/fd fd-link").await?;
+    let places =
+        ["/proc/self/fd/7", "/proc/self/fd/3/..", "../../../../..", "root-link", "first-root", "fd-link/8"];
     let mut outcomes = Vec::new();
-    for Finding { check, result } in findings {
-        match first.iter().chain(RULES).find(|(prefix, _)| check.starts_with(prefix)) {
-            Some((prefix, rule)) => {
-                *used.entry(prefix).or_default() += 1;
-                outcomes.push(Outcome::new(check, rule.allows(result), result));
-            }
-            None => outcomes.push(Outcome::new(check, false, "no rule judges it")),
-        }
+    for place in places {
+        let (inside, found) = match session.run_in(place, &["/workspace/probe", "where"]).await {
+            Ok(Ran { stdout, .. }) => (stdout.starts_with('/') && stdout.ends_with(" inside\n"), stdout),
+            Err(SessionError::Machine(refused)) => (true, refused.to_string()),
+            Err(other) => return Err(other),
+        };
+        outcomes.push(Outcome::new(format!("K10.begin {place}"), inside, found));
     }
-    let unused = used.into_iter().filter(|(_, count)| *count == 0);
-    outcomes.extend(unused.map(|(prefix, _)| Outcome::new(prefix, false, "was not reported")));
-    outcomes
-}
-
-impl Rule {
-    fn allows(&self, result: &str) -> bool {
-        match self {
-            Self::Is(expected) => result == *expected,
-            Self::OneOf(expected) => expected.contains(&result),
-            Self::NotTheHosts(name) => result.starts_with(&format!("{name}:[")) && result != hosts(name),
-            Self::Refused => REFUSED.contains(&result),
-            Self::Closed => CLOSED.contains(&result),
-            Self::Empty => result.is_empty() || result == "0 bytes" || CLOSED.contains(&result),
-            Self::Holds(judge) => judge(result),
-        }
-    }
-}
-
-fn hosts(namespace: &str) -> String {
-    let link = std::fs::read_link(Path::new("/proc/self/ns").join(namespace));
-    link.map(|link| link.display().to_string()).unwrap_or_default()
+    Ok(outcomes)
 }
 
 /// The usual names; `core` is a link that runtimes make to what is covered in proc.

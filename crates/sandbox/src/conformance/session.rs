@@ -7,8 +7,9 @@ use sandyard_pipe::{HelloError, HostOffer, welcome};
 use sandyard_protocol::{Exit, OutputStream, StartProcess};
 use tokio::time::timeout;
 
+use super::probe::probe_program;
 use crate::driver::{Driver, LinkError, SandboxSpec, StartError, StopError};
-use crate::machine::{FromProcess, Machine, MachineError};
+use crate::machine::{FromProcess, Machine, MachineError, ProcessStream};
 
 /// A loaded machine needs tens of milliseconds to dial.
 const DIAL_PATIENCE: Duration = Duration::from_secs(30);
@@ -65,6 +66,9 @@ pub enum SessionError {
     /// Something took too long.
     #[error("{0} took too long")]
     TooLong(&'static str),
+    /// A program that should have stayed ended.
+    #[error("a program ended before it was ready: {0}")]
+    NotReady(String),
     /// The probe program is not there.
     #[error("read the probe")]
     Probe(#[source] std::io::Error),
@@ -80,13 +84,42 @@ impl Session {
 
     /// Runs a command to its end.
     pub async fn run(&self, argv: &[&str]) -> Result<Ran, SessionError> {
-        let start = StartProcess {
-            argv: argv.iter().map(|&word| word.to_owned()).collect(),
-            ..StartProcess::default()
-        };
+        self.run_to_its_end(command(argv)).await
+    }
+
+    /// Runs a command that is asked to begin in a directory.
+    pub async fn run_in(&self, directory: &str, argv: &[&str]) -> Result<Ran, SessionError> {
+        self.run_to_its_end(StartProcess { cwd: Some(directory.to_owned()), ..command(argv) }).await
+    }
+
+    async fn run_to_its_end(&self, start: StartProcess) -> Result<Ran, SessionError> {
         timeout(RUN_PATIENCE + self.driver.boot_time(), self.follow(start))
             .await
             .map_err(|_| SessionError::TooLong("a command"))?
+    }
+
+    /// Starts a command that says `ready` and stays; it ends when what is returned is dropped.
+    pub async fn stay(&self, argv: &[&str]) -> Result<ProcessStream, SessionError> {
+        let start = StartProcess { ends_with_stream: true, ..command(argv) };
+        let ready = async {
+            let mut stream = self.machine.start_process(start).await?;
+            let mut said = Vec::new();
+            loop {
+                match stream.next().await? {
+                    FromProcess::Output(chunk) => said.extend_from_slice(&chunk.bytes),
+                    FromProcess::Lost(_) => {}
+                    FromProcess::Exited(_) => {
+                        return Err(SessionError::NotReady(String::from_utf8_lossy(&said).into_owned()));
+                    }
+                }
+                if said.ends_with(b"ready\n") {
+                    return Ok(stream);
+                }
+            }
+        };
+        timeout(RUN_PATIENCE + self.driver.boot_time(), ready)
+            .await
+            .map_err(|_| SessionError::TooLong("getting ready"))?
     }
 
     /// Runs a shell script to its end.
@@ -114,6 +147,12 @@ impl Session {
         }
     }
 
+    /// Puts the probe in the workspace.
+    pub async fn upload_probe(&self) -> Result<(), SessionError> {
+        let program = std::fs::read(probe_program()).map_err(SessionError::Probe)?;
+        self.upload("probe", &program).await
+    }
+
     /// Puts an executable file in the workspace.
     pub async fn upload(&self, path: &str, content: &[u8]) -> Result<(), SessionError> {
         let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
@@ -127,6 +166,10 @@ impl Session {
     pub async fn stop(self) -> Result<(), SessionError> {
         Ok(self.driver.stop(&self.spec.id).await?)
     }
+}
+
+fn command(argv: &[&str]) -> StartProcess {
+    StartProcess { argv: argv.iter().map(|&word| word.to_owned()).collect(), ..StartProcess::default() }
 }
 
 /// Waits for a sandbox to dial and greets it under a lease's epoch. A connection that its keeper has given up since is

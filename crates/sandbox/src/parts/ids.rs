@@ -113,6 +113,11 @@ pub(crate) fn outside(map: &[Extent], inside: u32) -> Option<u32> {
     map.iter().find(holds).map(|extent| extent.outside + (inside - extent.inside))
 }
 
+/// Who is root inside, on the host. With no ids of its own, root is.
+pub(crate) fn owner(map: &[Extent]) -> u32 {
+    map.iter().find(|one| one.inside == 0).map_or(0, |one| one.outside)
+}
+
 /// The map as the kernel reads it.
 pub(crate) fn map_text(map: &[Extent]) -> String {
     map.iter().map(|one| format!("{} {} {}\n", one.inside, one.outside, one.count)).collect()

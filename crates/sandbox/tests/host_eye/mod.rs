@@ -37,6 +37,20 @@ pub(crate) fn bare_image(within: &Path) -> tempfile::TempDir {
     image
 }
 
+/// K3: a program of root's that an image marks to run as its owner runs as the job all the same.
+pub(crate) async fn assert_set_user_id_means_nothing(subject: &Subject, within: &Path) {
+    let image = bare_image(within);
+    let planted = image.path().join("planted");
+    fs::copy(sandyard_sandbox::conformance::probe_program(), &planted).unwrap();
+    fs::set_permissions(&planted, std::os::unix::fs::PermissionsExt::from_mode(0o6755)).unwrap();
+    let mut spec = subject.spec("planted-1", Limits::default()).unwrap();
+    image.path().clone_into(&mut spec.image_root);
+    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let ran = session.run(&["/planted", "who"]).await.unwrap();
+    assert_eq!(ran.stdout, "1000 1000 1000 1000\n", "{ran:?}");
+    session.stop().await.unwrap();
+}
+
 /// Every control group that a marker of the driver in `data` names, in any hierarchy.
 pub(crate) fn groups(data: &Path) -> BTreeSet<PathBuf> {
     let names: Vec<String> =

@@ -98,6 +98,13 @@ impl QemuYard {
         text.lines().filter_map(|line| line.splitn(3, ':').nth(2)).map(PathBuf::from).collect()
     }
 
+    /// Files of this yard that are behind loop devices.
+    pub(crate) fn loop_devices(&self) -> Vec<String> {
+        let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
+        let ours = self.directory.path().display().to_string();
+        list("/sys/block").iter().filter_map(backing).filter(|file| file.starts_with(&ours)).collect()
+    }
+
     /// Control groups that have a machine's name.
     pub(crate) fn groups_named(id: &str) -> Vec<PathBuf> {
         let root = PathBuf::from("/sys/fs/cgroup");

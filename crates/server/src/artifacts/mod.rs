@@ -118,14 +118,18 @@ async fn send_parts(
     additions: Additions<'_>,
 ) -> Result<Vec<String>, ArtifactError> {
     let closed = |_| ArtifactError::Write(io::Error::from(io::ErrorKind::BrokenPipe));
-    let (mut entries, mut bytes) = (0u64, 0u64);
+    let (mut entries, mut bytes, mut name_bytes) = (0u64, 0u64, 0u64);
     let mut names = Names::default();
     let mut skipped = Vec::new();
     while let Some(entry) = export.next_entry().await? {
         entries += 1;
         bytes = bytes.saturating_add(entry.size);
+        name_bytes = name_bytes.saturating_add(entry.path.len() as u64);
         if entries > bounds.entries {
             return Err(ArtifactError::TooLarge("entries"));
+        }
+        if name_bytes > bounds.name_bytes {
+            return Err(ArtifactError::TooLarge("names"));
         }
         if bytes > bounds.bytes {
             return Err(ArtifactError::TooLarge("bytes"));

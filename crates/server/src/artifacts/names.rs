@@ -1,8 +1,12 @@
 //! What an entry of an archive may be called. The guest is not believed: whoever unpacks the zip must be safe.
+//!
+//! A job can have millions of names, each as long as a path may be, so they are not kept. The guest promises an order, depth first
+//! and sorted in each directory: whoever is held to it can name nothing twice and nothing below a file or a link.
 
 use std::collections::HashSet;
 
 use sandyard_protocol::EntryKind;
+use sha2::{Digest, Sha256};
 
 /// Why an entry is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -13,19 +17,35 @@ pub(super) enum Refused {
     Long,
     #[error("the name occurs twice")]
     Twice,
-    #[error("it lies below something that is not a directory")]
-    Below,
+    #[error("it does not follow its directory in order")]
+    Order,
 }
 
 /// Longest name in a zip: its field has 16 bits, and directories take a slash more.
 const NAME_BYTES: usize = u16::MAX as usize - 1;
+/// How a backslash is written, which other systems read as a separator.
+const BACKSLASH: &str = "%5C";
 
-/// The names of an archive so far.
-#[derive(Debug, Default)]
+/// Enough of a hash that nobody finds two names with the same.
+type Digest16 = [u8; 16];
+
+/// What must be known of the names of an archive so far.
+#[derive(Debug)]
 pub(super) struct Names {
-    directories: HashSet<String>,
-    /// Files and links: nothing may lie below them, or an unpacker would write through a link.
-    leaves: HashSet<String>,
+    /// The last path that was accepted, name by name.
+    last: Vec<String>,
+    /// Whether it is a directory, in which the next may be. The workspace itself is one.
+    in_directory: bool,
+    /// Names at the top, in lower case: files of the host's are put beside them.
+    top: HashSet<Digest16>,
+    /// Names with something that a backslash could have become: these alone can meet another of theirs out of order.
+    rewritten: HashSet<Digest16>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { last: Vec::new(), in_directory: true, top: HashSet::new(), rewritten: HashSet::new() }
+    }
 }
 
 impl Names {
@@ -34,25 +54,33 @@ impl Names {
         if !is_plain(path) {
             return Err(Refused::Path);
         }
-        // Other systems read a backslash as a separator.
-        let name = path.replace('\\', "%5C");
+        let name = path.replace('\\', BACKSLASH);
         if name.len() > NAME_BYTES {
             return Err(Refused::Long);
         }
-        let ancestors = name.match_indices('/').map(|(at, _)| &name[..at]);
-        for ancestor in ancestors {
-            if self.leaves.contains(ancestor) {
-                return Err(Refused::Below);
-            }
-            if !self.directories.contains(ancestor) {
-                self.directories.insert(ancestor.to_owned());
-            }
+        let parts: Vec<&str> = path.split('/').collect();
+        self.check_order(&parts)?;
+        if name.contains(BACKSLASH) && !self.rewritten.insert(digest(&name)) {
+            return Err(Refused::Twice);
         }
-        let is_new = match kind {
-            EntryKind::Directory => !self.leaves.contains(&name) && self.named_directory(&name),
-            _ => !self.directories.contains(&name) && self.leaves.insert(name.clone()),
+        if parts.len() == 1 {
+            self.top.insert(digest(&name.to_ascii_lowercase()));
+        }
+        self.last.truncate(parts.len() - 1);
+        self.last.extend(parts.last().map(|&part| part.to_owned()));
+        self.in_directory = kind == EntryKind::Directory;
+        Ok(name)
+    }
+
+    /// An entry is in the directory that came last, or in one above it after everything that was there.
+    fn check_order(&self, parts: &[&str]) -> Result<(), Refused> {
+        let shared = self.last.iter().zip(parts).take_while(|(one, other)| one == *other).count();
+        let follows = match (self.last.get(shared), parts.get(shared)) {
+            (_, None) => return Err(Refused::Twice),
+            (None, Some(_)) => self.in_directory,
+            (Some(last), Some(part)) => *part > last.as_str(),
         };
-        if is_new { Ok(name) } else { Err(Refused::Twice) }
+        if follows && parts.len() == shared + 1 { Ok(()) } else { Err(Refused::Order) }
     }
 
     /// A name at the top for a file of the host's: this one, or with a number before its ending if the job has it in whatever
@@ -61,20 +89,16 @@ impl Names {
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
         let numbered = (2..).map(|number| format!("{stem}-{number}.{ending}"));
         let mut candidates = std::iter::once(name.to_owned()).chain(numbered);
-        let taken = |candidate: &String| {
-            let mut all = self.leaves.iter().chain(&self.directories);
-            all.any(|name| name.trim_end_matches('/').eq_ignore_ascii_case(candidate))
-        };
-        let free = candidates.find(|candidate| !taken(candidate)).unwrap_or_default();
-        self.leaves.insert(free.clone());
-        free
+        candidates
+            .find(|candidate| self.top.insert(digest(&candidate.to_ascii_lowercase())))
+            .unwrap_or_default()
     }
+}
 
-    /// A directory may be implied by what lies in it before it is named itself, once; the trailing slash marks the naming.
-    fn named_directory(&mut self, name: &str) -> bool {
-        self.directories.insert(name.to_owned());
-        self.directories.insert(format!("{name}/"))
-    }
+fn digest(name: &str) -> Digest16 {
+    let mut short = Digest16::default();
+    short.copy_from_slice(&Sha256::digest(name)[..16]);
+    short
 }
 
 fn is_plain(path: &str) -> bool {
@@ -118,25 +142,62 @@ mod tests {
     fn nothing_is_written_through_a_link() {
         let mut names = Names::default();
         accept(&mut names, "a", EntryKind::Symlink).unwrap();
-        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(Refused::Below));
+        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(Refused::Order));
         assert_eq!(accept(&mut names, "a", EntryKind::Directory), Err(Refused::Twice));
         assert_eq!(accept(&mut names, "a", EntryKind::File), Err(Refused::Twice));
+        accept(&mut names, "b", EntryKind::Directory).unwrap();
+        accept(&mut names, "b/c", EntryKind::File).unwrap();
+        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(Refused::Order));
+        assert_eq!(accept(&mut names, "b/c/d", EntryKind::File), Err(Refused::Order));
+        assert_eq!(accept(&mut names, "b", EntryKind::Symlink), Err(Refused::Twice));
     }
 
     #[test]
     fn f17_names_that_differ_in_case_or_form_both_stay() {
         let mut names = Names::default();
-        for path in ["read.me", "READ.ME", "caf\u{e9}", "cafe\u{301}"] {
+        for path in ["READ.ME", "cafe\u{301}", "caf\u{e9}", "read.me"] {
             assert_eq!(accept(&mut names, path, EntryKind::File).as_deref(), Ok(path));
         }
     }
 
     #[test]
-    fn a_directory_comes_once_before_or_after_its_content() {
+    fn what_reads_the_same_in_the_archive_is_there_once() {
         let mut names = Names::default();
-        accept(&mut names, "d/e/f", EntryKind::File).unwrap();
-        accept(&mut names, "d", EntryKind::Directory).unwrap();
-        assert_eq!(accept(&mut names, "d", EntryKind::Directory), Err(Refused::Twice));
-        assert_eq!(accept(&mut names, "d", EntryKind::Symlink), Err(Refused::Twice));
+        accept(&mut names, "a%5Cb", EntryKind::Directory).unwrap();
+        accept(&mut names, "a%5Cb/c", EntryKind::File).unwrap();
+        accept(&mut names, "a0", EntryKind::File).unwrap();
+        assert_eq!(accept(&mut names, "a\\b", EntryKind::Directory), Err(Refused::Twice));
+        assert_eq!(accept(&mut names, "a\\b/c", EntryKind::File), Err(Refused::Order));
+    }
+
+    #[test]
+    fn a_tree_comes_depth_first_and_sorted() {
+        let mut names = Names::default();
+        for (path, kind) in [
+            ("d", EntryKind::Directory),
+            ("d/e", EntryKind::Directory),
+            ("d/e/f", EntryKind::File),
+            ("d/e.txt", EntryKind::File),
+            ("d.txt", EntryKind::File),
+        ] {
+            assert_eq!(accept(&mut names, path, kind).as_deref(), Ok(path));
+        }
+        for path in ["d/g", "d/e/g", "c", "d.txt/x", "z/y"] {
+            assert_eq!(accept(&mut names, path, EntryKind::File), Err(Refused::Order), "{path}");
+        }
+    }
+
+    /// R9 of names: a million of the longest would be gigabytes.
+    #[test]
+    fn long_names_are_not_kept() {
+        let mut names = Names::default();
+        let deep = vec!["d".repeat(200); 20];
+        for depth in 1..=deep.len() {
+            accept(&mut names, &deep[..depth].join("/"), EntryKind::Directory).unwrap();
+        }
+        for number in 0..10_000 {
+            accept(&mut names, &format!("{}/{number:05}", deep.join("/")), EntryKind::File).unwrap();
+        }
+        assert_eq!((names.last.len(), names.top.len(), names.rewritten.len()), (21, 1, 0));
     }
 }

@@ -143,7 +143,8 @@ impl Task {
         let audit = Some(AuditLines { store: Arc::clone(&store), job, fence: row.fence(), at_ms });
         let journal = row.task.is_some().then_some(JournalLines { store, job, at_ms });
         let additions = Additions { journal, audit, files: &files };
-        let mut stored = store_export(export, &path, &self.shared.config.export, additions).await?;
+        let bounds = self.shared.config.export.on_a_disk(row.limits.machine.disk_mib);
+        let mut stored = store_export(export, &path, &bounds, additions).await?;
         stored.skipped.extend(missing);
         Ok(stored)
     }

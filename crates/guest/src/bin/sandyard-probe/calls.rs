@@ -68,6 +68,17 @@ const SOCKETS: &[(&str, i32, i32, i32)] = &[
     ("unix", libc::AF_UNIX, libc::SOCK_STREAM, 0),
 ];
 
+/// Other protocols than TCP and UDP (N8), which would load a module or leave by themselves.
+const PROTOCOLS: &[(&str, i32, i32, i32)] = &[
+    ("sctp", libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_SCTP),
+    ("sctp_packets", libc::AF_INET, libc::SOCK_SEQPACKET, libc::IPPROTO_SCTP),
+    ("dccp", libc::AF_INET, 6, libc::IPPROTO_DCCP),
+    ("udp_lite", libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_UDPLITE),
+    ("mptcp", libc::AF_INET, libc::SOCK_STREAM, 262),
+    ("raw_udp", libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_UDP),
+    ("raw_icmp6", libc::AF_INET6, libc::SOCK_RAW, libc::IPPROTO_ICMPV6),
+];
+
 /// Bit that marks a call of the x32 interface.
 const X32: libc::c_long = 0x4000_0000;
 
@@ -83,6 +94,11 @@ pub(crate) fn all() -> Vec<Finding> {
         let arguments = [family.into(), kind.into(), protocol.into(), 0, 0];
         let result = sys::in_child(|| sys::call(libc::SYS_socket, arguments));
         findings.push(Finding::new(format!("K5.socket.{name}"), result));
+    }
+    for &(name, family, kind, protocol) in PROTOCOLS {
+        let arguments = [family.into(), kind.into(), protocol.into(), 0, 0];
+        let result = sys::in_child(|| sys::call(libc::SYS_socket, arguments));
+        findings.push(Finding::new(format!("N8.socket.{name}"), result));
     }
     findings.extend(namespaces());
     findings.extend(foreign());

@@ -4,7 +4,10 @@
 //! belong to (K2, N1 …). Run with an argument it is one of the small misbehaving programs the suite needs.
 
 mod calls;
+mod fill;
 mod misbehave;
+mod neighbours;
+mod network;
 mod places;
 mod sys;
 mod tree;
@@ -37,12 +40,18 @@ pub(crate) fn outcome<T: ToString>(result: std::io::Result<T>) -> String {
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(name) = arguments.first() {
-        return misbehave::run(name, arguments.get(1).map(String::as_str));
+        return misbehave::run(name, arguments.get(1..).unwrap_or_default());
     }
     let mut findings = visible::all();
     findings.extend(calls::all());
+    findings.extend(network::all());
     findings.extend(places::all());
     findings.extend(tree::all());
+    report(&findings)
+}
+
+/// Says every finding.
+pub(crate) fn report(findings: &[Finding]) -> ExitCode {
     let mut out = std::io::stdout().lock();
     for Finding { check, result } in findings {
         let line = serde_json::json!({ "check": check, "result": result });

@@ -5,18 +5,28 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::sys;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::fill::fill;
+use crate::{neighbours, outcome, sys};
 
 /// Runs one by name.
-pub(crate) fn run(name: &str, argument: Option<&str>) -> ExitCode {
-    let number = argument.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
+    let number = arguments.first().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let said = match name {
         "eat-memory" => eat_memory(),
         "burn" => burn(Duration::from_millis(number)),
         "open-files" => open_files(),
         "fork-many" => sys::fork_many(number),
+        "fill" => fill(arguments.first().map_or("", String::as_str)),
+        "who" => return who_am_i(),
+        "where" => return where_am_i(),
+        "swap" => return swap(arguments),
         "machine" => flood_console(),
         "hide" => return sys::hide_from_signals(),
+        "serve" => return neighbours::serve(),
+        "exhaust" => return neighbours::exhaust(),
+        "reach" => return neighbours::reach(arguments),
         _ => return ExitCode::from(2),
     };
     match writeln!(std::io::stdout(), "{said}") {
@@ -59,4 +69,46 @@ fn open_files() -> u64 {
         held.push(file);
     }
     held.len().try_into().unwrap_or(u64::MAX)
+}
+
+/// Says its users and groups, real and effective.
+fn who_am_i() -> ExitCode {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    let said = writeln!(
+        std::io::stdout(),
+        "{} {} {} {}",
+        getuid().as_raw(),
+        geteuid().as_raw(),
+        getgid().as_raw(),
+        getegid().as_raw()
+    );
+    if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Says where it is, and whether going up from there ends at the root.
+fn where_am_i() -> ExitCode {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &str| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let top = place(&"../".repeat(64)).and_then(|top| Ok(top == place("/")?));
+    let here = std::env::current_dir().map(|path| path.display().to_string());
+    let said = writeln!(
+        std::io::stdout(),
+        "{} {}",
+        outcome(here),
+        if matches!(top, Ok(true)) { "inside" } else { "outside" }
+    );
+    if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Lets two names change places all the time, until it is killed.
+fn swap(names: &[String]) -> ExitCode {
+    let [one, two] = names else { return ExitCode::from(2) };
+    if writeln!(std::io::stdout(), "ready").is_err() {
+        return ExitCode::FAILURE;
+    }
+    loop {
+        if renameat_with(CWD, one, CWD, two, RenameFlags::EXCHANGE).is_err() {
+            return ExitCode::FAILURE;
+        }
+    }
 }

@@ -53,6 +53,10 @@ const DEVICES: &[&str] = &[
     "/dev/sda",
 ];
 
+/// Files of others, which a second name in the workspace would let an export or a reader of the host take for the job's.
+const FOREIGN: &[&str] =
+    &["/etc/passwd", "/usr/bin/env", "/proc/self/status", "/proc/1/environ", "/dev/null"];
+
 /// Major 1, minor 3.
 const NULL_DEVICE: u64 = 0x103;
 
@@ -65,6 +69,8 @@ pub(crate) fn all() -> Vec<Finding> {
     for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/ptmx"] {
         findings.push(Finding::new(format!("K15.use.{device}"), try_open(device)));
     }
+    findings.extend(FOREIGN.iter().map(|path| Finding::new(format!("F4.{path}"), try_link(path))));
+    findings.push(Finding::new("K3.own_copy", run_with_set_user_id()));
     findings.push(Finding::new(
         "K15.mknod",
         outcome(sys::make_device("/workspace/.probe-device").map(|()| "made")),
@@ -81,6 +87,24 @@ fn try_write(directory: &str) -> String {
 
 fn try_open(path: &str) -> String {
     outcome(OpenOptions::new().read(true).write(true).open(path).map(|_| "opened"))
+}
+
+fn try_link(path: &str) -> String {
+    let name = "/workspace/.probe-link";
+    let linked = fs::hard_link(path, name);
+    let _ = fs::remove_file(name);
+    outcome(linked.map(|()| "linked"))
+}
+
+/// Who a copy of this program is when its file says that it runs as its owner and group.
+fn run_with_set_user_id() -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = "/workspace/.probe-set-user-id";
+    let made = fs::copy("/proc/self/exe", path)
+        .and_then(|_| fs::set_permissions(path, fs::Permissions::from_mode(0o6755)));
+    let ran = made.and_then(|()| std::process::Command::new(path).arg("who").output());
+    let _ = fs::remove_file(path);
+    outcome(ran.map(|ran| String::from_utf8_lossy(&ran.stdout).trim().to_owned()))
 }
 
 /// A switch may be covered by the null device, which takes everything and does nothing.

@@ -21,6 +21,7 @@ struct Found {
     writable: Vec<PathBuf>,
     set_user_id: Vec<PathBuf>,
     devices: Vec<PathBuf>,
+    sockets: Vec<PathBuf>,
     names: usize,
 }
 
@@ -51,6 +52,8 @@ pub(crate) fn all() -> Vec<Finding> {
         Finding::new("K13.writable_elsewhere", told(found.writable)),
         Finding::new("K3.set_user_id", told(found.set_user_id)),
         Finding::new("K15.devices_elsewhere", told(found.devices)),
+        Finding::new("N11.sockets", told(found.sockets)),
+        Finding::new("K13.writable_in_proc", told(writable_in_proc())),
         Finding::new("K3.tree", if found.names > 1000 { "walked" } else { "not seen" }),
     ]
 }
@@ -58,12 +61,35 @@ pub(crate) fn all() -> Vec<Finding> {
 fn look(path: &Path, kind: FileType, found: &mut Found) {
     if kind.is_char_device() || kind.is_block_device() {
         found.devices.push(path.to_owned());
+    } else if kind.is_socket() {
+        found.sockets.push(path.to_owned());
     } else if kind.is_file() && sys::may_write(path) {
         found.writable.push(path.to_owned());
     }
     if kind.is_file() && fs::symlink_metadata(path).is_ok_and(|metadata| metadata.mode() & 0o6000 != 0) {
         found.set_user_id.push(path.to_owned());
     }
+}
+
+/// Files of proc that are no process's, all of `/proc/sys` among them. What is covered by the null device can be written, to no effect.
+fn writable_in_proc() -> Vec<PathBuf> {
+    let is_process =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().parse::<u32>().is_ok());
+    let mut writable = Vec::new();
+    let mut left = vec![PathBuf::from("/proc")];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            match entry.metadata().map(|metadata| metadata.file_type()) {
+                Ok(kind) if kind.is_dir() && !(directory == Path::new("/proc") && is_process(&path)) => {
+                    left.push(path)
+                }
+                Ok(kind) if kind.is_file() && sys::may_write(&path) => writable.push(path),
+                _ => {}
+            }
+        }
+    }
+    writable
 }
 
 fn told(mut paths: Vec<PathBuf>) -> String {

@@ -1,9 +1,8 @@
 //! What the job can see: namespaces, its own status, mounts, devices, descriptors, processes, interfaces.
 
 use std::fs;
-use std::path::Path;
 
-use crate::{Finding, outcome};
+use crate::{Finding, outcome, sys};
 
 /// Files of proc and sys that tell about the host or its kernel.
 const SECRET: &[&str] = &[
@@ -19,6 +18,12 @@ const SECRET: &[&str] = &[
     "/proc/1/environ",
 ];
 
+/// What of the spawner, which has the job's user, would let the job in: its memory, descriptors, places.
+const OF_THE_FIRST: &[&str] = &["mem", "maps", "environ", "fd", "root", "cwd", "auxv", "syscall"];
+
+/// The numbers that processes have where nobody has raised their limit.
+const PROCESS_NUMBERS: std::ops::RangeInclusive<i32> = 1..=65_535;
+
 /// Everything visible.
 pub(crate) fn all() -> Vec<Finding> {
     let mut findings = namespaces();
@@ -27,10 +32,17 @@ pub(crate) fn all() -> Vec<Finding> {
     findings.push(Finding::new("K9.descriptors", names("/proc/self/fd")));
     findings.push(Finding::new("K15.dev", names("/dev")));
     findings.extend(SECRET.iter().map(|path| Finding::new(format!("K20.{path}"), readable(path))));
+    findings.push(Finding::new("K7.tasks", tasks()));
     findings.push(Finding::new("K17.processes", processes()));
+    findings.push(Finding::new("K17.signal", answering()));
+    findings.extend(OF_THE_FIRST.iter().map(|name| {
+        let path = format!("/proc/1/{name}");
+        Finding::new(format!("K17.first.{name}"), outcome(fs::metadata(&path).and_then(|_| open(&path))))
+    }));
     findings.push(Finding::new("K14.sys", names("/sys")));
     findings.push(Finding::new("N1.interfaces", interfaces()));
     findings.push(Finding::new("N1.routes", routes()));
+    findings.push(Finding::new("N11.abstract", abstract_sockets()));
     findings.push(Finding::new("N11.link", names("/run/sandyard")));
     findings.push(Finding::new("N11.init", names("/run/init")));
     findings.push(Finding::new("N11.spool", names("/run/keeper")));
@@ -78,8 +90,49 @@ fn mounts() -> Vec<Finding> {
         Finding::new("K3.without_nosuid", lacking("nosuid")),
         Finding::new("K15.without_nodev", lacking("nodev")),
         Finding::new("D9.root_flags", root),
+        Finding::new("D9.propagation", propagated(&rows)),
         Finding::new("D9.mounts", targets.join(" ")),
     ]
+}
+
+/// Mounts that would take changes from elsewhere or pass them on: their optional fields say so.
+fn propagated(rows: &[Vec<&str>]) -> String {
+    let is_tied = |row: &&Vec<&str>| {
+        row.iter().skip(6).take_while(|field| **field != "-").any(|field| *field != "unbindable")
+    };
+    rows.iter().filter(is_tied).filter_map(|row| row.get(4).copied()).collect::<Vec<_>>().join(" ")
+}
+
+/// Filter, no-new-privileges and capabilities of every task that can be seen, a second one of this process among them.
+fn tasks() -> String {
+    let look = || {
+        let processes = numbers("/proc");
+        let tasks = processes.iter().flat_map(|pid| {
+            let folder = format!("/proc/{pid}/task");
+            numbers(&folder).into_iter().map(move |task| format!("{folder}/{task}/status"))
+        });
+        let kinds: std::collections::BTreeSet<_> = tasks.map(|path| confinement(&path)).collect();
+        kinds.into_iter().collect::<Vec<_>>().join("; ")
+    };
+    std::thread::scope(|scope| scope.spawn(look).join()).unwrap_or_default()
+}
+
+fn confinement(status: &str) -> String {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let fields = ["Seccomp:", "NoNewPrivs:", "CapEff:", "CapBnd:"];
+    let value = |name: &&str| text.lines().find_map(|line| line.strip_prefix(*name)).map(str::trim);
+    fields.iter().filter_map(value).collect::<Vec<_>>().join(" ")
+}
+
+/// Numbers of processes that answer a signal but are not to be seen.
+fn answering() -> String {
+    let seen = numbers("/proc");
+    let hidden = PROCESS_NUMBERS.filter(|pid| sys::answers(*pid) && !seen.contains(&pid.cast_unsigned()));
+    hidden.map(|pid| pid.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn open(path: &str) -> std::io::Result<&'static str> {
+    fs::File::open(path).map(|_| "opened")
 }
 
 /// How much of a file can be read, or the error's number.
@@ -104,12 +157,23 @@ fn names(path: &str) -> String {
 
 /// Names of all processes that can be seen.
 fn processes() -> String {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok());
-    let name = |path: &Path| fs::read_to_string(path.join("comm")).map(|text| text.trim().to_owned());
-    let mut names: Vec<_> = numbers.map(|entry| outcome(name(&entry.path()))).collect();
+    let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/comm")).map(|text| text.trim().to_owned());
+    let mut names: Vec<_> = numbers("/proc").iter().map(|pid| outcome(name(pid))).collect();
     names.sort();
     names.join(" ")
+}
+
+/// Entries of a directory that are numbers.
+fn numbers(directory: &str) -> Vec<u32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Unix sockets with a name that needs no file.
+fn abstract_sockets() -> String {
+    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let names = text.lines().filter_map(|line| line.split_whitespace().nth(7));
+    names.filter(|name| name.starts_with('@')).collect::<Vec<_>>().join(" ")
 }
 
 fn interfaces() -> String {

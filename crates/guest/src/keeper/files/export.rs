@@ -1,7 +1,8 @@
 //! Export: the workspace as a stream of entries, for the host to check and archive.
 //!
 //! Depth first in sorted order, links as links, hard links as files. Each file is announced with its size and followed by
-//! exactly that many bytes, whatever the job does to it meanwhile. What can't be read is named at the end.
+//! exactly that many bytes, whatever the job does to it meanwhile. What can't be read is named at the end, and so is what
+//! would make the whole larger than the disk it is on: holes are read as zeros, and a file has as many copies as names.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,8 +27,9 @@ pub(super) fn export(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reque
     let mut walk = Walk::new(workspace, RelativePath::parse(path)?.as_str().as_bytes())?;
     wire.send_message(&Reply::Done)?;
     let mut report = Report::default();
+    let mut room = workspace.disk_bytes()?;
     while let Some(found) = walk.next() {
-        match visit(workspace, wire, &mut walk, &found) {
+        match visit(workspace, wire, &mut walk, &mut room, &found) {
             Ok(Visit::Sent) => report.entries += 1,
             Ok(Visit::Left(reason)) => report.skip(&found.shown, reason),
             Ok(Visit::Unreadable(reason)) => {
@@ -75,6 +77,7 @@ fn visit(
     workspace: &Workspace,
     wire: &mut Wire<'_>,
     walk: &mut Walk<'_>,
+    room: &mut u64,
     found: &Found,
 ) -> Result<Visit, FileError> {
     if let Some(reason) = found.obstacle {
@@ -84,7 +87,7 @@ fn visit(
     let handle = workspace.open_plain(&found.raw, OFlags::PATH).map_err(kernel)?;
     let stat = stat_of(&handle)?;
     match stat.kind {
-        EntryKind::File => send_file(workspace, wire, found),
+        EntryKind::File => send_file(workspace, wire, room, found),
         EntryKind::Directory => {
             announce(wire, found, &stat, 0, None)?;
             match walk.enter(found.raw.clone(), found.shown.clone()) {
@@ -97,13 +100,22 @@ fn visit(
     }
 }
 
-fn send_file(workspace: &Workspace, wire: &mut Wire<'_>, found: &Found) -> Result<Visit, FileError> {
+fn send_file(
+    workspace: &Workspace,
+    wire: &mut Wire<'_>,
+    room: &mut u64,
+    found: &Found,
+) -> Result<Visit, FileError> {
     let file = workspace.open_plain(&found.raw, READ).map_err(FileError::kernel("open the file"))?;
     // Asked of the open file: the name may mean something else by now.
     let stat = stat_of(&file)?;
     if stat.kind != EntryKind::File {
         return Ok(Visit::Left("it changed meanwhile"));
     }
+    let Some(left) = room.checked_sub(stat.size) else {
+        return Ok(Visit::Left("with its holes and copies the workspace is larger than its disk"));
+    };
+    *room = left;
     announce(wire, found, &stat, stat.size, None)?;
     send_exactly(&File::from(file), 0, stat.size, wire)?;
     Ok(Visit::Sent)

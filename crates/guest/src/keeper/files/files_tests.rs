@@ -421,6 +421,22 @@ fn f10_an_export_is_faithful_sorted_and_follows_nothing() {
     assert!(matches!(&below[0].0, EntryHeader::Entry { path, .. } if path == "empty"));
 }
 
+/// R5: a file of holes is nothing on its disk and would be terabytes in an archive.
+#[test]
+fn more_than_the_disk_holds_is_left_out_of_an_export() {
+    let (_folder, root) = yard();
+    let disk = rustix::fs::statvfs(&root).unwrap();
+    let sparse = fs::File::create(root.join("b-sparse")).unwrap();
+    sparse.set_len(disk.f_blocks * disk.f_frsize + 1).unwrap();
+    fs::write(root.join("c-after"), "kept").unwrap();
+    let (entries, _, skipped) = exported(&root, "");
+    let named = |name: &str| {
+        entries.iter().any(|(header, _)| matches!(header, EntryHeader::Entry { path, .. } if path == name))
+    };
+    assert!(!named("b-sparse") && named("c-after"));
+    assert_eq!(skipped, ["b-sparse: with its holes and copies the workspace is larger than its disk"]);
+}
+
 #[test]
 fn a_name_that_reads_like_another_is_left_out_of_an_export() {
     let (_folder, root) = yard();

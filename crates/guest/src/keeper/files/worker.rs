@@ -27,7 +27,7 @@ pub const CHANGES_ROLE: &str = "changes";
 /// One file operation: does its work and sends all it has to say but the closing frame.
 pub(super) type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<(), FileError>;
 
-/// Serves requests until keeper closes the input. `root` is the workspace, `.` in a sandbox.
+/// Serves requests until keeper closes the input. `root` is the workspace.
 pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::io::Result<()> {
     let mut wire = Wire::new(input, output);
     let mut remembered = Remembered::default();
@@ -42,13 +42,13 @@ pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::
 }
 
 /// Makes this process what a worker must be, then serves on standard input and output.
-pub fn run() -> std::io::Result<()> {
+pub fn run(root: &Path) -> std::io::Result<()> {
     // The job has the same uid: without this it could trace the worker and answer in its name.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     // Not `Stdout`, which keeps what comes after the last newline back.
     let mut output = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-    serve(Path::new("."), &mut std::io::stdin().lock(), &mut output)
+    serve(root, &mut std::io::stdin().lock(), &mut output)
 }
 
 /// One request from its first frame to both closing frames; false when there is no more.

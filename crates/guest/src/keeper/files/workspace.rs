@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, mkdirat, openat2, readlinkat, statat,
+    AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatvfs, mkdirat, openat2, readlinkat,
+    statat,
 };
 use rustix::io::Errno;
 use sandyard_protocol::{EntryKind, FileStat};
@@ -27,12 +28,21 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Opens it by a trusted path.
+    /// Opens it by a trusted path. A job that closed its own folder has it opened again, or nobody could take its work out.
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root =
-            rustix::fs::open(path, flags, Mode::empty()).map_err(FileError::kernel("open the workspace"))?;
-        Ok(Self { root })
+        let open = || Ok(Self { root: rustix::fs::open(path, flags, Mode::empty())? });
+        let opened = match open() {
+            Err(Errno::ACCESS) => rustix::fs::chmod(path, DIRECTORY_MODE).and_then(|()| open()),
+            opened => opened,
+        };
+        opened.map_err(FileError::kernel("open the workspace"))
+    }
+
+    /// Size of the file system that it is on.
+    pub(super) fn disk_bytes(&self) -> Result<u64, FileError> {
+        let disk = fstatvfs(&self.root).map_err(FileError::kernel("look at the disk"))?;
+        Ok(disk.f_blocks.saturating_mul(disk.f_frsize))
     }
 
     /// Opens what a path leads to, following links that stay beneath.

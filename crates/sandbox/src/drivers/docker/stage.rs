@@ -62,7 +62,7 @@ impl Stage {
         fs::create_dir(&place)?;
         let floor = [("size", "64k".to_owned()), ("nr_inodes", "32".to_owned()), ("mode", "700".to_owned())];
         put(&file_systems::create("tmpfs", &floor, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?, &place)?;
-        let namespace = users::user_namespace(&ids::map_text(props.map))?;
+        let namespace = users::user_namespace(&ids::map_text(props.map), ids::owner(props.map))?;
         let disk = image_disk::mount(props.disk)?;
         mounts::restrict(disk.as_fd(), PLAIN, Some(namespace.as_fd()))?;
         let mut staged = Staged { disk: place.join("disk"), memory: Vec::new() };

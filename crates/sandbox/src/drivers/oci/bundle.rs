@@ -13,7 +13,7 @@ use oci_spec::runtime::{
     LinuxIdMappingBuilder, LinuxNamespaceBuilder, LinuxNamespaceType, LinuxResourcesBuilder, LinuxSeccomp,
     Mount, MountBuilder, Process, ProcessBuilder, RootBuilder, Spec, SpecBuilder,
 };
-use sandyard_protocol::MemoryMount;
+use sandyard_protocol::{MemoryMount, limits};
 
 use super::stage;
 use crate::parts::ids::Extent;
@@ -41,6 +41,8 @@ pub(super) struct Bundle<'a> {
     pub(super) memory_mib: u64,
     /// Its own ids, if it has any.
     pub(super) id_map: &'a [Extent],
+    /// The user namespace that it joins if it has ids of its own. The runtime would make one of root's, with root's limits.
+    pub(super) user_namespace: Option<&'a Path>,
     /// Where its control groups are, from the roots of hierarchies.
     pub(super) groups: &'a str,
     /// The host's directory with the link's socket.
@@ -72,24 +74,26 @@ impl Bundle<'_> {
     }
 
     fn linux(self) -> Result<Linux, OciSpecError> {
-        let mut kinds = vec![
+        let kinds = [
             LinuxNamespaceType::Pid,
             LinuxNamespaceType::Mount,
             LinuxNamespaceType::Network,
             LinuxNamespaceType::Ipc,
             LinuxNamespaceType::Uts,
         ];
-        if !self.id_map.is_empty() {
-            kinds.push(LinuxNamespaceType::User);
-        }
         let namespace = |kind| LinuxNamespaceBuilder::default().typ(kind).build();
+        let mut namespaces = kinds.into_iter().map(namespace).collect::<Result<Vec<_>, _>>()?;
+        if let Some(path) = self.user_namespace {
+            let users = LinuxNamespaceBuilder::default().typ(LinuxNamespaceType::User);
+            namespaces.push(users.path(path).build()?);
+        }
         let mapping = |extent: &Extent| {
             let mapping = LinuxIdMappingBuilder::default().container_id(extent.inside);
             mapping.host_id(extent.outside).size(extent.count).build()
         };
         let mappings = self.id_map.iter().map(mapping).collect::<Result<Vec<_>, _>>()?;
         LinuxBuilder::default()
-            .namespaces(kinds.into_iter().map(namespace).collect::<Result<Vec<_>, _>>()?)
+            .namespaces(namespaces)
             .uid_mappings(mappings.clone())
             .gid_mappings(mappings)
             .cgroups_path(self.groups)
@@ -102,7 +106,7 @@ impl Bundle<'_> {
     }
 
     fn mounts(&self) -> Result<Vec<Mount>, OciSpecError> {
-        let terminals = format!("gid={TERMINAL_GROUP}");
+        let (terminals, most) = (format!("gid={TERMINAL_GROUP}"), format!("max={}", limits::TERMINALS));
         let mut devices = vec!["nosuid", "noexec", "mode=755", "size=64k", "nr_inodes=64", "ro"];
         // In a user namespace device nodes are mounted one by one; elsewhere the runtime makes them here.
         if !self.id_map.is_empty() {
@@ -115,7 +119,7 @@ impl Bundle<'_> {
                 "/dev/pts",
                 "devpts",
                 "devpts".as_ref(),
-                &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", &terminals],
+                &["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", &terminals, &most],
             )?,
         ];
         for memory in layout::memory_mounts(self.memory_mib) {

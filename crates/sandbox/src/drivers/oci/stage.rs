@@ -64,7 +64,7 @@ pub(super) fn prepare_host() -> io::Result<()> {
 /// Makes everything as detached mounts, in the order in which they are put in place. Blocks: mounts a disk.
 pub(super) fn set(props: &Props<'_>) -> io::Result<Vec<Staged>> {
     check_mount_points(props.image_root)?;
-    let namespace = props.users.map(|(_, map)| users::user_namespace(map)).transpose()?;
+    let namespace = props.users.map(|(owner, map)| users::user_namespace(map, owner)).transpose()?;
     let namespace = namespace.as_ref().map(AsFd::as_fd);
     let owner = props.users.map_or(0, |(base, _)| base);
     Ok(vec![

@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use crate::parts::layout::{self, Birth};
 use crate::parts::liveness::ProcessIdentity;
 use crate::parts::records::Record;
 use crate::parts::sandboxes::{Before, or_undo};
+use crate::parts::sys::users;
 
 impl Yard {
     /// Starts a sandbox, or finds that it runs already.
@@ -82,10 +84,15 @@ impl Yard {
         steps.run(Step::Link, id, || self.links.create(id, keeper))?;
         let directory = self.sandboxes.records.directory(id);
         let id_map = record.id_base.map(|base| self.sandboxes.ids.map(base)).unwrap_or_default();
-        steps.run(Step::Bundle, id, || self.write_bundle(spec, &groups, &id_map, &directory))?;
+        // Held until the container is in it.
+        let users = steps.run(Step::Users, root, || own_users(record, &id_map))?;
+        let place = users.as_ref().map(path_of);
+        let write = || self.write_bundle(spec, &groups, &id_map, place.as_deref(), &directory);
+        steps.run(Step::Bundle, id, write)?;
         let stage = self.stage(spec, record, &id_map);
         let staged = steps.wait(Step::Stage, spec.workspace.display(), stage).await?;
         let pid = steps.wait(Step::Create, id, self.create(id, staged, &directory)).await?;
+        drop(users);
         // Whatever hierarchies the runtime knows nothing of, an empty unified one for example, which kills at once.
         for entrance in groups.entrances().0 {
             steps.run(Step::EnterGroups, entrance.display(), || fs::write(&entrance, pid.to_string()))?;
@@ -106,9 +113,11 @@ impl Yard {
         spec: &SandboxSpec,
         groups: &Groups,
         id_map: &[Extent],
+        user_namespace: Option<&Path>,
         directory: &Path,
     ) -> io::Result<()> {
         let bundle = Bundle {
+            user_namespace,
             host_name: spec.id.as_str(),
             memory_mib: spec.limits.memory_mib,
             id_map,
@@ -164,6 +173,16 @@ impl Yard {
         self.started.insert(id, console);
         read_pid(&pid_file)
     }
+}
+
+/// A user namespace whose limits are the sandbox's own, if it has ids of its own.
+fn own_users(record: &Record, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
+    record.id_base.map(|base| users::user_namespace(&ids::map_text(id_map), base)).transpose()
+}
+
+/// Where the runtime finds a descriptor of this process.
+fn path_of(descriptor: &OwnedFd) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd()).into()
 }
 
 fn read_pid(path: &Path) -> io::Result<i32> {

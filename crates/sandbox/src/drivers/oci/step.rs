@@ -17,6 +17,8 @@ pub enum Step {
     OpenGroups,
     /// Making the link directory and listening in it.
     Link,
+    /// Making the user namespace.
+    Users,
     /// Writing what the runtime is told.
     Bundle,
     /// Putting image, disk and boot document where the runtime finds them.
@@ -35,12 +37,13 @@ pub enum Step {
 
 impl Step {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Marker,
         Self::MakeGroups,
         Self::LimitGroups,
         Self::OpenGroups,
         Self::Link,
+        Self::Users,
         Self::Bundle,
         Self::Stage,
         Self::Create,
@@ -59,6 +62,7 @@ impl fmt::Display for Step {
             Self::LimitGroups => "limit the control groups",
             Self::OpenGroups => "open the job's control groups",
             Self::Link => "make the link",
+            Self::Users => "make the user namespace",
             Self::Bundle => "write the bundle",
             Self::Stage => "prepare image and disk",
             Self::Create => "create the container",

@@ -84,6 +84,11 @@ impl Groups {
         match version {
             Version::One => {
                 fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string())?;
+                // Buffers of TCP are counted apart, and without it a job could fill those of the whole host.
+                let of_tcp = directory.join("memory.kmem.tcp.limit_in_bytes");
+                if of_tcp.exists() {
+                    fs::write(of_tcp, bytes.to_string())?;
+                }
                 // Without it swap would come on top. It must not be below the limit above, so it comes second.
                 let with_swap = directory.join("memory.memsw.limit_in_bytes");
                 if with_swap.exists() { fs::write(with_swap, bytes.to_string()) } else { Ok(()) }

@@ -87,9 +87,11 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
     groups.create().unwrap();
     let memory = root.path().join("memory/sandyard-y/s/job");
     fs::write(memory.join("memory.memsw.limit_in_bytes"), "").unwrap();
+    fs::write(memory.join("memory.kmem.tcp.limit_in_bytes"), "").unwrap();
     groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0 }).unwrap();
     assert_eq!(read(&memory, "memory.limit_in_bytes"), "67108864");
     assert_eq!(read(&memory, "memory.memsw.limit_in_bytes"), "67108864");
+    assert_eq!(read(&memory, "memory.kmem.tcp.limit_in_bytes"), "67108864");
     assert_eq!(read(root.path(), "cpu,cpuacct/sandyard-y/s/job/cpu.cfs_quota_us"), "150000");
     fs::write(root.path().join("cpu,cpuacct/sandyard-y/s/job/cpuacct.usage"), "1500000000\n").unwrap();
     fs::write(memory.join("memory.max_usage_in_bytes"), "8192\n").unwrap();

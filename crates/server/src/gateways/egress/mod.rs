@@ -6,6 +6,7 @@
 
 mod addresses;
 mod http;
+mod pace;
 mod passage;
 mod policy;
 mod server_name;
@@ -26,6 +27,7 @@ pub(crate) use policy::Policy;
 use crate::audit::{Actor, Entry, Kind, cut};
 use crate::gateways::notes::OwnerNotes;
 use addresses::NoWay;
+use pace::Pace;
 use passage::Passage;
 use policy::{BadHost, Target};
 use socks::{Verdict, Wish};
@@ -121,6 +123,7 @@ impl From<NoWay> for Refusal {
 pub(crate) struct Gateway {
     policy: Policy,
     exceptions: Arc<[PrivateException]>,
+    pace: Pace,
     connections: Arc<Semaphore>,
     bytes_left: Arc<AtomicU64>,
     attempts: mpsc::Sender<Attempt>,
@@ -163,6 +166,7 @@ impl Gateway {
         Arc::new(Self {
             policy,
             exceptions,
+            pace: Pace::new(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             bytes_left: Arc::new(AtomicU64::new(limits.bytes.saturating_sub(used_bytes))),
             attempts,
@@ -214,6 +218,7 @@ impl Gateway {
 
     /// Connects, if the job may; told either way.
     async fn reach(&self, target: &Target) -> Result<Passage, Refusal> {
+        self.pace.turn().await;
         let reached = self.try_reach(target).await;
         if let Err(refusal) = &reached {
             self.tell(target, Outcome::Refused(refusal.clone())).await;

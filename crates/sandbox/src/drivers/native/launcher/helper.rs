@@ -130,8 +130,11 @@ fn launch(plan: &LaunchPlan, parked: Parked, fds: Vec<OwnedFd>) -> Result<(i32, 
     let Parked { companion, disk } = parked;
     let materials = collect(plan, disk, fds, &mut steps)?;
     let (ours, theirs) = steps.run(Step::Namespaces, "report socket", channel::pair)?;
-    let side = steps.run(Step::Namespaces, &plan.host_name, || {
-        processes::clone_into(machine::NAMESPACES, Parent::Grandparent)
+    let side = steps.run(Step::Namespaces, &plan.host_name, || match plan.owners {
+        Owners::Mapped => {
+            processes::clone_into_of(ids::owner(&plan.id_map), machine::NAMESPACES, Parent::Grandparent)
+        }
+        Owners::AsTheyAre => processes::clone_into(machine::NAMESPACES, Parent::Grandparent),
     })?;
     let Side::Parent(pid) = side else {
         drop(ours);

@@ -12,6 +12,8 @@ use rustix::mount::{
     move_mount, open_tree, unmount,
 };
 
+use sandyard_protocol::limits;
+
 use super::devices::Device;
 use crate::parts::file_systems::{self, directory};
 use crate::parts::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
@@ -78,6 +80,7 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
         ("ptmxmode", "0666".into()),
         ("mode", "0620".into()),
         ("gid", TERMINAL_GROUP.to_string()),
+        ("max", limits::TERMINALS.to_string()),
     ];
     let terminals = file_systems::create(
         "devpts",

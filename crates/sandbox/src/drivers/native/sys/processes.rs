@@ -7,6 +7,8 @@ use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
+use rustix::process::DumpableBehavior;
+
 /// Which side of a fork this is.
 pub(in super::super) enum Side {
     /// The caller, with the new process's id.
@@ -32,6 +34,22 @@ pub(in super::super) enum Parent {
     Caller,
     /// The caller's parent, so that the caller may exit at once.
     Grandparent,
+}
+
+/// Duplicates this process of root's into new namespaces that belong to another user of the host.
+pub(in super::super) fn clone_into_of(
+    owner: u32,
+    namespaces: libc::c_int,
+    parent: Parent,
+) -> io::Result<Side> {
+    sandyard_guest::act_as(owner)?;
+    let cloned = clone_into(namespaces, parent);
+    // The child becomes root of its own namespace once that has ids.
+    if !matches!(cloned, Ok(Side::Child)) {
+        sandyard_guest::act_as(0)?;
+    }
+    rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+    cloned
 }
 
 /// Duplicates this process into new namespaces (`CLONE_NEW*` bits).

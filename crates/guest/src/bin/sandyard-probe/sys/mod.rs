@@ -1,6 +1,10 @@
 //! Raw system calls, each in a process of its own where it could end the caller.
 #![expect(unsafe_code, reason = "a probe makes system calls that no safe interface offers")]
 
+mod objects;
+
+pub(crate) use objects::*;
+
 use std::ffi::CString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -104,6 +108,13 @@ pub(crate) fn may_write(path: &std::path::Path) -> bool {
     unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
 }
 
+/// Whether a process of that number is there, ours or not.
+pub(crate) fn answers(pid: i32) -> bool {
+    // SAFETY: signal 0 does nothing; touches no memory.
+    let result = unsafe { libc::kill(pid, 0) };
+    result == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
+}
+
 /// Makes the null device somewhere.
 pub(crate) fn make_device(path: &str) -> io::Result<()> {
     let path = CString::new(path).map_err(io::Error::other)?;
@@ -148,4 +159,10 @@ pub(crate) fn hide_from_signals() -> ExitCode {
             libc::pause();
         }
     }
+}
+
+/// Waits for a signal that ends this process.
+pub(crate) fn wait_for_the_end() {
+    // SAFETY: touches no memory.
+    unsafe { libc::pause() };
 }

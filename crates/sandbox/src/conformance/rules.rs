@@ -1,0 +1,99 @@
+//! How findings of the probe are judged: by tables of rules, which neither side can drift away from.
+//!
+//! A check that the probe reports and the table does not know fails, and so does one that the table knows and the probe does not
+//! report.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::Outcome;
+
+/// EPERM and ENOSYS.
+const REFUSED: [&str; 2] = ["errno 1", "errno 38"];
+/// ENOENT, EACCES, EPERM, EROFS, ENXIO, ENOTDIR.
+const CLOSED: [&str; 6] = ["errno 2", "errno 13", "errno 1", "errno 30", "errno 6", "errno 20"];
+/// ENETUNREACH, EADDRNOTAVAIL, EHOSTUNREACH, EINVAL (a link-local address without an interface), EAFNOSUPPORT.
+const UNREACHABLE: [&str; 5] = ["errno 101", "errno 99", "errno 113", "errno 22", "errno 97"];
+
+/// What is judged by one rule.
+pub(super) enum Rule {
+    /// Exactly this.
+    Is(&'static str),
+    /// One of these.
+    OneOf(&'static [&'static str]),
+    /// Another namespace than the host's.
+    NotTheHosts(&'static str),
+    /// Refused by the system-call filter.
+    Refused,
+    /// Not there, or can't be opened.
+    Closed,
+    /// Nothing in it, not there, or can't be read.
+    Empty,
+    /// No way leads there.
+    Unreachable,
+    /// Judged by a function.
+    Holds(fn(&str) -> bool),
+}
+
+/// Rules by the beginning of a check's name: the first that fits judges it.
+pub(super) struct Table<'a> {
+    /// What holds instead of the others for this subject.
+    pub(super) first: &'a [(&'a str, Rule)],
+    /// What holds for every subject.
+    pub(super) rules: &'a [(&'a str, Rule)],
+}
+
+/// One line of a report.
+#[derive(Debug, Deserialize)]
+struct Finding {
+    check: String,
+    result: String,
+}
+
+impl Table<'_> {
+    /// Judges a report of the probe.
+    pub(super) fn judge(&self, report: &str) -> Vec<Outcome> {
+        let mut used: BTreeMap<&str, usize> = self.rules.iter().map(|(prefix, _)| (*prefix, 0)).collect();
+        let mut outcomes = Vec::new();
+        let findings = report.lines().filter_map(|line| serde_json::from_str::<Finding>(line).ok());
+        for Finding { check, result } in findings {
+            match self.first.iter().chain(self.rules).find(|(prefix, _)| check.starts_with(prefix)) {
+                Some((prefix, rule)) => {
+                    *used.entry(prefix).or_default() += 1;
+                    outcomes.push(Outcome::new(check, rule.allows(&result), result));
+                }
+                None => outcomes.push(Outcome::new(check, false, "no rule judges it")),
+            }
+        }
+        let unused = used.into_iter().filter(|(_, count)| *count == 0);
+        outcomes.extend(unused.map(|(prefix, _)| Outcome::new(prefix, false, "was not reported")));
+        outcomes
+    }
+}
+
+impl Rule {
+    fn allows(&self, result: &str) -> bool {
+        match self {
+            Self::Is(expected) => result == *expected,
+            Self::OneOf(expected) => expected.contains(&result),
+            Self::NotTheHosts(name) => result.starts_with(&format!("{name}:[")) && result != hosts(name),
+            Self::Refused => REFUSED.contains(&result),
+            Self::Closed => CLOSED.contains(&result),
+            Self::Empty => result.is_empty() || result == "0 bytes" || CLOSED.contains(&result),
+            Self::Unreachable => UNREACHABLE.contains(&result),
+            Self::Holds(judge) => judge(result),
+        }
+    }
+}
+
+fn hosts(namespace: &str) -> String {
+    let link = std::fs::read_link(Path::new("/proc/self/ns").join(namespace));
+    link.map(|link| link.display().to_string()).unwrap_or_default()
+}
+
+/// Whether a result says that something is not there or can't be opened.
+pub(super) fn is_closed(result: &str) -> bool {
+    CLOSED.contains(&result)
+}
