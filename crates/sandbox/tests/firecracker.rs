@@ -440,7 +440,8 @@ mod real {
         let (one, two) =
             (yard.subject().spec("timer-1", SMALL).unwrap(), yard.subject().spec("timer-2", SMALL).unwrap());
         let (first, second) = tokio::join!(driver.start(&one), driver.start(&two));
-        (first.unwrap(), second.unwrap());
+        first.unwrap();
+        second.unwrap();
         for id in ["timer-1", "timer-2"] {
             let timers = yard.timers_of(id);
             assert_eq!(timers.len(), 1, "{id}: {timers:?}");
