@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use super::sockets;
 use crate::parts::machine_control;
 
-/// An emulated machine under load answers within this.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// An emulated machine on a busy host answers within this. Without an answer nobody knows why its job was killed.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Asks what the job used so far.
 pub(super) async fn usage(folder: &Path) -> io::Result<JobUsage> {
