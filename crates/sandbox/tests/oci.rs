@@ -1,5 +1,7 @@
 //! The conformance suite against the driver of OCI runtimes with runc and crun, and what only a look from the host can prove.
 
+#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
 mod host_eye;
 mod oci_yard;
 

@@ -5,10 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use tokio::time::timeout;
-
+use super::session::dial;
 use super::{Outcome, Session, SessionError, Subject};
 use crate::driver::{Driver, Limits, LinkError, SandboxSpec};
 use crate::parts::machine_plan::DISK_FILE;
@@ -22,8 +20,6 @@ const WAYS: &str = "/dev/vsock /dev/vhost-vsock /dev/ttyS0 /dev/hvc0 /dev/consol
 const SUPERBLOCK: u64 = 4096;
 /// Tables and journal of a small disk.
 const DAMAGED_BYTES: usize = 4 * 1024 * 1024;
-/// A machine that can't boot notices at once.
-const SOON: Duration = Duration::from_secs(30);
 
 /// Looks at machines from inside and at their disks from outside.
 pub async fn own_kernel(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
@@ -58,9 +54,9 @@ async fn hostile_disk(subject: &Subject, disk: &Path) -> Result<Vec<Outcome>, Se
 }
 
 async fn refused(driver: &dyn Driver, spec: &SandboxSpec) -> Outcome {
-    let link = timeout(SOON + driver.boot_time(), driver.next_link(&spec.id)).await;
-    let dead = matches!(link, Ok(Err(LinkError::NotRunning(_))));
-    Outcome::new("D8.hostile", dead, format!("{:?}", link.map(|link| link.map(drop))))
+    let dialled = dial(driver, spec, 1).await.map(drop);
+    let dead = matches!(dialled, Err(SessionError::Link(LinkError::NotRunning(_))));
+    Outcome::new("D8.hostile", dead, format!("{dialled:?}"))
 }
 
 fn damage(disk: &Path) -> io::Result<()> {

@@ -43,6 +43,10 @@ mod tests {
 
     use super::*;
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "stands for work that takes its time, on a thread of its own"
+    )]
     fn written_half(_: &VmImages, image_root: &Path) -> Result<VmImage, VmImageError> {
         fs::write(image_root.with_file_name("root.ext4.new"), vec![1; 512 * 1024]).unwrap();
         std::thread::sleep(SAY_AGAIN * 3);

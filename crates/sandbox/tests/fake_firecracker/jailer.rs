@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, exit};
 
 use rustix::thread::UnshareFlags;
@@ -52,14 +52,14 @@ pub(crate) fn run(arguments: &[String]) {
 }
 
 /// D7: nobody but root has ever had a way in.
-fn check_jail(base: &PathBuf) {
+fn check_jail(base: &Path) {
     let found = std::fs::symlink_metadata(base).unwrap();
     assert!(found.is_dir() && found.uid() == 0, "the jail's folder is not root's");
     assert_eq!(found.mode() & 0o777, 0o700, "the jail's folder is open to others");
 }
 
 #[expect(deprecated, reason = "safe here: this process has one thread and no descriptor that matters")]
-fn become_firecracker(program: &PathBuf, root: &PathBuf, uid: u32, gid: u32, id: &str, extra: &[String]) {
+fn become_firecracker(program: &Path, root: &Path, uid: u32, gid: u32, id: &str, extra: &[String]) {
     rustix::thread::unshare(UnshareFlags::NEWPID).unwrap();
     let child = Command::new("/proc/self/exe")
         .arg0("firecracker")

@@ -18,13 +18,18 @@ use bollard::query_parameters::{
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 /// A busy engine takes seconds for a container; one that takes this long does not answer at all.
 const PATIENCE_S: u64 = 120;
-/// Loading an image of gigabytes into a slow disk.
-const LOAD_PATIENCE_S: u64 = 3600;
+/// Loading an image of gigabytes into a slow disk, or removing it.
+const STORE_PATIENCE_S: u64 = 3600;
 /// A look at whether it is there.
 const GREETING: Duration = Duration::from_secs(10);
+/// An engine that refuses to remove a container for longer has a reason.
+const REMOVED_WITHIN: Duration = Duration::from_secs(10);
+/// How long it has to come to know that a container ended.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// What is read of a container's console at most.
 const CONSOLE_BYTES: usize = 64 * 1024;
 const NOT_FOUND: u16 = 404;
@@ -167,7 +172,9 @@ impl Engine {
 
     /// Removes an image; `AlreadyExists` if a container uses it.
     pub(super) async fn remove_image(&self, id: &str) -> io::Result<()> {
-        let removed = self.client().await?.remove_image(id, None::<RemoveImageOptions>, None).await;
+        let mut client = self.client().await?.clone();
+        client.set_timeout(Duration::from_secs(STORE_PATIENCE_S));
+        let removed = client.remove_image(id, None::<RemoveImageOptions>, None).await;
         match removed.map_err(|error| self.told(error)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed.map(drop),
@@ -180,7 +187,7 @@ impl Engine {
         archive: impl futures_util::Stream<Item = io::Result<bytes::Bytes>> + Send + 'static,
     ) -> io::Result<()> {
         let mut client = self.client().await?.clone();
-        client.set_timeout(Duration::from_secs(LOAD_PATIENCE_S));
+        client.set_timeout(Duration::from_secs(STORE_PATIENCE_S));
         let options = bollard::query_parameters::ImportImageOptionsBuilder::new().quiet(true).build();
         let mut answers = std::pin::pin!(client.import_image_stream(options, archive, None));
         while let Some(answer) = answers.next().await {
@@ -224,8 +231,21 @@ impl Engine {
         Ok(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect())
     }
 
-    /// Kills and removes it; harmless if there is none.
+    /// Kills and removes it; harmless if there is none. Podman refuses to kill what ends at that very moment, so it is asked again.
     pub(super) async fn remove(&self, name: &str) -> io::Result<()> {
+        let deadline = Instant::now() + REMOVED_WITHIN;
+        loop {
+            match self.try_remove(name).await {
+                Err(error) if error.kind() == io::ErrorKind::Other && Instant::now() < deadline => {
+                    tracing::debug!(container = name, %error, "not removed yet");
+                    tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+                }
+                removed => return removed,
+            }
+        }
+    }
+
+    async fn try_remove(&self, name: &str) -> io::Result<()> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         let removed = self.client().await?.remove_container(name, Some(options)).await;
         match removed.map_err(|error| self.told(error)) {

@@ -23,12 +23,12 @@ pub(crate) fn user_namespace(map: &str, owner: u32) -> io::Result<OwnedFd> {
                 && sandyard_guest::act_as(owner).is_ok()
                 && libc::unshare(libc::CLONE_NEWUSER) == 0
                 && libc::write(made.as_raw_fd(), [1_u8].as_ptr().cast(), 1) == 1;
-            if !stays {
-                libc::_exit(1);
+            if stays {
+                loop {
+                    libc::pause();
+                }
             }
-            loop {
-                libc::pause();
-            }
+            libc::_exit(1)
         }
     }
     if pid < 0 {
