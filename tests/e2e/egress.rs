@@ -77,7 +77,7 @@ pub(crate) async fn this_machine_is_out_of_reach(yard: &Yard) {
            curl --silent --max-time 5 --noproxy '*' http://$target/ && echo REACHED $target; \
          done; \
          {CURL} --socks5-hostname 127.0.0.1:3128 http://localhost:{port}/ && echo REACHED socks; \
-         python3 relay.py & \
+         python3 relay.py 2>/dev/null & \
          for i in $(seq 100); do (: > /dev/tcp/127.0.0.1/3999) 2>/dev/null && break; sleep 0.2; done; \
          curl --silent --max-time 20 --noproxy '' --proxy http://127.0.0.1:3999 --proxytunnel \
               --write-out '%{{stderr}}relayed %{{http_connect}}' http://localhost:{port}/ && echo REACHED relay; \

@@ -19,13 +19,9 @@ use crate::app::{audit_head, audit_lines};
 use crate::audit::{Actor, Entry, Kind};
 use crate::store::{Change, Fence, Store};
 
-/// Where the list and the audit are; where the job has files of these names, the next pair.
-const PLACES: [(&str, &str); 4] = [
-    (".sandyard/files.jsonl", ".sandyard/audit.jsonl"),
-    (".sandyard/files-of-the-host.jsonl", ".sandyard/audit-of-the-host.jsonl"),
-    ("sandyard-files.jsonl", "sandyard-audit.jsonl"),
-    ("sandyard-files-of-the-host.jsonl", "sandyard-audit-of-the-host.jsonl"),
-];
+/// Their names among the files of the host's.
+const LIST: &str = "files.jsonl";
+const AUDIT: &str = "audit.jsonl";
 
 /// The audit of the job with that number.
 pub(crate) struct AuditLines {
@@ -44,7 +40,7 @@ impl AuditLines {
         parts: &mpsc::Sender<Part>,
     ) -> Result<(), ArtifactError> {
         let failed = |error: crate::store::StoreError| ArtifactError::Write(io::Error::other(error));
-        let (list, audit) = self.places(names);
+        let (list, audit) = (names.beside(LIST), names.beside(AUDIT));
         let (answer, listed) = oneshot::channel();
         send(parts, Part::List { name: list.clone(), modified_ms: self.at_ms, answer }).await?;
         let listed = listed.await.map_err(|_| closed())?;
@@ -60,15 +56,6 @@ impl AuditLines {
             send(parts, Part::Bytes(bytes.map_err(failed)?)).await?;
         }
         send(parts, Part::Bytes(Bytes::from(format!("{}\n", head.line())))).await
-    }
-
-    /// The first pair of names that is free; a job that has them all gets numbered ones.
-    fn places(&self, names: &mut Names) -> (String, String) {
-        let free = PLACES.iter().find_map(|(list, audit)| {
-            let list = names.accept(list, EntryKind::File).ok()?;
-            Some((list, names.accept(audit, EntryKind::File).ok()?))
-        });
-        free.unwrap_or_else(|| (names.free("sandyard-files.jsonl"), names.free("sandyard-audit.jsonl")))
     }
 
     fn file(&self, name: String) -> Part {

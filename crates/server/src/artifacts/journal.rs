@@ -12,13 +12,8 @@ use super::archive::Part;
 use super::names::Names;
 use crate::store::Store;
 
-/// Where it is; where the job has a file of that name, the next of these.
-const PLACES: [&str; 4] = [
-    ".sandyard/journal.jsonl",
-    ".sandyard/journal-of-the-host.jsonl",
-    "sandyard-journal.jsonl",
-    "sandyard-journal-of-the-host.jsonl",
-];
+/// Its name among the files of the host's.
+const NAME: &str = "journal.jsonl";
 /// Entries and bytes that are read at once.
 const PAGE: usize = 256;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -38,12 +33,9 @@ impl JournalLines {
         names: &mut Names,
         parts: &mpsc::Sender<Part>,
     ) -> Result<(), ArtifactError> {
-        let place = PLACES.iter().find_map(|place| names.accept(place, EntryKind::File).ok());
-        // A job that has all of these wants no journal.
-        let Some(name) = place else { return Ok(()) };
         let closed = |_| ArtifactError::Write(io::Error::from(io::ErrorKind::BrokenPipe));
         let head = Part::Entry {
-            name,
+            name: names.beside(NAME),
             kind: EntryKind::File,
             mode: 0o644,
             size: 0,

@@ -23,6 +23,8 @@ pub(super) enum Refused {
 
 /// Longest name in a zip: its field has 16 bits, and directories take a slash more.
 const NAME_BYTES: usize = u16::MAX as usize - 1;
+/// Where the host puts its own files, unless the job has something of that name.
+const HOST_FOLDER: &str = ".sandyard";
 /// How a backslash is written, which other systems read as a separator.
 const BACKSLASH: &str = "%5C";
 
@@ -83,6 +85,16 @@ impl Names {
         if follows && parts.len() == shared + 1 { Ok(()) } else { Err(Refused::Order) }
     }
 
+    /// A name for a file that tells of the job, once all of the job's are known: in the host's folder, or at the top if the job has a
+    /// folder like that.
+    pub(super) fn beside(&mut self, name: &str) -> String {
+        if self.top.contains(&digest(HOST_FOLDER)) {
+            self.free(&format!("sandyard-{name}"))
+        } else {
+            format!("{HOST_FOLDER}/{name}")
+        }
+    }
+
     /// A name at the top for a file of the host's: this one, or with a number before its ending if the job has it in whatever
     /// case, because not every file system tells cases apart.
     pub(super) fn free(&mut self, name: &str) -> String {
@@ -123,6 +135,20 @@ mod tests {
         accept(&mut names, "Changes.PATCH", EntryKind::File).unwrap();
         accept(&mut names, "changes-2.patch", EntryKind::Directory).unwrap();
         assert_eq!(names.free("changes.patch"), "changes-3.patch");
+    }
+
+    #[test]
+    fn what_tells_of_the_job_is_in_a_folder_of_the_hosts_or_beside_one_of_the_jobs() {
+        let mut names = Names::default();
+        accept(&mut names, "src", EntryKind::Directory).unwrap();
+        assert_eq!(names.beside("audit.jsonl"), ".sandyard/audit.jsonl");
+        for (kind, name) in [(EntryKind::Directory, ".sandyard"), (EntryKind::Symlink, ".Sandyard")] {
+            let mut names = Names::default();
+            accept(&mut names, name, kind).unwrap();
+            accept(&mut names, "sandyard-files.jsonl", EntryKind::File).unwrap();
+            assert_eq!(names.beside("audit.jsonl"), "sandyard-audit.jsonl");
+            assert_eq!(names.beside("files.jsonl"), "sandyard-files-2.jsonl");
+        }
     }
 
     #[test]
