@@ -124,10 +124,11 @@ fn confinement(status: &str) -> String {
     fields.iter().filter_map(value).collect::<Vec<_>>().join(" ")
 }
 
-/// Numbers of processes that answer a signal but are not to be seen.
+/// Numbers that answer a signal but can't be looked up, as every process and every thread that is to be seen can. Asked twice, because
+/// one may end in between.
 fn answering() -> String {
-    let seen = numbers("/proc");
-    let hidden = PROCESS_NUMBERS.filter(|pid| sys::answers(*pid) && !seen.contains(&pid.cast_unsigned()));
+    let is_seen = |pid: i32| fs::exists(format!("/proc/{pid}")).unwrap_or(false);
+    let hidden = PROCESS_NUMBERS.filter(|&pid| sys::answers(pid) && !is_seen(pid) && sys::answers(pid));
     hidden.map(|pid| pid.to_string()).collect::<Vec<_>>().join(" ")
 }
 
