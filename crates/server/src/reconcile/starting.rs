@@ -87,7 +87,11 @@ impl Task {
             }
             Err(failure) => {
                 metrics::count(&self.shared.metrics.sandbox_starts_failed);
-                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                // A commit that failed may have been kept all the same, and then only this machine may run the job; or the job
+                // has another owner by now, and so has the machine.
+                if !matches!(failure, Failure::Store(_)) {
+                    self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                }
                 self.not_started(row, failure).await
             }
         }
