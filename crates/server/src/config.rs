@@ -6,16 +6,14 @@ use std::time::Duration;
 
 use sandyard_sandbox::driver::Limits;
 
-pub use crate::app::Floor;
+pub use crate::artifacts::ExportConfig;
 use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
 pub use crate::gateways::model::{
     ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Patience, Provider,
     recording_of,
 };
-
-/// How long a task may wait for answers in all: its machine is there meanwhile, and must end some day without a server too.
-pub const LONGEST_WAITS_S: u64 = 7 * 24 * 3600;
+pub use crate::job::{Floor, JobLimits};
 
 /// The settings of one yard.
 #[derive(Debug, Clone)]
@@ -91,17 +89,6 @@ impl ServerConfig {
             fail_points: FailPoints::default(),
         }
     }
-}
-
-/// Limits of a job: its machine's, and its time's.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct JobLimits {
-    /// What the machine may use.
-    pub machine: Limits,
-    /// Wall-clock time, from the moment it runs.
-    pub timeout_s: u64,
-    /// Time without output.
-    pub idle_timeout_s: Option<u64>,
 }
 
 /// How much runs at once. Memory is counted by limits, not by use: the kernel must never have to choose us.
@@ -182,36 +169,5 @@ pub struct OutputConfig {
 impl Default for OutputConfig {
     fn default() -> Self {
         Self { stream_bytes: 1024 * 1024 * 1024 }
-    }
-}
-
-/// What an artifact may hold. A disk bounds none of it: a file may have holes and many names.
-#[derive(Debug, Clone)]
-pub struct ExportConfig {
-    /// Files, directories and links: about 300 bytes of memory each while the archive is written.
-    pub entries: u64,
-    /// Their names together, which are in memory until the archive's end.
-    pub name_bytes: u64,
-    /// Uncompressed bytes; never more than the job's disk has.
-    pub bytes: u64,
-    /// Time for the whole of it.
-    pub timeout: Duration,
-}
-
-impl ExportConfig {
-    /// The bounds of a workspace on a disk of that size: whatever a guest says, no more was ever in it.
-    pub(crate) fn on_a_disk(&self, disk_mib: u64) -> Self {
-        Self { bytes: self.bytes.min(disk_mib.saturating_mul(1024 * 1024)), ..self.clone() }
-    }
-}
-
-impl Default for ExportConfig {
-    fn default() -> Self {
-        Self {
-            entries: 1_000_000,
-            name_bytes: 128 * 1024 * 1024,
-            bytes: 300 * 1024 * 1024 * 1024,
-            timeout: Duration::from_secs(3600),
-        }
     }
 }

@@ -1,24 +1,37 @@
-//! The orchestration server: `http/` → `app/` → `store/`, and `reconcile/` which makes the world match the rows.
+//! The orchestration server. Its modules are layers; each imports only from those above it in this list:
 //!
-//! The row in the store is the truth. `app` is the façade: HTTP knows nothing below it. Killing the process at
-//! any line loses nothing; `reconcile` rebuilds the rest from rows, drivers' markers and the guests' spools.
+//! - `disk`, `error_chain`, `fail_points`, `key_file`, `trust`: small tools without knowledge of jobs
+//! - `audit`: records, the hash chain, its key and its verification
+//! - `job`: nouns, states, rows and the pure function that applies a change
+//! - `auth`: keys, callers, tickets' and origins' cookies
+//! - `store`, `blobs`: where rows and bytes are kept
+//! - `output`, `artifacts`, `drivers`: logs, downloads, and which driver runs a job
+//! - `gateways`: what a sandbox may reach: the network, models, its journal
+//! - `config`: everything an operator can set
+//! - `yard`: what a running yard shares: live machines, admission, counters, the audit recorder
+//! - `lifecycle`: makes the world match the rows
+//! - `app`: the use cases
+//! - `http`: the API, the proxy, MCP and the pages
+//!
+//! `tests/layers.rs` fails on an upward import. The row in the store is the truth: killing the process at any line
+//! loses nothing, and `lifecycle` rebuilds the rest from rows, drivers' markers and the guests' spools.
 
-mod admission;
 pub mod app;
 mod artifacts;
 pub mod audit;
 pub mod auth;
+mod blobs;
 pub mod config;
+mod disk;
 mod drivers;
+mod error_chain;
 pub mod fail_points;
 mod gateways;
 pub mod http;
-pub mod job_id;
-mod layout;
-mod metrics;
+pub mod job;
+mod key_file;
+mod lifecycle;
 mod output;
-mod reconcile;
-pub mod states;
 mod store;
 pub mod trust;
-mod witness;
+mod yard;

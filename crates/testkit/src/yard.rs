@@ -13,7 +13,7 @@ use sandyard_server::app::{
     AppError, Flavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
 };
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
-use sandyard_server::job_id::JobId;
+use sandyard_server::job::JobId;
 use tempfile::TempDir;
 
 /// Every wait of a test ends by then.

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use sandyard_sandbox::driver::SandboxId;
 use sandyard_server::app::{JobState, WithOutput};
 use sandyard_server::audit::verify_lines;
-use sandyard_server::job_id::JobId;
+use sandyard_server::job::JobId;
 use sandyard_testkit::{TestYard, shell};
 
 /// Steps of one history.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use sandyard_protocol::OutputStream;
 use sandyard_server::app::{InputFile, JobState, JobStatus, NewJob, SandboxState};
 use sandyard_server::fail_points::FailPoints;
-use sandyard_server::job_id::JobId;
+use sandyard_server::job::JobId;
 use sandyard_testkit::{TestYard, session, shell};
 
 /// A job that notes each time it runs, outside its workspace: the fake driver has no wall.

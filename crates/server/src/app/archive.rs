@@ -6,22 +6,22 @@ use sandyard_sandbox::machine::Export;
 
 use super::{AppError, Download, ErrorKind, Yard};
 use crate::artifacts::{self, ArtifactError};
-use crate::job_id::JobId;
-use crate::layout;
+use crate::disk;
+use crate::job::JobId;
 
 impl Yard {
     /// Packs an export. The file has lost its name by the time it is returned, so it goes with its reader.
     pub async fn archive(&self, id: &JobId, export: Export) -> Result<Download, AppError> {
-        if !self.shared.admission.has_disk() {
+        if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
         }
-        let name = crate::job_id::random().map_err(|error| AppError::internal(&error))?;
-        let path = self.shared.layout.job(id).join(format!("archive-{name}.zip"));
-        let bounds = &self.shared.config.export;
+        let name = crate::job::random_id().map_err(|error| AppError::internal(&error))?;
+        let path = self.context.layout.job(id).join(format!("archive-{name}.zip"));
+        let bounds = &self.context.config.export;
         let stored = artifacts::store_export(export, &path, bounds, artifacts::Additions::default())
             .await
             .map_err(|error| refusal(&error))?;
-        let opened = layout::blocking(move || {
+        let opened = disk::blocking(move || {
             let file = File::open(&path)?;
             std::fs::remove_file(&path)?;
             Ok(file)

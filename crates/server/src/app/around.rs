@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use sandyard_sandbox::machine::Machine;
 
-use super::images::{Flavour, ImageState};
 use super::model::DriverStatus;
 use super::{AppError, ErrorKind, Yard};
+use super::{Flavour, ImageState};
 use crate::drivers::DriverReport;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// How long a caller waits for drivers to be tried: longer than a container takes, shorter than a patient client.
 pub(super) const TRYING: Duration = Duration::from_secs(3);
@@ -17,7 +17,7 @@ pub(super) const TRYING: Duration = Duration::from_secs(3);
 impl Yard {
     /// The live machine of a job, for tools; a conflict unless `sandbox` is `live`.
     pub fn machine(&self, id: &JobId) -> Result<Arc<Machine>, AppError> {
-        self.shared.machines.get(id).ok_or_else(|| {
+        self.context.machines.get(id).ok_or_else(|| {
             AppError::new(ErrorKind::Conflict, "sandbox_not_live", "the job's sandbox can't be reached now")
                 .hint("tools need `sandbox: live` in the status; schedule with `keep` to use them after the end")
                 .retry_after(1)
@@ -26,7 +26,7 @@ impl Yard {
 
     /// All drivers and whether they work here. One that was never tried is tried now; a slow one is told as not known yet.
     pub async fn drivers(&self) -> Vec<DriverStatus> {
-        let reports = self.shared.drivers.reports(TRYING).await;
+        let reports = self.context.drivers.reports(TRYING).await;
         let status = |report: DriverReport| DriverStatus {
             name: report.driver.name(),
             isolation: report.driver.isolation(),
@@ -38,7 +38,7 @@ impl Yard {
 
     /// How far the images are.
     pub fn image(&self, flavour: Flavour) -> ImageState {
-        self.shared.images.state(flavour)
+        self.context.images.state(flavour)
     }
 
     /// Whether work can be accepted.
@@ -46,15 +46,15 @@ impl Yard {
         if self.is_stopping() {
             return Err(AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping"));
         }
-        if !self.shared.admission.has_disk() {
+        if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
         }
-        self.shared.store.queued(0, 1).await?;
+        self.context.store.queued(0, 1).await?;
         Ok(())
     }
 
     /// Prometheus text of the yard's counters; `http` may append its own.
     pub fn metrics(&self) -> String {
-        self.shared.metrics.render(&self.shared.store.counts(), self.shared.admission.in_use())
+        self.context.metrics.render(&self.context.store.counts(), self.context.admission.in_use())
     }
 }

@@ -10,12 +10,9 @@ use serde_json::{Value, json};
 use super::{AppError, Yard};
 use crate::audit::{Actor, Entry, Head, Kind, PublicKey};
 use crate::auth::Caller;
-use crate::job_id::JobId;
-use crate::store::{JobRow, Store, StoreError};
-use crate::witness::Call;
-
-/// Records read at once.
-const PAGE: usize = 500;
+use crate::job::JobId;
+use crate::store::StoreError;
+use crate::yard::RecordedCall;
 
 /// The audit of a job as it was at one moment.
 pub struct Audit {
@@ -34,30 +31,31 @@ impl Yard {
 
     /// Who signs the heads of audits.
     pub fn audit_key(&self) -> PublicKey {
-        self.shared.audit_key
+        self.context.audit_key
     }
 
     /// A job's records behind a number, and its signed head.
     pub async fn audit(&self, id: &JobId, after: u64) -> Result<Audit, AppError> {
         let row = self.row(id).await?;
-        let head = head(&row).ok_or_else(|| {
+        let head = crate::job::audit_head(&row).ok_or_else(|| {
             AppError::new(super::ErrorKind::NotFound, "not_found", "the job was made before audits were kept")
         })?;
         let last = Bytes::from(format!("{}\n", head.line()));
-        let lines = lines(Arc::clone(&self.shared.store), row.number, after + 1, head.records)
-            .map(|line| line.map_err(io::Error::other))
-            .chain(stream::once(async { Ok(last) }));
+        let lines =
+            crate::store::audit_lines(Arc::clone(&self.context.store), row.number, after + 1, head.records)
+                .map(|line| line.map_err(io::Error::other))
+                .chain(stream::once(async { Ok(last) }));
         Ok(Audit { head, lines: lines.boxed() })
     }
 
     /// Notes what is about to be done to a job. Nothing may be done if this fails.
-    pub(crate) async fn witness(
+    pub(crate) async fn record_call(
         &self,
         id: &JobId,
         kind: Kind,
         facts: Value,
-    ) -> Result<Option<Call>, StoreError> {
-        self.shared.witness.call(id, kind, facts).await
+    ) -> Result<Option<RecordedCall>, StoreError> {
+        self.context.recorder.call(id, kind, facts).await
     }
 
     /// An entry about something that the present caller does.
@@ -89,41 +87,4 @@ impl Yard {
             }),
         )
     }
-}
-
-/// The signed head of a row.
-pub(crate) fn head(row: &JobRow) -> Option<Head> {
-    let audit = row.audit.as_ref()?;
-    Some(Head {
-        job: row.id.to_string(),
-        records: audit.records,
-        head: audit.head.clone(),
-        signature: audit.signature.clone(),
-        key: audit.key.clone(),
-    })
-}
-
-/// Records from a number to another, each with a newline.
-pub(crate) fn lines(
-    store: Arc<dyn Store>,
-    job: i64,
-    first: u64,
-    last: u64,
-) -> impl futures_util::Stream<Item = Result<Bytes, StoreError>> + Send {
-    let pages = stream::try_unfold((store, first), move |(store, next)| async move {
-        if next > last {
-            return Ok(None);
-        }
-        let limit = usize::try_from(last + 1 - next).unwrap_or(PAGE).min(PAGE);
-        let page = store.audit(job, next, limit).await?;
-        // A job that is deleted meanwhile has no further records.
-        let Some(end) = page.last().map(|line| line.number) else { return Ok(None) };
-        Ok::<_, StoreError>(Some((page, (store, end + 1))))
-    });
-    pages.map(|page| {
-        page.map(|page| {
-            let text: String = page.into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect();
-            Bytes::from(text)
-        })
-    })
 }

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::model::JobStatus;
+use super::JobStatus;
 use super::status::WithOutput;
 use super::{AppError, Yard};
 use crate::audit::Kind;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// How long a deletion is waited for; it is certain before, and goes on after.
 const DELETE_WAIT: Duration = Duration::from_secs(10);
@@ -17,18 +17,18 @@ impl Yard {
     /// Ends a job; harmless if it has ended. Answers the status after the request is committed.
     pub async fn cancel(&self, id: &JobId) -> Result<JobStatus, AppError> {
         let entry = self.entry(Kind::Cancel, json!({}));
-        let row = self.shared.store.request_cancel(id, entry).await?.ok_or_else(AppError::unknown_job)?;
+        let row = self.context.store.request_cancel(id, entry).await?.ok_or_else(AppError::unknown_job)?;
         self.describe(row, WithOutput::Without).await
     }
 
     /// Removes a job and all that is of it. From then on it is unknown.
     pub async fn delete(&self, id: &JobId) -> Result<(), AppError> {
-        let mut watch = self.shared.store.watch(id);
+        let mut watch = self.context.store.watch(id);
         let entry = self.entry(Kind::Delete, json!({}));
-        self.shared.request_delete(id, entry).await?.ok_or_else(AppError::unknown_job)?;
-        self.shared.orphaned.notify_one();
+        self.context.request_delete(id, entry).await?.ok_or_else(AppError::unknown_job)?;
+        self.context.orphaned.notify_one();
         let gone = async {
-            while self.shared.store.any_job(id).await?.is_some() {
+            while self.context.store.any_job(id).await?.is_some() {
                 watch.changed().await;
             }
             Ok(())

@@ -4,9 +4,9 @@ use std::fs::File;
 
 use super::{AppError, ErrorKind, Yard};
 use crate::artifacts::{EMPTY_ZIP, empty_sha256};
-use crate::job_id::JobId;
-use crate::layout;
-use crate::store::JobRow;
+use crate::disk;
+use crate::job::JobId;
+use crate::job::JobRow;
 
 /// An artifact, open for reading: it stays readable even if retention removes it meanwhile.
 pub struct Download {
@@ -29,14 +29,14 @@ impl Yard {
             return Err(AppError::new(ErrorKind::Conflict, "not_ended", message)
                 .hint("wait for it with GET /status/{id}?wait=30"));
         }
-        let path = self.shared.layout.artifact(id);
+        let path = self.context.layout.artifact(id);
         let (length, sha256) = match &row.artifact {
             Some(artifact) => (artifact.bytes, artifact.sha256.clone()),
             None if row.begun => return Err(missing()),
             None => {
                 // A job that never began has an empty workspace; its archive is made when somebody asks.
                 let target = path.clone();
-                let made = layout::blocking(move || layout::write_durably(&target, &[EMPTY_ZIP])).await;
+                let made = disk::blocking(move || disk::write_durably(&target, &[EMPTY_ZIP])).await;
                 made.map_err(|error| AppError::internal(&error))?;
                 (EMPTY_ZIP.len() as u64, empty_sha256())
             }

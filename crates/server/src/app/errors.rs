@@ -1,5 +1,6 @@
 //! What a use case answers when it can't do what it was asked: a kind, a stable code, words, and a way out.
 
+use crate::error_chain::chain;
 use crate::store::StoreError;
 
 /// The class of a refusal; `http` turns each into one status code.
@@ -82,16 +83,4 @@ impl From<StoreError> for AppError {
             .hint("look for a full disk, a read-only file system, or another program that holds the database")
             .retry_after(5)
     }
-}
-
-/// An error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

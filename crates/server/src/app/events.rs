@@ -9,11 +9,12 @@ use sandyard_protocol::OutputStream;
 
 use super::model::JobEvent;
 use super::{AppError, Yard};
-use crate::job_id::JobId;
+use crate::job::EventRow;
+use crate::job::JobId;
+use crate::job::JobState;
 use crate::output;
-use crate::reconcile::Shared;
-use crate::states::JobState;
-use crate::store::{EventRow, JobWatch};
+use crate::store::JobWatch;
+use crate::yard::YardContext;
 
 /// A stream of events that ends after the terminal state's event.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<JobEvent, AppError>> + Send>>;
@@ -22,7 +23,7 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<JobEvent, AppError>> + S
 const PAGE: usize = 64;
 
 struct Position {
-    shared: Arc<Shared>,
+    context: Arc<YardContext>,
     id: JobId,
     after: u64,
     page: VecDeque<EventRow>,
@@ -33,10 +34,10 @@ struct Position {
 impl Yard {
     /// Events with an id above `after`, then new ones as they come, until the job has ended.
     pub async fn events(&self, id: &JobId, after: u64) -> Result<EventStream, AppError> {
-        let watch = self.shared.store.watch(id);
+        let watch = self.context.store.watch(id);
         self.row(id).await?;
         let start = Position {
-            shared: Arc::clone(&self.shared),
+            context: Arc::clone(&self.context),
             id: id.clone(),
             after,
             page: VecDeque::new(),
@@ -60,7 +61,7 @@ impl Position {
             if self.ended {
                 return Ok(None);
             }
-            self.page = self.shared.store.events(&self.id, self.after, PAGE).await?.into();
+            self.page = self.context.store.events(&self.id, self.after, PAGE).await?.into();
             if self.page.is_empty() && self.nothing_more().await? {
                 return Ok(None);
             }
@@ -72,7 +73,7 @@ impl Position {
 
     /// Whether the job is over and all its events were given, or it is gone.
     async fn nothing_more(&self) -> Result<bool, AppError> {
-        let row = self.shared.store.job(&self.id).await?;
+        let row = self.context.store.job(&self.id).await?;
         Ok(row.is_none_or(|row| row.state.is_terminal() && self.after >= row.last_event))
     }
 
@@ -85,7 +86,7 @@ impl Position {
         };
         if let (Some(stream), Some(object)) = (stream, data.as_object_mut()) {
             let number = object.remove("chunk").and_then(|number| number.as_u64()).unwrap_or(0);
-            let (store, layout) = (self.shared.store.as_ref(), &self.shared.layout);
+            let (store, layout) = (self.context.store.as_ref(), &self.context.layout);
             let text = match store.job(&self.id).await? {
                 Some(row) => output::chunk_text(store, layout, &row, stream, number).await?,
                 None => None,

@@ -7,7 +7,7 @@ use futures_util::Stream;
 use sandyard_protocol::OutputStream;
 
 use super::{AppError, Yard};
-use crate::job_id::JobId;
+use crate::job::JobId;
 use crate::output;
 
 /// A job's output as bytes.
@@ -22,8 +22,8 @@ impl Yard {
     /// The output so far.
     pub async fn logs(&self, id: &JobId, stream: OutputStream) -> Result<LogStream, AppError> {
         let row = self.row(id).await?;
-        let store = std::sync::Arc::clone(&self.shared.store);
-        let (length, bytes) = output::log_stream(store, self.shared.layout.clone(), &row, stream);
+        let store = std::sync::Arc::clone(&self.context.store);
+        let (length, bytes) = output::log_stream(store, self.context.layout.clone(), &row, stream);
         Ok(LogStream { length, bytes })
     }
 }

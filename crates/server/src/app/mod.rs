@@ -8,10 +8,8 @@ mod around;
 mod audit;
 mod delete;
 mod download;
-mod ended;
 mod errors;
 mod events;
-mod images;
 mod logs;
 mod model;
 mod open;
@@ -23,32 +21,29 @@ mod tickets;
 
 use std::sync::Arc;
 
+pub use crate::drivers::{Flavour, ImageState, Images};
+pub use crate::job::{
+    Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState, JobStatus,
+    KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
+};
 pub use audit::Audit;
-pub(crate) use audit::{head as audit_head, lines as audit_lines};
 pub use download::Download;
-pub(crate) use ended::EndedJobs;
-pub(crate) use errors::chain;
 pub use errors::{AppError, ErrorKind};
 pub use events::EventStream;
-pub use images::{Flavour, ImageState, Images};
 pub use logs::LogStream;
-pub use model::{
-    DriverStatus, Floor, GitSource, IdempotencyKey, InputFile, IsolationStatus, JobEvent, JobFailure,
-    JobFilter, JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits,
-    SandboxState, Scheduled, TaskOptions, TicketPurpose,
-};
+pub use model::{DriverStatus, IdempotencyKey, JobEvent, JobPage, Scheduled, TicketPurpose};
 pub use open::StartYardError;
 pub use status::WithOutput;
 
 use self::open::Running;
 use self::tickets::Tickets;
 use crate::auth::Caller;
-use crate::reconcile::Shared;
+use crate::yard::YardContext;
 
 /// A running yard. Clones are handles to the same one; when the last is dropped without `stop`, it ends as in a crash.
 #[derive(Clone)]
 pub struct Yard {
-    shared: Arc<Shared>,
+    context: Arc<YardContext>,
     tickets: Arc<Tickets>,
     running: Arc<Running>,
     /// Who uses this handle.

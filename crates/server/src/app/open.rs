@@ -9,23 +9,26 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::Images;
 use super::Yard;
-use super::ended::EndedJobs;
-use super::images::Images;
 use super::tickets::Tickets;
-use crate::admission::Admission;
 use crate::audit::SigningKey;
-use crate::auth::{Caller, KeyFileError};
+use crate::auth::Caller;
+use crate::blobs::Layout;
 use crate::config::{ModelsError, ServerConfig};
+use crate::disk;
 use crate::drivers::Drivers;
 use crate::gateways::model::Models;
-use crate::job_id::{self, RandomError};
-use crate::layout::{self, Layout};
-use crate::metrics::Metrics;
-use crate::reconcile::{Claimed, Machines, Reconciler, Shared, remove_strays};
+use crate::job::{self, RandomError};
+use crate::key_file::KeyFileError;
+use crate::lifecycle::{Claimed, Reconciler, remove_strays};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{OpenError, Store, StoreError};
-use crate::witness::Witness;
+use crate::yard::Admission;
+use crate::yard::AuditRecorder;
+use crate::yard::Metrics;
+use crate::yard::StatusCache;
+use crate::yard::{Machines, YardContext};
 
 /// Jobs that were claimed as they were stored and wait for the loop; a scheduler beyond it waits.
 const CLAIMED: usize = 256;
@@ -97,19 +100,19 @@ impl Yard {
     ) -> Result<Self, StartYardError> {
         let data = config.data.clone();
         let prepare = |source| StartYardError::Prepare { path: data.clone(), source };
-        layout::make_folder(&data).map_err(prepare)?;
+        disk::make_folder(&data).map_err(prepare)?;
         let layout = Layout::open(&data).map_err(prepare)?;
         let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
         let audit_key = signer.public();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&data, signer).map_err(not_opened)?);
-        let (ended, machines) = (Arc::new(EndedJobs::default()), Machines::default());
+        let (ended, machines) = (Arc::new(StatusCache::default()), Machines::default());
         let wake = Arc::new(Notify::new());
         let drivers = Drivers::new(drivers, config.floors.clone(), &wake);
-        let shared = Arc::new(Shared {
+        let context = Arc::new(YardContext {
             admission: Admission::new(config.admission.clone(), &data, Arc::clone(&wake)),
             models: Models::new(&config.models)?,
             config,
-            witness: Witness::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),
+            recorder: AuditRecorder::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),
             audit_key,
             store,
             drivers,
@@ -120,19 +123,19 @@ impl Yard {
             machines,
             wake,
             orphaned: Notify::new(),
-            owner: job_id::random()?.to_string(),
+            owner: job::random_id()?.to_string(),
         });
-        remove_strays(&shared).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
-        Ok(Self::work(shared))
+        remove_strays(&context).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
+        Ok(Self::work(context))
     }
 
-    fn work(shared: Arc<Shared>) -> Self {
+    fn work(context: Arc<YardContext>) -> Self {
         let (claimed, receiver) = mpsc::channel(CLAIMED);
         let stop = CancellationToken::new();
-        let task = tokio::spawn(Reconciler::new(Arc::clone(&shared), receiver).run(stop.clone()));
+        let task = tokio::spawn(Reconciler::new(Arc::clone(&context), receiver).run(stop.clone()));
         let running = Running { claimed, stop, task: Mutex::new(Some(task)) };
         Self {
-            shared,
+            context,
             tickets: Arc::new(Tickets::default()),
             running: Arc::new(running),
             caller: Caller::default(),
@@ -148,7 +151,7 @@ impl Yard {
         {
             tracing::error!(%error, "the loop ended badly");
         }
-        self.shared.witness.settle().await;
+        self.context.recorder.settle().await;
     }
 
     /// Whether `stop` was called.
@@ -158,6 +161,6 @@ impl Yard {
 
     /// Returns the reason when the yard can't go on and its process should end: what is on disk is then unknown.
     pub async fn broken(&self) -> String {
-        self.shared.store.broken().await
+        self.context.store.broken().await
     }
 }

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{AppError, ErrorKind, Yard};
 use crate::audit::{Kind, digest};
-use crate::job_id::JobId;
-use crate::states::JobState;
+use crate::job::JobId;
+use crate::job::JobState;
 use crate::store::Said;
 
 impl Yard {
@@ -21,7 +21,7 @@ impl Yard {
             json!({ "bytes": text.len(), "sha256": digest(text.as_bytes()), "budget": budget.is_some() });
         let entry = self.entry(Kind::Reply, facts);
         let said = JournalEntry::Said { text, by: Speaker::Person, budget };
-        match self.shared.store.say(id, Box::new(said), entry).await? {
+        match self.context.store.say(id, Box::new(said), entry).await? {
             Said::Kept(_) => Ok(()),
             Said::Unknown => Err(AppError::unknown_job()),
             Said::Deaf(row) => {
@@ -44,7 +44,7 @@ impl Yard {
         if let Some(budget) = row.task.and_then(|task| task.budget) {
             return Ok(budget);
         }
-        let request = self.shared.store.request(id).await?.ok_or_else(AppError::unknown_job)?;
+        let request = self.context.store.request(id).await?.ok_or_else(AppError::unknown_job)?;
         Ok(request.job.task.budget)
     }
 }

@@ -4,21 +4,23 @@ use sandyard_sandbox::driver::Limits;
 use sha2::{Digest, Sha256};
 
 use super::around::TRYING;
-use super::model::{Floor, IdempotencyKey, JobKind, NewJob, RequestedLimits, Scheduled};
+use super::model::{IdempotencyKey, Scheduled};
 use super::{AppError, ErrorKind, Yard};
-use crate::admission::Permit;
+use super::{Floor, JobKind, NewJob, RequestedLimits};
 use crate::audit::Entry;
-use crate::config::JobLimits;
-use crate::config::LONGEST_WAITS_S;
+use crate::disk;
 use crate::drivers::{Choice, NoDriver};
 use crate::gateways::egress::Policy;
 use crate::gateways::model::NoModel;
-use crate::job_id::{self, JobId};
-use crate::layout;
-use crate::metrics;
-use crate::reconcile::{claim_changes, new_secret};
-use crate::states::{JobState, SandboxState};
-use crate::store::{Claim, InsertJob, Inserted, JobRow, StoredKey, StoredRequest, StreamRow, TaskRow};
+use crate::job::JobLimits;
+use crate::job::LONGEST_WAITS_S;
+use crate::job::{self, JobId};
+use crate::job::{JobRow, StreamRow, TaskRow};
+use crate::job::{JobState, SandboxState};
+use crate::store::{Claim, InsertJob, Inserted, StoredKey, StoredRequest};
+use crate::yard;
+use crate::yard::Permit;
+use crate::yard::{claim_changes, new_secret};
 
 /// How long a question waits, if the job does not say: until tomorrow.
 const ASK_TIMEOUT_S: u64 = 24 * 3600;
@@ -45,12 +47,12 @@ impl Yard {
         check_egress(&job)?;
         self.check_isolation(&job.isolation)?;
         let choice = self.choose(&job.isolation).await?;
-        if !self.shared.admission.has_disk() {
+        if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full")
                 .hint("free space, or remove jobs with `sandyard prune`")
                 .retry_after(30));
         }
-        let id = job_id::random().map_err(|error| AppError::internal(&error))?;
+        let id = job::random_id().map_err(|error| AppError::internal(&error))?;
         let entry = self.schedule_entry(&job);
         let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
@@ -58,7 +60,7 @@ impl Yard {
         let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
         if !matches!(stored, Ok((Inserted::New(_), _))) {
             // A refused request leaves nothing behind.
-            let _ = layout::remove_tree(&folder);
+            let _ = disk::remove_tree(&folder);
         }
         self.answer(stored?).await
     }
@@ -66,7 +68,7 @@ impl Yard {
     /// The driver for a job, or a refusal. `None` if that depends on a driver that takes long to be tried: the job waits in the
     /// queue, and fails there if nothing meets its floor.
     async fn choose(&self, floor: &Floor) -> Result<Option<Choice>, AppError> {
-        match tokio::time::timeout(TRYING, self.shared.drivers.choose(floor)).await {
+        match tokio::time::timeout(TRYING, self.context.drivers.choose(floor)).await {
             Ok(chosen) => chosen.map(Some).map_err(no_driver),
             Err(_) => Ok(None),
         }
@@ -89,16 +91,16 @@ impl Yard {
                 body_sha256: key.body_sha256,
             }),
             entry,
-            queue: self.shared.config.admission.queue,
+            queue: self.context.config.admission.queue,
         }
     }
 
     /// The job's folder with its input, made before the row: a folder without a row is removed at the next start.
     async fn make_folder(&self, insert: &InsertJob) -> Result<std::path::PathBuf, AppError> {
-        let folder = self.shared.layout.job(&insert.row.id);
-        let input = self.shared.layout.input(&insert.row.id);
-        let written = layout::make_folder(&folder).and_then(|()| {
-            let mut file = layout::new_file(&input)?;
+        let folder = self.context.layout.job(&insert.row.id);
+        let input = self.context.layout.input(&insert.row.id);
+        let written = disk::make_folder(&folder).and_then(|()| {
+            let mut file = disk::new_file(&input)?;
             std::io::Write::write_all(&mut file, insert.request.job.code.as_bytes())
         });
         written.map(|()| folder).map_err(|error| {
@@ -120,27 +122,27 @@ impl Yard {
         choice: Option<&Choice>,
         limits: &Limits,
     ) -> Result<(Inserted, Option<Permit>), AppError> {
-        let nobody_waits = self.shared.store.counts()[0] == 0;
+        let nobody_waits = self.context.store.counts()[0] == 0;
         let claimed = choice.filter(|_| nobody_waits).and_then(|choice| {
-            let memory_mib = self.shared.memory_mib(choice.driver.as_ref(), limits);
-            let permit = self.shared.admission.admit(memory_mib)?;
+            let memory_mib = self.context.memory_mib(choice.driver.as_ref(), limits);
+            let permit = self.context.admission.admit(memory_mib)?;
             let changes = claim_changes(choice.driver.as_ref(), choice.reason.clone());
-            let claim = Claim { owner: self.shared.owner.clone(), ttl_ms: self.shared.ttl_ms(), changes };
+            let claim = Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
             Some((permit, claim))
         });
         let (permit, claim) = claimed.unzip();
-        Ok((self.shared.store.insert(insert, claim).await?, permit))
+        Ok((self.context.store.insert(insert, claim).await?, permit))
     }
 
     async fn answer(&self, stored: (Inserted, Option<Permit>)) -> Result<Scheduled, AppError> {
         match stored {
             (Inserted::New(row), permit) => {
-                metrics::count(&self.shared.metrics.jobs_accepted);
+                yard::count(&self.context.metrics.jobs_accepted);
                 let scheduled = Scheduled { id: row.id.clone(), state: row.state, repeated: false };
                 match permit {
                     // A loop that is gone means that the yard stops; the next one finds the job.
                     Some(permit) => drop(self.running.claimed.send((row, permit)).await),
-                    None => self.shared.wake.notify_one(),
+                    None => self.context.wake.notify_one(),
                 }
                 Ok(scheduled)
             }
@@ -159,7 +161,7 @@ impl Yard {
 
     /// Fills in what a task leaves open, or says what it can't have.
     fn settle_task(&self, job: &mut NewJob) -> Result<(), AppError> {
-        let model = self.shared.models.find(job.task.model.as_deref()).map_err(no_model)?;
+        let model = self.context.models.find(job.task.model.as_deref()).map_err(no_model)?;
         let ask_timeout_s = job.task.ask_timeout_s.unwrap_or(ASK_TIMEOUT_S);
         within("ask_timeout_s", ask_timeout_s, 1, LONGEST_WAITS_S)?;
         job.task.model = Some(model.name().to_owned());
@@ -170,7 +172,7 @@ impl Yard {
     /// A driver that exists but can't run here is one thing, a name that nobody knows another.
     fn check_isolation(&self, floor: &Floor) -> Result<(), AppError> {
         let Floor::Driver(name) = floor else { return Ok(()) };
-        if DRIVERS.contains(&name.as_str()) || self.shared.drivers.named(name).is_some() {
+        if DRIVERS.contains(&name.as_str()) || self.context.drivers.named(name).is_some() {
             return Ok(());
         }
         let message = format!("isolation `{name}` is neither a floor nor a driver");
@@ -179,8 +181,8 @@ impl Yard {
     }
 
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
-        let (given, most) = (&self.shared.config.default_limits, &self.shared.config.greatest_limits);
-        let memory = most.machine.memory_mib.min(self.shared.admission.largest_memory_mib());
+        let (given, most) = (&self.context.config.default_limits, &self.context.config.greatest_limits);
+        let memory = most.machine.memory_mib.min(self.context.admission.largest_memory_mib());
         let machine = Limits {
             cpus: within("cpus", asked.cpus.unwrap_or(given.machine.cpus), 0.01, most.machine.cpus)?,
             memory_mib: within(

@@ -7,8 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use sandyard_protocol::{JournalEntry, ModelPart};
 
 use super::{AppError, ErrorKind, Yard};
-use crate::job_id::JobId;
-use crate::layout;
+use crate::disk;
+use crate::job::JobId;
 
 /// How every picture of this kind begins.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -17,8 +17,8 @@ impl Yard {
     /// The last picture; not found if the job had no desktop.
     pub async fn last_screenshot(&self, id: &JobId) -> Result<Vec<u8>, AppError> {
         self.row(id).await?;
-        let path = self.shared.layout.screenshot(id);
-        match layout::blocking(move || std::fs::read(path)).await {
+        let path = self.context.layout.screenshot(id);
+        match disk::blocking(move || std::fs::read(path)).await {
             Ok(png) => Ok(png),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(AppError::new(ErrorKind::NotFound, "no_screenshot", "this job had no desktop"))
@@ -30,7 +30,7 @@ impl Yard {
     /// A picture that a task looked at, as a `screenshot` event names it.
     pub async fn seen_picture(&self, id: &JobId, entry: u64, picture: u64) -> Result<Vec<u8>, AppError> {
         let row = self.row(id).await?;
-        let rows = self.shared.store.journal(row.number, entry, 1, usize::MAX).await?;
+        let rows = self.context.store.journal(row.number, entry, 1, usize::MAX).await?;
         let found = rows.into_iter().find(|row| row.number == entry).and_then(|row| png(row.entry, picture));
         found.ok_or_else(|| {
             AppError::new(ErrorKind::NotFound, "no_screenshot", "the job's journal has no such picture")

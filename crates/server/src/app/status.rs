@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
 
-use super::model::{IsolationStatus, JobFilter, JobPage, JobStatus, KnownStatus};
+use super::model::JobPage;
 use super::{AppError, ErrorKind, Yard};
+use super::{IsolationStatus, JobFilter, JobStatus, KnownStatus};
 use crate::gateways::model::Money;
-use crate::job_id::JobId;
+use crate::job::JobId;
+use crate::job::JobRow;
 use crate::output;
-use crate::store::JobRow;
 
 /// Whether the tails of the output are wanted; they cost a second lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,15 +28,15 @@ const PAGE: usize = 1000;
 impl Yard {
     /// The job as it is now; with more output than asked for if that is at hand.
     pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
-        if let Some(status) = self.shared.ended.get(id) {
+        if let Some(status) = self.context.ended.get(id) {
             return Ok(status);
         }
-        let before = self.shared.ended.before();
+        let before = self.context.ended.before();
         let row = self.row(id).await?;
         let is_over = !row.open;
         let status = Arc::new(KnownStatus::from(self.describe(row, output).await?));
         if is_over && output == WithOutput::Tails {
-            self.shared.ended.keep(before, &status);
+            self.context.ended.keep(before, &status);
         }
         Ok(status)
     }
@@ -47,7 +48,7 @@ impl Yard {
         output: WithOutput,
         wait: Duration,
     ) -> Result<Arc<KnownStatus>, AppError> {
-        let mut watch = self.shared.store.watch(id);
+        let mut watch = self.context.store.watch(id);
         let first = self.row(id).await?;
         let changed = async {
             let mut row = first.clone();
@@ -78,7 +79,7 @@ impl Yard {
             None => None,
         };
         let limit = limit.clamp(1, PAGE);
-        let mut rows = self.shared.store.list(filter, before, limit + 1).await?;
+        let mut rows = self.context.store.list(filter, before, limit + 1).await?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         let cursor = rows.last().filter(|_| more).map(|row| row.number.to_string());
@@ -91,19 +92,19 @@ impl Yard {
 
     /// The row of a job that clients may know of.
     pub(super) async fn row(&self, id: &JobId) -> Result<JobRow, AppError> {
-        self.shared.store.job(id).await?.ok_or_else(AppError::unknown_job)
+        self.context.store.job(id).await?.ok_or_else(AppError::unknown_job)
     }
 
     pub(super) async fn describe(&self, row: JobRow, output: WithOutput) -> Result<JobStatus, AppError> {
         let (mut stdout_tail, mut stderr_tail) = (String::new(), String::new());
         if output == WithOutput::Tails {
-            let (store, layout) = (self.shared.store.as_ref(), &self.shared.layout);
+            let (store, layout) = (self.context.store.as_ref(), &self.context.layout);
             stdout_tail = output::tail(store, layout, &row, OutputStream::Stdout).await?;
             stderr_tail = output::tail(store, layout, &row, OutputStream::Stderr).await?;
         }
-        let audit = super::audit_head(&row);
+        let audit = crate::job::audit_head(&row);
         let task = row.task.unwrap_or_default();
-        let age_ms = i64::try_from(self.shared.config.retention.age.as_millis()).unwrap_or(i64::MAX);
+        let age_ms = i64::try_from(self.context.config.retention.age.as_millis()).unwrap_or(i64::MAX);
         Ok(JobStatus {
             isolation: IsolationStatus {
                 requested: row.requested_isolation,

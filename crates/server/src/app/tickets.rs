@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::model::TicketPurpose;
 use super::{AppError, ErrorKind, Yard};
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// How long a ticket is good.
 const LIFE: Duration = Duration::from_secs(30);
@@ -34,8 +34,8 @@ impl Tickets {
         job: &JobId,
         purpose: TicketPurpose,
         now: Instant,
-    ) -> Result<Option<String>, crate::job_id::RandomError> {
-        let ticket = crate::job_id::random()?.to_string();
+    ) -> Result<Option<String>, crate::job::RandomError> {
+        let ticket = crate::job::random_id()?.to_string();
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
         if good.len() >= MOST {
             good.retain(|_, ticket| ticket.until > now);
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn a_ticket_is_good_once_for_its_job_and_purpose_and_not_for_long() {
         let tickets = Tickets::default();
-        let (job, other) = (crate::job_id::random().unwrap(), crate::job_id::random().unwrap());
+        let (job, other) = (crate::job::random_id().unwrap(), crate::job::random_id().unwrap());
         let now = Instant::now();
         let make = || tickets.make(&job, TicketPurpose::Pty, now).unwrap().unwrap();
         let ticket = make();

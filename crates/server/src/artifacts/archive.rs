@@ -15,8 +15,8 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::HostFile;
 use super::manifest::{Listed, Manifest};
-use crate::layout;
-use crate::store::ArtifactRow;
+use crate::disk;
+use crate::job::ArtifactRow;
 
 /// The whole of a zip without entries: its end record.
 pub(crate) const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -83,7 +83,7 @@ impl Archive {
         // Whoever sends must not wait for a reader that has failed.
         parts.close();
         match result {
-            Ok(artifact) => layout::place_durably(&temporary, path).map(|()| artifact),
+            Ok(artifact) => disk::place_durably(&temporary, path).map(|()| artifact),
             Err(error) => {
                 let _ = std::fs::remove_file(&temporary);
                 Err(error)
@@ -92,7 +92,7 @@ impl Archive {
     }
 
     fn write_beside(temporary: &Path, parts: &mut mpsc::Receiver<Part>) -> io::Result<ArtifactRow> {
-        let zip = ZipWriter::new(BufWriter::new(layout::new_file(temporary)?));
+        let zip = ZipWriter::new(BufWriter::new(disk::new_file(temporary)?));
         let mut archive = Self { zip, manifest: Manifest::beside(temporary)? };
         loop {
             match parts.blocking_recv() {

@@ -15,9 +15,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::ArtifactError;
 use super::archive::Part;
 use super::names::Names;
-use crate::app::{audit_head, audit_lines};
 use crate::audit::{Actor, Entry, Kind};
-use crate::store::{Change, Fence, Store};
+use crate::job::audit_head;
+use crate::job::{Change, Fence};
+use crate::store::Store;
+use crate::store::audit_lines;
 
 /// Their names among the files of the host's.
 const LIST: &str = "files.jsonl";

@@ -10,7 +10,7 @@ use sandyard_protocol::EntryKind;
 use sha2::{Digest, Sha256};
 
 use crate::audit::manifest_line;
-use crate::layout;
+use crate::disk;
 
 /// What a list says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Manifest {
     /// An empty one.
     pub(super) fn beside(archive: &Path) -> io::Result<Self> {
         let path = archive.with_extension("list");
-        let file = layout::new_file(&path)?;
+        let file = disk::new_file(&path)?;
         std::fs::remove_file(&path)?;
         let (lines, hasher) = (BufWriter::new(file), Sha256::new());
         Ok(Self { lines, hasher, length: 0, entries: 0, bytes: 0, open: None })

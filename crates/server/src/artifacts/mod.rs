@@ -6,6 +6,7 @@
 mod archive;
 mod audit;
 mod journal;
+mod limits;
 mod manifest;
 mod names;
 
@@ -19,12 +20,12 @@ use tokio::sync::mpsc;
 
 use self::archive::{Archive, Part};
 use self::names::Names;
-use crate::config::ExportConfig;
-use crate::store::ArtifactRow;
+use crate::job::ArtifactRow;
 
 pub(crate) use archive::{EMPTY_ZIP, empty_sha256};
 pub(crate) use audit::AuditLines;
 pub(crate) use journal::JournalLines;
+pub use limits::ExportConfig;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
 const PARTS: usize = 16;

@@ -10,8 +10,8 @@ use std::str::FromStr;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::record::{Digest, Head, bytes_of};
-use crate::auth::KeyFileError;
-use crate::layout;
+use crate::disk;
+use crate::key_file::KeyFileError;
 
 const SEED_BYTES: usize = 32;
 
@@ -39,7 +39,7 @@ impl SigningKey {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 getrandom::fill(&mut seed).map_err(|_| KeyFileError::Random)?;
-                layout::write_durably(path, &[&seed]).map_err(failed)?;
+                disk::write_durably(path, &[&seed]).map_err(failed)?;
                 return Self::from_seed(&seed, path);
             }
             Err(error) => return Err(failed(error)),

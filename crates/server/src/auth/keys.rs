@@ -4,10 +4,12 @@ use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
+
+use crate::key_file::KeyFileError;
 
 /// A key file longer than this is not ours.
 const FILE_BYTES: u64 = 64 * 1024;
@@ -20,37 +22,6 @@ pub struct KeyStore {
 
 /// A key that was made just now, to be shown once.
 pub struct CreatedKey(String);
-
-/// The key file can't be used.
-#[derive(Debug, thiserror::Error)]
-pub enum KeyFileError {
-    /// It can't be read or written.
-    #[error("use the key file {path}")]
-    Io {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// Others can read it.
-    #[error("the key file {path} can be read by others (mode {mode:o}); it must be 0600")]
-    Exposed {
-        /// Which.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// It has no key in it.
-    #[error("the key file {path} holds no key")]
-    Empty {
-        /// Which.
-        path: PathBuf,
-    },
-    /// The operating system gave no randomness.
-    #[error("no randomness from the operating system")]
-    Random,
-}
 
 impl KeyStore {
     /// These keys.

@@ -15,8 +15,9 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
 use sandyard_api::{ApiError, ErrorCode};
 
+pub use crate::key_file::KeyFileError;
 pub use caller::Caller;
-pub use keys::{CreatedKey, KeyFileError, KeyStore};
+pub use keys::{CreatedKey, KeyStore};
 use origins::{
     Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority,
     name_of_origin,
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn job_origins_are_told_from_the_api_and_addressed_by_the_name_the_client_used() {
         let job = "k5c7jq3l2m4n6o7p2q3r4s5t6u";
-        let origin = JobOrigin { job: crate::job_id::JobId::parse(job).unwrap(), port: 8888 };
+        let origin = JobOrigin { job: crate::job::JobId::parse(job).unwrap(), port: 8888 };
         let plain = Access::new("127.0.0.1", KeyStore::default());
         let domain = Access::new("0.0.0.0", KeyStore::default())
             .with_domain(Domain::parse("https://yard.example").unwrap());

@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// Below this name job origins always work on the machine itself: browsers resolve it to loopback without asking anyone.
 pub const LOCAL_DOMAIN: &str = "localhost";

@@ -12,8 +12,9 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::keys::{KeyFileError, KeyStore};
+use super::keys::KeyStore;
 use super::origins::JobOrigin;
+use crate::key_file::KeyFileError;
 
 /// How long a pass is good: a working day and the evening after it.
 const LIFE: Duration = Duration::from_secs(16 * 3600);
@@ -124,7 +125,7 @@ fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job_id::JobId;
+    use crate::job::JobId;
 
     fn origin(port: u16) -> JobOrigin {
         JobOrigin { job: JobId::parse(&"a".repeat(26)).unwrap(), port }

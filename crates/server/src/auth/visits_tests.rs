@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue};
 
 use super::*;
 use crate::auth::KeyStore;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 const HOST_NAME: &str = "5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:8000";
 const NOW: Duration = Duration::from_secs(1_700_000_000);

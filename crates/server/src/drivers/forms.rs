@@ -9,7 +9,7 @@ use sandyard_sandbox::driver::Driver;
 use tokio::sync::watch;
 
 use super::caught::caught;
-use crate::app::chain;
+use crate::error_chain::chain;
 
 /// How far a form is.
 #[derive(Debug, Clone, PartialEq, Eq)]

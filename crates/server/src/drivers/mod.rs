@@ -5,6 +5,7 @@
 
 mod caught;
 mod forms;
+mod images;
 mod known;
 mod rules;
 
@@ -17,10 +18,11 @@ use tokio::sync::{Notify, watch};
 
 pub(crate) use self::forms::Form;
 use self::forms::Forms;
+pub use self::images::{Flavour, ImageState, Images};
 use self::known::Known;
 pub(crate) use self::rules::NoDriver;
 use self::rules::{Candidate, Decision, Rules};
-use crate::app::Floor;
+use crate::job::Floor;
 
 /// The drivers, in order of preference.
 pub(crate) struct Drivers {

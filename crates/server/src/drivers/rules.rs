@@ -2,7 +2,7 @@
 
 use sandyard_sandbox::driver::{Availability, IsolationLevel, Offer};
 
-use crate::app::Floor;
+use crate::job::Floor;
 
 /// A driver as far as it is known.
 pub(super) struct Candidate<'a> {

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::app::chain;
 use crate::audit::Entry;
-use crate::store::{Fence, Store, StoreError};
+use crate::error_chain::chain;
+use crate::job::Fence;
+use crate::store::{Store, StoreError};
 
 /// One job's audit, as its present owner writes it.
 #[derive(Clone)]

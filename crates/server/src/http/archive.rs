@@ -9,7 +9,7 @@ use super::HttpState;
 use super::content::ContentHead;
 use super::failure::Answer;
 use super::ranges::Part;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// Archives made at once: each takes a processor and space on the host's disk.
 pub(super) const AT_ONCE: usize = 2;

@@ -23,7 +23,7 @@ use super::{HttpState, pages};
 use crate::app::TicketPurpose;
 use crate::auth::visits::is_foreign;
 use crate::auth::{Caller, Need, Site, unauthorized};
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// Routes that say the same to everybody.
 const PUBLIC: [&str; 7] =

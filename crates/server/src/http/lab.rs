@@ -20,7 +20,7 @@ use crate::app::{
 };
 use crate::auth::origins::JobOrigin;
 use crate::auth::visits::is_foreign;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// Where keeper starts JupyterLab on first use.
 pub(super) const PORT: u16 = 8888;

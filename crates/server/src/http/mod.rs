@@ -57,7 +57,7 @@ pub use serve::{Connections, ServeLimits, serve};
 
 use crate::app::{SandboxState, WithOutput, Yard};
 use crate::auth::Access;
-use crate::job_id::JobId;
+use crate::job::JobId;
 use counters::Counters;
 use failure::Failure;
 use gate::RequestIds;

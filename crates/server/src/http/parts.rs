@@ -11,7 +11,7 @@ use sandyard_api::Query;
 use super::failure::Failure;
 use crate::app::AppError;
 use crate::auth::Caller;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// The job that a path names. Text that is no id is an unknown job, like any other.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::HttpState;
 use super::failure::Answer;
 use super::parts::job_segment;
 use crate::app::{AppError, WithOutput};
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// All of them.
 pub(super) const PATHS: [&str; 4] =

@@ -13,8 +13,10 @@ use sandyard_protocol::OutputStream;
 use tokio::io::AsyncWriteExt;
 
 use super::reader::{log_stream, marker};
-use crate::layout::{self, Layout};
-use crate::store::{ChunkRow, JobRow, Store};
+use crate::blobs::Layout;
+use crate::disk;
+use crate::job::{ChunkRow, JobRow};
+use crate::store::Store;
 
 /// Puts both streams of an ended job into one file each.
 pub(crate) async fn consolidate(store: &Arc<dyn Store>, layout: &Layout, row: &JobRow) -> io::Result<()> {
@@ -23,7 +25,7 @@ pub(crate) async fn consolidate(store: &Arc<dyn Store>, layout: &Layout, row: &J
             write_log(store, layout, row, stream).await?;
         }
         let chunks = layout.chunks(&row.id, stream);
-        layout::blocking(move || layout::remove_tree(&chunks)).await?;
+        disk::blocking(move || disk::remove_tree(&chunks)).await?;
     }
     Ok(())
 }
@@ -37,9 +39,9 @@ async fn write_log(
     let path = layout.log(&row.id, stream);
     let temporary = path.with_extension("partial");
     let target = temporary.clone();
-    let file = layout::blocking(move || {
-        target.parent().map_or(Ok(()), layout::make_folder)?;
-        layout::new_file(&target)
+    let file = disk::blocking(move || {
+        target.parent().map_or(Ok(()), disk::make_folder)?;
+        disk::new_file(&target)
     })
     .await?;
     let mut file = tokio::fs::File::from_std(file);
@@ -52,7 +54,7 @@ async fn write_log(
     if layout.chunks(&row.id, stream).exists() {
         file.sync_all().await?;
     }
-    layout::blocking(move || layout::place_durably(&temporary, &path)).await
+    disk::blocking(move || disk::place_durably(&temporary, &path)).await
 }
 
 /// The bytes of a chunk from the consolidated file.

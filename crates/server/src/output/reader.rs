@@ -10,8 +10,10 @@ use sandyard_protocol::OutputStream;
 
 use super::TAIL_BYTES;
 use super::consolidate::read_from_log;
-use crate::layout::{self, Layout};
-use crate::store::{ChunkRow, JobRow, Store, StoreError};
+use crate::blobs::Layout;
+use crate::disk;
+use crate::job::{ChunkRow, JobRow};
+use crate::store::{Store, StoreError};
 
 /// Chunks read at once: at most so many MiB in memory for one reader.
 const PAGE: usize = 4;
@@ -59,7 +61,7 @@ async fn chunk_bytes(layout: &Layout, row: &JobRow, chunk: &ChunkRow) -> io::Res
         return Ok(bytes.clone());
     }
     let (layout, row, chunk) = (layout.clone(), row.clone(), chunk.clone());
-    layout::blocking(move || match std::fs::read(layout.chunk(&row.id, chunk.stream, chunk.number)) {
+    disk::blocking(move || match std::fs::read(layout.chunk(&row.id, chunk.stream, chunk.number)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => read_from_log(&layout, &row, &chunk),
         read => read.map(Bytes::from),
     })

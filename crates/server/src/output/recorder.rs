@@ -12,9 +12,11 @@ use bytes::{Bytes, BytesMut};
 use sandyard_protocol::{OutputChunk, OutputOffsets, OutputStream};
 
 use super::CHUNK_BYTES;
-use crate::job_id::JobId;
-use crate::layout::{self, Layout};
-use crate::store::{Change, ChunkRow, INLINE_BYTES, JobRow, Store, StoreError};
+use crate::blobs::Layout;
+use crate::disk;
+use crate::job::JobId;
+use crate::job::{Change, ChunkRow, JobRow};
+use crate::store::{INLINE_BYTES, Store, StoreError};
 
 /// Chunks of a stream in one commit: a flood of output shares its syncs.
 const CHUNKS_AT_ONCE: usize = 4;
@@ -54,7 +56,7 @@ impl Flush {
             return Ok(());
         }
         let writes = self.writes.clone();
-        layout::blocking(move || layout::write_all_durably(&writes)).await
+        disk::blocking(move || disk::write_all_durably(&writes)).await
     }
 
     /// Removes the files of chunks that were dropped, once that is committed. A crash before leaves files nobody reads.
@@ -62,7 +64,7 @@ impl Flush {
         if self.dropped.is_empty() {
             return;
         }
-        let removal = layout::blocking(move || {
+        let removal = disk::blocking(move || {
             for path in self.dropped {
                 let _ = std::fs::remove_file(path);
             }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::job_id::JobId;
-use crate::states::JobState;
+use crate::job::JobId;
+use crate::job::apply::ChangeError;
 
 /// A read or write failed.
 #[derive(Debug, thiserror::Error)]
@@ -11,12 +11,9 @@ pub(crate) enum StoreError {
     /// Another owner has taken the job; this one must let go of it.
     #[error("job {0} belongs to another owner")]
     Stale(JobId),
-    /// The table of moves forbids it.
-    #[error("job {job} can't go from {from:?} to {to:?}")]
-    IllegalMove { job: JobId, from: JobState, to: JobState },
-    /// Output that does not follow what is stored.
-    #[error("output of job {job} at {offset} does not follow what is stored")]
-    OutputGap { job: JobId, offset: u64 },
+    /// The row can't take the change.
+    #[error(transparent)]
+    Change(#[from] ChangeError),
     /// The database refused.
     #[error("database")]
     Database(#[from] rusqlite::Error),
@@ -47,9 +44,7 @@ impl StoreError {
                 )
             }
             Self::Closed(_) => true,
-            Self::Stale(_) | Self::IllegalMove { .. } | Self::OutputGap { .. } | Self::Damaged { .. } => {
-                false
-            }
+            Self::Stale(_) | Self::Change(_) | Self::Damaged { .. } => false,
         }
     }
 

@@ -4,32 +4,24 @@
 //! a write by an owner carries its [`Fence`] and is refused once another owner has taken the job. After a commit,
 //! whoever watches the job is woken.
 
-pub(crate) mod apply;
-mod apply_journal;
-pub(crate) mod audit_rows;
+mod audit_lines;
 mod errors;
-pub(crate) mod rows;
-#[cfg(test)]
-pub(crate) mod samples;
+mod rows;
 pub(crate) mod sqlite;
-pub(crate) mod task_rows;
 mod watch;
 
 use async_trait::async_trait;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 
-pub(crate) use audit_rows::{AuditRow, Noted, Notes};
+pub(crate) use audit_lines::audit_lines;
 pub(crate) use errors::{OpenError, StoreError};
 pub(crate) use rows::{
-    ArtifactRow, Change, ChunkRow, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, Purpose, Retained,
-    StateCounts, StoredKey, StoredRequest, StreamRow,
+    Appended, EndedJob, InsertJob, Inserted, Retained, Said, StateCounts, StoredKey, StoredRequest,
 };
-pub(crate) use task_rows::{Appended, Said, SpentRow, TaskRow};
 pub(crate) use watch::JobWatch;
 
-use crate::app::JobFilter;
 use crate::audit::{Entry, Line};
-use crate::job_id::JobId;
+use crate::job::{Change, ChunkRow, EventRow, Fence, JobFilter, JobId, JobRow, Notes};
 
 /// The store of one yard. Reads may be cancelled; a cancelled write may or may not have happened.
 #[async_trait]

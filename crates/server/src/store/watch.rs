@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// Ended jobs are never woken again, so their forgotten entries are swept when there are this many.
 const SWEEP_AT: usize = 1024;
@@ -62,7 +62,7 @@ mod tests {
     #[tokio::test]
     async fn a_commit_after_watching_is_seen_and_idle_jobs_are_forgotten() {
         let watchers = Watchers::default();
-        let id = crate::job_id::random().unwrap();
+        let id = crate::job::random_id().unwrap();
         let mut watch = watchers.watch(&id);
         watchers.wake(&id);
         watch.changed().await;

@@ -32,7 +32,7 @@ async fn every_act_names_the_key_that_was_used_and_never_holds_it() {
     let body = json!({"kind": "session"}).to_string();
     let reply = served.request("POST", "/schedule", &AUTHORIZED, body.as_bytes()).await;
     let id = reply.json()["job_id"].as_str().unwrap().to_owned();
-    let job = sandyard_server::job_id::JobId::parse(&id).unwrap();
+    let job = sandyard_server::job::JobId::parse(&id).unwrap();
     served.yard.wait(&job, "a live sandbox", |status| status.sandbox.as_str() == "live").await.unwrap();
     let files = format!("/jobs/{id}/files/a.txt");
     assert_eq!(served.request("PUT", &files, &AUTHORIZED, b"words").await.status, 200);
@@ -97,7 +97,7 @@ async fn the_audit_is_paged_tagged_and_unknown_for_unknown_jobs() {
 async fn ten_thousand_calls_leave_a_bounded_audit_that_counts_them_all() {
     let served = Served::start().await;
     let id = served.session().await;
-    let job = sandyard_server::job_id::JobId::parse(&id).unwrap();
+    let job = sandyard_server::job::JobId::parse(&id).unwrap();
     let calls = 10_000;
     let path = format!("/jobs/{id}/files/none?stat=1");
     for _ in 0..calls / 50 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sandyard_server::app::WithOutput;
 use sandyard_server::http::ServeLimits;
-use sandyard_server::job_id::JobId;
+use sandyard_server::job::JobId;
 use sandyard_testkit::TestYard;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

@@ -9,7 +9,7 @@ use sandyard_protocol::{DeskReply, JournalEntry, TaskBudget};
 use sandyard_sandbox::driver::Driver;
 use sandyard_server::app::{JobEvent, JobStatus, NewJob, TaskOptions, WithOutput, Yard};
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
-use sandyard_server::job_id::JobId;
+use sandyard_server::job::JobId;
 use sandyard_testkit::{Loop, OpenDesk, ReadyImages, ScriptedDriver, task};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use sandyard_protocol::JournalEntry;
 use serde_json::json;
 
-use crate::app::chain;
 use crate::audit::{Actor, Entry, Kind, digest};
+use crate::error_chain::chain;
 use crate::gateways::model::{Asking, KeptAnswer, Ledger, LedgerError, Money, Spent};
 use crate::gateways::notes::OwnerNotes;
-use crate::store::{Change, Fence, SpentRow, Store, StoreError};
+use crate::job::{Change, Fence, SpentRow};
+use crate::store::{Store, StoreError};
 
 /// Entries looked at in one go for an answer behind what was said.
 const PAGE: usize = 16;

@@ -20,10 +20,10 @@ use tokio::time::timeout;
 
 use super::model::{Budget, BudgetLimits, Money, bounds};
 use crate::audit::cut;
-use crate::job_id::JobId;
-use crate::states::JobState;
-use crate::store::{Appended, Fence, JobRow, JobWatch, SpentRow, Store, StoreError};
-use crate::witness::Witness;
+use crate::job::JobId;
+use crate::job::JobState;
+use crate::job::{Fence, JobRow, SpentRow};
+use crate::store::{Appended, JobWatch, Store, StoreError};
 
 pub(crate) use answers::{Answers, row_of};
 
@@ -47,6 +47,9 @@ const FRAMES: FrameLimits = FrameLimits {
     data_bytes: 0,
 };
 
+/// Hears of each step that has ended.
+pub(crate) type StepObserver = Arc<dyn Fn(&JobId, String) + Send + Sync>;
+
 /// What a desk is made of.
 #[derive(Clone)]
 pub(crate) struct DeskParts {
@@ -59,8 +62,8 @@ pub(crate) struct DeskParts {
     pub(crate) budget: TaskBudget,
     /// The account that model calls are held against.
     pub(crate) account: Arc<Budget>,
-    /// Looks at the workspace after each step.
-    pub(crate) witness: Arc<Witness>,
+    /// Called with the name of each step that has ended: the workspace may have changed.
+    pub(crate) step_ended: StepObserver,
 }
 
 /// One job's desk.
@@ -101,7 +104,7 @@ impl Desk {
         let watch = self.store.watch(self.id());
         let mut conversation = Conversation { desk: self, receiver, sender, watch, known: 0 };
         if let Err(closed @ Closed::Store(_)) = conversation.hold().await {
-            tracing::warn!(job = %self.id(), error = %crate::app::chain(&closed), "the desk is closed");
+            tracing::warn!(job = %self.id(), error = %crate::error_chain::chain(&closed), "the desk is closed");
         }
     }
 
@@ -154,7 +157,7 @@ impl Desk {
         Ok(match self.store.append(&self.parts.fence, number, Box::new(entry)).await? {
             Appended::Kept { number } => {
                 if let Some(step) = step {
-                    self.parts.witness.look(self.id(), step);
+                    (self.parts.step_ended)(self.id(), step);
                 }
                 DeskReply::Appended { number }
             }

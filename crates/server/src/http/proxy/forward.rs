@@ -26,7 +26,7 @@ use super::lanes::Lane;
 use super::tunnel;
 use crate::http::HttpState;
 use crate::http::body::idle_limited;
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// The head of an answer may be this long, as that of a request.
 const HEAD_BYTES: usize = 64 * 1024;

@@ -12,7 +12,7 @@ use crate::auth::origins::JobOrigin;
 use crate::http::HttpState;
 use crate::http::lab::PORT;
 use crate::store::StoreError;
-use crate::witness::Call;
+use crate::yard::RecordedCall;
 
 /// Where JupyterLab serves files.
 const PLACES: [&str; 2] = ["/api/contents", "/files/"];
@@ -21,7 +21,7 @@ const PATH_BYTES: usize = 500;
 
 /// A request that was noted.
 pub(super) struct Witnessed {
-    call: Call,
+    call: RecordedCall,
     changes: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn note(
     let path = path.strip_prefix(place).unwrap_or_default().trim_start_matches('/');
     let mut facts = json!({ "operation": method.as_str(), "path": cut(path, PATH_BYTES), "through": "lab" });
     Caller::pass().describe(&mut facts);
-    let call = state.yard().witness(&origin.job, Kind::File, facts).await?;
+    let call = state.yard().record_call(&origin.job, Kind::File, facts).await?;
     let changes = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     Ok(call.map(|call| Witnessed { call, changes }))
 }

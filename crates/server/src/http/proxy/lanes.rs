@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// Half of the streams of a pipe; a browser opens six connections to an origin, and a WebSocket or two.
 const EACH_JOB: usize = 256;
@@ -47,7 +47,7 @@ mod tests {
     #[test]
     fn w20_a_job_has_so_many_lanes_and_gets_them_back() {
         let lanes = Lanes::default();
-        let (job, other) = (crate::job_id::random().unwrap(), crate::job_id::random().unwrap());
+        let (job, other) = (crate::job::random_id().unwrap(), crate::job::random_id().unwrap());
         let taken: Vec<_> = (0..EACH_JOB).map(|_| lanes.enter(&job).unwrap()).collect();
         assert!(lanes.enter(&job).is_none());
         assert!(lanes.enter(&other).is_some(), "another job has its own");

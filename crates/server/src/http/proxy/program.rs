@@ -15,7 +15,7 @@ use super::tunnel;
 use crate::http::HttpState;
 use crate::http::failure::{Answer, Failure};
 use crate::http::parts::{Job, port};
-use crate::job_id::JobId;
+use crate::job::JobId;
 
 /// The name of the upgrade that carries plain bytes.
 const TCP: &str = "tcp";

@@ -23,8 +23,8 @@ use super::failure::Failure;
 use super::parts::job_segment;
 use crate::app::AppError;
 use crate::auth::Caller;
-use crate::job_id::JobId;
-use crate::witness::Call;
+use crate::job::JobId;
+use crate::yard::RecordedCall;
 use actions::{Action, BodyOf, action};
 use bodies::{Hashed, Streamed, Sum, read_first};
 
@@ -63,7 +63,7 @@ async fn witnessed(
         }
     }
     caller.describe(&mut action.facts);
-    let call = state.yard().witness(job, action.kind, action.facts).await.map_err(AppError::from)?;
+    let call = state.yard().record_call(job, action.kind, action.facts).await.map_err(AppError::from)?;
     let mut response = next.run(request).await;
     let Some(call) = call else { return Ok(response) };
     let mut facts = result(&mut response, began);
@@ -98,7 +98,7 @@ fn result(response: &mut Response, began: Instant) -> Value {
 
 /// Tells the result when it is dropped: after the answer, or after the last part of it.
 struct End {
-    call: Option<Call>,
+    call: Option<RecordedCall>,
     facts: Value,
     changes: bool,
 }

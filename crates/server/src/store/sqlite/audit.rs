@@ -7,8 +7,10 @@ use super::read as rows;
 use super::write::Now;
 use super::writer::Writing;
 use crate::audit::{Entry, Line};
-use crate::job_id::JobId;
-use crate::store::{AuditRow, Notes, StoreError, apply};
+use crate::job::JobId;
+use crate::job::apply;
+use crate::job::{AuditRow, Notes};
+use crate::store::StoreError;
 
 /// Adds entries to a job's audit. Nobody who waits for the job is woken: nothing of it has changed.
 pub(super) fn note(

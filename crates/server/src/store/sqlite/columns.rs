@@ -5,10 +5,11 @@ use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::IsolationLevel;
 
 use super::counts::damaged;
-use crate::app::JobKind;
-use crate::job_id::JobId;
-use crate::states::{JobState, SandboxState};
-use crate::store::{ArtifactRow, JobRow, StoreError, StreamRow};
+use crate::job::JobId;
+use crate::job::JobKind;
+use crate::job::{ArtifactRow, JobRow, StreamRow};
+use crate::job::{JobState, SandboxState};
+use crate::store::StoreError;
 
 /// A query for whole rows; the columns stand in the order in which `read` takes them.
 macro_rules! select_jobs {

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use crate::states::JobState;
+use crate::job::JobState;
 use crate::store::{StateCounts, StoreError};
 
 /// Jobs by state, and the bytes of their artifacts and output.

@@ -8,10 +8,11 @@ use super::read;
 use super::write::{self, Now};
 use super::writer::Writing;
 use crate::audit::Entry;
-use crate::job_id::JobId;
-use crate::states::JobState;
-use crate::store::apply::NewEntry;
-use crate::store::{Appended, Change, Fence, JobRow, Said, StoreError};
+use crate::job::JobId;
+use crate::job::JobState;
+use crate::job::apply::NewEntry;
+use crate::job::{Change, Fence, JobRow};
+use crate::store::{Appended, Said, StoreError};
 
 /// Room that is left for the last words of a loop whose journal is full.
 const LAST_ENTRIES: u64 = 8;

@@ -30,9 +30,9 @@ use super::{
     Appended, Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch,
     Notes, OpenError, Retained, Said, StateCounts, Store, StoreError, StoredRequest,
 };
-use crate::app::JobFilter;
 use crate::audit::{Entry, Line, SigningKey};
-use crate::job_id::JobId;
+use crate::job::JobFilter;
+use crate::job::JobId;
 
 /// Connections for reading; reads take microseconds, so a few serve many.
 const READERS: usize = 4;

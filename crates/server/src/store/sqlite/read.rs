@@ -5,9 +5,10 @@ use sandyard_protocol::{JournalRow, OutputStream};
 
 use super::columns::{self, select_jobs};
 use super::counts::damaged;
-use crate::app::{InputFile, JobFilter};
-use crate::job_id::JobId;
-use crate::store::{ChunkRow, EndedJob, EventRow, JobRow, StoreError, StoredRequest};
+use crate::job::JobId;
+use crate::job::{ChunkRow, EventRow, JobRow};
+use crate::job::{InputFile, JobFilter};
+use crate::store::{EndedJob, StoreError, StoredRequest};
 
 /// One job by id.
 pub(super) fn job(connection: &Connection, id: &JobId) -> Result<Option<JobRow>, StoreError> {

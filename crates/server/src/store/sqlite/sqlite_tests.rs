@@ -2,10 +2,12 @@ use bytes::Bytes;
 use sandyard_protocol::{ModelUsage, Secret, Speaker, StopReason, WhyAsked, limits};
 
 use super::*;
-use crate::app::JobKind;
-use crate::states::JobState;
-use crate::store::samples::{entry, signer};
-use crate::store::{ArtifactRow, Purpose, SpentRow, StoredKey, TaskRow, samples};
+use crate::job::JobKind;
+use crate::job::JobState;
+use crate::job::apply::ChangeError;
+use crate::job::samples::{entry, signer};
+use crate::job::{ArtifactRow, Purpose, SpentRow, TaskRow, samples};
+use crate::store::StoredKey;
 
 const TTL_MS: u64 = 60_000;
 
@@ -116,8 +118,8 @@ async fn a_failing_write_undoes_itself_alone() {
         store.commit(&bad_fence, vec![to(JobState::Running), chunk(0, 5, "gap")]),
     );
     assert_eq!(first.unwrap().state, JobState::Running);
-    assert!(matches!(second, Err(StoreError::IllegalMove { .. })));
-    assert!(matches!(third, Err(StoreError::OutputGap { .. })));
+    assert!(matches!(second, Err(StoreError::Change(ChangeError::IllegalMove { .. }))));
+    assert!(matches!(third, Err(StoreError::Change(ChangeError::OutputGap { .. }))));
     assert_eq!(store.job(&bad.id).await.unwrap().unwrap(), bad);
     assert_eq!(store.events(&bad.id, 0, 10).await.unwrap().len(), 2);
     assert_eq!(store.counts()[..3], [0, 1, 1]);
@@ -292,7 +294,7 @@ async fn a_question_moves_the_job_and_an_answer_moves_it_back() {
 async fn audit_text(store: &SqliteStore, id: &JobId) -> String {
     let row = store.any_job(id).await.unwrap().unwrap();
     let lines = store.audit(row.number, 1, usize::MAX >> 1).await.unwrap();
-    let head = crate::app::audit_head(&row).unwrap();
+    let head = crate::job::audit_head(&row).unwrap();
     lines.into_iter().map(|line| line.text + "\n").collect::<String>() + &head.line()
 }
 

@@ -9,10 +9,11 @@ use super::journal;
 use super::read;
 use super::writer::Writing;
 use crate::audit::Entry;
-use crate::job_id::JobId;
-use crate::states::JobState;
-use crate::store::apply::{self, Applied};
-use crate::store::{Change, Claim, Fence, InsertJob, Inserted, JobRow, StoreError};
+use crate::job::JobId;
+use crate::job::JobState;
+use crate::job::apply::{self, Applied};
+use crate::job::{Change, Fence, JobRow};
+use crate::store::{Claim, InsertJob, Inserted, StoreError};
 
 /// The two clocks of a write: one for people, one for leases.
 #[derive(Debug, Clone, Copy)]

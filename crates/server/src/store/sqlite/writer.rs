@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::counts::Counts;
 use crate::audit::SigningKey;
-use crate::job_id::JobId;
+use crate::job::JobId;
 use crate::store::StoreError;
 use crate::store::watch::Watchers;
 

@@ -1,0 +1,203 @@
+//! What the store keeps of a job's audit beside its records: how far the chain is, and what waits to be folded.
+//!
+//! A flood of calls must neither fill the disk nor go untold. Of each kind the first [`DETAILED`] have a record of their
+//! own; those after it are counted and hashed into an open fold, which is part of the row and so as durable as a record,
+//! and which becomes one record when it is full, old, or the job's end is near.
+
+use std::collections::BTreeMap;
+
+use sandyard_api::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::audit::{Actor, Chain, Digest, Entry, Line, SigningKey, digest, encode};
+use crate::job::JobId;
+
+/// Records of one kind with all their facts: with 400 bytes each, some 2 MB.
+const DETAILED: u64 = 4000;
+/// Calls in the first fold of a kind; each later one may hold as many as all before it, so that their number stays small.
+const FOLDED: u64 = 1000;
+/// How long a fold stays open.
+const OPEN_MS: i64 = 60_000;
+
+/// How far a job's audit is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct AuditRow {
+    pub(crate) records: u64,
+    /// The hash of the last record.
+    pub(crate) head: String,
+    /// Of the head, by the server that wrote it.
+    #[serde(default)]
+    pub(crate) signature: String,
+    /// The public key of that server.
+    #[serde(default)]
+    pub(crate) key: String,
+    /// Entries of each kind so far.
+    counts: BTreeMap<String, u64>,
+    /// Folds that are open, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    open: BTreeMap<String, Fold>,
+}
+
+/// Entries of one kind that share a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Fold {
+    actor: Actor,
+    count: u64,
+    first_ms: i64,
+    last_ms: i64,
+    /// Over the digest so far and the encoding of each entry's facts.
+    digest: String,
+}
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Noted {
+    /// It is the record with this number.
+    Record(u64),
+    /// It is counted.
+    Folded,
+}
+
+/// What became of entries that were noted together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notes {
+    pub(crate) noted: Vec<Noted>,
+    /// Whether nothing is left to do for the job.
+    pub(crate) is_over: bool,
+}
+
+impl AuditRow {
+    /// Before the first record.
+    pub(crate) fn begin(job: &JobId) -> Self {
+        let chain = Chain::begin(job.as_str());
+        Self {
+            records: 0,
+            head: chain.head.to_string(),
+            signature: String::new(),
+            key: String::new(),
+            counts: BTreeMap::new(),
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Adds an entry; `lines` gets what is to be written.
+    pub(crate) fn note(&mut self, entry: &Entry, now_ms: i64, lines: &mut Vec<Line>) -> Noted {
+        let kind = entry.kind.as_str();
+        let count = self.counts.entry(kind.to_owned()).or_default();
+        *count += 1;
+        if *count <= DETAILED || !entry.kind.may_be_many() {
+            return Noted::Record(self.append(entry.actor, kind, &entry.facts, now_ms, lines));
+        }
+        let before = *count - 1 - DETAILED;
+        self.fold(entry, now_ms);
+        let is_due = self.open.get(kind).is_some_and(|fold| {
+            fold.count >= FOLDED.max(before) || now_ms.saturating_sub(fold.first_ms) >= OPEN_MS
+        });
+        if is_due {
+            self.seal(kind, now_ms, lines);
+        }
+        Noted::Folded
+    }
+
+    /// Makes records of all open folds.
+    pub(crate) fn seal_all(&mut self, now_ms: i64, lines: &mut Vec<Line>) {
+        let kinds: Vec<String> = self.open.keys().cloned().collect();
+        for kind in kinds {
+            self.seal(&kind, now_ms, lines);
+        }
+    }
+
+    fn fold(&mut self, entry: &Entry, now_ms: i64) {
+        let fold = self.open.entry(entry.kind.as_str().to_owned()).or_insert_with(|| Fold {
+            actor: entry.actor,
+            count: 0,
+            first_ms: now_ms,
+            last_ms: now_ms,
+            digest: String::new(),
+        });
+        fold.count += 1;
+        fold.last_ms = now_ms;
+        fold.digest = digest(format!("{}{}", fold.digest, encode(&entry.facts)).as_bytes());
+    }
+
+    fn seal(&mut self, kind: &str, now_ms: i64, lines: &mut Vec<Line>) {
+        let Some(fold) = self.open.remove(kind) else { return };
+        let facts = json!({
+            "folded": fold.count, "sha256": fold.digest,
+            "first_at": Timestamp::from_unix_ms(fold.first_ms).to_text(),
+            "last_at": Timestamp::from_unix_ms(fold.last_ms).to_text(),
+        });
+        self.append(fold.actor, kind, &facts, now_ms, lines);
+    }
+
+    fn append(
+        &mut self,
+        actor: Actor,
+        kind: &str,
+        facts: &serde_json::Value,
+        now_ms: i64,
+        lines: &mut Vec<Line>,
+    ) -> u64 {
+        // A head that can't be read is no reason to begin anew: the next record names what is there, and is found out.
+        let head = self.head.parse().unwrap_or_else(|()| Digest::of(self.head.as_bytes()));
+        let mut chain = Chain { records: self.records, head };
+        let line = chain.append(now_ms, actor, kind, facts);
+        (self.records, self.head) = (chain.records, chain.head.to_string());
+        lines.push(line);
+        self.records
+    }
+
+    /// Signs the head as it is now.
+    pub(crate) fn sign(&mut self, job: &JobId, key: &SigningKey) {
+        let Ok(head) = self.head.parse() else { return };
+        self.signature = key.sign(job.as_str(), self.records, &head);
+        self.key = key.public().to_string();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Kind;
+
+    /// Entries that are counted and have no record yet.
+    fn waiting(audit: &AuditRow) -> u64 {
+        audit.open.values().map(|fold| fold.count).sum()
+    }
+
+    fn entry(kind: Kind, number: u64) -> Entry {
+        Entry::new(Actor::Job, kind, json!({ "target": format!("host{number}:443") }))
+    }
+
+    #[test]
+    fn a_flood_is_folded_and_every_entry_counted() {
+        let job = crate::job::random_id().unwrap();
+        let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
+        for number in 0..100_000 {
+            audit.note(&entry(Kind::Egress, number), 1_000, &mut lines);
+        }
+        assert_eq!(audit.note(&entry(Kind::State, 0), 1_000, &mut lines), Noted::Record(lines.len() as u64));
+        audit.seal_all(2_000, &mut lines);
+        assert!(lines.len() < DETAILED as usize + 20, "{} records", lines.len());
+        let folded: u64 = lines
+            .iter()
+            .filter_map(|line| {
+                serde_json::from_str::<serde_json::Value>(&line.text).ok()?["facts"]["folded"].as_u64()
+            })
+            .sum();
+        assert_eq!((folded, waiting(&audit)), (100_000 - DETAILED, 0));
+    }
+
+    #[test]
+    fn a_fold_closes_when_it_is_old() {
+        let job = crate::job::random_id().unwrap();
+        let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
+        for number in 0..=DETAILED {
+            audit.note(&entry(Kind::File, number), 0, &mut lines);
+        }
+        assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED, 1));
+        assert_eq!(audit.note(&entry(Kind::File, 0), OPEN_MS, &mut lines), Noted::Folded);
+        assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED + 1, 0));
+    }
+}

@@ -1,0 +1,82 @@
+//! The closed set of changes that can happen to a job.
+
+use bytes::Bytes;
+use sandyard_protocol::{JournalEntry, OutputStream, Secret};
+use sandyard_sandbox::driver::{Isolation, Usage};
+
+use super::failure::JobFailure;
+use super::row::ArtifactRow;
+use super::state::{JobState, SandboxState};
+use super::task_row::SpentRow;
+use crate::audit::Entry;
+
+/// One thing that happens to a job. A batch of them is one commit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    /// To another state, by the table of legal moves; leaves a `state` event.
+    Move { to: JobState, reason: Option<String> },
+    /// Another reason in the same state.
+    Reason(Option<String>),
+    /// Which driver runs it.
+    Isolation { driver: String, isolation: Isolation, reason: Option<String> },
+    /// The next sandbox for it. `purpose` says whether the job's process is to run in it.
+    Incarnation { secret: Secret, purpose: Purpose },
+    /// Whether its process may have begun.
+    Begun(bool),
+    /// Whether its machine is there.
+    Sandbox(SandboxState),
+    /// Events of the guest up to this one are in this batch or an earlier one.
+    GuestSequence(u64),
+    /// Output; leaves an event with its place.
+    Output(ChunkRow),
+    /// Chunks of the middle, from the first to before the second, are dropped; leaves a `truncated` event the first time.
+    Dropped { stream: OutputStream, first: u64, end: u64, bytes: u64 },
+    /// How its process ended, and what its last state will be.
+    Ended { outcome: JobState, exit_code: Option<i32>, failure: Option<JobFailure> },
+    /// What the machine used.
+    Usage(Usage),
+    /// So many more bytes went through the egress gateway.
+    EgressBytes(u64),
+    /// What the job has spent on models in all; never falls.
+    Spent(SpentRow),
+    /// The next entry of a task's journal, with all that follows from it: the question, the state, the summary, events.
+    Journal(Box<JournalEntry>),
+    /// The artifact is in place.
+    Artifact(ArtifactRow),
+    /// An entry of its audit.
+    Audit(Entry),
+    /// An event of another kind.
+    Event { kind: &'static str, data: serde_json::Value },
+    /// Nothing is left to do.
+    Closed,
+}
+
+/// What a sandbox is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To run the job.
+    Run,
+    /// To take the workspace out, after the machine that ran the job died.
+    Rescue,
+}
+
+/// A run of output, immutable once committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChunkRow {
+    pub(crate) stream: OutputStream,
+    pub(crate) number: u64,
+    /// Of its first byte in the stream.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// Small ones are kept here, larger ones in a file of that number.
+    pub(crate) inline: Option<Bytes>,
+}
+
+/// A committed event. The text of output is not in it, only its place.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct EventRow {
+    pub(crate) id: u64,
+    pub(crate) kind: String,
+    pub(crate) at_ms: i64,
+    pub(crate) data: serde_json::Value,
+}

@@ -1,0 +1,183 @@
+//! A task's desk and its way to models, for as long as its owner follows it, and what they tell on its way to the store.
+
+use std::sync::Arc;
+
+use sandyard_protocol::TaskBudget;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::waiting::Patience;
+use crate::audit::{Actor, Entry, Kind};
+use crate::gateways::TaskGateways;
+use crate::gateways::desk::{Answers, Desk, DeskParts, StepObserver, limits_of, row_of};
+use crate::gateways::model::{
+    Budget, Called, Gateway, GatewayParts, Money, Outcome, Recorder, Spent, Told, Words,
+};
+use crate::job::NewJob;
+use crate::job::{Change, JobRow, SpentRow};
+use crate::yard::YardContext;
+
+/// Words and calls that wait for the next commit; a model that says more waits too.
+const WAITING: usize = 64;
+/// Events about models that one owner records for a job. What is spent is counted for ever.
+const EVENTS: usize = 100_000;
+
+/// What a task has beside what every job has.
+pub(super) struct Agent {
+    gateways: TaskGateways,
+    told: mpsc::Receiver<Told>,
+    recorded: usize,
+    patience: Patience,
+}
+
+impl Agent {
+    /// The desk and the models of a task.
+    pub(super) async fn new(context: &YardContext, job: &NewJob, row: &JobRow) -> Self {
+        // A model that is no longer configured leaves a gateway without one, which says so to whoever asks.
+        let model = context.models.find(job.task.model.as_deref()).ok();
+        let facts = match &model {
+            Some(model) => model.facts(),
+            None => unknown(job),
+        };
+        let task = row.task.clone().unwrap_or_default();
+        let budget: TaskBudget = task.budget.unwrap_or(job.task.budget);
+        let account = Budget::new(limits_of(&budget), spent(task.spent));
+        let (sender, told) = mpsc::channel(WAITING);
+        let fence = row.fence();
+        let answers = Answers { store: Arc::clone(&context.store), fence: fence.clone(), job: row.number };
+        let recorder = recorder(context, &facts.name).await;
+        let gateway = Gateway::new(GatewayParts {
+            models: model.into_iter().collect(),
+            budget: Arc::clone(&account),
+            ledger: Arc::new(answers),
+            recorder,
+            told: sender,
+        });
+        let parts = DeskParts {
+            fence,
+            job: row.number,
+            task: job.code.clone(),
+            model: facts,
+            budget: job.task.budget,
+            account,
+            step_ended: step_observer(context),
+        };
+        let desk = Desk::new(Arc::clone(&context.store), parts);
+        Self {
+            gateways: TaskGateways { desk, model: gateway },
+            told,
+            recorded: 0,
+            patience: Patience::of(job),
+        }
+    }
+
+    /// What becomes of its questions.
+    pub(super) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// What serves its streams.
+    pub(super) fn gateways(&self) -> TaskGateways {
+        self.gateways.clone()
+    }
+
+    /// The next thing to record. Loses nothing when cancelled.
+    pub(super) async fn next(&mut self) -> Told {
+        match self.told.recv().await {
+            Some(told) => told,
+            // The gateway holds a sender, so this never happens.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// All that is left to record, at the job's end.
+    pub(super) fn rest(&mut self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Ok(told) = self.told.try_recv() {
+            changes.extend(self.record(told));
+        }
+        changes
+    }
+
+    /// What it changes in the job's record.
+    pub(super) fn record(&mut self, told: Told) -> Vec<Change> {
+        let (mut changes, data) = match told {
+            Told::Words(Words { number, offset, text, .. }) => {
+                (Vec::new(), json!({ "entry": number, "offset": offset, "text": text }))
+            }
+            Told::Called(called) => {
+                let mut changes = vec![Change::Spent(row_of(called.spent))];
+                changes.extend(unanswered(&called).map(Change::Audit));
+                (changes, describe(&called))
+            }
+        };
+        self.recorded += 1;
+        if self.recorded <= EVENTS {
+            changes.push(Change::Event { kind: "model", data });
+        }
+        changes
+    }
+}
+
+/// The record of a call without an answer; an answer's is written with it.
+fn unanswered(called: &Called) -> Option<Entry> {
+    let outcome = match &called.outcome {
+        Outcome::Answered { .. } => return None,
+        Outcome::Failed(failure) => json!(failure.code),
+        Outcome::CalledOff => json!("called_off"),
+    };
+    let facts = json!({ "model": called.model, "outcome": outcome, "entry": called.number });
+    Some(Entry::new(Actor::Host, Kind::Model, facts))
+}
+
+/// How a call ended, for those who watch.
+fn describe(called: &Called) -> serde_json::Value {
+    let (entry, model) = (called.number, &called.model);
+    match &called.outcome {
+        Outcome::Answered { usage, cost } => json!({
+            "entry": entry, "model": model, "done": true, "usd": cost.map(Money::usd),
+            "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output,
+        }),
+        Outcome::Failed(failure) => json!({
+            "entry": entry, "model": model, "done": true, "error": failure.message, "code": failure.code,
+        }),
+        Outcome::CalledOff => json!({ "entry": entry, "model": model, "done": true, "called_off": true }),
+    }
+}
+
+fn spent(row: SpentRow) -> Spent {
+    Spent {
+        steps: row.steps,
+        input: row.tokens_in,
+        output: row.tokens_out,
+        money: Money::from_units(row.money),
+    }
+}
+
+fn unknown(job: &NewJob) -> sandyard_protocol::ModelFacts {
+    sandyard_protocol::ModelFacts {
+        name: job.task.model.clone().unwrap_or_default(),
+        replay: false,
+        sees: false,
+        window_tokens: 0,
+        max_output_tokens: 0,
+    }
+}
+
+/// A recording that can't be written holds no job up.
+/// Has the recorder look at the workspace after each step.
+fn step_observer(context: &YardContext) -> StepObserver {
+    let recorder = Arc::clone(&context.recorder);
+    Arc::new(move |job, step| recorder.look(job, step))
+}
+
+async fn recorder(context: &YardContext, model: &str) -> Option<Arc<Recorder>> {
+    let path = context.config.models.record.as_ref()?;
+    match Recorder::open(path, model).await {
+        Ok(recorder) => Some(Arc::new(recorder)),
+        Err(error) => {
+            tracing::warn!(%error, path = %path.display(), "the recording can't be written");
+            None
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The phases after the end: keep the machine if asked to, tear down, delete.
+
+use std::time::Duration;
+
+use super::linking;
+use super::task::{Linked, Next, Task, on};
+use crate::disk;
+use crate::job::SandboxState;
+use crate::job::{Change, JobRow};
+use crate::output;
+use crate::store::StoreError;
+
+/// How long a kept machine that lost its link is waited for at once.
+const RELINK: Duration = Duration::from_secs(60);
+
+impl Task {
+    /// An ended job: hold its machine if it is kept, then remove machine and disk.
+    pub(super) async fn close(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        self.context.config.fail_points.reach("closing").await;
+        if row.keep && row.sandbox == SandboxState::Live {
+            self.consolidate(&row).await;
+            self.hold(&row).await?;
+            if let Some(fresh) = self.context.store.any_job(&row.id).await?.filter(|row| row.delete_requested)
+            {
+                return on(fresh);
+            }
+        }
+        self.stop_present_sandbox(&row).await;
+        self.context.config.fail_points.reach("stopped").await;
+        self.consolidate(&row).await;
+        if row.artifact.is_some() || !row.begun {
+            self.remove_folder(self.context.layout.workspace(&row.id)).await;
+            self.remove_folder(self.context.layout.start(&row.id)).await;
+        }
+        let row = self.context.commit(&row, vec![Change::Closed]).await?;
+        if row.delete_requested { on(row) } else { Ok(Next::Done) }
+    }
+
+    /// Keeps a machine within reach until it dies or the job is deleted.
+    async fn hold(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        let (Some(driver), Some(sandbox)) = (self.context.driver(row), row.sandbox_id()) else {
+            return Ok(());
+        };
+        let context = std::sync::Arc::clone(&self.context);
+        loop {
+            if self.linked.is_none() {
+                let linked = tokio::select! {
+                    linked = linking::link(&context, driver.as_ref(), row, &sandbox, RELINK) => linked,
+                    deleted = context.deleted(row) => return deleted.map(|_| ()),
+                };
+                match linked {
+                    Ok(machine) => {
+                        self.linked = Some(Linked::new(machine));
+                    }
+                    Err(linking::NoLink::Dead) => return Ok(()),
+                    Err(linking::NoLink::Late) => continue,
+                }
+            }
+            let Some(machine) = self.publish(row) else { continue };
+            tokio::select! {
+                () = machine.link().closed() => self.linked = None,
+                () = driver.wait_dead(&sandbox) => return Ok(()),
+                deleted = context.deleted(row) => return deleted.map(|_| ()),
+            }
+        }
+    }
+
+    /// A deleted job: machine, folder, rows, in this order, so that a crash in between is finished by the next owner.
+    pub(super) async fn delete(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        self.stop_present_sandbox(&row).await;
+        self.context.config.fail_points.reach("deleting").await;
+        self.remove_folder(self.context.layout.job(&row.id)).await;
+        self.context.store.remove(&row.fence()).await?;
+        // All that is left of its audit.
+        let head = row.audit.as_ref().map(|audit| audit.head.as_str());
+        tracing::info!(job = %row.id, head, "deleted");
+        Ok(Next::Done)
+    }
+
+    /// A log that can't be made stays in chunks, which serve as well.
+    async fn consolidate(&self, row: &JobRow) {
+        if let Err(error) = output::consolidate(&self.context.store, &self.context.layout, row).await {
+            tracing::warn!(job = %row.id, %error, "the log could not be put into one file");
+        }
+    }
+
+    async fn remove_folder(&self, path: std::path::PathBuf) {
+        let shown = path.display().to_string();
+        if let Err(error) = disk::blocking(move || disk::remove_tree(&path)).await {
+            tracing::warn!(path = shown, %error, "a folder could not be removed");
+        }
+    }
+}

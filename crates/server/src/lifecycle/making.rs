@@ -1,0 +1,150 @@
+//! What a machine is made from: the isolation that the job has, an image in the form that the driver wants, room, limits.
+//!
+//! A job never gets a weaker wall than its row says, whatever the operator changed since. Whatever a start waits for is told in
+//! the status.
+
+use std::path::Path;
+
+use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
+
+use super::outcome::Outcome;
+use super::starting::Failure;
+use crate::disk;
+use crate::drivers::Form;
+use crate::drivers::{Flavour, ImageState, Images};
+use crate::error_chain::chain;
+use crate::job::JobKind;
+use crate::job::LONGEST_WAITS_S;
+use crate::job::{Change, JobRow};
+use crate::store::StoreError;
+use crate::yard::YardContext;
+
+/// What a machine lives beyond its job's time: the start, the end and the export.
+const LIFETIME_MARGIN_S: u64 = 600;
+/// What a kept machine lives beyond its job's time.
+const KEPT_S: u64 = 24 * 3600;
+
+/// Everything a driver needs; waits for the image.
+pub(super) async fn spec(
+    context: &YardContext,
+    driver: &dyn Driver,
+    row: &mut JobRow,
+    sandbox: &SandboxId,
+) -> Result<SandboxSpec, Failure> {
+    hold_isolation(context, driver, row).await?;
+    let image_root = image(context, row).await?;
+    form(context, driver, row, &image_root).await?;
+    let workspace = context.layout.workspace(&row.id);
+    disk::make_folder(&workspace)
+        .map_err(|error| Failure::Again(format!("make the workspace's folder: {error}")))?;
+    Ok(SandboxSpec {
+        id: sandbox.clone(),
+        image_root,
+        workspace,
+        limits: row.limits.machine,
+        lifetime_s: row.limits.timeout_s
+            + LIFETIME_MARGIN_S
+            + if row.keep { KEPT_S } else { 0 }
+            + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
+        secret: row.secret.clone(),
+        nested_user_namespaces: false,
+    })
+}
+
+/// Starts a machine. A failure that is not for lack of room has the driver tried before it is chosen for another job.
+pub(super) async fn start_machine(
+    context: &YardContext,
+    driver: &dyn Driver,
+    spec: &SandboxSpec,
+) -> Result<(), Failure> {
+    let Err(error) = driver.start(spec).await else { return Ok(()) };
+    Err(match error {
+        StartError::NoCapacity(detail) => Failure::Full(detail),
+        StartError::Unusable { .. } => {
+            context.drivers.doubt(driver.name());
+            Failure::Never(Outcome::failed("no_driver", error.to_string(), Some("run `sandyard doctor`")))
+        }
+        StartError::Step { .. } => {
+            context.drivers.doubt(driver.name());
+            Failure::Again(chain(&error))
+        }
+    })
+}
+
+/// The wall is at least the one that the row tells of; if it is another one, the row tells of that.
+async fn hold_isolation(context: &YardContext, driver: &dyn Driver, row: &mut JobRow) -> Result<(), Failure> {
+    let isolation = driver.isolation();
+    if let Some(level) = row.level.filter(|level| isolation.level < *level) {
+        let message = format!(
+            "the job runs with isolation `{}`, and {} gives only `{}` now",
+            level.as_str(),
+            driver.name(),
+            isolation.level.as_str()
+        );
+        let hint = "set the driver up as it was, and schedule the job again";
+        return Err(Failure::Never(Outcome::failed("no_driver", message, Some(hint))));
+    }
+    if row.runtime.as_ref() != Some(&isolation.runtime) {
+        let reason = row.isolation_reason.clone();
+        let change = Change::Isolation { driver: driver.name().to_owned(), isolation, reason };
+        *row = context.commit(row, vec![change]).await?;
+    }
+    Ok(())
+}
+
+/// The tree of the image.
+async fn image(context: &YardContext, row: &mut JobRow) -> Result<std::path::PathBuf, Failure> {
+    loop {
+        let flavour = flavour(row, context.images.as_ref());
+        match context.images.state(flavour) {
+            ImageState::Ready { root } => return Ok(root),
+            ImageState::Missing { detail, hint } => {
+                return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
+            }
+            ImageState::Preparing { percent, step } => {
+                tell(context, row, format!("{} image {percent} %: {step}", flavour.as_str())).await?;
+                context.images.changed().await;
+            }
+        }
+    }
+}
+
+/// The image in the form that the driver wants.
+async fn form(
+    context: &YardContext,
+    driver: &dyn Driver,
+    row: &mut JobRow,
+    image_root: &Path,
+) -> Result<(), Failure> {
+    let Some(mut form) = context.drivers.form(driver.name(), image_root) else { return Ok(()) };
+    loop {
+        let now = form.borrow_and_update().clone();
+        match now {
+            Form::Ready => return Ok(()),
+            Form::Failed(detail) => return Err(Failure::Again(detail)),
+            Form::Making(words) if !words.is_empty() => tell(context, row, words).await?,
+            Form::Making(_) => {}
+        }
+        if form.changed().await.is_err() {
+            return Err(Failure::Again("the making of the image's form ended without a word".to_owned()));
+        }
+    }
+}
+
+/// What the start waits for, in the status.
+async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result<(), StoreError> {
+    if row.reason.as_ref() != Some(&reason) {
+        *row = context.commit(row, vec![Change::Reason(Some(reason))]).await?;
+    }
+    Ok(())
+}
+
+/// The tree that a job's machine gets. What needs kernels, desktop or browser waits for the full one; a session makes do
+/// with the base only where no full one will come; a script takes the best there is now.
+fn flavour(row: &JobRow, images: &dyn Images) -> Flavour {
+    match (row.kind, images.state(Flavour::Full)) {
+        (_, ImageState::Ready { .. }) | (JobKind::Session, ImageState::Preparing { .. }) => Flavour::Full,
+        (JobKind::Shell | JobKind::Session, _) => Flavour::Base,
+        (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui, _) => Flavour::Full,
+    }
+}

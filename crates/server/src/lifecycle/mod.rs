@@ -1,0 +1,260 @@
+//! Makes the world match the rows: one loop that claims, holds leases and cleans, and one task for each job it owns.
+//!
+//! Every task is owned by the loop, which can end it at any await; whatever it was doing is found again in the row.
+//! A job whose lease ran out here, say because the process was stopped for a while, is let go of and claimed
+//! anew with a higher epoch, so that nothing of the old task can be written.
+
+mod adopting;
+mod agent;
+mod changes;
+mod closing;
+mod finishing;
+mod following;
+mod guest_git;
+mod linking;
+mod making;
+mod outcome;
+mod preparing;
+mod restarting;
+mod retention;
+mod session;
+mod starting;
+mod task;
+mod waiting;
+mod way_out;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use self::outcome::Outcome;
+use self::task::{Origin, Task};
+use crate::drivers::{Choice, NoDriver, Outlook};
+use crate::error_chain::chain;
+use crate::job::Floor;
+use crate::job::JobId;
+use crate::job::SandboxState;
+use crate::job::{Change, JobRow};
+use crate::store::{Claim, StoreError};
+use crate::yard;
+use crate::yard::Permit;
+use crate::yard::{YardContext, claim_changes};
+
+pub(crate) use adopting::remove_strays;
+
+/// Queued jobs read in one go when room is there.
+const CLAIM_PAGE: usize = 32;
+
+/// A job that was claimed as it was stored, with its room.
+pub(crate) type Claimed = (Box<JobRow>, Permit);
+
+/// The loop.
+pub(crate) struct Reconciler {
+    context: Arc<YardContext>,
+    claimed: mpsc::Receiver<Claimed>,
+    tasks: JoinSet<(JobId, u64)>,
+    owned: HashMap<JobId, Owned>,
+    drivers_tried: bool,
+}
+
+struct Owned {
+    epoch: u64,
+    task: AbortHandle,
+}
+
+impl Reconciler {
+    pub(crate) fn new(context: Arc<YardContext>, claimed: mpsc::Receiver<Claimed>) -> Self {
+        Self { context, claimed, tasks: JoinSet::new(), owned: HashMap::new(), drivers_tried: false }
+    }
+
+    /// Works until it is told to stop; then lets go of every job. Dropping it instead is a crash.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let config = self.context.config.clone();
+        let mut heartbeat = tokio::time::interval(config.lease.heartbeat);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut cleaning =
+            tokio::time::interval_at(Instant::now() + config.retention.interval, config.retention.interval);
+        cleaning.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let wake = Arc::clone(&self.context);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = heartbeat.tick() => self.beat().await,
+                Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit, Origin::Queue),
+                Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
+                () = wake.wake.notified() => {
+                    self.claim().await;
+                    self.try_drivers();
+                }
+                () = wake.orphaned.notified() => self.take_orphans().await,
+                _ = cleaning.tick() => {
+                    retention::sweep(&wake).await;
+                    self.take_orphans().await;
+                }
+            }
+        }
+        self.let_go().await;
+    }
+
+    /// Renews what is ours, lets go of what is not, takes what is nobody's.
+    async fn beat(&mut self) {
+        let kept = match self.context.store.renew(&self.context.owner, self.context.ttl_ms()).await {
+            Ok(kept) => kept,
+            Err(error) => return tracing::warn!(error = %chain(&error), "the leases could not be renewed"),
+        };
+        let kept: HashMap<&JobId, u64> = kept.iter().map(|fence| (&fence.job, fence.epoch)).collect();
+        let lost: Vec<JobId> = self
+            .owned
+            .iter()
+            .filter(|(job, owned)| kept.get(job) != Some(&owned.epoch))
+            .map(|(job, _)| job.clone())
+            .collect();
+        for job in lost {
+            self.lose(&job).await;
+        }
+        self.take_orphans().await;
+        self.claim().await;
+        self.try_drivers();
+    }
+
+    /// What most jobs will need is tried before the first one comes, one driver after the other, as far as that takes.
+    fn try_drivers(&mut self) {
+        if !self.drivers_tried {
+            let outlook = self.context.drivers.outlook(&Floor::Any);
+            self.drivers_tried = !matches!(outlook, Outlook::Trying(_));
+        }
+    }
+
+    /// Ends the task of a job whose lease is gone, unless it has just ended by itself.
+    async fn lose(&mut self, job: &JobId) {
+        let still_open = matches!(self.context.store.any_job(job).await, Ok(Some(row)) if row.open);
+        if let Some(owned) = self.owned.get(job).filter(|_| still_open) {
+            tracing::warn!(%job, "the lease ran out; letting go of the job");
+            yard::count(&self.context.metrics.leases_lost);
+            owned.task.abort();
+        }
+    }
+
+    /// Takes jobs that have an unfinished life and no owner.
+    async fn take_orphans(&mut self) {
+        match self.context.store.claim_orphans(&self.context.owner, self.context.ttl_ms()).await {
+            Ok(rows) => {
+                for row in rows {
+                    let machine = &row.limits.machine;
+                    let memory_mib = self.context.driver(&row).map_or(machine.memory_mib, |driver| {
+                        self.context.memory_mib(driver.as_ref(), machine)
+                    });
+                    let permit = self.context.admission.adopt(memory_mib);
+                    tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
+                    self.spawn(row, permit, Origin::Orphan);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "jobs without an owner could not be claimed")
+            }
+        }
+    }
+
+    /// Starts queued jobs, oldest first, as long as there is room. One that does not fit holds the others up, so that
+    /// a large job is not starved by small ones.
+    async fn claim(&mut self) {
+        if let Err(error) = self.claim_some().await {
+            tracing::warn!(error = %chain(&error), "queued jobs could not be claimed");
+        }
+    }
+
+    async fn claim_some(&mut self) -> Result<(), StoreError> {
+        let mut seen = 0;
+        loop {
+            let queued = self.context.store.queued(seen, CLAIM_PAGE).await?;
+            let Some(last) = queued.last() else { return Ok(()) };
+            seen = last.number;
+            for row in queued {
+                if !self.context.admission.has_room(row.limits.machine.memory_mib) {
+                    return Ok(());
+                }
+                let Some(choice) = self.choose(&row).await? else { continue };
+                let memory_mib = self.context.memory_mib(choice.driver.as_ref(), &row.limits.machine);
+                let Some(permit) = self.context.admission.admit(memory_mib) else { return Ok(()) };
+                let changes = claim_changes(choice.driver.as_ref(), choice.reason);
+                let claim =
+                    Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
+                if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
+                    self.spawn(row, permit, Origin::Queue);
+                }
+            }
+        }
+    }
+
+    /// Who runs a job; nobody waits for an answer here. A job whose driver has gone since it was accepted stays in the queue
+    /// for a while, in case the driver comes back, and is refused then.
+    async fn choose(&mut self, row: &JobRow) -> Result<Option<Choice>, StoreError> {
+        let request =
+            self.context.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
+        match self.context.drivers.outlook(&request.job.isolation) {
+            Outlook::Chosen(choice) => return Ok(Some(choice)),
+            Outlook::Trying(driver) => {
+                tracing::debug!(job = %row.id, driver, "waits for a driver to be tried")
+            }
+            Outlook::Nothing(error, missing_for) if missing_for < self.context.config.driver_patience => {
+                tracing::warn!(job = %row.id, %error, "a queued job has to wait");
+            }
+            Outlook::Nothing(error, _) => self.refuse(row, &error).await?,
+        }
+        Ok(None)
+    }
+
+    /// Ends a queued job that no driver can run.
+    async fn refuse(&mut self, row: &JobRow, error: &NoDriver) -> Result<(), StoreError> {
+        let hint = error.fix.as_deref().unwrap_or("run `sandyard doctor`");
+        let outcome = Outcome::failed("no_driver", error.to_string(), Some(hint));
+        let changes = vec![
+            Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
+            Change::Sandbox(SandboxState::Gone),
+            Change::Move { to: outcome.state, reason: outcome.reason },
+        ];
+        let claim = Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
+        if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
+            let permit = self.context.admission.adopt(0);
+            self.spawn(row, permit, Origin::Queue);
+        }
+        Ok(())
+    }
+
+    fn spawn(&mut self, row: JobRow, permit: Permit, origin: Origin) {
+        if let Some(old) = self.owned.remove(&row.id) {
+            old.task.abort();
+        }
+        let (job, epoch) = (row.id.clone(), row.epoch);
+        let task = Task::new(Arc::clone(&self.context), &row, permit, origin);
+        let key = (job.clone(), epoch);
+        let handle = self.tasks.spawn(async move {
+            task.run(row).await;
+            key
+        });
+        self.owned.insert(job, Owned { epoch, task: handle });
+    }
+
+    fn ended(&mut self, key: Option<(JobId, u64)>) {
+        match key {
+            Some((job, epoch)) => {
+                if self.owned.get(&job).is_some_and(|owned| owned.epoch == epoch) {
+                    self.owned.remove(&job);
+                }
+            }
+            None => self.owned.retain(|_, owned| !owned.task.is_finished()),
+        }
+    }
+
+    /// Ends all tasks, then gives the leases back: jobs go on in their sandboxes, and the next server adopts them.
+    async fn let_go(&mut self) {
+        self.tasks.shutdown().await;
+        if let Err(error) = self.context.store.release_all(&self.context.owner).await {
+            tracing::warn!(error = %chain(&error), "the leases could not be given back");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! How an exit becomes a last state, an error code and a reason in words.
+
+use sandyard_protocol::{EndReason, Exit};
+use sandyard_sandbox::driver::Usage;
+
+use crate::job::JobLimits;
+use crate::job::JobState;
+use crate::job::{JobFailure, JobKind};
+use crate::job::{JobRow, TaskRow};
+
+/// What the end of a job's process means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) state: JobState,
+    pub(crate) reason: Option<String>,
+    pub(crate) failure: Option<JobFailure>,
+    pub(crate) exit_code: Option<i32>,
+}
+
+/// What is known about an end beside the exit itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Circumstances<'a> {
+    pub(crate) kind: JobKind,
+    pub(crate) limits: &'a JobLimits,
+    pub(crate) usage: Option<&'a Usage>,
+    pub(crate) disk_full: bool,
+}
+
+impl Outcome {
+    /// The meaning of an exit.
+    pub(crate) fn of(exit: Exit, around: Circumstances<'_>) -> Self {
+        let outcome = match exit.reason {
+            EndReason::Own => own_end(exit, around),
+            EndReason::Timeout => time_limit(around),
+            EndReason::IdleTimeout => idle_limit(around),
+            EndReason::Cancelled => Self::cancelled(),
+        };
+        // A session has no process of its own, so no exit code worth showing.
+        let exit_code = (around.kind != JobKind::Session).then_some(exit.code);
+        Self { exit_code, ..outcome }
+    }
+
+    /// The meaning of an exit of a task's loop, which says in the journal what it came to.
+    pub(crate) fn of_task(exit: Exit, around: Circumstances<'_>, task: &TaskRow) -> Self {
+        let outcome = match (exit.reason, exit.code, &task.gave_up, &task.summary) {
+            (EndReason::Own, 0, _, Some(_)) => Self::succeeded(None),
+            (EndReason::Own, _, Some(reason), _) => Self::failed("gave_up", reason.clone(), None),
+            (EndReason::Own, 0, None, None) => {
+                Self::failed("agent_failed", "the agent ended without saying what it did", None)
+            }
+            _ => return Self::of(exit, around),
+        };
+        Self { exit_code: Some(exit.code), ..outcome }
+    }
+
+    /// The driver that has, or would make, its machine is not opened by this server.
+    pub(crate) fn driver_gone(row: &JobRow) -> Self {
+        let name = row.driver.as_deref().unwrap_or("?");
+        let message = format!("its driver `{name}` is not used by this server any more");
+        Self::failed("no_driver", message, Some("start the server with that driver, or with --driver auto"))
+    }
+
+    /// Ended because nobody answered.
+    pub(crate) fn unanswered(seconds: u64) -> Self {
+        let message = format!("nobody answered its question within {seconds} s");
+        let hint = "answer with `sandyard reply`, or allow more time with ask_timeout_s";
+        Self::new(JobState::TimedOut, message, "no_answer", Some(hint))
+    }
+
+    /// Ended by request.
+    pub(crate) fn cancelled() -> Self {
+        Self::new(JobState::Cancelled, "cancelled by request", "cancelled", None)
+    }
+
+    /// Ended by the limit on its time.
+    pub(crate) fn timed_out(around: Circumstances<'_>) -> Self {
+        time_limit(around)
+    }
+
+    /// Failed for a reason outside its process.
+    pub(crate) fn failed(code: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
+        Self::new(JobState::Failed, message, code, hint)
+    }
+
+    fn new(state: JobState, reason: impl Into<String>, code: &str, hint: Option<&str>) -> Self {
+        let reason = reason.into();
+        let failure =
+            JobFailure { code: code.to_owned(), message: reason.clone(), hint: hint.map(str::to_owned) };
+        Self { state, reason: Some(reason), failure: Some(failure), exit_code: None }
+    }
+
+    fn succeeded(reason: Option<String>) -> Self {
+        Self { state: JobState::Succeeded, reason, failure: None, exit_code: None }
+    }
+}
+
+fn own_end(exit: Exit, around: Circumstances<'_>) -> Outcome {
+    if exit.code == 0 && exit.signal.is_none() {
+        return Outcome::succeeded(None);
+    }
+    let machine = &around.limits.machine;
+    let usage = around.usage.copied().unwrap_or_default();
+    if usage.memory_kills > 0 {
+        let message = format!("out of memory (limit {} MiB)", machine.memory_mib);
+        return Outcome::failed("out_of_memory", message, Some("ask for more with limits.memory_mib"));
+    }
+    if usage.pids_refused > 0 {
+        let message = format!("process limit reached (limit {})", machine.pids);
+        return Outcome::failed("process_limit", message, Some("ask for more with limits.pids"));
+    }
+    if around.disk_full {
+        let message = format!("disk full (limit {} MiB)", machine.disk_mib);
+        return Outcome::failed("disk_full", message, Some("ask for more with limits.disk_mib"));
+    }
+    match exit.signal {
+        Some(signal) => {
+            let message = format!("killed by signal {signal}{}", name(signal));
+            Outcome::failed("killed_by_signal", message, None)
+        }
+        None => Outcome::failed("nonzero_exit", format!("exited with code {}", exit.code), None),
+    }
+}
+
+fn time_limit(around: Circumstances<'_>) -> Outcome {
+    let seconds = around.limits.timeout_s;
+    if around.kind == JobKind::Session {
+        return Outcome::succeeded(Some(format!("reached its time limit of {seconds} s")));
+    }
+    let message = format!("timed out after {seconds} s{}", strain(around));
+    Outcome::new(JobState::TimedOut, message, "timed_out", Some("ask for more with limits.timeout_s"))
+}
+
+/// A limit that was met before the time was up is the likelier cause.
+fn strain(around: Circumstances<'_>) -> String {
+    let usage = around.usage.copied().unwrap_or_default();
+    match usage {
+        Usage { memory_kills: 1.., .. } => {
+            format!(", after meeting its memory limit of {} MiB", around.limits.machine.memory_mib)
+        }
+        Usage { pids_refused: 1.., .. } => {
+            format!(", after meeting its process limit of {}", around.limits.machine.pids)
+        }
+        _ => String::new(),
+    }
+}
+
+fn idle_limit(around: Circumstances<'_>) -> Outcome {
+    let seconds = around.limits.idle_timeout_s.unwrap_or_default();
+    if around.kind == JobKind::Session {
+        return Outcome::succeeded(Some(format!("was idle for {seconds} s")));
+    }
+    let message = format!("timed out after {seconds} s without output");
+    Outcome::new(
+        JobState::TimedOut,
+        message,
+        "idle_timed_out",
+        Some("ask for more with limits.idle_timeout_s"),
+    )
+}
+
+fn name(signal: i32) -> &'static str {
+    match signal {
+        1 => " (SIGHUP)",
+        2 => " (SIGINT)",
+        3 => " (SIGQUIT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        25 => " (SIGXFSZ)",
+        31 => " (SIGSYS)",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandyard_sandbox::driver::Limits;
+
+    use super::*;
+
+    fn outcome(kind: JobKind, exit: Exit, usage: Usage, disk_full: bool) -> Outcome {
+        let limits = JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2) };
+        Outcome::of(exit, Circumstances { kind, limits: &limits, usage: Some(&usage), disk_full })
+    }
+
+    fn exit(code: i32, signal: Option<i32>, reason: EndReason) -> Exit {
+        Exit { code, signal, reason }
+    }
+
+    #[test]
+    fn every_end_has_a_state_and_words() {
+        let kills = Usage { memory_kills: 1, ..Usage::default() };
+        let forks = Usage { pids_refused: 1, ..Usage::default() };
+        let cases = [
+            (exit(0, None, EndReason::Own), kills, false, JobState::Succeeded, ""),
+            (exit(3, None, EndReason::Own), Usage::default(), false, JobState::Failed, "exited with code 3"),
+            (
+                exit(137, Some(9), EndReason::Own),
+                kills,
+                false,
+                JobState::Failed,
+                "out of memory (limit 2048 MiB)",
+            ),
+            (
+                exit(1, None, EndReason::Own),
+                forks,
+                false,
+                JobState::Failed,
+                "process limit reached (limit 1024)",
+            ),
+            (
+                exit(1, None, EndReason::Own),
+                Usage::default(),
+                true,
+                JobState::Failed,
+                "disk full (limit 4096 MiB)",
+            ),
+            (
+                exit(139, Some(11), EndReason::Own),
+                Usage::default(),
+                false,
+                JobState::Failed,
+                "killed by signal 11 (SIGSEGV)",
+            ),
+            (
+                exit(143, Some(15), EndReason::Timeout),
+                Usage::default(),
+                false,
+                JobState::TimedOut,
+                "timed out after 5 s",
+            ),
+            (
+                exit(143, Some(15), EndReason::IdleTimeout),
+                Usage::default(),
+                false,
+                JobState::TimedOut,
+                "timed out after 2 s without output",
+            ),
+            (
+                exit(143, Some(15), EndReason::Cancelled),
+                Usage::default(),
+                false,
+                JobState::Cancelled,
+                "cancelled by request",
+            ),
+        ];
+        for (exit, usage, disk_full, state, words) in cases {
+            let outcome = outcome(JobKind::Shell, exit, usage, disk_full);
+            assert_eq!((outcome.state, outcome.reason.as_deref().unwrap_or("")), (state, words));
+            assert_eq!(outcome.failure.is_none(), state == JobState::Succeeded);
+        }
+    }
+
+    #[test]
+    fn a_session_at_its_limit_succeeded() {
+        for reason in [EndReason::Timeout, EndReason::IdleTimeout] {
+            let outcome = outcome(JobKind::Session, exit(0, None, reason), Usage::default(), false);
+            assert_eq!(outcome.state, JobState::Succeeded);
+            assert_eq!(outcome.exit_code, None);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Another machine for a task whose machine died: the workspace's disk and the journal are there, processes and kernels are not.
+//!
+//! The row stays in `running` or `waiting`; that its sandbox is `starting` says where it is. Nothing of the request is
+//! written again: what the job has made of it since is on the disk.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::outcome::Outcome;
+use super::starting::bring_up_again;
+use super::task::{Linked, Next, Task, on};
+use crate::job::SandboxState;
+use crate::job::{Change, JobRow, Purpose};
+use crate::store::StoreError;
+use crate::yard::new_secret;
+
+/// Machines that one task may use up.
+pub(super) const TASK_MACHINES: u32 = 5;
+/// Before another one is made: what killed the first may need a moment to pass.
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl Task {
+    /// Whether the row is in the middle of this.
+    pub(super) fn is_restarting(row: &JobRow) -> bool {
+        row.task.is_some() && row.sandbox == SandboxState::Starting && !row.begun
+    }
+
+    /// Names another machine. The one before is dead.
+    pub(super) async fn another_machine(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        tracing::warn!(job = %row.id, attempts = row.attempts, "the sandbox died; the task goes on in another one");
+        self.stop_present_sandbox(&row).await;
+        let text = "the sandbox died; the task goes on in another one, its processes and kernels are gone";
+        let changes = vec![
+            Change::Incarnation { secret: new_secret(), purpose: Purpose::Run },
+            Change::Event { kind: "note", data: json!({ "text": text }) },
+        ];
+        on(self.context.commit(&row, changes).await?)
+    }
+
+    /// Makes the machine that the row names.
+    pub(super) async fn start_again(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id()) else {
+            let outcome = Outcome::driver_gone(&row);
+            return on(self.end(&row, outcome).await?);
+        };
+        let context = Arc::clone(&self.context);
+        let brought_up = tokio::select! {
+            up = bring_up_again(&context, driver.as_ref(), row.clone(), &sandbox) => up?,
+            requested = self.requested(&row) => {
+                let row = requested?;
+                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                return if row.delete_requested { on(row) } else { on(self.end(&row, Outcome::cancelled()).await?) };
+            }
+        };
+        match brought_up {
+            Ok((row, machine)) => {
+                self.linked = Some(Linked::new(machine));
+                self.follow(row).await
+            }
+            Err(detail) if row.attempts < TASK_MACHINES => {
+                tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
+                tokio::time::sleep(PAUSE).await;
+                self.another_machine(row).await
+            }
+            Err(detail) => {
+                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                let message = format!("the sandbox died, and no other one came up: {detail}");
+                let outcome = Outcome::failed("sandbox_died", message, Some("run `sandyard doctor`"));
+                on(self.end(&row, outcome).await?)
+            }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! One link's worth of following a job: events and output in, commits out, acknowledgements back.
+//!
+//! Reading goes on while a commit is under way, up to a bound. Output waits a moment for more of it, except the first
+//! after a pause; whatever was received is committed before the session returns, so a resume begins where the store ends.
+
+mod clocks;
+mod commits;
+mod handshake;
+
+use std::time::{Duration, Instant};
+
+use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
+use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
+use serde_json::json;
+
+use super::agent::Agent;
+use super::following::{Backstop, SharedMachine};
+use super::outcome::Outcome;
+use super::task::Task;
+use super::way_out::WayOut;
+use crate::gateways::egress::Attempt;
+use crate::gateways::model::Told;
+use crate::job::{Change, JobRow};
+use crate::job::{JobState, SandboxState};
+use crate::output::{Recorder, Take};
+use crate::store::StoreError;
+
+use clocks::Clocks;
+use commits::{Flight, landing};
+
+/// Output is committed at least this often.
+const FLUSH_AFTER: Duration = Duration::from_millis(20);
+/// A change of state alone waits this long for the first output, so that a short job needs one commit.
+const EVENT_FLUSH_AFTER: Duration = Duration::from_millis(4);
+/// Output that does not wait.
+const FLUSH_BYTES: usize = 256 * 1024;
+/// Output received beyond which the guest has to wait: bounds memory, whatever the disk does.
+const PENDING_BYTES: usize = 6 * 1024 * 1024;
+/// How long a guest may take to open its event stream or to begin.
+const HANDSHAKE: Duration = Duration::from_secs(15);
+/// Changes that wait for a commit, beyond which attempts to reach the network wait too.
+const WAITING_CHANGES: usize = 256;
+
+/// How a session ended.
+pub(super) enum SessionEnd {
+    /// The job's end is committed; the row is in `finishing`.
+    Ended,
+    /// The link is gone.
+    Lost,
+    /// The job is to be deleted.
+    Deleted(Box<JobRow>),
+    /// The guest can't or must not go on.
+    Refused(Outcome),
+}
+
+pub(super) struct Session<'a> {
+    task: &'a mut Task,
+    row: &'a mut JobRow,
+    recorder: &'a mut Recorder,
+    backstop: &'a mut Backstop,
+    /// Moves and notes that wait for the next commit.
+    changes: Vec<Change>,
+    /// Last event of the guest that was received.
+    sequence: u64,
+    flush_at: Option<Instant>,
+    last_flush: Option<Instant>,
+    flight: Option<Flight>,
+    ended: Option<Exit>,
+    end_asked: bool,
+    /// What the guest was told over this link.
+    clocks: Clocks,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        task: &'a mut Task,
+        row: &'a mut JobRow,
+        recorder: &'a mut Recorder,
+        backstop: &'a mut Backstop,
+    ) -> Self {
+        let sequence = row.guest_sequence;
+        Self {
+            task,
+            row,
+            recorder,
+            backstop,
+            changes: Vec::new(),
+            sequence,
+            flush_at: None,
+            last_flush: None,
+            flight: None,
+            ended: None,
+            end_asked: false,
+            clocks: Clocks::Untold,
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Result<SessionEnd, StoreError> {
+        let Some(machine) = self.task.linked.as_ref().map(|linked| linked.machine.clone()) else {
+            return Ok(SessionEnd::Lost);
+        };
+        let mut events = match self.handshake(&machine).await? {
+            Ok(events) => events,
+            Err(end) => return Ok(end),
+        };
+        self.task.context.config.fail_points.reach("begun").await;
+        if self.row.state != JobState::Starting {
+            self.task.publish(self.row);
+        }
+        self.task.open_way_out(self.row).await?;
+        let agent = self.task.agent.as_ref().map(Agent::gateways);
+        let _gateways = self.task.way_out.as_ref().map(|way_out| way_out.serve(&machine, agent));
+        let end = self.follow(&machine, &mut events).await?;
+        if matches!(end, SessionEnd::Lost) {
+            self.settle().await?;
+        }
+        if let Some(linked) = self.task.linked.as_mut() {
+            linked.events = Some(events);
+        }
+        Ok(end)
+    }
+
+    async fn follow(
+        &mut self,
+        machine: &SharedMachine,
+        events: &mut EventStream,
+    ) -> Result<SessionEnd, StoreError> {
+        self.check_requests(machine).await;
+        self.hold_clocks(machine).await;
+        loop {
+            if let Some(exit) = self.ended.filter(|_| self.flight.is_none()) {
+                self.finish(exit, events).await?;
+                return Ok(SessionEnd::Ended);
+            }
+            let may_read = self.ended.is_none() && self.recorder.pending_bytes() < PENDING_BYTES;
+            let may_flush = self.flight.is_none() && self.flush_at.is_some();
+            let question_until = self.question_until();
+            tokio::select! {
+                incoming = events.next(), if may_read => match incoming {
+                    Ok(incoming) => {
+                        if let Err(outcome) = self.take(incoming) {
+                            return Ok(SessionEnd::Refused(outcome));
+                        }
+                    }
+                    Err(MachineError::Malformed(what)) => return Ok(SessionEnd::Refused(garbage(&what))),
+                    Err(_) => return Ok(SessionEnd::Lost),
+                },
+                attempt = attempted(&mut self.task.way_out), if self.changes.len() < WAITING_CHANGES => {
+                    self.take_attempt(attempt);
+                }
+                told = told(&mut self.task.agent), if self.changes.len() < WAITING_CHANGES => {
+                    self.take_told(told);
+                }
+                landed = landing(&mut self.flight) => self.landed(landed?, events).await?,
+                () = until(self.flush_at), if may_flush => self.take_off(Take::WholeCharacters),
+                () = self.task.watch.changed() => {
+                    if let Some(end) = self.look_at_row(machine).await? {
+                        return Ok(end);
+                    }
+                }
+                () = until(question_until), if !self.end_asked => self.unanswered(machine).await?,
+                () = until(Some(self.backstop.at)) => return Ok(SessionEnd::Lost),
+            }
+        }
+    }
+
+    fn take(&mut self, incoming: FromGuest) -> Result<(), Outcome> {
+        match incoming {
+            FromGuest::Output(mut chunk) => {
+                chunk.offset = self.row.host_offset(chunk.stream, chunk.offset);
+                self.recorder.push(chunk).map_err(|error| garbage(&error.to_string()))?;
+                let soon = match self.last_flush {
+                    Some(last) if self.recorder.pending_bytes() < FLUSH_BYTES => last + FLUSH_AFTER,
+                    _ => Instant::now(),
+                };
+                self.flush_by(soon);
+            }
+            FromGuest::Event(event) => self.take_event(event),
+        }
+        Ok(())
+    }
+
+    fn take_attempt(&mut self, attempt: Attempt) {
+        if let Some(way_out) = &mut self.task.way_out {
+            self.changes.extend(way_out.record(attempt));
+        }
+        self.flush_by(Instant::now() + FLUSH_AFTER);
+    }
+
+    fn take_told(&mut self, told: Told) {
+        if let Some(agent) = &mut self.task.agent {
+            self.changes.extend(agent.record(told));
+        }
+        self.flush_by(Instant::now() + FLUSH_AFTER);
+    }
+
+    fn take_event(&mut self, event: SequencedEvent) {
+        if event.sequence <= self.sequence {
+            return;
+        }
+        self.sequence = event.sequence;
+        match event.event {
+            GuestEvent::Started => self.started(),
+            GuestEvent::Ended { exit } => self.ended = Some(exit),
+            GuestEvent::KeeperRestarted => {
+                self.note("the daemon of the sandbox was started again; processes went on")
+            }
+            GuestEvent::Note { text } => self.note(&text),
+        }
+        self.changes.push(Change::GuestSequence(event.sequence));
+        self.flush_by(Instant::now() + EVENT_FLUSH_AFTER);
+    }
+
+    fn started(&mut self) {
+        let moving = self.changes.iter().any(|change| matches!(change, Change::Sandbox(SandboxState::Live)));
+        if self.row.state != JobState::Starting && self.row.sandbox == SandboxState::Starting && !moving {
+            // Another machine of a task that ran before.
+            self.task.publish(self.row);
+            self.changes.push(Change::Sandbox(SandboxState::Live));
+        }
+        if self.row.state == JobState::Starting && !moving {
+            // Within reach before the status says so.
+            self.task.publish(self.row);
+            self.changes.push(Change::Sandbox(SandboxState::Live));
+            self.changes.push(Change::Move { to: JobState::Running, reason: None });
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        let text: String = text.chars().take(limits::TEXT_BYTES).collect();
+        self.changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+    }
+
+    fn flush_by(&mut self, at: Instant) {
+        self.flush_at = Some(self.flush_at.map_or(at, |planned| planned.min(at)));
+    }
+
+    /// Something was committed for the job, perhaps by somebody else.
+    async fn look_at_row(&mut self, machine: &SharedMachine) -> Result<Option<SessionEnd>, StoreError> {
+        let Some(fresh) = self.task.context.store.any_job(&self.row.id).await? else {
+            return Err(StoreError::Stale(self.row.id.clone()));
+        };
+        if fresh.epoch != self.row.epoch {
+            return Err(StoreError::Stale(self.row.id.clone()));
+        }
+        if fresh.delete_requested {
+            return Ok(Some(SessionEnd::Deleted(Box::new(fresh))));
+        }
+        if fresh.revision > self.row.revision {
+            *self.row = fresh;
+        }
+        self.check_requests(machine).await;
+        self.hold_clocks(machine).await;
+        Ok(None)
+    }
+
+    /// Passes a request to end the job on to the guest, once for each link.
+    async fn check_requests(&mut self, machine: &SharedMachine) {
+        if !self.row.cancel_requested || self.end_asked {
+            return;
+        }
+        self.end_asked = true;
+        *self.backstop = self.backstop.clone().min(self.task.cancel_backstop());
+        let grace = self.task.context.config.end_grace;
+        let asked = tokio::time::timeout(HANDSHAKE, machine.end_job(EndReason::Cancelled, grace)).await;
+        if !matches!(asked, Ok(Ok(_))) {
+            tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
+        }
+    }
+}
+
+async fn attempted(way_out: &mut Option<WayOut>) -> Attempt {
+    match way_out {
+        Some(way_out) => way_out.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn told(agent: &mut Option<Agent>) -> Told {
+    match agent {
+        Some(agent) => agent.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A guest that breaks the protocol is not talked to any more.
+fn garbage(what: &str) -> Outcome {
+    let message = format!("the sandbox broke the protocol: {what}");
+    Outcome::failed("sandbox_misbehaved", message, None)
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

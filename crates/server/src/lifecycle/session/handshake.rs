@@ -1,0 +1,87 @@
+//! The beginning of a session: the event stream, the job itself, and what serves the streams that the guest opens.
+
+use sandyard_protocol::{BeginJob, Resume};
+use sandyard_sandbox::machine::{EventStream, MachineError};
+
+use super::{HANDSHAKE, Session, SessionEnd};
+use crate::error_chain::chain;
+use crate::job::JobRow;
+use crate::job::{JobState, SandboxState};
+use crate::lifecycle::agent::Agent;
+use crate::lifecycle::following::{SharedMachine, time_left};
+use crate::lifecycle::outcome::Outcome;
+use crate::lifecycle::task::Task;
+use crate::lifecycle::way_out::WayOut;
+use crate::store::StoreError;
+use crate::yard::YardContext;
+
+impl Session<'_> {
+    /// Opens the event stream and hands the job over; the latter is harmless if it has begun.
+    pub(super) async fn handshake(
+        &mut self,
+        machine: &SharedMachine,
+    ) -> Result<Result<EventStream, SessionEnd>, StoreError> {
+        let output = self.row.guest_offsets(self.row.output_offsets());
+        let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
+        let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
+        let begin = if begins { Some(begin_job(&self.task.context, self.row).await?) } else { None };
+        // Opened once on a link: whoever prepared the job may have it already.
+        let opened = self.task.linked.as_mut().and_then(|linked| linked.events.take());
+        let open = async {
+            let mut events = match opened {
+                Some(events) => events,
+                None => machine.event_stream().await?,
+            };
+            events.resume(&resume).await?;
+            Ok::<_, MachineError>(events)
+        };
+        let begin = async {
+            match begin {
+                Some(begin) => machine.begin_job(begin).await.map(|_| ()),
+                None => Ok(()),
+            }
+        };
+        let both = tokio::time::timeout(HANDSHAKE, async { tokio::join!(open, begin) }).await;
+        Ok(match both {
+            Ok((Ok(events), Ok(()))) => Ok(events),
+            Ok((_, Err(MachineError::Guest(refusal)))) => {
+                let message = format!("the job could not begin: {refusal}");
+                Err(SessionEnd::Refused(Outcome::failed("job_refused", message, None)))
+            }
+            Ok((Err(error), _) | (_, Err(error))) => {
+                tracing::warn!(job = %self.row.id, error = %chain(&error), "the guest can't be followed");
+                Err(SessionEnd::Lost)
+            }
+            Err(_) => Err(SessionEnd::Lost),
+        })
+    }
+}
+
+impl Task {
+    /// Makes the job's way to the network, and a task's desk, once.
+    pub(super) async fn open_way_out(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        if self.way_out.is_none() {
+            let stored = self.context.store.request(&row.id).await?;
+            let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
+            self.way_out = Some(WayOut::new(&request, row, &self.context));
+            if row.task.is_some() {
+                self.agent = Some(Agent::new(&self.context, &request, row).await);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the guest is told to do.
+async fn begin_job(context: &YardContext, row: &JobRow) -> Result<BeginJob, StoreError> {
+    let stored = context.store.request(&row.id).await?;
+    let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
+    Ok(BeginJob {
+        work: request.work(),
+        env: request.env,
+        timeout_ms: u64::try_from(time_left(row).as_millis()).unwrap_or(u64::MAX),
+        idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),
+        keep: row.keep,
+        trust: if request.egress.is_empty() { None } else { context.config.egress.trust.clone() },
+    })
+}

@@ -1,0 +1,224 @@
+//! The phase `starting`: a machine (`making`), a link, and what the job starts from (`preparing`).
+//!
+//! The sandbox's name is committed before it is made. That the job's process may have begun is committed while the machine
+//! boots, before it is told to begin; until then a machine that fails is replaced, a few times.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sandyard_sandbox::driver::{Driver, SandboxId};
+use sandyard_sandbox::machine::{EventStream, Machine};
+
+use super::linking::{self, Alive, NoLink};
+use super::making::{spec, start_machine};
+use super::outcome::Outcome;
+use super::preparing::prepare;
+use super::task::{Linked, Next, Task, on};
+use crate::error_chain::chain;
+use crate::job::SandboxState;
+use crate::job::{Change, JobRow, Purpose};
+use crate::store::StoreError;
+use crate::yard;
+use crate::yard::{YardContext, new_secret};
+
+/// How long a job waits in the queue after the host turned out to be full.
+const FULL_PAUSE: Duration = Duration::from_millis(500);
+
+/// Owners that may die before a job's machine is there, before the job is taken for the cause.
+const MOST_OWNERS: u64 = 30;
+
+/// Why a machine did not come up.
+pub(super) enum Failure {
+    /// Another attempt may work.
+    Again(String),
+    /// None will.
+    Never(Outcome),
+    /// The host is full.
+    Full(String),
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<NoLink> for Failure {
+    fn from(no_link: NoLink) -> Self {
+        Self::Again(match no_link {
+            NoLink::Dead => "the machine died while it started".to_owned(),
+            NoLink::Late => "the machine did not answer".to_owned(),
+        })
+    }
+}
+
+impl Task {
+    pub(super) async fn start(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        let Some(driver) = self.context.driver(&row) else {
+            let outcome = Outcome::driver_gone(&row);
+            return self.end_unstarted(row, outcome).await;
+        };
+        let Some(sandbox) = row.sandbox_id() else { return self.next_incarnation(row).await };
+        if row.begun {
+            return self.follow(row).await;
+        }
+        if std::mem::take(&mut self.adopted) && self.is_spoilt(driver.as_ref(), &row, &sandbox).await {
+            self.stop_sandbox(driver.as_ref(), &sandbox).await;
+            return self.not_started(row, Failure::Again("its owner died while it was made".into())).await;
+        }
+        let context = Arc::clone(&self.context);
+        let began = Instant::now();
+        let brought_up = tokio::select! {
+            up = bring_up(&context, driver.as_ref(), row.clone(), &sandbox) => up,
+            requested = self.requested(&row) => {
+                let row = requested?;
+                self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                return if row.delete_requested { on(row) } else { self.end_unstarted(row, Outcome::cancelled()).await };
+            }
+        };
+        match brought_up {
+            Ok((row, machine, events)) => {
+                let mut linked = Linked::new(machine);
+                linked.events = events;
+                self.linked = Some(linked);
+                self.context.metrics.started(began.elapsed());
+                self.follow(row).await
+            }
+            Err(failure) => {
+                yard::count(&self.context.metrics.sandbox_starts_failed);
+                // A commit that failed may have been kept all the same, and then only this machine may run the job; or the job
+                // has another owner by now, and so has the machine.
+                if !matches!(failure, Failure::Store(_)) {
+                    self.stop_sandbox(driver.as_ref(), &sandbox).await;
+                }
+                self.not_started(row, failure).await
+            }
+        }
+    }
+
+    /// Whether an earlier owner left a machine half made. One that was never begun is simply begun now, and is not held
+    /// against the job, unless the same happened too often to be chance.
+    async fn is_spoilt(&self, driver: &dyn Driver, row: &JobRow, sandbox: &SandboxId) -> bool {
+        row.epoch > MOST_OWNERS || linking::find(driver, sandbox).await == Some(Alive::No)
+    }
+
+    async fn not_started(&mut self, row: JobRow, failure: Failure) -> Result<Next, StoreError> {
+        match failure {
+            Failure::Store(error) => Err(error),
+            Failure::Never(outcome) => self.end_unstarted(row, outcome).await,
+            Failure::Full(detail) => {
+                tokio::time::sleep(FULL_PAUSE).await;
+                self.context.store.requeue(&row.fence(), detail).await?;
+                self.context.wake.notify_one();
+                Ok(Next::Done)
+            }
+            Failure::Again(detail)
+                if row.attempts < self.context.config.start_attempts && row.epoch <= MOST_OWNERS =>
+            {
+                tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
+                self.next_incarnation(row).await
+            }
+            Failure::Again(detail) => {
+                let message = format!("no sandbox came up in {} attempts: {detail}", row.attempts);
+                let outcome = Outcome::failed("sandbox_start_failed", message, Some("run `sandyard doctor`"));
+                self.end_unstarted(row, outcome).await
+            }
+        }
+    }
+
+    /// Names the next sandbox. The one before is gone.
+    async fn next_incarnation(&mut self, row: JobRow) -> Result<Next, StoreError> {
+        let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Run };
+        on(self.context.commit(&row, vec![change]).await?)
+    }
+
+    /// Ends a job whose process never began and whose sandbox is gone.
+    async fn end_unstarted(&mut self, row: JobRow, outcome: Outcome) -> Result<Next, StoreError> {
+        let changes = vec![
+            Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
+            Change::Begun(false),
+            Change::Sandbox(SandboxState::Gone),
+            Change::Move { to: outcome.state, reason: outcome.reason },
+        ];
+        on(self.context.commit(&row, changes).await?)
+    }
+}
+
+async fn bring_up(
+    context: &YardContext,
+    driver: &dyn Driver,
+    mut row: JobRow,
+    sandbox: &SandboxId,
+) -> Result<(JobRow, Arc<Machine>, Option<EventStream>), Failure> {
+    let spec = spec(context, driver, &mut row, sandbox).await?;
+    context.config.fail_points.reach("start").await;
+    start_machine(context, driver, &spec).await?;
+    yard::count(&context.metrics.sandboxes_started);
+    context.config.fail_points.reach("started").await;
+    let request = context.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
+    let link = async {
+        let linked = linking::link_first(context, driver, &row, sandbox).await;
+        linked.map_err(Failure::from)
+    };
+    let (row, machine, events) = if request.files.is_empty() && request.job.git.is_none() {
+        // The commit and the boot take about as long, and neither needs the other.
+        let (begun, machine) = tokio::join!(context.commit(&row, vec![Change::Begun(true)]), link);
+        (begun?, machine?, None)
+    } else {
+        // A job that may have begun has all it starts from: whoever takes over must not bring it again.
+        let machine = link.await?;
+        let (row, events) = prepare(context, row, &machine, &request).await?;
+        context.config.fail_points.reach("written").await;
+        (context.commit(&row, vec![Change::Begun(true)]).await?, machine, events)
+    };
+    context.config.fail_points.reach("linked").await;
+    Ok((row, machine, events))
+}
+
+/// Another machine for a task that has begun: as above, but for the files, and the row stays in its state.
+pub(super) async fn bring_up_again(
+    context: &YardContext,
+    driver: &dyn Driver,
+    mut row: JobRow,
+    sandbox: &SandboxId,
+) -> Result<Result<(JobRow, Arc<Machine>), String>, StoreError> {
+    let up = async {
+        let spec = spec(context, driver, &mut row, sandbox).await?;
+        start_machine(context, driver, &spec).await?;
+        yard::count(&context.metrics.sandboxes_started);
+        let begun = context.commit(&row, vec![Change::Begun(true)]).await?;
+        let machine = linking::link_first(context, driver, &begun, sandbox).await?;
+        Ok::<_, Failure>((begun, machine))
+    };
+    match up.await {
+        Ok(up) => Ok(Ok(up)),
+        Err(Failure::Store(error)) => Err(error),
+        Err(failure) => Ok(Err(failure.words())),
+    }
+}
+
+/// A machine on the workspace of one that died, to take the workspace out.
+pub(super) async fn bring_up_rescue(
+    context: &YardContext,
+    driver: &dyn Driver,
+    row: &mut JobRow,
+    sandbox: &SandboxId,
+) -> Result<Arc<Machine>, String> {
+    let spec = spec(context, driver, row, sandbox).await.map_err(Failure::words)?;
+    start_machine(context, driver, &spec).await.map_err(Failure::words)?;
+    linking::link_first(context, driver, row, sandbox)
+        .await
+        .map_err(|no_link| format!("the machine did not come up ({no_link:?})"))
+}
+
+impl Failure {
+    fn words(self) -> String {
+        match self {
+            Self::Again(detail) | Self::Full(detail) => detail,
+            Self::Never(outcome) => outcome.reason.unwrap_or_default(),
+            Self::Store(error) => chain(&error),
+        }
+    }
+}

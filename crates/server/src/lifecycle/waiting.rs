@@ -1,0 +1,74 @@
+//! A job that waits for a person: its clocks stand, and the question has a time of its own.
+
+use std::time::{Duration, Instant};
+
+use sandyard_protocol::{JournalEntry, Speaker, WhyAsked};
+
+use super::following::now;
+use crate::job::JobRow;
+use crate::job::LONGEST_WAITS_S;
+use crate::job::{NewJob, OnSilence};
+
+/// What becomes of questions, as the job was scheduled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    ask_timeout: Duration,
+    on_silence: OnSilence,
+}
+
+/// What is done when nobody has answered in time.
+#[derive(Debug, PartialEq)]
+pub(super) enum Silence {
+    /// The job ends.
+    End,
+    /// This is said in the person's place.
+    Say(Box<JournalEntry>),
+}
+
+impl Patience {
+    pub(super) fn of(job: &NewJob) -> Self {
+        let ask_timeout = Duration::from_secs(job.task.ask_timeout_s.unwrap_or(LONGEST_WAITS_S));
+        Self { ask_timeout, on_silence: job.task.on_silence }
+    }
+
+    /// When the present question has waited long enough; nothing if there is none. All waits of a job together are bounded.
+    pub(super) fn until(&self, row: &JobRow) -> Option<Instant> {
+        let task = row.task.as_ref()?;
+        let question = task.question.as_ref()?;
+        let asked = Duration::from_millis(u64::try_from(question.asked_ms).unwrap_or(0));
+        let in_all =
+            Duration::from_secs(LONGEST_WAITS_S).saturating_sub(Duration::from_millis(task.waited_ms));
+        let waited = now().saturating_sub(asked);
+        Some(Instant::now() + self.ask_timeout.min(in_all).saturating_sub(waited))
+    }
+
+    /// What to do about a question that nobody answered. A budget that is used up is not raised by silence.
+    pub(super) fn silence(&self, row: &JobRow) -> Silence {
+        let why = row.task.as_ref().and_then(|task| task.question.as_ref()).map(|question| question.why);
+        match (self.on_silence, why) {
+            (OnSilence::GoOn, Some(WhyAsked::Ask | WhyAsked::Stuck)) => {
+                let text =
+                    "Nobody answered in time. Decide yourself as you think best, and go on.".to_owned();
+                Silence::Say(Box::new(JournalEntry::Said { text, by: Speaker::Host, budget: None }))
+            }
+            _ => Silence::End,
+        }
+    }
+
+    /// How long a question waits, in words for a person.
+    pub(super) fn seconds(&self) -> u64 {
+        self.ask_timeout.as_secs()
+    }
+}
+
+/// How long a job has waited for answers, the present wait included.
+pub(super) fn waited(row: &JobRow) -> Duration {
+    let Some(task) = &row.task else { return Duration::ZERO };
+    let asked = task.question.as_ref().and_then(|question| u64::try_from(question.asked_ms).ok());
+    let present = asked.map(|asked| now().saturating_sub(Duration::from_millis(asked)));
+    Duration::from_millis(task.waited_ms) + present.unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "waiting_tests.rs"]
+mod tests;

@@ -1,0 +1,48 @@
+use sandyard_protocol::WhyAsked;
+
+use super::*;
+use crate::job::Question;
+use crate::job::TaskOptions;
+use crate::job::{TaskRow, samples};
+
+fn patience(ask_timeout_s: u64, on_silence: OnSilence) -> Patience {
+    let mut job = samples::new_job();
+    job.task = TaskOptions { ask_timeout_s: Some(ask_timeout_s), on_silence, ..TaskOptions::default() };
+    Patience::of(&job)
+}
+
+fn asking(why: WhyAsked, asked_s_ago: u64, waited_s: u64) -> JobRow {
+    let asked = now().saturating_sub(Duration::from_secs(asked_s_ago));
+    let asked_ms = i64::try_from(asked.as_millis()).unwrap();
+    let question = Some(Question { text: "?".into(), why, asked_ms });
+    let task = Some(TaskRow { question, waited_ms: waited_s * 1000, ..TaskRow::default() });
+    JobRow { task, ..samples::job_row() }
+}
+
+fn seconds_left(patience: &Patience, row: &JobRow) -> u64 {
+    patience.until(row).unwrap().saturating_duration_since(Instant::now()).as_secs_f64().round() as u64
+}
+
+#[test]
+fn a_question_has_its_own_time_and_all_of_them_together_too() {
+    let patience = patience(100, OnSilence::End);
+    assert_eq!(seconds_left(&patience, &asking(WhyAsked::Ask, 30, 0)), 70);
+    assert_eq!(seconds_left(&patience, &asking(WhyAsked::Ask, 200, 0)), 0);
+    assert_eq!(seconds_left(&patience, &asking(WhyAsked::Ask, 0, LONGEST_WAITS_S - 10)), 10);
+    assert_eq!(patience.until(&samples::job_row()), None);
+}
+
+#[test]
+fn only_what_can_go_on_without_an_answer_does() {
+    let strict = patience(1, OnSilence::End);
+    assert_eq!(strict.silence(&asking(WhyAsked::Ask, 2, 0)), Silence::End);
+    let easy = patience(1, OnSilence::GoOn);
+    assert!(matches!(easy.silence(&asking(WhyAsked::Stuck, 2, 0)), Silence::Say(_)));
+    assert_eq!(easy.silence(&asking(WhyAsked::Budget, 2, 0)), Silence::End);
+}
+
+#[test]
+fn waits_are_added_up() {
+    assert_eq!(waited(&asking(WhyAsked::Ask, 5, 10)).as_secs(), 15);
+    assert_eq!(waited(&samples::job_row()), Duration::ZERO);
+}

@@ -1,0 +1,100 @@
+//! What every job's task shares: the store, the drivers, and the live machines.
+
+use std::sync::Arc;
+
+use sandyard_sandbox::driver::{Driver, Limits};
+use tokio::sync::Notify;
+
+use super::{Admission, AuditRecorder, Machines, Metrics, StatusCache, metrics};
+use crate::audit::{Entry, PublicKey};
+use crate::blobs::Layout;
+use crate::config::ServerConfig;
+use crate::drivers::Drivers;
+use crate::drivers::Images;
+use crate::gateways::model::Models;
+use crate::job::JobId;
+use crate::job::{Change, JobRow};
+use crate::store::{Store, StoreError};
+
+/// The parts of a running yard.
+pub(crate) struct YardContext {
+    pub(crate) config: ServerConfig,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) drivers: Drivers,
+    pub(crate) images: Arc<dyn Images>,
+    /// The models that tasks may use.
+    pub(crate) models: Models,
+    pub(crate) layout: Layout,
+    pub(crate) metrics: Metrics,
+    pub(crate) machines: Machines,
+    /// Statuses that only a deletion changes.
+    pub(crate) ended: Arc<StatusCache>,
+    pub(crate) admission: Admission,
+    /// Writes audits beside the commits of reconcile.
+    pub(crate) recorder: Arc<AuditRecorder>,
+    /// Of the key that signs them.
+    pub(crate) audit_key: PublicKey,
+    /// Wakes the loop: a job was queued, or room came back.
+    pub(crate) wake: Arc<Notify>,
+    /// Wakes the loop: an ended job was marked as deleted, and nobody owns it.
+    pub(crate) orphaned: Notify,
+    /// This process, in leases.
+    pub(crate) owner: String,
+}
+
+impl YardContext {
+    /// Commits for the owner of a row and counts a refusal.
+    pub(crate) async fn commit(&self, row: &JobRow, changes: Vec<Change>) -> Result<JobRow, StoreError> {
+        let moves = changes.iter().any(|change| matches!(change, Change::Move { .. }));
+        let result = self.store.commit(&row.fence(), changes).await;
+        match &result {
+            Ok(after) if moves => {
+                let (state, reason) = (after.state.as_str(), after.reason.as_deref());
+                tracing::info!(job = %row.id, epoch = row.epoch, state, reason, "moved");
+            }
+            Err(error) if error.is_stale() => metrics::count(&self.metrics.stale_writes),
+            Ok(_) | Err(_) => {}
+        }
+        result
+    }
+
+    /// Marks a job as deleted: from then on it is unknown. `None` if it was before.
+    pub(crate) async fn request_delete(
+        &self,
+        id: &JobId,
+        entry: Entry,
+    ) -> Result<Option<JobRow>, StoreError> {
+        let marked = self.store.request_delete(id, entry).await;
+        // Also after a failure: the commit may have happened.
+        self.ended.forget(id);
+        marked
+    }
+
+    /// Returns with the row once the job is to be deleted.
+    pub(crate) async fn deleted(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+        let mut watch = self.store.watch(&row.id);
+        loop {
+            match self.store.any_job(&row.id).await? {
+                Some(fresh) if fresh.epoch != row.epoch => return Err(StoreError::Stale(row.id.clone())),
+                Some(fresh) if fresh.delete_requested => return Ok(fresh),
+                Some(_) => watch.changed().await,
+                None => return Err(StoreError::Stale(row.id.clone())),
+            }
+        }
+    }
+
+    /// How long a lease lasts.
+    pub(crate) fn ttl_ms(&self) -> u64 {
+        u64::try_from(self.config.lease.ttl.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// How much of the yard's memory a sandbox is admitted with. One that can take more than all of it runs alone.
+    pub(crate) fn memory_mib(&self, driver: &dyn Driver, limits: &Limits) -> u64 {
+        driver.memory_mib(limits).min(self.admission.largest_memory_mib()).max(limits.memory_mib)
+    }
+
+    /// The driver that runs a job.
+    pub(crate) fn driver(&self, row: &JobRow) -> Option<Arc<dyn Driver>> {
+        row.driver.as_deref().and_then(|name| self.drivers.named(name))
+    }
+}

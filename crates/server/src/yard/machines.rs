@@ -1,0 +1,45 @@
+//! The machines that tools can reach now.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sandyard_sandbox::machine::Machine;
+
+use crate::job::JobId;
+
+/// The machines that tools can reach now.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Machines {
+    live: Arc<Mutex<HashMap<JobId, Arc<Machine>>>>,
+}
+
+/// A machine that can be reached; dropping it takes it out of reach.
+#[derive(Debug)]
+pub(crate) struct Reachable {
+    machines: Machines,
+    job: JobId,
+    pub(crate) machine: Arc<Machine>,
+}
+
+impl Machines {
+    /// Makes a machine reachable.
+    pub(crate) fn publish(&self, job: &JobId, machine: Arc<Machine>) -> Reachable {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.insert(job.clone(), Arc::clone(&machine));
+        Reachable { machines: self.clone(), job: job.clone(), machine }
+    }
+
+    /// The machine of a job.
+    pub(crate) fn get(&self, job: &JobId) -> Option<Arc<Machine>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).get(job).cloned()
+    }
+}
+
+impl Drop for Reachable {
+    fn drop(&mut self) {
+        let mut live = self.machines.live.lock().unwrap_or_else(PoisonError::into_inner);
+        if live.get(&self.job).is_some_and(|machine| Arc::ptr_eq(machine, &self.machine)) {
+            live.remove(&self.job);
+        }
+    }
+}

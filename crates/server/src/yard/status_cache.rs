@@ -1,0 +1,78 @@
+//! Statuses of jobs that are over, kept for those who ask again.
+//!
+//! The store's lock makes this process the only one that writes, and a job with nothing left to do can only be deleted or
+//! have something added to its audit: so what is kept here is what the store would say, until [`StatusCache::forget`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::job::{JobId, KnownStatus};
+
+/// Memory for statuses.
+const BYTES: u64 = 32 * 1024 * 1024;
+/// What a status takes, as nouns and as sent, beside its output, which is in both.
+const STATUS_BYTES: u64 = 2048;
+/// Longer output is read again each time: rare, and it would push out many others.
+const OUTPUT_BYTES: usize = 8 * 1024;
+
+#[derive(Debug, Clone, Copy)]
+struct Bytes;
+
+impl Weighter<JobId, Arc<KnownStatus>> for Bytes {
+    fn weight(&self, _id: &JobId, status: &Arc<KnownStatus>) -> u64 {
+        STATUS_BYTES + 2 * output_bytes(status) as u64
+    }
+}
+
+fn output_bytes(status: &KnownStatus) -> usize {
+    status.stdout_tail.len() + status.stderr_tail.len()
+}
+
+/// The statuses.
+pub(crate) struct StatusCache {
+    statuses: Cache<JobId, Arc<KnownStatus>, Bytes>,
+    forgotten: AtomicU64,
+}
+
+/// Taken before a row is read, so that a deletion in between is noticed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before(u64);
+
+impl Default for StatusCache {
+    fn default() -> Self {
+        let entries = usize::try_from(BYTES / STATUS_BYTES).unwrap_or(usize::MAX);
+        Self { statuses: Cache::with_weighter(entries, BYTES, Bytes), forgotten: AtomicU64::new(0) }
+    }
+}
+
+impl StatusCache {
+    /// The status, if it is kept.
+    pub(crate) fn get(&self, id: &JobId) -> Option<Arc<KnownStatus>> {
+        self.statuses.get(id)
+    }
+
+    /// To be taken before the row of a status is read.
+    pub(crate) fn before(&self) -> Before {
+        Before(self.forgotten.load(Ordering::SeqCst))
+    }
+
+    /// Keeps the status of a job that is over, unless one was deleted since.
+    pub(crate) fn keep(&self, before: Before, status: &Arc<KnownStatus>) {
+        if output_bytes(status) > OUTPUT_BYTES {
+            return;
+        }
+        self.statuses.insert(status.id.clone(), Arc::clone(status));
+        if self.forgotten.load(Ordering::SeqCst) != before.0 {
+            self.statuses.remove(&status.id);
+        }
+    }
+
+    /// To be called once the deletion of a job, or another record of its audit, is committed.
+    pub(crate) fn forget(&self, id: &JobId) {
+        self.forgotten.fetch_add(1, Ordering::SeqCst);
+        self.statuses.remove(id);
+    }
+}
