@@ -1,0 +1,26 @@
+//! The layers of the server, lowest first. `lib.rs` says what each is for.
+
+use std::path::Path;
+
+const LAYERS: &[&[&str]] = &[
+    &["disk", "error_chain", "fail_points", "key_file", "trust"],
+    &["audit"],
+    &["job"],
+    &["auth"],
+    &["store", "blobs"],
+    &["output", "artifacts", "drivers"],
+    &["gateways"],
+    &["config"],
+    &["yard"],
+    &["lifecycle"],
+    &["app"],
+    &["http"],
+];
+
+#[test]
+fn every_module_imports_downwards_only() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    if let Err(violations) = sandyard_layers::check(&source, LAYERS) {
+        panic!("{}", violations.join("\n"));
+    }
+}
