@@ -1,6 +1,8 @@
 //! What every command is given: the interface, the surroundings, and the way to a server.
 
-use crate::client::{Client, ClientError, Endpoint, Presence};
+use std::time::Duration;
+
+use crate::client::{Client, ClientError, Presence, ServerAddress};
 use crate::config::{ConfigError, Flags, Layers, Settings, Surroundings};
 use crate::errors::CommandError;
 use crate::ui::Ui;
@@ -8,8 +10,13 @@ use crate::ui::Ui;
 /// Where a server is if nobody says otherwise.
 const DEFAULT_URL: &str = "http://127.0.0.1:8000";
 
+/// How long another `run` may take until its socket answers.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay between two looks at a server that is starting.
+const START_CHECK: Duration = Duration::from_millis(50);
+
 /// Given to every command.
-pub(crate) struct Context {
+pub(crate) struct CommandContext {
     /// How to talk to the person.
     pub(crate) ui: Ui,
     /// Environment and user.
@@ -20,7 +27,7 @@ pub(crate) struct Context {
     pub(crate) token: Option<String>,
 }
 
-impl Context {
+impl CommandContext {
     /// The layers with these flags on top; odd variables are warned about.
     pub(crate) fn layers(&self, flags: &Flags) -> Result<Layers, ConfigError> {
         let layers = Layers::load(&self.surroundings, flags)?;
@@ -34,15 +41,15 @@ impl Context {
     }
 
     /// The address to try first.
-    pub(crate) fn endpoint(&self) -> Result<Endpoint, CommandError> {
+    pub(crate) fn endpoint(&self) -> Result<ServerAddress, CommandError> {
         let url = self.url.as_deref().unwrap_or(DEFAULT_URL);
-        Endpoint::parse(url).map_err(|error| {
+        ServerAddress::parse(url).map_err(|error| {
             CommandError::usage_with_hint(error.to_string(), format!("an address looks like {DEFAULT_URL}"))
         })
     }
 
     /// A client for an address, with the user's key.
-    pub(crate) fn client_at(&self, endpoint: Endpoint) -> Result<Client, ClientError> {
+    pub(crate) fn client_at(&self, endpoint: ServerAddress) -> Result<Client, ClientError> {
         Client::new(endpoint, self.token.clone())
     }
 
@@ -55,7 +62,7 @@ impl Context {
             return Ok(Some(first));
         }
         if first.endpoint().is_local() {
-            let second = self.client_at(Endpoint::Socket(settings.socket()))?;
+            let second = self.client_at(ServerAddress::Socket(settings.socket()))?;
             if second.presence().await == Presence::Open {
                 return Ok(Some(second));
             }
@@ -70,5 +77,18 @@ impl Context {
             Some(client) => Ok(client),
             None => Ok(self.client_at(self.endpoint()?)?),
         }
+    }
+
+    /// Waits until a server that another process is starting answers, and returns its client.
+    pub(crate) async fn wait_for_server(&self, endpoint: ServerAddress) -> Result<Client, ClientError> {
+        let client = self.client_at(endpoint)?;
+        let ready = async {
+            while client.presence().await != Presence::Open {
+                tokio::time::sleep(START_CHECK).await;
+            }
+        };
+        // If it never answers, the next call says so.
+        drop(tokio::time::timeout(START_TIMEOUT, ready).await);
+        Ok(client)
     }
 }

@@ -51,7 +51,7 @@ sleep 0.5; done; echo the browser did not come up; exit 1";
 const SUMMARY: &str = include_str!("../assets/demo/summary.md");
 
 /// An answer: what is said and what is called.
-struct Turn {
+struct RecordedTurn {
     says: &'static str,
     calls: Vec<(&'static str, Value)>,
 }
@@ -62,27 +62,27 @@ pub(crate) fn recording() -> Result<String, serde_json::Error> {
     recording_of(SPEAKER, sandyard_agent::SYSTEM, &sandyard_agent::specs(), events)
 }
 
-fn turns() -> Vec<Turn> {
+fn turns() -> Vec<RecordedTurn> {
     let shell = |command: &str, wait_s: u64| ("shell", json!({ "command": command, "wait_s": wait_s }));
     let write = |(path, content)| ("files", json!({ "action": "write", "path": path, "content": content }));
     vec![
-        Turn {
+        RecordedTurn {
             says: "(These words are a recording; what they set in motion is real.) I'll build a small todo app with Vite and React, test it, and try it in a browser.",
             calls: vec![plan(0), shell("node --version && npm --version && chromium --version && ls -A", 60)],
         },
-        Turn {
+        RecordedTurn {
             says: "An empty workspace, with all that is needed. I write the app: the list's logic apart from the page, so that it can be tested without a browser.",
             calls: [vec![plan(1)], FILES.into_iter().map(write).collect()].concat(),
         },
-        Turn {
+        RecordedTurn {
             says: "Now the packages, through the egress gateway.",
             calls: vec![plan(2), shell("npm install --no-fund --no-audit", 900)],
         },
-        Turn {
+        RecordedTurn {
             says: "Tests first, then the build.",
             calls: vec![shell("npm test && npm run build && ls -l dist", 300)],
         },
-        Turn {
+        RecordedTurn {
             says: "It builds. I serve the finished page and open it in Chromium on the desktop.",
             calls: vec![
                 plan(3),
@@ -91,7 +91,7 @@ fn turns() -> Vec<Turn> {
                 shell(WAIT_FOR_PAGE, 150),
             ],
         },
-        Turn {
+        RecordedTurn {
             says: "I use it as a person would: type two todos.",
             calls: vec![(
                 "gui",
@@ -103,7 +103,7 @@ fn turns() -> Vec<Turn> {
                 ] }),
             )],
         },
-        Turn {
+        RecordedTurn {
             says: "Both are listed. A last check of what is really on the page, with a picture of it; if it passes, this is done.",
             calls: vec![
                 plan(4),
@@ -128,7 +128,7 @@ fn plan(doing: usize) -> (&'static str, Value) {
     ("plan", json!({ "items": STEPS.iter().enumerate().map(item).collect::<Vec<_>>() }))
 }
 
-fn events(number: usize, turn: Turn) -> Vec<ModelEvent> {
+fn events(number: usize, turn: RecordedTurn) -> Vec<ModelEvent> {
     let mut events = vec![ModelEvent::Text { text: turn.says.to_owned() }];
     events.extend(turn.calls.into_iter().enumerate().map(|(place, (name, arguments))| {
         ModelEvent::Call(ToolCall {

@@ -18,7 +18,6 @@ mod log;
 mod machine;
 mod progress;
 mod serve;
-mod server_config;
 mod terminal;
 mod ui;
 
@@ -29,7 +28,7 @@ use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, launcher_main};
 
 use commands::Cli;
 use config::Surroundings;
-use context::Context;
+use context::CommandContext;
 use errors::CommandError;
 use exit_codes::Exit;
 use ui::Ui;
@@ -43,17 +42,19 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let surroundings = Surroundings::read();
     let ui = Ui::detect(surroundings.colourless());
-    let context = Context { ui, surroundings, url: cli.server.url, token: cli.server.token };
+    let context = CommandContext { ui, surroundings, url: cli.server.url, token: cli.server.token };
     match run(cli.command, &context) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            ui.error(&error);
+            if error.exit() != Exit::BrokenPipe {
+                ui.error(&error, error.hint().as_deref());
+            }
             error.exit().into()
         }
     }
 }
 
-fn run(command: commands::Command, context: &Context) -> Result<Exit, CommandError> {
+fn run(command: commands::Verb, context: &CommandContext) -> Result<Exit, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command.run(context));
     // Threads that read the keyboard can't be ended, so they are not waited for.

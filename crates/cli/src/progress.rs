@@ -9,13 +9,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 const LINE_STEP: u8 = 10;
 
 /// One piece of long work.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     what: String,
     bar: Option<ProgressBar>,
     last: Option<(String, u8)>,
 }
 
-impl Progress {
+impl ProgressLine {
     pub(crate) fn new(what: &str, terminal: bool) -> Self {
         let bar = terminal.then(|| {
             let bar = ProgressBar::new(100);

@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal};
 
 use rustix::termios::{self, OptionalActions, Termios};
 
-use crate::client::TerminalSize;
+use crate::client::WindowSize;
 
 /// What a window is taken for when it won't say.
-const USUAL_SIZE: TerminalSize = TerminalSize { rows: 24, columns: 80 };
+const USUAL_SIZE: WindowSize = WindowSize { rows: 24, columns: 80 };
 
 /// The terminal passes every key on until this is dropped.
 pub(crate) struct RawMode {
@@ -38,10 +38,10 @@ pub(crate) fn is_terminal() -> bool {
 }
 
 /// The window's size now.
-pub(crate) fn size() -> TerminalSize {
+pub(crate) fn size() -> WindowSize {
     match termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {
-            TerminalSize { rows: size.ws_row, columns: size.ws_col }
+            WindowSize { rows: size.ws_row, columns: size.ws_col }
         }
         _ => USUAL_SIZE,
     }

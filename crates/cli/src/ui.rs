@@ -9,9 +9,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
-use crate::errors::CommandError;
-use crate::exit_codes::Exit;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 
 /// How the command talks.
 #[derive(Debug, Clone, Copy)]
@@ -53,9 +51,9 @@ impl Tone {
 
 /// A piece of text with its meaning.
 #[derive(Debug, Clone)]
-pub(crate) struct Cell(pub(crate) String, pub(crate) Tone);
+pub(crate) struct TableCell(pub(crate) String, pub(crate) Tone);
 
-impl Cell {
+impl TableCell {
     /// Text without a meaning of its own.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self(text.into(), Tone::Plain)
@@ -92,7 +90,7 @@ impl Ui {
     }
 
     /// A table on standard output; its last column is never padded.
-    pub(crate) fn table(&self, head: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
+    pub(crate) fn table(&self, head: &[&str], rows: &[Vec<TableCell>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(render_table(head, rows, self.colour_out).as_bytes())?;
         out.flush()
@@ -124,16 +122,14 @@ impl Ui {
         put(&format!("{label} {text}\n"));
     }
 
-    /// What stopped the command.
-    pub(crate) fn error(&self, error: &CommandError) {
-        if error.exit() != Exit::BrokenPipe {
-            put(&render_error(error, error.hint().as_deref(), self.colour_err));
-        }
+    /// Prints an error with its causes, and a hint.
+    pub(crate) fn error(&self, error: &dyn Error, hint: Option<&str>) {
+        put(&render_error(error, hint, self.colour_err));
     }
 
     /// A bar on a terminal, plain lines elsewhere.
-    pub(crate) fn progress(&self, what: &str) -> Progress {
-        Progress::new(what, io::stderr().is_terminal())
+    pub(crate) fn progress(&self, what: &str) -> ProgressLine {
+        ProgressLine::new(what, io::stderr().is_terminal())
     }
 
     /// Asks and returns the answer's first letter in lower case; nothing at the end of input.
@@ -177,9 +173,10 @@ fn paint(text: &str, tone: Tone, colour: bool) -> String {
     }
 }
 
-fn render_table(head: &[&str], rows: &[Vec<Cell>], colour: bool) -> String {
-    let mut lines = vec![head.iter().map(|text| Cell((*text).to_owned(), Tone::Strong)).collect::<Vec<_>>()];
-    lines.extend(rows.iter().map(|row| row.iter().map(|cell| Cell(clean(&cell.0), cell.1)).collect()));
+fn render_table(head: &[&str], rows: &[Vec<TableCell>], colour: bool) -> String {
+    let mut lines =
+        vec![head.iter().map(|text| TableCell((*text).to_owned(), Tone::Strong)).collect::<Vec<_>>()];
+    lines.extend(rows.iter().map(|row| row.iter().map(|cell| TableCell(clean(&cell.0), cell.1)).collect()));
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         lines.iter().filter_map(|row| row.get(column)).map(|cell| cell.0.chars().count()).max()
@@ -218,11 +215,10 @@ mod tests {
 
     #[test]
     fn an_error_shows_its_chain_once_and_a_hint() {
-        let error = CommandError::File {
-            action: "write",
-            path: "/x/out.zip".into(),
-            source: io::Error::new(io::ErrorKind::StorageFull, "no space left"),
-        };
+        #[derive(Debug, thiserror::Error)]
+        #[error("write `/x/out.zip`")]
+        struct WriteError(#[source] io::Error);
+        let error = WriteError(io::Error::new(io::ErrorKind::StorageFull, "no space left"));
         assert_eq!(
             render_error(&error, Some("make room"), false),
             "error: write `/x/out.zip`\n  caused by: no space left\n  hint: make room\n"
@@ -232,8 +228,8 @@ mod tests {
     #[test]
     fn columns_line_up_and_colour_does_not_count() {
         let rows = vec![
-            vec![Cell("a".into(), Tone::Good), Cell::plain("one")],
-            vec![Cell("bbb".into(), Tone::Bad), Cell::plain("two")],
+            vec![TableCell("a".into(), Tone::Good), TableCell::plain("one")],
+            vec![TableCell("bbb".into(), Tone::Bad), TableCell::plain("two")],
         ];
         assert_eq!(render_table(&["ID", "WHAT"], &rows, false), "ID   WHAT\na    one\nbbb  two\n");
         assert!(render_table(&["ID", "WHAT"], &rows, true).contains("\u{1b}[32ma\u{1b}[0m    one"));
@@ -241,7 +237,7 @@ mod tests {
 
     #[test]
     fn foreign_text_cant_steer_the_terminal() {
-        let rows = vec![vec![Cell::plain("a\u{1b}[2Jb\nc")]];
+        let rows = vec![vec![TableCell::plain("a\u{1b}[2Jb\nc")]];
         assert_eq!(render_table(&["N"], &rows, false), "N\na [2Jb c\n");
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Endpoint {
+pub(crate) enum ServerAddress {
     /// `http://host:port`, without a slash at the end.
     Http(String),
     /// A socket file.
@@ -18,7 +18,7 @@ pub(crate) enum Endpoint {
 #[error("`{0}` is no address of a server")]
 pub(crate) struct InvalidUrl(String);
 
-impl Endpoint {
+impl ServerAddress {
     /// Reads `http://host[:port]`; a missing scheme is added.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidUrl> {
         let invalid = || InvalidUrl(text.to_owned());
@@ -54,7 +54,7 @@ fn is_loopback(host: &str) -> bool {
     bare == "localhost" || bare.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for ServerAddress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(base) => formatter.write_str(base),
@@ -70,14 +70,18 @@ mod tests {
     #[test]
     fn addresses_are_read_with_and_without_scheme() {
         for text in ["127.0.0.1:8000", "http://127.0.0.1:8000", "http://127.0.0.1:8000/"] {
-            assert_eq!(Endpoint::parse(text), Ok(Endpoint::Http("http://127.0.0.1:8000".into())), "{text}");
+            assert_eq!(
+                ServerAddress::parse(text),
+                Ok(ServerAddress::Http("http://127.0.0.1:8000".into())),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn other_schemes_and_nonsense_are_refused() {
         for text in ["https://yard.example", "ftp://x", "http://", "http://h/?x=1", "::"] {
-            assert!(Endpoint::parse(text).is_err(), "{text}");
+            assert!(ServerAddress::parse(text).is_err(), "{text}");
         }
     }
 
@@ -90,7 +94,7 @@ mod tests {
             ("http://192.0.2.1:8000", false),
             ("http://yard.example", false),
         ] {
-            assert_eq!(Endpoint::parse(text).unwrap().is_local(), local, "{text}");
+            assert_eq!(ServerAddress::parse(text).unwrap().is_local(), local, "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use sandyard_api::ErrorBody;
 
-use super::Endpoint;
+use super::ServerAddress;
 use crate::exit_codes::Exit;
 
 /// A call to the server failed.
@@ -50,7 +50,7 @@ pub(crate) enum ClientError {
 }
 
 impl ClientError {
-    pub(super) fn sending(endpoint: &Endpoint, error: reqwest::Error) -> Self {
+    pub(super) fn sending(endpoint: &ServerAddress, error: reqwest::Error) -> Self {
         if error.is_connect() || error.is_timeout() {
             let endpoint = endpoint.to_string();
             // The outer levels of the chain repeat the address that our own text has.

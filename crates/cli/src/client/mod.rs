@@ -20,12 +20,12 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-pub(crate) use endpoint::Endpoint;
+pub(crate) use endpoint::ServerAddress;
 pub(crate) use errors::ClientError;
 pub(crate) use follow::{Follow, Followed};
 pub(crate) use jobs::JobQuery;
 pub(crate) use sse::{SseFrame, SseReader};
-pub(crate) use terminal::{TerminalEvent, TerminalSize};
+pub(crate) use terminal::{TerminalEvent, WindowSize};
 
 /// A server that does not even accept a connection in this time is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,20 +45,20 @@ pub(crate) enum Presence {
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    endpoint: Endpoint,
+    endpoint: ServerAddress,
     token: Option<String>,
 }
 
 impl Client {
     /// A client; connects when first used.
-    pub(crate) fn new(endpoint: Endpoint, token: Option<String>) -> Result<Self, ClientError> {
+    pub(crate) fn new(endpoint: ServerAddress, token: Option<String>) -> Result<Self, ClientError> {
         let tls = sandyard_server::trust::of_this_host()?;
         let mut builder =
             reqwest::Client::builder().tls_backend_preconfigured(tls).connect_timeout(CONNECT_TIMEOUT);
         if endpoint.is_local() {
             builder = builder.no_proxy();
         }
-        if let Endpoint::Socket(path) = &endpoint {
+        if let ServerAddress::Socket(path) = &endpoint {
             builder = builder.unix_socket(path.as_path());
         }
         let http = builder.build().map_err(ClientError::Setup)?;
@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// Where the server is.
-    pub(crate) fn endpoint(&self) -> &Endpoint {
+    pub(crate) fn endpoint(&self) -> &ServerAddress {
         &self.endpoint
     }
 

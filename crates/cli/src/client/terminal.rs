@@ -9,11 +9,11 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::{Client, ClientError, Endpoint};
+use super::{Client, ClientError, ServerAddress};
 
 /// Rows and columns of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TerminalSize {
+pub(crate) struct WindowSize {
     /// Lines.
     pub(crate) rows: u16,
     /// Characters in a line.
@@ -22,13 +22,13 @@ pub(crate) struct TerminalSize {
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Control {
+enum TerminalControl {
     Resize { columns: u16, rows: u16 },
 }
 
 /// What the server says beside the terminal's bytes; what a newer one may add is passed over.
 #[derive(Deserialize)]
-struct Notice {
+struct TerminalNotice {
     exit: Option<ExitNotice>,
 }
 
@@ -51,18 +51,18 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub(super) type Socket = WebSocketStream<Box<dyn Duplex>>;
 
 /// An open interactive shell.
-pub(crate) struct Terminal {
+pub(crate) struct RemoteTerminal {
     sink: SplitSink<Socket, Message>,
     stream: SplitStream<Socket>,
 }
 
 impl Client {
     /// Opens a shell in a live sandbox.
-    pub(crate) async fn terminal(&self, job: &str, size: TerminalSize) -> Result<Terminal, ClientError> {
-        let TerminalSize { rows, columns } = size;
+    pub(crate) async fn terminal(&self, job: &str, size: WindowSize) -> Result<RemoteTerminal, ClientError> {
+        let WindowSize { rows, columns } = size;
         let socket = self.socket(&format!("/jobs/{job}/shell?rows={rows}&columns={columns}")).await?;
         let (sink, stream) = socket.split();
-        Ok(Terminal { sink, stream })
+        Ok(RemoteTerminal { sink, stream })
     }
 
     /// Opens a WebSocket with our key.
@@ -79,8 +79,10 @@ impl Client {
 
     async fn connect(&self) -> Result<Box<dyn Duplex>, ClientError> {
         let connected: std::io::Result<Box<dyn Duplex>> = match &self.endpoint {
-            Endpoint::Socket(path) => UnixStream::connect(path).await.map(|stream| Box::new(stream) as _),
-            Endpoint::Http(base) => {
+            ServerAddress::Socket(path) => {
+                UnixStream::connect(path).await.map(|stream| Box::new(stream) as _)
+            }
+            ServerAddress::Http(base) => {
                 let authority = base.trim_start_matches("http://").split('/').next().unwrap_or_default();
                 let bare = authority.rsplit(']').next().unwrap_or_default();
                 let address =
@@ -115,7 +117,7 @@ fn closed(reason: Option<String>) -> Result<Option<TerminalEvent>, ClientError> 
     }
 }
 
-impl Terminal {
+impl RemoteTerminal {
     /// Splits into what can be sent and what comes.
     pub(crate) fn split(self) -> (TerminalInput, TerminalOutput) {
         (TerminalInput(self.sink), TerminalOutput(self.stream))
@@ -132,8 +134,8 @@ impl TerminalInput {
     }
 
     /// The window has another size now.
-    pub(crate) async fn resize(&mut self, size: TerminalSize) -> Result<(), ClientError> {
-        let control = Control::Resize { columns: size.columns, rows: size.rows };
+    pub(crate) async fn resize(&mut self, size: WindowSize) -> Result<(), ClientError> {
+        let control = TerminalControl::Resize { columns: size.columns, rows: size.rows };
         let text = serde_json::to_string(&control).map_err(ClientError::Answer)?;
         self.put(Message::Text(text.into())).await
     }
@@ -153,7 +155,7 @@ impl TerminalOutput {
             match message.map_err(|error| ClientError::TerminalLost(Box::new(error)))? {
                 Message::Binary(bytes) => return Ok(Some(TerminalEvent::Output(bytes.to_vec()))),
                 Message::Text(text) => {
-                    let notice: Notice = serde_json::from_str(&text).map_err(ClientError::Answer)?;
+                    let notice: TerminalNotice = serde_json::from_str(&text).map_err(ClientError::Answer)?;
                     if let Some(ExitNotice { code }) = notice.exit {
                         return Ok(Some(TerminalEvent::Exit(code)));
                     }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use sandyard_server::audit::{Head, PublicKey, verify_lines, verify_zip};
 use serde_json::{Value, json};
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -15,13 +15,13 @@ use crate::ui::{clean, counted};
 
 /// Show or check what was done to a job and by it
 #[derive(Debug, Args)]
-pub(crate) struct Audit {
+pub(crate) struct AuditCommand {
     #[command(subcommand)]
-    action: Action,
+    action: AuditAction,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum AuditAction {
     Verify(Verify),
     Show(Show),
 }
@@ -51,24 +51,24 @@ struct Show {
 }
 
 /// What a check found.
-struct Found {
+struct CheckedAudit {
     head: Head,
     records: u64,
     files: Option<u64>,
     faults: Vec<String>,
 }
 
-impl Audit {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl AuditCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         match self.action {
-            Action::Verify(verify) => verify.run(context).await,
-            Action::Show(show) => show.run(context).await,
+            AuditAction::Verify(verify) => verify.run(context).await,
+            AuditAction::Show(show) => show.run(context).await,
         }
     }
 }
 
 impl Verify {
-    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let path = PathBuf::from(&self.what);
         // A job's id or name has no ending, so a file is meant.
         let found = if path.is_file() || self.what.ends_with(".zip") {
@@ -90,21 +90,26 @@ impl Verify {
     }
 }
 
-fn check_text(text: &str, key: Option<PublicKey>) -> Result<Found, CommandError> {
+fn check_text(text: &str, key: Option<PublicKey>) -> Result<CheckedAudit, CommandError> {
     let verdict = verify_lines(text, key).map_err(|error| CommandError::Audit(Box::new(error)))?;
     let faults = verdict.faults.iter().map(ToString::to_string).collect();
-    Ok(Found { head: verdict.head, records: verdict.records, files: None, faults })
+    Ok(CheckedAudit { head: verdict.head, records: verdict.records, files: None, faults })
 }
 
-fn check_zip(path: &Path, key: Option<PublicKey>) -> Result<Found, CommandError> {
+fn check_zip(path: &Path, key: Option<PublicKey>) -> Result<CheckedAudit, CommandError> {
     let file = File::open(path).map_err(CommandError::file("open", path))?;
     let verdict = verify_zip(file, key).map_err(|error| CommandError::Audit(Box::new(error)))?;
     let faults = verdict.audit.faults.iter().map(ToString::to_string);
     let faults = faults.chain(verdict.faults.iter().map(ToString::to_string)).collect();
-    Ok(Found { head: verdict.audit.head, records: verdict.audit.records, files: Some(verdict.files), faults })
+    Ok(CheckedAudit {
+        head: verdict.audit.head,
+        records: verdict.audit.records,
+        files: Some(verdict.files),
+        faults,
+    })
 }
 
-fn tell(context: &Context, found: &Found, pinned: bool) -> Result<(), CommandError> {
+fn tell(context: &CommandContext, found: &CheckedAudit, pinned: bool) -> Result<(), CommandError> {
     let Head { job, head, key, .. } = &found.head;
     let records = counted(usize::try_from(found.records).unwrap_or(usize::MAX), "record");
     if !found.faults.is_empty() {
@@ -125,7 +130,7 @@ fn tell(context: &Context, found: &Found, pinned: bool) -> Result<(), CommandErr
 }
 
 impl Show {
-    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let text = client.audit(&id).await?;

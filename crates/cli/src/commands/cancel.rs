@@ -2,21 +2,21 @@
 
 use clap::Args;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
 
 /// End jobs; their workspaces are kept
 #[derive(Debug, Args)]
-pub(crate) struct Cancel {
+pub(crate) struct CancelCommand {
     /// The jobs: ids, beginnings of them, or names
     #[arg(required = true)]
     jobs: Vec<String>,
 }
 
-impl Cancel {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl CancelCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         for id in job::resolve_all(&client, &self.jobs).await? {
             client.cancel(&id).await?;

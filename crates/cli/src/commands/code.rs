@@ -8,7 +8,7 @@ use sandyard_api::{CodeError, CodeEvent, CodeLanguage, CodeRequest, CodeStatus};
 use serde_json::Value;
 
 use crate::client::{Client, ClientError};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -19,7 +19,7 @@ use crate::ui::clean;
 /// Prints what the code prints, and the value of its last expression. Exits with 1 if the code failed, with 5 if a time limit
 /// ended it.
 #[derive(Debug, Args)]
-pub(crate) struct Code {
+pub(crate) struct CodeCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// What the code is: python, typescript, javascript or bash
@@ -41,8 +41,8 @@ pub(crate) struct Code {
     code: Option<String>,
 }
 
-impl Code {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl CodeCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let request = CodeRequest {
             language: self.language()?,
             code: self.read_code()?,
@@ -109,7 +109,7 @@ fn exit_of(status: CodeStatus) -> Exit {
 }
 
 async fn follow(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     id: &str,
     request: &CodeRequest,

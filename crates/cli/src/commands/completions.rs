@@ -4,20 +4,20 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use super::Cli;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsCommand {
     /// Which shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-impl Completions {
-    pub(crate) fn run(self, _context: &Context) -> Result<Exit, CommandError> {
+impl CompletionsCommand {
+    pub(crate) fn run(self, _context: &CommandContext) -> Result<Exit, CommandError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "sandyard", &mut script);
         std::io::Write::write_all(&mut std::io::stdout(), &script)?;

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
 use crate::client::Client;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -22,7 +22,7 @@ use crate::ui::counted;
 /// A path in a sandbox is written JOB:PATH, relative to the workspace. Folders are copied with all that is in them;
 /// symbolic links are never followed.
 #[derive(Debug, Args)]
-pub(crate) struct Cp {
+pub(crate) struct CpCommand {
     /// What to copy: PATH or JOB:PATH
     from: String,
     /// Where to: JOB:PATH or PATH
@@ -31,12 +31,12 @@ pub(crate) struct Cp {
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum CopyPlace {
     Here(PathBuf),
     There { job: String, path: String },
 }
 
-impl Place {
+impl CopyPlace {
     /// `JOB:PATH` if there is a colon before any slash.
     fn parse(text: &str) -> Self {
         match text.split_once(':') {
@@ -54,15 +54,15 @@ fn in_workspace(path: &str) -> String {
     below.unwrap_or(path).trim_start_matches('/').to_owned()
 }
 
-impl Cp {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl CpCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
-        match (Place::parse(&self.from), Place::parse(&self.to)) {
-            (Place::There { job, path }, Place::Here(target)) => {
+        match (CopyPlace::parse(&self.from), CopyPlace::parse(&self.to)) {
+            (CopyPlace::There { job, path }, CopyPlace::Here(target)) => {
                 let id = job::resolve(&client, &job).await?;
                 fetch(context, &client, &id, &path, &target).await?;
             }
-            (Place::Here(source), Place::There { job, path }) => {
+            (CopyPlace::Here(source), CopyPlace::There { job, path }) => {
                 let id = job::resolve(&client, &job).await?;
                 push(context, &client, &id, &source, &path).await?;
             }
@@ -78,7 +78,7 @@ impl Cp {
 }
 
 async fn fetch(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     id: &str,
     path: &str,
@@ -110,7 +110,7 @@ async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKindView,
 
 /// As `cp` does: into a folder that exists, under the given name otherwise.
 async fn push(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     id: &str,
     source: &Path,
@@ -133,7 +133,7 @@ async fn push(
 
 /// Walks without recursion, so that a deep tree can't exhaust the stack.
 async fn push_folder(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     id: &str,
     source: &Path,
@@ -183,12 +183,12 @@ mod tests {
 
     #[test]
     fn a_colon_before_a_slash_is_a_sandbox() {
-        let there = |job: &str, path: &str| Place::There { job: job.into(), path: path.into() };
-        assert_eq!(Place::parse("abcd:src/main.rs"), there("abcd", "src/main.rs"));
-        assert_eq!(Place::parse("abcd:/workspace/src"), there("abcd", "src"));
-        assert_eq!(Place::parse("abcd:"), there("abcd", ""));
-        assert_eq!(Place::parse("abcd:/workspaces"), there("abcd", "workspaces"));
-        assert_eq!(Place::parse("./a:b"), Place::Here("./a:b".into()));
-        assert_eq!(Place::parse("/tmp/x"), Place::Here("/tmp/x".into()));
+        let there = |job: &str, path: &str| CopyPlace::There { job: job.into(), path: path.into() };
+        assert_eq!(CopyPlace::parse("abcd:src/main.rs"), there("abcd", "src/main.rs"));
+        assert_eq!(CopyPlace::parse("abcd:/workspace/src"), there("abcd", "src"));
+        assert_eq!(CopyPlace::parse("abcd:"), there("abcd", ""));
+        assert_eq!(CopyPlace::parse("abcd:/workspaces"), there("abcd", "workspaces"));
+        assert_eq!(CopyPlace::parse("./a:b"), CopyPlace::Here("./a:b".into()));
+        assert_eq!(CopyPlace::parse("/tmp/x"), CopyPlace::Here("/tmp/x".into()));
     }
 }

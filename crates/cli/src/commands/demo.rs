@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::run::Run;
+use super::run::RunCommand;
 use super::run_input::RunInput;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::demo;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
@@ -16,7 +16,7 @@ use crate::exit_codes::Exit;
 /// Only the model's answers are recorded. The sandbox, npm, the build and the test in Chromium are real, and need the full image
 /// and the way to the npm registry.
 #[derive(Debug, Args)]
-pub(crate) struct Demo {
+pub(crate) struct DemoCommand {
     /// Take the result home: a FILE.zip, or a folder to unpack into
     #[arg(long, short, value_name = "DIR|FILE.zip")]
     output: Option<PathBuf>,
@@ -31,10 +31,10 @@ pub(crate) struct Demo {
     driver: Option<String>,
 }
 
-impl Demo {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl DemoCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         context.ui.note(&format!("This is a replay: no model is asked. The task is: {}.", demo::TASK));
-        let run = Run {
+        let run = RunCommand {
             input: RunInput::task(demo::TASK, &format!("replay:{}", demo::NAME)),
             output: self.output,
             json: self.json,

@@ -13,14 +13,14 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::config::{Flags, Settings};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::drivers::{self, DriverPlan};
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::host_checks::{self, Check};
 use crate::images::YardImages;
 use crate::serve::ServeError;
-use crate::ui::{Cell, Tone};
+use crate::ui::{TableCell, Tone};
 
 /// Whoever is not done by then boots a machine.
 const CONTAINERS_WITHIN: Duration = Duration::from_secs(3);
@@ -29,7 +29,7 @@ const CONTAINERS_WITHIN: Duration = Duration::from_secs(3);
 ///
 /// Starts a sandbox to find out. Exits with 7 if none can start.
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorCommand {
     /// Only this driver
     driver: Option<String>,
     /// Print JSON
@@ -39,7 +39,7 @@ pub(crate) struct Doctor {
 
 /// All findings.
 #[derive(Debug, Serialize)]
-struct Report {
+struct DoctorReport {
     drivers: Vec<DriverFinding>,
     images: Vec<ImageFinding>,
     checks: Vec<Check>,
@@ -63,8 +63,8 @@ struct ImageFinding {
     fix: Option<String>,
 }
 
-impl Doctor {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl DoctorCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         if let Some(name) =
             self.driver.as_deref().filter(|name| !drivers::names().any(|known| known == *name))
         {
@@ -74,7 +74,7 @@ impl Doctor {
         }
         let settings = context.settings(&Flags::default())?;
         let images = YardImages::new(&settings);
-        let report = Report {
+        let report = DoctorReport {
             drivers: try_drivers(context, &settings, &images, self.driver.as_deref()).await?,
             images: image_findings(context, &settings, &images).await?,
             checks: host_checks::all(&settings),
@@ -99,7 +99,7 @@ impl Doctor {
 
 /// Tries them in a folder of their own, all at once: the yard's may be in use by a server.
 async fn try_drivers(
-    context: &Context,
+    context: &CommandContext,
     settings: &Settings,
     images: &YardImages,
     wanted: Option<&str>,
@@ -138,7 +138,7 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
 
 /// A running server knows how far its builds are; without one the cache is asked.
 async fn image_findings(
-    context: &Context,
+    context: &CommandContext,
     settings: &Settings,
     images: &YardImages,
 ) -> Result<Vec<ImageFinding>, CommandError> {
@@ -165,7 +165,7 @@ fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
     ImageFinding { flavour: flavour.as_str().to_owned(), ready, detail, fix }
 }
 
-fn show(context: &Context, report: &Report) -> Result<(), CommandError> {
+fn show(context: &CommandContext, report: &DoctorReport) -> Result<(), CommandError> {
     context.ui.table(
         &["DRIVER", "STATE", "WALL", "RUNTIME", "DETAIL"],
         &report.drivers.iter().map(driver_row).collect::<Vec<_>>(),
@@ -185,7 +185,7 @@ fn show(context: &Context, report: &Report) -> Result<(), CommandError> {
     Ok(())
 }
 
-impl Report {
+impl DoctorReport {
     /// What to do about everything that is not well.
     fn fixes(&self) -> impl Iterator<Item = (&str, &str)> {
         let drivers = self.drivers.iter().filter(|driver| !driver.usable);
@@ -215,7 +215,7 @@ impl Report {
     }
 }
 
-fn driver_row(driver: &DriverFinding) -> Vec<Cell> {
+fn driver_row(driver: &DriverFinding) -> Vec<TableCell> {
     let (state, tone) = match (driver.availability.verdict, driver.availability.offer) {
         (Verdict::Usable, Offer::Always) => ("ok", Tone::Good),
         (Verdict::Usable, Offer::WhenNeeded) => ("when needed", Tone::Warning),
@@ -224,24 +224,24 @@ fn driver_row(driver: &DriverFinding) -> Vec<Cell> {
         (Verdict::Missing, _) => ("missing", Tone::Bad),
     };
     vec![
-        Cell::plain(driver.name),
-        Cell(state.to_owned(), tone),
-        Cell::plain(driver.level.as_str()),
-        Cell(driver.runtime.clone(), Tone::Faint),
-        Cell::plain(&driver.availability.detail),
+        TableCell::plain(driver.name),
+        TableCell(state.to_owned(), tone),
+        TableCell::plain(driver.level.as_str()),
+        TableCell(driver.runtime.clone(), Tone::Faint),
+        TableCell::plain(&driver.availability.detail),
     ]
 }
 
-fn row(part: &str, name: &str, well: bool, detail: &str, fix: &Option<String>) -> Vec<Cell> {
+fn row(part: &str, name: &str, well: bool, detail: &str, fix: &Option<String>) -> Vec<TableCell> {
     let (state, tone) = match (well, fix) {
         (true, _) => ("ok", Tone::Good),
         (false, Some(_)) => ("missing", Tone::Bad),
         (false, None) => ("absent", Tone::Warning),
     };
     vec![
-        Cell(part.to_owned(), Tone::Faint),
-        Cell::plain(name),
-        Cell(state.to_owned(), tone),
-        Cell::plain(detail),
+        TableCell(part.to_owned(), Tone::Faint),
+        TableCell::plain(name),
+        TableCell(state.to_owned(), tone),
+        TableCell::plain(detail),
     ]
 }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job::{self, Destination};
 
 /// Take the workspace of an ended job home
 #[derive(Debug, Args)]
-pub(crate) struct Download {
+pub(crate) struct DownloadCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// A FILE.zip, a folder to unpack into, or - for standard output [default: JOB.zip]
@@ -19,8 +19,8 @@ pub(crate) struct Download {
     output: Option<PathBuf>,
 }
 
-impl Download {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl DownloadCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let target = self.output.unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));

@@ -7,14 +7,14 @@ use futures_util::StreamExt;
 use sandyard_api::LogStream;
 
 use crate::client::{Client, ClientError, Follow, Followed};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job::{self, OutputSink};
 
 /// Print a job's output: its standard output to ours, its standard error to ours
 #[derive(Debug, Args)]
-pub(crate) struct Logs {
+pub(crate) struct LogsCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// Go on until the job has ended
@@ -41,8 +41,8 @@ impl From<Which> for LogStream {
     }
 }
 
-impl Logs {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl LogsCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let only = self.stream.map(LogStream::from);
@@ -60,7 +60,7 @@ impl Logs {
 }
 
 async fn follow(
-    context: &Context,
+    context: &CommandContext,
     client: Client,
     id: &str,
     only: Option<LogStream>,

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 
 use super::Cli;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 
 /// Write the manual pages into a folder
 #[derive(Debug, Args)]
-pub(crate) struct Man {
+pub(crate) struct ManCommand {
     /// Where to
     folder: PathBuf,
 }
 
-impl Man {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl ManCommand {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         fs::create_dir_all(&self.folder).map_err(CommandError::file("create", &self.folder))?;
         clap_mangen::generate_to(Cli::command(), &self.folder)
             .map_err(CommandError::file("write the manual to", &self.folder))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use sandyard_server::http::mcp::Tools;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 
@@ -13,10 +13,10 @@ use crate::exit_codes::Exit;
 ///
 /// For editors and agents that start their MCP servers as programs. Clients that speak HTTP use http://127.0.0.1:8000/mcp instead.
 #[derive(Debug, Args)]
-pub(crate) struct Mcp {}
+pub(crate) struct McpCommand {}
 
-impl Mcp {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl McpCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let address = client.endpoint().base().to_owned();
         let tools = Tools::new(Arc::new(client), env!("CARGO_PKG_VERSION"), &address);

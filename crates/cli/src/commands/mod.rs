@@ -26,7 +26,7 @@ mod up;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::{self, Exit};
 
@@ -38,7 +38,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) server: ServerArguments,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Verb,
 }
 
 /// Which server a command talks to.
@@ -54,35 +54,35 @@ pub(crate) struct ServerArguments {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Up(up::Up),
-    Run(run::Run),
-    Demo(demo::Demo),
-    Ps(ps::Ps),
-    Status(status::Status),
-    Logs(logs::Logs),
-    Reply(reply::Reply),
-    Cancel(cancel::Cancel),
-    Rm(rm::Rm),
-    Prune(prune::Prune),
-    Download(download::Download),
-    Audit(audit::Audit),
-    Shell(shell::Shell),
-    Code(code::Code),
-    Cp(cp::Cp),
-    Screenshot(screenshot::Screenshot),
-    Open(open::Open),
-    Mcp(mcp::Mcp),
-    Image(image::Image),
-    Doctor(doctor::Doctor),
-    Completions(completions::Completions),
+pub(crate) enum Verb {
+    Up(up::UpCommand),
+    Run(run::RunCommand),
+    Demo(demo::DemoCommand),
+    Ps(ps::PsCommand),
+    Status(status::StatusCommand),
+    Logs(logs::LogsCommand),
+    Reply(reply::ReplyCommand),
+    Cancel(cancel::CancelCommand),
+    Rm(rm::RmCommand),
+    Prune(prune::PruneCommand),
+    Download(download::DownloadCommand),
+    Audit(audit::AuditCommand),
+    Shell(shell::ShellCommand),
+    Code(code::CodeCommand),
+    Cp(cp::CpCommand),
+    Screenshot(screenshot::ScreenshotCommand),
+    Open(open::OpenCommand),
+    Mcp(mcp::McpCommand),
+    Image(image::ImageCommand),
+    Doctor(doctor::DoctorCommand),
+    Completions(completions::CompletionsCommand),
     #[command(hide = true)]
-    Man(man::Man),
+    Man(man::ManCommand),
 }
 
-impl Command {
+impl Verb {
     /// Carries it out.
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         match self {
             Self::Up(command) => command.run(context).await,
             Self::Run(command) => command.run(context).await,

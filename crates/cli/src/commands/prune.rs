@@ -5,7 +5,7 @@ use sandyard_api::JobView;
 
 use super::ps::now;
 use crate::client::JobQuery;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -13,7 +13,7 @@ use crate::ui::counted;
 
 /// Remove ended jobs with their workspaces, logs and results
 #[derive(Debug, Args)]
-pub(crate) struct Prune {
+pub(crate) struct PruneCommand {
     /// Only jobs that ended at least this long ago: 90s, 30m, 12h, 7d
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     older_than: Option<i64>,
@@ -25,8 +25,8 @@ pub(crate) struct Prune {
     yes: bool,
 }
 
-impl Prune {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl PruneCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let now_ms = now().unix_ms();
         let limit_ms = self.older_than.unwrap_or(0);
@@ -54,7 +54,7 @@ impl Prune {
     }
 }
 
-fn confirm(context: &Context, count: usize) -> Result<(), CommandError> {
+fn confirm(context: &CommandContext, count: usize) -> Result<(), CommandError> {
     if !context.ui.is_interactive() {
         return Err(CommandError::usage_with_hint(
             "nobody can be asked here",

@@ -6,15 +6,15 @@ use clap::Args;
 use sandyard_api::{JobView, Timestamp};
 
 use crate::client::JobQuery;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
-use crate::ui::{Cell, Tone};
+use crate::ui::{TableCell, Tone};
 
 /// List jobs, newest first
 #[derive(Debug, Args)]
-pub(crate) struct Ps {
+pub(crate) struct PsCommand {
     /// List all jobs, not only the newest
     #[arg(long, short)]
     all: bool,
@@ -35,8 +35,8 @@ pub(crate) struct Ps {
     json: bool,
 }
 
-impl Ps {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl PsCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let query = JobQuery {
             status: self.status.clone(),
@@ -72,17 +72,17 @@ pub(super) fn now() -> Timestamp {
     Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-fn row(now: Timestamp, job: &JobView) -> Vec<Cell> {
+fn row(now: Timestamp, job: &JobView) -> Vec<TableCell> {
     let took = job.started_at.map(|start| job::age(job.finished_at.unwrap_or(now), start));
     let why = job.error.as_ref().map(|error| error.message.clone()).or_else(|| job.reason.clone());
     vec![
-        Cell::plain(job.job_id.as_str()),
-        Cell::plain(shorten(job.name.as_deref().unwrap_or("-"), 24)),
-        Cell::plain(job.kind.as_str()),
-        Cell(job.state.as_str().to_owned(), job::state_tone(job.state)),
-        Cell::plain(job::age(now, job.created_at)),
-        Cell::plain(took.unwrap_or_else(|| "-".to_owned())),
-        Cell(shorten(&why.unwrap_or_default(), 60), Tone::Faint),
+        TableCell::plain(job.job_id.as_str()),
+        TableCell::plain(shorten(job.name.as_deref().unwrap_or("-"), 24)),
+        TableCell::plain(job.kind.as_str()),
+        TableCell(job.state.as_str().to_owned(), job::state_tone(job.state)),
+        TableCell::plain(job::age(now, job.created_at)),
+        TableCell::plain(took.unwrap_or_else(|| "-".to_owned())),
+        TableCell(shorten(&why.unwrap_or_default(), 60), Tone::Faint),
     ]
 }
 

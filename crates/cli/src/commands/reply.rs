@@ -4,7 +4,7 @@ use clap::Args;
 use sandyard_api::ReplyRequest;
 
 use super::run_input::budget;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -13,7 +13,7 @@ use crate::job;
 ///
 /// A running task hears it at its next step. `sandyard status` shows what a waiting one asks.
 #[derive(Debug, Args)]
-pub(crate) struct Reply {
+pub(crate) struct ReplyCommand {
     /// The job: an id, the beginning of one, or a name
     job: String,
     /// What it may spend from now on: steps, tokens or usd, counted from its start
@@ -24,8 +24,8 @@ pub(crate) struct Reply {
     text: Vec<String>,
 }
 
-impl Reply {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl ReplyCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let body = ReplyRequest { text: self.text.join(" "), budget: budget(&self.budget)? };
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;

@@ -2,14 +2,14 @@
 
 use clap::Args;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
 
 /// Remove jobs: sandbox, workspace, logs and result
 #[derive(Debug, Args)]
-pub(crate) struct Rm {
+pub(crate) struct RmCommand {
     /// The jobs: ids, beginnings of them, or names
     #[arg(required = true)]
     jobs: Vec<String>,
@@ -18,8 +18,8 @@ pub(crate) struct Rm {
     force: bool,
 }
 
-impl Rm {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl RmCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         for id in job::resolve_all(&client, &self.jobs).await? {
             let view = client.status(&id).await?;

@@ -6,15 +6,15 @@ use clap::Args;
 use sandyard_api::{JobView, ScheduleBody};
 
 use super::run_input::RunInput;
-use crate::client::{Client, Endpoint};
+use crate::client::{Client, ServerAddress};
 use crate::config::{Flags, ImageChoice, Settings};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job::{self, Destination, Output, Watch, Watched};
 use crate::log;
 use crate::machine;
-use crate::serve::{self, ServeError, Server};
+use crate::serve::{ServeError, YardServer};
 use crate::ui;
 
 /// What a server that is only a means to an end logs: the job's own story is told by its events.
@@ -25,7 +25,7 @@ const QUIET: &str = "error";
 /// With no server at SANDYARD_URL it serves the yard itself, on a socket in the data folder, until the last job has
 /// ended; a second `run` uses that one.
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     #[command(flatten)]
     pub(super) input: RunInput,
     /// Take the result home: a FILE.zip, or a folder to unpack into
@@ -48,8 +48,8 @@ pub(crate) struct Run {
     pub(super) record: Option<PathBuf>,
 }
 
-impl Run {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl RunCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let body = self.input.body(&context.surroundings)?;
         let settings = self.settings(context)?;
         match context.running_server(&settings).await? {
@@ -62,7 +62,7 @@ impl Run {
         }
     }
 
-    fn settings(&self, context: &Context) -> Result<Settings, CommandError> {
+    fn settings(&self, context: &CommandContext) -> Result<Settings, CommandError> {
         let mut flags = Flags::default();
         flags.set("data", self.data.as_ref().map(|path| path.display()));
         flags.set("driver", self.driver.as_ref());
@@ -79,7 +79,7 @@ impl Run {
 
     async fn with_server(
         self,
-        context: &Context,
+        context: &CommandContext,
         client: &Client,
         body: &ScheduleBody,
     ) -> Result<Exit, CommandError> {
@@ -94,23 +94,23 @@ impl Run {
 
     async fn serving_itself(
         self,
-        context: &Context,
+        context: &CommandContext,
         settings: Settings,
         body: &ScheduleBody,
     ) -> Result<Exit, CommandError> {
         log::to_stderr(QUIET, false);
         let data = settings.data.display().to_string();
-        let socket = Endpoint::Socket(settings.socket());
+        let socket = ServerAddress::Socket(settings.socket());
         let mut stop = machine::stop_signals();
         let opened = tokio::select! {
-            opened = Server::open(context, &settings) => opened,
+            opened = YardServer::open(&context.surroundings, context.ui, &settings) => opened,
             () = stop.next() => return Ok(Exit::Interrupted),
         };
         let server = match opened {
             Ok(server) => server,
             Err(ServeError::InUse { .. }) => {
                 // Another `run` was quicker: it serves, or will in a moment.
-                let client = serve::wait_for(context, socket).await?;
+                let client = context.wait_for_server(socket).await?;
                 return self.with_server(context, &client, body).await;
             }
             Err(error) => return Err(error.into()),
@@ -124,11 +124,11 @@ impl Run {
 
     async fn scheduled_here(
         self,
-        context: &Context,
+        context: &CommandContext,
         client: &Client,
         data: &str,
         body: &ScheduleBody,
-        server: &Server,
+        server: &YardServer,
     ) -> Result<Exit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
         let leaving = format!(
@@ -145,7 +145,7 @@ impl Run {
     /// Watches a job that was scheduled; tells its end and takes its result home.
     async fn watch(
         self,
-        context: &Context,
+        context: &CommandContext,
         client: &Client,
         id: &str,
         leaving: &str,
@@ -179,7 +179,7 @@ impl Run {
     }
 }
 
-fn tell_end(context: &Context, view: &JobView) {
+fn tell_end(context: &CommandContext, view: &JobView) {
     let took = match (view.started_at, view.finished_at) {
         (Some(start), Some(end)) => format!(" after {}", job::age(end, start)),
         _ => String::new(),

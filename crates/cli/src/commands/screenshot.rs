@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
 
 /// Save a picture of the desktop of a job
 #[derive(Debug, Args)]
-pub(crate) struct Screenshot {
+pub(crate) struct ScreenshotCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// Where to, or - for standard output [default: JOB.png]
@@ -22,8 +22,8 @@ pub(crate) struct Screenshot {
     window: Option<u32>,
 }
 
-impl Screenshot {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl ScreenshotCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let png = client.screenshot(&id, self.window).await?;

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::client::{Client, ClientError, TerminalEvent};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -21,7 +21,7 @@ const KEYS_AHEAD: usize = 64;
 ///
 /// Exits with the code of the shell or of the command.
 #[derive(Debug, Args)]
-pub(crate) struct Shell {
+pub(crate) struct ShellCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// Send our standard input to the command
@@ -35,8 +35,8 @@ pub(crate) struct Shell {
     command: Vec<String>,
 }
 
-impl Shell {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl ShellCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         if self.command.is_empty() {
@@ -54,7 +54,7 @@ impl Shell {
 }
 
 async fn execute(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     id: &str,
     request: &ShellRequest,

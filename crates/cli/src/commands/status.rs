@@ -4,7 +4,7 @@ use clap::Args;
 use sandyard_api::{JobView, Timestamp};
 
 use super::ps::now;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -15,7 +15,7 @@ const WAIT_S: u64 = 30;
 
 /// Show one job
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub(crate) struct StatusCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// Wait until the job has ended; exit as `run` does
@@ -26,8 +26,8 @@ pub(crate) struct Status {
     json: bool,
 }
 
-impl Status {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl StatusCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let mut view = client.status(&id).await?;
@@ -44,7 +44,7 @@ impl Status {
 }
 
 fn describe(view: &JobView, now: Timestamp) -> String {
-    let mut lines = Lines::default();
+    let mut lines = StatusLines::default();
     lines.add("job", Some(view.job_id.as_str().to_owned()));
     lines.add("name", view.name.clone());
     lines.add("kind", Some(view.kind.as_str().to_owned()));
@@ -82,11 +82,11 @@ fn isolation(view: &JobView) -> String {
 }
 
 #[derive(Default)]
-struct Lines {
+struct StatusLines {
     text: String,
 }
 
-impl Lines {
+impl StatusLines {
     fn add(&mut self, name: &str, value: Option<String>) {
         if let Some(value) = value {
             self.text += &format!("{:<11} {}\n", format!("{name}:"), clean(&value));

@@ -9,13 +9,13 @@ use sandyard_server::auth::{Access, CreatedKey, KeyStore};
 use tokio::net::TcpListener;
 
 use crate::config::{Flags, Settings};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::log;
 use crate::machine;
-use crate::serve::{ServeError, Server};
-use crate::ui::Cell;
+use crate::serve::{ServeError, YardServer};
+use crate::ui::TableCell;
 
 /// Serve a yard in the foreground
 ///
@@ -23,7 +23,7 @@ use crate::ui::Cell;
 /// and the next server takes them over. Settings come from defaults, then the configuration file, then the
 /// environment, then these flags.
 #[derive(Debug, Args)]
-pub(crate) struct Up {
+pub(crate) struct UpCommand {
     /// Where to listen [default: 127.0.0.1:8000] [env: SANDYARD_LISTEN]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
@@ -97,12 +97,13 @@ pub(crate) struct Up {
     show_config: bool,
 }
 
-impl Up {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl UpCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let layers = context.layers(&self.flags())?;
         let settings = Settings::new(&layers)?;
         if self.show_config {
-            let rows: Vec<_> = layers.rows().into_iter().map(|row| row.map(Cell::plain).to_vec()).collect();
+            let rows: Vec<_> =
+                layers.rows().into_iter().map(|row| row.map(TableCell::plain).to_vec()).collect();
             context.ui.table(&["KEY", "VALUE", "FROM"], &rows)?;
             return Ok(Exit::Success);
         }
@@ -144,12 +145,12 @@ impl Up {
     }
 }
 
-async fn serve(context: &Context, settings: &Settings) -> Result<(), CommandError> {
+async fn serve(context: &CommandContext, settings: &Settings) -> Result<(), CommandError> {
     let mut stop = machine::stop_signals();
     let listen_failed = |source| ServeError::Listen { address: settings.listen.to_string(), source };
     let listener = TcpListener::bind(settings.listen).await.map_err(listen_failed)?;
     let address = listener.local_addr().map_err(listen_failed)?;
-    let mut server = Server::open(context, settings).await?;
+    let mut server = YardServer::open(&context.surroundings, context.ui, settings).await?;
     let (access, created) = access(settings, address)?;
     server.listen_on(listener, access);
     context.ui.line(&format!("sandyard is ready at {}", url(address)))?;
@@ -191,7 +192,7 @@ fn url(address: SocketAddr) -> String {
     }
 }
 
-fn tell_key(context: &Context, address: SocketAddr, key: &CreatedKey) {
+fn tell_key(context: &CommandContext, address: SocketAddr, key: &CreatedKey) {
     let (url, key) = (url(address), key.expose());
     context.ui.note(&format!(
         "\nThis key opens the server. It is shown only now and kept in api.key of the data folder:\n\n  {key}\n\n\

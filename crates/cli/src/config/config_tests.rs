@@ -1,6 +1,6 @@
 //! The layers and their order, unknown keys, bad values.
 
-use super::layers::Layer;
+use super::layers::ConfigLayer;
 use super::*;
 
 fn surroundings(root: bool, variables: &[(&str, &str)]) -> Surroundings {
@@ -28,10 +28,10 @@ fn the_later_layer_wins_and_is_remembered() {
     assert_eq!(settings.listen.port(), 1);
     assert_eq!((settings.concurrency, settings.queue), (4, 7));
     assert_eq!(settings.retention_days, 14);
-    assert_eq!(layers.get("retention_days").1, Layer::Default);
-    assert_eq!(layers.get("listen").1, Layer::File(directory.path().join("config.toml")));
-    assert_eq!(layers.get("concurrency").1, Layer::Environment("SANDYARD_CONCURRENCY"));
-    assert_eq!(layers.get("queue").1, Layer::Flag);
+    assert_eq!(layers.get("retention_days").1, ConfigLayer::Default);
+    assert_eq!(layers.get("listen").1, ConfigLayer::File(directory.path().join("config.toml")));
+    assert_eq!(layers.get("concurrency").1, ConfigLayer::Environment("SANDYARD_CONCURRENCY"));
+    assert_eq!(layers.get("queue").1, ConfigLayer::Flag);
 }
 
 #[test]

@@ -54,14 +54,14 @@ pub(crate) struct QemuSettings {
     /// The program; `None` looks for the one of this processor where programs are.
     pub(crate) program: Option<PathBuf>,
     /// What runs the guest's code.
-    pub(crate) accelerator: Accelerator,
+    pub(crate) accelerator: QemuAccelerator,
     /// How long a machine may take to boot.
     pub(crate) boot_time: Duration,
 }
 
 /// What runs the guest's code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Accelerator {
+pub(crate) enum QemuAccelerator {
     /// KVM if a guest boots on it, else TCG.
     #[default]
     Auto,
@@ -78,7 +78,7 @@ impl DriverSettings {
         let flag = |key| one_of(layers, key, &[("true", true), ("false", false)], "true or false");
         let seconds = |key| at_least_one(layers, key).map(Duration::from_secs);
         let accelerators =
-            [("auto", Accelerator::Auto), ("kvm", Accelerator::Kvm), ("tcg", Accelerator::Tcg)];
+            [("auto", QemuAccelerator::Auto), ("kvm", QemuAccelerator::Kvm), ("tcg", QemuAccelerator::Tcg)];
         Ok(Self {
             firecracker: FirecrackerSettings {
                 program: path("drivers.firecracker.program"),

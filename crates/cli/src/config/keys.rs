@@ -4,7 +4,7 @@ use super::Surroundings;
 
 /// One key.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct SettingKey {
     /// In the file.
     pub(super) name: &'static str,
     /// In the environment.
@@ -31,17 +31,17 @@ impl Fallback {
     }
 }
 
-const fn fixed(name: &'static str, variable: &'static str, default: &'static str) -> Key {
-    Key { name, variable, default: Fallback::Fixed(default) }
+const fn fixed(name: &'static str, variable: &'static str, default: &'static str) -> SettingKey {
+    SettingKey { name, variable, default: Fallback::Fixed(default) }
 }
 
 /// The table of the file whose keys are in tables of their own, one for each driver.
 pub(super) const DRIVERS: &str = "drivers";
 
 /// An empty default means: not set. A dot is a table of the file.
-pub(super) const KEYS: &[Key] = &[
+pub(super) const KEYS: &[SettingKey] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
-    Key { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
+    SettingKey { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
     // Root builds images and everybody uses them.
     fixed("cache", "SANDYARD_CACHE", "/var/cache/sandyard"),
     fixed("domain", "SANDYARD_DOMAIN", ""),
@@ -81,7 +81,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) const OTHER_VARIABLES: &[&str] = &["SANDYARD_URL", "SANDYARD_TOKEN", "SANDYARD_CONFIG"];
 
 /// The key of that name, or the nearest one there is.
-pub(super) fn find(name: &str) -> Result<&'static Key, Option<&'static str>> {
+pub(super) fn find(name: &str) -> Result<&'static SettingKey, Option<&'static str>> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| nearest(name, KEYS.iter().map(|key| key.name)))
 }
 

@@ -10,7 +10,7 @@ use super::keys::{self, DRIVERS, KEYS, OTHER_VARIABLES};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Layer {
+pub(crate) enum ConfigLayer {
     /// Nobody said anything.
     Default,
     /// The configuration file.
@@ -21,7 +21,7 @@ pub(crate) enum Layer {
     Flag,
 }
 
-impl fmt::Display for Layer {
+impl fmt::Display for ConfigLayer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
@@ -90,7 +90,7 @@ pub(crate) enum ConfigError {
         /// The value.
         value: String,
         /// Where it came from.
-        layer: Layer,
+        layer: ConfigLayer,
         /// What would fit.
         expected: &'static str,
     },
@@ -113,14 +113,15 @@ impl ConfigError {
 /// All values as text, each with its layer.
 #[derive(Debug, Clone)]
 pub(crate) struct Layers {
-    values: BTreeMap<&'static str, (String, Layer)>,
+    values: BTreeMap<&'static str, (String, ConfigLayer)>,
     warnings: Vec<String>,
 }
 
 impl Layers {
     /// Merges the layers. A file that was not asked for may be absent; one that was named must be there.
     pub(crate) fn load(surroundings: &Surroundings, flags: &Flags) -> Result<Self, ConfigError> {
-        let defaults = KEYS.iter().map(|key| (key.name, (key.default.value(surroundings), Layer::Default)));
+        let defaults =
+            KEYS.iter().map(|key| (key.name, (key.default.value(surroundings), ConfigLayer::Default)));
         let mut layers = Self { values: defaults.collect(), warnings: Vec::new() };
         let named = flags.config.clone().or_else(|| surroundings.get("SANDYARD_CONFIG").map(PathBuf::from));
         match named {
@@ -129,19 +130,19 @@ impl Layers {
         }
         layers.add_environment(surroundings);
         for (key, value) in &flags.values {
-            layers.values.insert(key, (value.clone(), Layer::Flag));
+            layers.values.insert(key, (value.clone(), ConfigLayer::Flag));
         }
         Ok(layers)
     }
 
     /// The value of a key and where it came from.
-    pub(super) fn get(&self, key: &'static str) -> (&str, Layer) {
-        self.values.get(key).map_or(("", Layer::Default), |(value, layer)| (value, layer.clone()))
+    pub(super) fn get(&self, key: &'static str) -> (&str, ConfigLayer) {
+        self.values.get(key).map_or(("", ConfigLayer::Default), |(value, layer)| (value, layer.clone()))
     }
 
     /// Whether somebody set this key.
     pub(crate) fn is_set(&self, key: &'static str) -> bool {
-        self.get(key).1 != Layer::Default
+        self.get(key).1 != ConfigLayer::Default
     }
 
     /// Every key, its value and its layer.
@@ -170,7 +171,7 @@ impl Layers {
                 path: path.to_owned(),
                 nearest,
             })?;
-            let layer = Layer::File(path.to_owned());
+            let layer = ConfigLayer::File(path.to_owned());
             let text = as_text(&value).ok_or_else(|| ConfigError::BadValue {
                 key: key.name,
                 value: value.type_str().to_owned(),
@@ -186,7 +187,7 @@ impl Layers {
     fn add_environment(&mut self, surroundings: &Surroundings) {
         for key in KEYS {
             if let Some(value) = surroundings.get(key.variable) {
-                self.values.insert(key.name, (value.to_owned(), Layer::Environment(key.variable)));
+                self.values.insert(key.name, (value.to_owned(), ConfigLayer::Environment(key.variable)));
             }
         }
         let known = || KEYS.iter().map(|key| key.variable).chain(OTHER_VARIABLES.iter().copied());

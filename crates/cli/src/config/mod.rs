@@ -8,7 +8,7 @@ mod keys;
 mod layers;
 mod settings;
 
-pub(crate) use drivers::{Accelerator, DriverSettings};
+pub(crate) use drivers::{DriverSettings, QemuAccelerator};
 pub(crate) use layers::{ConfigError, Flags, Layers};
 pub(crate) use settings::{ImageChoice, Settings};
 

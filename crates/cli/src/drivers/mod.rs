@@ -18,7 +18,7 @@ use self::unusable::Unusable;
 use crate::config::DriverSettings;
 
 /// One driver.
-struct Entry {
+struct DriverEntry {
     name: &'static str,
     /// What it would give where it can't be opened.
     level: IsolationLevel,
@@ -26,12 +26,12 @@ struct Entry {
 }
 
 /// The order is that of `auto`: firecracker, native, oci, docker, qemu.
-const TABLE: &[Entry] = &[
-    Entry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
-    Entry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
-    Entry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
-    Entry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
-    Entry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
+const TABLE: &[DriverEntry] = &[
+    DriverEntry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
+    DriverEntry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
+    DriverEntry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
+    DriverEntry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
+    DriverEntry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
 ];
 
 /// What drivers need.
@@ -74,7 +74,7 @@ pub(crate) fn open(
     wanted.map(|entry| open_one(entry, plan)).collect()
 }
 
-fn open_one(entry: &Entry, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenDriverError> {
+fn open_one(entry: &DriverEntry, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenDriverError> {
     match (entry.open)(plan) {
         Ok(driver) => Ok(driver),
         Err(OpenError::Unusable { detail, fix }) => {
@@ -105,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let settings = DriverSettings::default();
         let plan = plan(folder.path(), &settings);
-        let lacking = Entry {
+        let lacking = DriverEntry {
             name: "lacking",
             level: IsolationLevel::Vm,
             open: |_| Err(OpenError::Unusable { detail: "no kvm".to_owned(), fix: "get one".to_owned() }),
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!((driver.name(), driver.isolation().level), ("lacking", IsolationLevel::Vm));
         assert!(!driver.availability().await.may_start());
 
-        let broken = Entry {
+        let broken = DriverEntry {
             open: |_| Err(OpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
             ..lacking
         };

@@ -17,9 +17,9 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         cache: plan.cache.to_owned(),
         program: settings.program.clone(),
         acceleration: match settings.accelerator {
-            config::Accelerator::Auto => Acceleration::Auto,
-            config::Accelerator::Kvm => Acceleration::Only(Accelerator::Kvm),
-            config::Accelerator::Tcg => Acceleration::Only(Accelerator::Tcg),
+            config::QemuAccelerator::Auto => Acceleration::Auto,
+            config::QemuAccelerator::Kvm => Acceleration::Only(Accelerator::Kvm),
+            config::QemuAccelerator::Tcg => Acceleration::Only(Accelerator::Tcg),
         },
         boot_time: settings.boot_time,
         probe_image: plan.probe_image.clone(),

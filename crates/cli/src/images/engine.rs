@@ -10,7 +10,7 @@ use crate::config::DriverSettings;
 use crate::ui::Ui;
 
 /// Where the image goes.
-pub(crate) enum Destination {
+pub(crate) enum EngineDestination {
     /// The engine behind this socket.
     Engine(PathBuf),
     /// A new file.
@@ -18,15 +18,19 @@ pub(crate) enum Destination {
 }
 
 /// Brings the image there, and returns its name in an engine and the engine's id of it.
-pub(crate) async fn deliver(image: Image, to: Destination, ui: Ui) -> Result<(String, String), ImageError> {
+pub(crate) async fn deliver(
+    image: Image,
+    to: EngineDestination,
+    ui: Ui,
+) -> Result<(String, String), ImageError> {
     let name = image::reference(&image);
     let mut progress = ui.progress(&format!("docker image {}", image.flavour));
     let id = match to {
-        Destination::Engine(socket) => {
+        EngineDestination::Engine(socket) => {
             let tell = move |percent| progress.set(percent, "loading into the engine");
             docker::load_image(&socket, image, tell).await.map_err(ImageError::Engine)?
         }
-        Destination::File(path) => {
+        EngineDestination::File(path) => {
             write(image, path, move |percent| progress.set(percent, "writing")).await?
         }
     };

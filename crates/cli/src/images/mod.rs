@@ -6,7 +6,6 @@
 pub(crate) mod engine;
 pub(crate) mod in_use;
 mod prepare;
-pub(crate) mod vm;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -9,7 +9,7 @@ use sandyard_server::app::ImageState;
 
 use super::{YardImages, chain};
 use crate::config::ImageChoice;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::ui::Ui;
 
 /// After a failure the cache is looked at this often: somebody may build by hand.
@@ -43,7 +43,7 @@ impl Preparation {
             }
         }
         let (stop, stopped) = mpsc::channel();
-        let worker = Worker { images, builder, stopped, ui };
+        let worker = PreparationThread { images, builder, stopped, ui };
         let thread = std::thread::spawn(move || worker.run(wanted));
         Self { cancellation, stop, thread: Some(thread) }
     }
@@ -59,14 +59,14 @@ impl Preparation {
     }
 }
 
-struct Worker {
+struct PreparationThread {
     images: YardImages,
     builder: Builder,
     stopped: mpsc::Receiver<()>,
     ui: Ui,
 }
 
-impl Worker {
+impl PreparationThread {
     fn run(&self, wanted: &[Flavour]) {
         for flavour in wanted {
             if !self.make(*flavour) {
@@ -105,7 +105,7 @@ impl Worker {
     }
 
     fn build(&self, flavour: Flavour) -> Result<(), BuildError> {
-        let mut shown = Progress::new(&format!("image {flavour}"), false);
+        let mut shown = ProgressLine::new(&format!("image {flavour}"), false);
         let mut report = |progress: &sandyard_sandbox::image::Progress| {
             shown.set(progress.percent, &progress.phase);
             let state = ImageState::Preparing { percent: progress.percent, step: progress.phase.clone() };

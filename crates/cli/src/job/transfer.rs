@@ -11,7 +11,7 @@ use reqwest::Response;
 use super::archive::unpack;
 use crate::client::{Client, ClientError};
 use crate::errors::CommandError;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::ui::{Ui, counted};
 
 /// Where a result goes.
@@ -91,7 +91,7 @@ pub(super) async fn stream_to(
     path: &Path,
     what: &str,
 ) -> Result<u64, CommandError> {
-    let progress = Progress::transfer(what, io::stderr().is_terminal(), response.content_length());
+    let progress = ProgressLine::transfer(what, io::stderr().is_terminal(), response.content_length());
     let mut body = response.bytes_stream();
     let mut length = 0;
     while let Some(bytes) = body.next().await {

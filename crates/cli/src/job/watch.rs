@@ -32,7 +32,7 @@ pub(crate) enum Output {
 
 /// What a person who pressed Ctrl-C wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum InterruptChoice {
     Cancel,
     Leave,
     Watch,
@@ -46,7 +46,7 @@ pub(crate) struct Watch<'a> {
     output: Output,
     /// What leaving the job means; shown with the question.
     leaving: &'a str,
-    question: Option<oneshot::Receiver<Wish>>,
+    question: Option<oneshot::Receiver<InterruptChoice>>,
 }
 
 impl<'a> Watch<'a> {
@@ -72,9 +72,9 @@ impl<'a> Watch<'a> {
                 () = pressed(&mut interrupts) => self.interrupted().await?,
                 () = pressed(&mut terminations) => return Ok(Watched::Left),
                 wish = answered(&mut self.question) => match wish {
-                    Wish::Cancel => self.cancel().await?,
-                    Wish::Leave => return Ok(Watched::Left),
-                    Wish::Watch => self.ui.note("watching on"),
+                    InterruptChoice::Cancel => self.cancel().await?,
+                    InterruptChoice::Leave => return Ok(Watched::Left),
+                    InterruptChoice::Watch => self.ui.note("watching on"),
                 },
             }
         }
@@ -93,9 +93,9 @@ impl<'a> Watch<'a> {
         // A read of the terminal can't be cancelled, so it gets a thread that ends with the process.
         std::thread::spawn(move || {
             let wish = match ui.ask(&text) {
-                Some('c') => Wish::Cancel,
-                Some('l') | None => Wish::Leave,
-                Some(_) => Wish::Watch,
+                Some('c') => InterruptChoice::Cancel,
+                Some('l') | None => InterruptChoice::Leave,
+                Some(_) => InterruptChoice::Watch,
             };
             // Nobody listens if a second Ctrl-C has answered.
             let _ = sender.send(wish);
@@ -117,10 +117,10 @@ async fn pressed(signals: &mut Signal) {
 }
 
 /// The answer, once there is a question and somebody has answered it.
-async fn answered(question: &mut Option<oneshot::Receiver<Wish>>) -> Wish {
+async fn answered(question: &mut Option<oneshot::Receiver<InterruptChoice>>) -> InterruptChoice {
     match question {
         Some(receiver) => {
-            let wish = receiver.await.unwrap_or(Wish::Watch);
+            let wish = receiver.await.unwrap_or(InterruptChoice::Watch);
             *question = None;
             wish
         }

@@ -9,11 +9,12 @@ use sandyard_sandbox::image::{
     BuildError, Cancellation, Flavour, Image as BuiltImage, ImageRequest, ImageStore,
 };
 
+use super::vm;
 use crate::config::DriverSettings;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
-use crate::images::engine::{self, Destination};
+use crate::images::engine::{self, EngineDestination};
 use crate::images::{self, ImageError};
 use crate::machine;
 
@@ -61,7 +62,7 @@ fn parse_flavour(name: &str) -> Result<Flavour, String> {
 impl Build {
     pub(super) async fn run(
         self,
-        context: &Context,
+        context: &CommandContext,
         store: ImageStore,
         drivers: &DriverSettings,
     ) -> Result<Exit, CommandError> {
@@ -72,14 +73,14 @@ impl Build {
             Format::Tree => context.ui.line(&image.root.display().to_string())?,
             Format::Docker => {
                 let to = match self.output {
-                    Some(path) => Destination::File(path),
-                    None => Destination::Engine(engine::socket(drivers.docker.socket.as_deref())),
+                    Some(path) => EngineDestination::File(path),
+                    None => EngineDestination::Engine(engine::socket(drivers.docker.socket.as_deref())),
                 };
                 let (name, id) = engine::deliver(image, to, context.ui).await?;
                 context.ui.note(&id);
                 context.ui.line(&name)?;
             }
-            Format::Vm => match images::vm::make(context, store, &image, self.kernel_source()).await? {
+            Format::Vm => match vm::make(context, store, &image, self.kernel_source()).await? {
                 Some(made) => {
                     for file in [made.kernel, made.initrd, made.root_disk] {
                         context.ui.line(&file.display().to_string())?;
@@ -115,7 +116,11 @@ impl Build {
     }
 
     /// The tree that every form is made from; none if a signal came first.
-    async fn build(&self, context: &Context, store: ImageStore) -> Result<Option<BuiltImage>, CommandError> {
+    async fn build(
+        &self,
+        context: &CommandContext,
+        store: ImageStore,
+    ) -> Result<Option<BuiltImage>, CommandError> {
         let flavour = self.flavour;
         let request =
             ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(seconds_now) };

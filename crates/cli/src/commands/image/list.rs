@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::commands::ps::now;
 use crate::config::DriverSettings;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::images::{ImageError, engine};
 use crate::job;
-use crate::ui::Cell;
+use crate::ui::TableCell;
 
 /// List the images of this machine
 #[derive(Debug, Args)]
@@ -25,13 +25,13 @@ pub(super) struct List {
 impl List {
     pub(super) async fn run(
         &self,
-        context: &Context,
+        context: &CommandContext,
         store: &ImageStore,
         drivers: &DriverSettings,
     ) -> Result<Exit, CommandError> {
         let images = store.list().map_err(ImageError::from)?;
         let loaded = engine::loaded(drivers, context.ui).await;
-        let listed = Listed { images: &images, loaded: &loaded };
+        let listed = ListedImage { images: &images, loaded: &loaded };
         if self.json {
             context.ui.json(&listed.views())?;
         } else {
@@ -43,12 +43,12 @@ impl List {
 }
 
 /// What the cache and an engine have.
-struct Listed<'a> {
+struct ListedImage<'a> {
     images: &'a [BuiltImage],
     loaded: &'a [LoadedImage],
 }
 
-impl Listed<'_> {
+impl ListedImage<'_> {
     fn in_engine(&self, image: &BuiltImage) -> Option<&LoadedImage> {
         self.loaded.iter().find(|loaded| loaded.digest == image.digest)
     }
@@ -81,27 +81,27 @@ impl Listed<'_> {
         self.images.iter().map(view).chain(self.in_engine_alone().map(orphan)).collect()
     }
 
-    fn rows(&self, now_ms: i64) -> Vec<Vec<Cell>> {
+    fn rows(&self, now_ms: i64) -> Vec<Vec<TableCell>> {
         let row = |image: &BuiltImage| {
             vec![
-                Cell::plain(image.digest.short()),
-                Cell::plain(image.flavour.as_str()),
-                Cell::plain(mebibytes(image.facts.size_bytes)),
-                Cell::plain(age(now_ms, image.facts.created_s)),
-                Cell::plain(self.forms(image).join(" ")),
-                Cell::plain(image.facts.with.join(" ")),
-                Cell::plain(image.root.display().to_string()),
+                TableCell::plain(image.digest.short()),
+                TableCell::plain(image.flavour.as_str()),
+                TableCell::plain(mebibytes(image.facts.size_bytes)),
+                TableCell::plain(age(now_ms, image.facts.created_s)),
+                TableCell::plain(self.forms(image).join(" ")),
+                TableCell::plain(image.facts.with.join(" ")),
+                TableCell::plain(image.root.display().to_string()),
             ]
         };
         let orphan = |loaded: &LoadedImage| {
             vec![
-                Cell::plain(loaded.digest.short()),
-                Cell::plain(&loaded.flavour),
-                Cell::plain(mebibytes(loaded.size_bytes)),
-                Cell::plain(age(now_ms, loaded.created_s)),
-                Cell::plain("docker"),
-                Cell::plain(""),
-                Cell::plain("-"),
+                TableCell::plain(loaded.digest.short()),
+                TableCell::plain(&loaded.flavour),
+                TableCell::plain(mebibytes(loaded.size_bytes)),
+                TableCell::plain(age(now_ms, loaded.created_s)),
+                TableCell::plain("docker"),
+                TableCell::plain(""),
+                TableCell::plain("-"),
             ]
         };
         self.images.iter().map(row).chain(self.in_engine_alone().map(orphan)).collect()

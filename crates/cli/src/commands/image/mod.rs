@@ -3,6 +3,7 @@
 mod build;
 mod list;
 mod prune;
+mod vm;
 
 use std::path::PathBuf;
 
@@ -11,40 +12,40 @@ use sandyard_sandbox::image::ImageStore;
 
 use self::build::Build;
 use self::list::List;
-use self::prune::Prune;
+use self::prune::PruneImages;
 use crate::config::Flags;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 
 /// Build, list and remove the images of sandboxes
 #[derive(Debug, Args)]
-pub(crate) struct Image {
+pub(crate) struct ImageCommand {
     /// Where images are kept [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
     #[arg(long, global = true, value_name = "DIR")]
     cache: Option<PathBuf>,
     #[command(subcommand)]
-    action: Action,
+    action: ImageAction,
 }
 
 /// What to do with images.
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ImageAction {
     Build(Build),
     List(List),
-    Prune(Prune),
+    Prune(PruneImages),
 }
 
-impl Image {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl ImageCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let mut flags = Flags::default();
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
         let settings = context.settings(&flags)?;
         let store = ImageStore::new(&settings.cache);
         match self.action {
-            Action::Build(build) => build.run(context, store, &settings.drivers).await,
-            Action::List(list) => list.run(context, &store, &settings.drivers).await,
-            Action::Prune(prune) => prune.run(context, &store, &settings.drivers).await,
+            ImageAction::Build(build) => build.run(context, store, &settings.drivers).await,
+            ImageAction::List(list) => list.run(context, &store, &settings.drivers).await,
+            ImageAction::Prune(prune) => prune.run(context, &store, &settings.drivers).await,
         }
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use sandyard_sandbox::image::{Flavour, ImageDigest, ImageRequest, ImageStore};
 
 use crate::config::DriverSettings;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::images::{ImageError, engine, in_use};
@@ -13,16 +13,16 @@ use crate::images::{ImageError, engine, in_use};
 ///
 /// With all their forms: tree, disk of virtual machines, and what was loaded into an engine.
 #[derive(Debug, Args)]
-pub(super) struct Prune {
+pub(super) struct PruneImages {
     /// Also the newest ones
     #[arg(long)]
     all: bool,
 }
 
-impl Prune {
+impl PruneImages {
     pub(super) async fn run(
         &self,
-        context: &Context,
+        context: &CommandContext,
         store: &ImageStore,
         drivers: &DriverSettings,
     ) -> Result<Exit, CommandError> {

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{browse, browser_base};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -22,7 +22,7 @@ pub(crate) struct Desktop {
 }
 
 impl Desktop {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         // A server with keys lets the page in by a ticket, good once and for 30 seconds.

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::show;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -16,7 +16,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         show(context, &client, &id, "lab").await

@@ -7,8 +7,8 @@ mod vnc;
 
 use clap::{Args, Subcommand};
 
-use crate::client::{Client, Endpoint};
-use crate::context::Context;
+use crate::client::{Client, ServerAddress};
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 
@@ -16,7 +16,7 @@ use crate::exit_codes::Exit;
 ///
 /// Prints a link that works once, within 30 seconds, and opens it in a browser if there is one.
 #[derive(Debug, Args)]
-pub(crate) struct Open {
+pub(crate) struct OpenCommand {
     #[command(subcommand)]
     what: What,
 }
@@ -29,8 +29,8 @@ enum What {
     Vnc(vnc::Vnc),
 }
 
-impl Open {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+impl OpenCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         match self.what {
             What::Desktop(command) => command.run(context).await,
             What::Lab(command) => command.run(context).await,
@@ -41,7 +41,12 @@ impl Open {
 }
 
 /// Asks for a ticket, prints its link and shows it.
-async fn show(context: &Context, client: &Client, job: &str, purpose: &str) -> Result<Exit, CommandError> {
+async fn show(
+    context: &CommandContext,
+    client: &Client,
+    job: &str,
+    purpose: &str,
+) -> Result<Exit, CommandError> {
     let ticket = client.ticket(job, purpose).await?;
     let link = format!("{}{}", browser_base(context, client)?, ticket.url);
     context.ui.line(&link)?;
@@ -50,15 +55,15 @@ async fn show(context: &Context, client: &Client, job: &str, purpose: &str) -> R
 }
 
 /// Where a browser finds the server that we may have reached by its socket.
-fn browser_base(context: &Context, client: &Client) -> Result<String, CommandError> {
+fn browser_base(context: &CommandContext, client: &Client) -> Result<String, CommandError> {
     match client.endpoint() {
-        Endpoint::Http(base) => Ok(base.clone()),
-        Endpoint::Socket(_) => Ok(context.endpoint()?.base().to_owned()),
+        ServerAddress::Http(base) => Ok(base.clone()),
+        ServerAddress::Socket(_) => Ok(context.endpoint()?.base().to_owned()),
     }
 }
 
 /// Without a desktop there is nothing to open it with, and the link was printed.
-fn browse(context: &Context, link: &str) {
+fn browse(context: &CommandContext, link: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| context.surroundings.get(name).is_some());
     if !desktop {
         return;

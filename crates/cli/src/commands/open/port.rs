@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::show;
 use crate::client::{Client, ClientError};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -32,7 +32,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         match self.forward {
@@ -43,7 +43,7 @@ impl Port {
 }
 
 async fn forward(
-    context: &Context,
+    context: &CommandContext,
     client: &Client,
     id: &str,
     port: u16,

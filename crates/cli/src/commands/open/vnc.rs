@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::client::Client;
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::Exit;
 use crate::job;
@@ -29,7 +29,7 @@ pub(crate) struct Vnc {
 }
 
 impl Vnc {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;

@@ -3,14 +3,14 @@
 use sandyard_sandbox::image::vm::{KernelSource, VmImage, VmImages};
 use sandyard_sandbox::image::{BuildError, Cancellation, Image, ImageStore};
 
-use super::{ImageError, builder};
-use crate::context::Context;
+use crate::context::CommandContext;
 use crate::errors::CommandError;
+use crate::images::{ImageError, builder};
 use crate::machine;
 
 /// Fetches a kernel, unless it is there, and makes the rest; none if a signal came first.
-pub(crate) async fn make(
-    context: &Context,
+pub(super) async fn make(
+    context: &CommandContext,
     store: ImageStore,
     image: &Image,
     source: KernelSource,

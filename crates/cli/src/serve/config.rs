@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use sandyard_server::config::{ApiKey, Floor, ModelConfig, PROVIDERS, ServerConfig};
 
+use super::ServeError;
 use crate::config::{Settings, Surroundings};
 use crate::demo;
-use crate::serve::ServeError;
 
 /// A lease outlives this many heartbeats, so that two may be lost.
-const HEARTBEATS: u32 = 3;
+const HEARTBEATS_PER_LEASE: u32 = 3;
 const DAY_S: u64 = 24 * 3600;
 const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * MIB;
 /// A bundle of all authorities there are takes 220 KiB.
-const TRUST_BYTES: usize = 2 * 1024 * 1024;
+const MAX_TRUST_BYTES: usize = 2 * 1024 * 1024;
 
 /// The configuration for a machine with this much memory.
 pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> ServerConfig {
@@ -25,11 +25,11 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config.floors = vec![settings.isolation.clone()];
     config.floors.extend(settings.driver.clone().map(Floor::Driver));
     config.lease.ttl = Duration::from_secs(settings.lease_s);
-    config.lease.heartbeat = config.lease.ttl / HEARTBEATS;
+    config.lease.heartbeat = config.lease.ttl / HEARTBEATS_PER_LEASE;
     config.output.stream_bytes = settings.output_cap_mib.saturating_mul(MIB);
     config.egress.private = settings.egress_private.clone().into();
     config.egress.trust =
-        std::fs::read_to_string(&settings.trust_file).ok().filter(|pem| pem.len() <= TRUST_BYTES);
+        std::fs::read_to_string(&settings.trust_file).ok().filter(|pem| pem.len() <= MAX_TRUST_BYTES);
     config.retention.age = Duration::from_secs(settings.retention_days.saturating_mul(DAY_S));
     config.retention.bytes = settings.retention_gib.saturating_mul(GIB);
     config

@@ -1,0 +1,195 @@
+//! Serving a yard from this process: on an address and on a socket in the data folder, or on the socket alone.
+//!
+//! The data folder is locked first, so two servers never tidy the same folder. Then images, drivers and the yard are
+//! opened, and connections are taken last. Stopping goes the other way and leaves jobs running.
+
+mod config;
+mod errors;
+mod lock;
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sandyard_sandbox::driver::Driver;
+use sandyard_server::app::{JobFilter, JobStatus, Yard};
+use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::http::{HttpConfig, ServeLimits, serve};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Settings, Surroundings};
+use crate::drivers::{self, DriverPlan};
+use crate::images::{Preparation, YardImages};
+use crate::machine;
+use crate::ui::Ui;
+
+use self::config::{model_config, server_config};
+pub(crate) use self::errors::ServeError;
+
+/// Delay between two looks at the jobs.
+const IDLE_CHECK: Duration = Duration::from_millis(50);
+/// How long a sandbox may take to go away; what is left then, the next server removes.
+const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(20);
+/// Jobs looked at to see whether any is unfinished; a server for one `run` has few.
+const MAX_JOBS: usize = 500;
+
+/// A yard being served.
+pub(crate) struct YardServer {
+    yard: Yard,
+    drivers: Vec<Arc<dyn Driver>>,
+    shutdown: CancellationToken,
+    listeners: Vec<JoinHandle<()>>,
+    preparation: Preparation,
+    socket: PathBuf,
+    _lock: File,
+}
+
+impl YardServer {
+    /// Opens the yard and serves it on the socket in its folder.
+    pub(crate) async fn open(
+        surroundings: &Surroundings,
+        ui: Ui,
+        settings: &Settings,
+    ) -> Result<Self, ServeError> {
+        if let Some(name) =
+            settings.driver.as_deref().filter(|name| !drivers::names().any(|known| known == *name))
+        {
+            return Err(ServeError::UnknownDriver(name.to_owned()));
+        }
+        make_folder(&settings.data)?;
+        let lock = lock::lock(&settings.data).await?;
+        let socket = settings.socket();
+        let listener = bind_socket(&socket)?;
+        let images = YardImages::new(settings);
+        let mut config = server_config(settings, machine::memory_mib());
+        config.models = model_config(settings, surroundings)?;
+        let probe = images.clone();
+        let plan = DriverPlan {
+            data: &settings.data,
+            cache: &settings.cache,
+            pool: settings.pool,
+            disk_mib: config.default_limits.machine.disk_mib,
+            probe_image: Arc::new(move || probe.base_root()),
+            settings: &settings.drivers,
+        };
+        let drivers = drivers::open(&plan, settings.driver.as_deref())?;
+        let preparation = images.prepare(settings, surroundings, ui);
+        let yard = Yard::start(config, drivers.clone(), Arc::new(images)).await?;
+        let shutdown = CancellationToken::new();
+        let mut server =
+            Self { yard, drivers, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
+        // Who can open the socket can read the key too, so none is asked for.
+        let config = server.http(Access::new("localhost", KeyStore::default()));
+        server.listeners.push(tokio::spawn(serve(listener, config)));
+        Ok(server)
+    }
+
+    /// Serves on an address too.
+    pub(crate) fn listen_on(&mut self, listener: TcpListener, access: Access) {
+        let config = self.http(access);
+        self.listeners.push(tokio::spawn(serve(listener, config)));
+    }
+
+    fn http(&self, access: Access) -> HttpConfig {
+        HttpConfig {
+            yard: self.yard.clone(),
+            access,
+            limits: ServeLimits::default(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            shutdown: self.shutdown.clone(),
+        }
+    }
+
+    /// Returns when no job needs this server any more: others may have used it, and a sandbox is cleared away a
+    /// moment after its job has ended.
+    pub(crate) async fn until_idle(&self, ui: &Ui) {
+        let mut told = false;
+        let mut stop = machine::stop_signals();
+        let mut idle_since = None;
+        loop {
+            let page = self.yard.list(&JobFilter::default(), MAX_JOBS, None).await;
+            let jobs = page.map(|page| page.jobs).unwrap_or_default();
+            let unfinished = jobs.iter().any(|job| !job.state.is_terminal());
+            if !unfinished {
+                let patient = idle_since.get_or_insert_with(Instant::now).elapsed() < CLEAN_UP_TIMEOUT;
+                if !patient || !self.is_clearing(&jobs).await {
+                    return;
+                }
+            }
+            if unfinished && !std::mem::replace(&mut told, true) {
+                ui.note("serving until the other jobs have ended; Ctrl-C leaves them to the next server");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(IDLE_CHECK) => {}
+                () = stop.next() => return,
+            }
+        }
+    }
+
+    /// Whether there is a sandbox that no job keeps: its row says `gone` before it is.
+    async fn is_clearing(&self, jobs: &[JobStatus]) -> bool {
+        for driver in &self.drivers {
+            let found = driver.list().await.unwrap_or_default();
+            let kept = |id: &str| jobs.iter().any(|job| job.keep && id.starts_with(job.id.as_str()));
+            if found.iter().any(|sandbox| !kept(sandbox.id.as_str())) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns the reason when the yard can't go on.
+    pub(crate) async fn broken(&self) -> ServeError {
+        ServeError::Broken(self.yard.broken().await)
+    }
+
+    /// Lets go of everything; jobs go on.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        for listener in self.listeners {
+            // A listener that panicked has nothing left to let go of.
+            drop(listener.await);
+        }
+        self.yard.stop().await;
+        drop(tokio::task::spawn_blocking(|| self.preparation.end()).await);
+        drop(std::fs::remove_file(&self.socket));
+    }
+}
+
+/// The yard belongs to this user alone.
+fn make_folder(path: &Path) -> Result<(), ServeError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| ServeError::Data { action: "make the data folder", path: path.to_owned(), source })
+}
+
+/// The lock is held, so a socket that is there belongs to nobody.
+fn bind_socket(path: &Path) -> Result<UnixListener, ServeError> {
+    let failed = |source| ServeError::Listen { address: path.display().to_string(), source };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(path, mode).map_err(failed)?;
+    Ok(listener)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_left_by_a_crash_is_replaced() {
+        let data = tempfile::tempdir().unwrap();
+        let path = data.path().join("s");
+        drop(bind_socket(&path).unwrap());
+        assert!(path.exists());
+        bind_socket(&path).unwrap();
+    }
+}

@@ -1,0 +1,22 @@
+//! The layers of the command, lowest first.
+
+use std::path::Path;
+
+const LAYERS: &[&[&str]] = &[
+    &["exit_codes", "config", "machine", "log", "demo", "progress", "host_checks"],
+    &["ui"],
+    &["client"],
+    &["terminal", "images", "drivers"],
+    &["serve"],
+    &["errors"],
+    &["context", "job"],
+    &["commands"],
+];
+
+#[test]
+fn every_module_imports_downwards_only() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    if let Err(violations) = sandyard_layers::check(&source, LAYERS) {
+        panic!("{}", violations.join("\n"));
+    }
+}
