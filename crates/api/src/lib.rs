@@ -1,8 +1,8 @@
-//! The HTTP contract: what clients send and what they get back.
+//! The HTTP contract: requests, answers, events and errors.
 //!
-//! Owns requests (parsed and validated by hand, so that a refusal names the member and the nearest known one), views,
-//! events and error codes. Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app`
-//! fills the views, and `cli` reads them. The OpenAPI document is generated from here.
+//! Owns requests (read by serde; a refusal names the member and the nearest known one), views, events and error codes.
+//! Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app` fills the views, and
+//! `cli` reads them. The OpenAPI document is generated from here.
 
 mod errors;
 mod events;
@@ -16,20 +16,19 @@ pub use events::{EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, Shel
 pub use ids::{InvalidJobId, JobId};
 pub use requests::bounds;
 pub use requests::code::{CodeLanguage, CodeRequest, KernelRequest, is_kernel_name};
-pub use requests::files::{FileChange, workspace_path, workspace_path_of_uri};
+pub use requests::file_body::{Base64Bytes, FileBody};
+pub use requests::files::{EditBody, FileChange, FileChangeBody, workspace_path, workspace_path_of_uri};
 pub use requests::gui::{GuiAction, GuiClick, GuiRequest};
 pub use requests::query::Query;
 pub use requests::schedule::{
-    Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, OnBreach,
-    OnSilence, ScheduleBody, ScheduleRequest,
+    Budget, GitBody, GitSource, JobKind, LimitsRequest, OnBreach, OnSilence, ScheduleBody,
 };
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
-    DriverView, EditBody, EntryKindView, ExplanationView, FileChangeBody, FileEntryView, FileStatView,
-    GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView,
-    JobState, JobStatus, JobView, KernelListView, KernelState, KernelView, ListingView, LogStream,
-    SandboxState, ScheduleView, SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView,
-    WindowView,
+    DriverView, EntryKindView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView,
+    HealthView, ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus,
+    JobView, KernelListView, KernelState, KernelView, ListingView, LogStream, SandboxState, ScheduleView,
+    SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView, WindowView,
 };

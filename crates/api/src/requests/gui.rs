@@ -1,12 +1,12 @@
 //! Actions on a desktop.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::bounds;
-use super::nearest::nearest;
-use super::object::{Object, invalid, missing};
+use super::reader::{NumberBounds, RequestBody, read};
+use super::refusal::{MemberError, invalid, missing, suggest, unknown_member};
 use crate::{ApiError, ErrorCode};
 
 /// Body of `POST /jobs/{id}/gui`.
@@ -126,19 +126,29 @@ const MEMBERS: [(&str, &[&str]); 12] = [
 impl GuiRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["actions", "wait_s"])?;
-        let listed = body.list("actions")?.ok_or_else(|| missing("actions"))?;
-        if listed.is_empty() || listed.len() > bounds::GUI_ACTIONS {
-            let problem = format!("must hold 1 to {} actions", bounds::GUI_ACTIONS);
-            return Err(invalid("actions", &problem));
+        let body: GuiBody = read(body)?;
+        let actions = body.actions.into_iter().enumerate();
+        let actions = actions.map(|(index, members)| GuiAction::read(&format!("actions[{index}]"), members));
+        Ok(Self { actions: actions.collect::<Result<_, _>>()?, wait_s: body.wait_s })
+    }
+}
+
+/// A body whose actions are still JSON, because serde does not reject unknown members of a tagged enum.
+#[derive(Deserialize)]
+struct GuiBody {
+    actions: Vec<Map<String, Value>>,
+    wait_s: Option<u64>,
+}
+
+impl RequestBody for GuiBody {
+    const NUMBERS: &'static [(&'static str, NumberBounds)] =
+        &[("wait_s", NumberBounds::Whole(bounds::WAIT_S))];
+
+    fn checked(self) -> Result<Self, ApiError> {
+        if self.actions.is_empty() || self.actions.len() > bounds::GUI_ACTIONS {
+            return Err(invalid("actions", &format!("must hold 1 to {} actions", bounds::GUI_ACTIONS)));
         }
-        let actions = listed
-            .iter()
-            .enumerate()
-            .map(|(number, value)| GuiAction::read(&format!("actions[{number}]"), value))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { actions, wait_s: body.whole("wait_s", bounds::WAIT_S)? })
+        Ok(self)
     }
 }
 
@@ -161,20 +171,24 @@ impl GuiAction {
         }
     }
 
-    fn read(path: &str, value: &Value) -> Result<Self, ApiError> {
-        let object = Object::at(path.to_owned(), value)?;
-        let kind = object.needed_text("type")?;
-        let Some((_, members)) = MEMBERS.iter().find(|(known, _)| *known == kind) else {
-            let known: Vec<&str> = MEMBERS.iter().map(|(name, _)| *name).collect();
-            let error = invalid(&format!("{path}.type"), "is no action");
-            return Err(match nearest(kind, &known) {
-                Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
+    fn read(path: &str, mut members: Map<String, Value>) -> Result<Self, ApiError> {
+        members.retain(|_, value| !value.is_null());
+        let place = format!("{path}.type");
+        let kind = members.get("type").ok_or_else(|| missing(&place))?;
+        let kind = kind.as_str().ok_or_else(|| MemberError::wrong_type("text", kind).at(&place))?;
+        let Some((_, known)) = MEMBERS.iter().find(|(name, _)| *name == kind) else {
+            let known = MEMBERS.map(|(name, _)| name);
+            let error = suggest(invalid(&place, "is no action"), kind, &known);
+            return Err(match error.hint {
+                Some(_) => error,
                 None => error.with_hint(format!("known actions: {}", known.join(", "))),
             });
         };
-        let known: Vec<&str> = std::iter::once("type").chain(members.iter().copied()).collect();
-        object.only(&known)?;
-        let action: Self = serde_json::from_value(value.clone())
+        let known = [&["type"], *known].concat();
+        if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(unknown_member(path, name, &known));
+        }
+        let action: Self = serde_json::from_value(Value::Object(members))
             .map_err(|error| ApiError::new(ErrorCode::InvalidValue, format!("`{path}`: {error}")))?;
         action.check(path)?;
         Ok(action)

@@ -84,23 +84,3 @@ pub struct SearchHitView {
     /// The line, cut to 400 bytes.
     pub text: String,
 }
-
-/// Body of `PATCH /jobs/{id}/files/{path}`: exactly one of the two.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FileChangeBody {
-    /// Where to move the file or folder.
-    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
-    pub move_to: Option<String>,
-    /// What to replace in the file: all or nothing, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edits: Option<Vec<EditBody>>,
-}
-
-/// One replacement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct EditBody {
-    /// Must occur exactly once.
-    pub old: String,
-    /// Takes its place.
-    pub new: String,
-}

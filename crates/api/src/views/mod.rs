@@ -7,10 +7,7 @@ mod job;
 mod yard;
 
 pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelState, KernelView};
-pub use files::{
-    EditBody, EntryKindView, FileChangeBody, FileEntryView, FileStatView, ListingView, SearchHitView,
-    SearchView,
-};
+pub use files::{EntryKindView, FileEntryView, FileStatView, ListingView, SearchHitView, SearchView};
 pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
     AuditView, ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
