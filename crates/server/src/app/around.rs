@@ -7,7 +7,7 @@ use sandyard_sandbox::machine::Machine;
 
 use super::images::{Flavour, ImageState};
 use super::model::DriverStatus;
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::drivers::DriverReport;
 use crate::job_id::JobId;
 
@@ -18,7 +18,7 @@ impl Yard {
     /// The live machine of a job, for tools; a conflict unless `sandbox` is `live`.
     pub fn machine(&self, id: &JobId) -> Result<Arc<Machine>, AppError> {
         self.shared.machines.get(id).ok_or_else(|| {
-            AppError::new(ErrorKind::Conflict, "sandbox_not_live", "the job's sandbox can't be reached now")
+            AppError::new(ErrorCode::SandboxNotLive, "the job's sandbox can't be reached now")
                 .hint("tools need `sandbox: live` in the status; schedule with `keep` to use them after the end")
                 .retry_after(1)
         })
@@ -44,10 +44,10 @@ impl Yard {
     /// Whether work can be accepted.
     pub async fn ready(&self) -> Result<(), AppError> {
         if self.is_stopping() {
-            return Err(AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping"));
+            return Err(AppError::new(ErrorCode::Stopping, "the server is stopping"));
         }
         if !self.shared.admission.has_disk() {
-            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
+            return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
         self.shared.store.queued(0, 1).await?;
         Ok(())

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Value, json};
 
-use super::{AppError, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::audit::{Actor, Entry, Head, Kind, PublicKey};
 use crate::auth::Caller;
 use crate::job_id::JobId;
@@ -40,9 +40,8 @@ impl Yard {
     /// A job's records behind a number, and its signed head.
     pub async fn audit(&self, id: &JobId, after: u64) -> Result<Audit, AppError> {
         let row = self.row(id).await?;
-        let head = head(&row).ok_or_else(|| {
-            AppError::new(super::ErrorKind::NotFound, "not_found", "the job was made before audits were kept")
-        })?;
+        let head = head(&row)
+            .ok_or_else(|| AppError::new(ErrorCode::NotFound, "the job was made before audits were kept"))?;
         let last = Bytes::from(format!("{}\n", head.line()));
         let lines = lines(Arc::clone(&self.shared.store), row.number, after + 1, head.records)
             .map(|line| line.map_err(io::Error::other))

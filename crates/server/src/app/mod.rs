@@ -27,17 +27,18 @@ pub use audit::Audit;
 pub(crate) use audit::{head as audit_head, lines as audit_lines};
 pub use download::Download;
 pub(crate) use ended::EndedJobs;
+pub use errors::AppError;
 pub(crate) use errors::chain;
-pub use errors::{AppError, ErrorKind};
 pub use events::EventStream;
 pub use images::{Flavour, ImageState, Images};
 pub use logs::LogStream;
 pub use model::{
-    DriverStatus, Floor, GitSource, IdempotencyKey, InputFile, IsolationStatus, JobEvent, JobFailure,
-    JobFilter, JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits,
-    SandboxState, Scheduled, TaskOptions, TicketPurpose,
+    DriverStatus, Floor, GitSource, IdempotencyKey, InputFile, IsolationStatus, JobEvent,
+    JobFailure, JobFilter, JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, OnSilence,
+    RequestedLimits, SandboxState, Scheduled, TaskOptions, TicketPurpose,
 };
 pub use open::StartYardError;
+pub use sandyard_api::ErrorCode;
 pub use status::WithOutput;
 
 use self::open::Running;
