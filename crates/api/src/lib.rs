@@ -6,6 +6,7 @@
 
 mod errors;
 mod events;
+mod failure;
 mod ids;
 mod requests;
 mod timestamp;
@@ -13,6 +14,7 @@ mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
 pub use events::{EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, ShellEvent, ToolEvent};
+pub use failure::{FailureCode, JobFailure};
 pub use ids::{InvalidJobId, JobId};
 pub use requests::bounds;
 pub use requests::code::{CodeLanguage, CodeRequest, KernelRequest, is_kernel_name};
@@ -28,7 +30,7 @@ pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
     DriverView, EntryKindView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView,
-    HealthView, ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView, JobState, JobStatus,
-    JobView, KernelListView, KernelState, KernelView, ListingView, LogStream, SandboxState, ScheduleView,
+    HealthView, ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView,
+    KernelListView, KernelState, KernelView, ListingView, LogStream, SandboxState, ScheduleView,
     SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView, WindowView,
 };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, Offer, Verdict};
 use sandyard_server::app::{
-    AppError, ErrorCode, Floor, JobFilter, JobState, NewJob, SandboxState,
+    AppError, ErrorCode, FailureCode, Floor, JobFilter, JobState, NewJob, SandboxState,
 };
 use sandyard_server::config::ServerConfig;
 use sandyard_testkit::{PosingDriver, TestError, TestYard, session, shell};
@@ -291,7 +291,7 @@ async fn an_image_that_cant_take_the_drivers_form_fails_the_job() {
     let yard = machine.yard(|_| {}).await;
     let status = yard.run(with_floor(named("docker"), shell("true"))).await.unwrap();
     let error = status.error.unwrap();
-    assert_eq!((status.state, error.code.as_str()), (JobState::Failed, "sandbox_start_failed"));
+    assert_eq!((status.state, error.code), (JobState::Failed, FailureCode::SandboxStartFailed));
     assert!(error.message.contains("make a disk: scripted"), "{}", error.message);
     assert!(machine.docker.world.started().is_empty());
 }

@@ -10,7 +10,7 @@ pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, Kerne
 pub use files::{EntryKindView, FileEntryView, FileStatView, ListingView, SearchHitView, SearchView};
 pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
-    AuditView, ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
-    LogStream, SandboxState, ScheduleView, ShellView, TicketView, UsageView,
+    AuditView, ExplanationView, IsolationView, JobListView, JobState, JobStatus, JobView, LogStream,
+    SandboxState, ScheduleView, ShellView, TicketView, UsageView,
 };
 pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};

@@ -33,7 +33,7 @@ pub use events::EventStream;
 pub use images::{Flavour, ImageState, Images};
 pub use logs::LogStream;
 pub use model::{
-    DriverStatus, Floor, GitSource, IdempotencyKey, InputFile, IsolationStatus, JobEvent,
+    DriverStatus, FailureCode, Floor, GitSource, IdempotencyKey, InputFile, IsolationStatus, JobEvent,
     JobFailure, JobFilter, JobKind, JobPage, JobState, JobStatus, KnownStatus, NewJob, OnSilence,
     RequestedLimits, SandboxState, Scheduled, TaskOptions, TicketPurpose,
 };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit::Head;
 use crate::job_id::JobId;
 pub use crate::states::{JobState, SandboxState};
-pub use sandyard_api::{GitSource, JobKind};
+pub use sandyard_api::{FailureCode, GitSource, JobFailure, JobKind};
 
 /// A job to be scheduled; well-formed by the API's rules. Limits and isolation are checked by `schedule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -257,17 +257,6 @@ pub struct IsolationStatus {
     pub runtime: Option<String>,
     /// Why not a stronger one.
     pub reason: Option<String>,
-}
-
-/// Why a job failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobFailure {
-    /// Stable, snake_case.
-    pub code: String,
-    /// One sentence.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
 }
 
 /// Which jobs to list.

@@ -15,7 +15,7 @@ use super::following::now;
 use super::linking;
 use super::starting::{bring_up_rescue, new_secret};
 use super::task::{Linked, Next, Task, on};
-use crate::app::{JobFailure, chain};
+use crate::app::{FailureCode, JobFailure, chain};
 use crate::artifacts::{Additions, ArtifactError, AuditLines, HostFile, JournalLines, Stored, store_export};
 use crate::audit::{Actor, Entry, Kind};
 use crate::layout;
@@ -184,7 +184,7 @@ impl Task {
 
 fn failure(detail: String) -> JobFailure {
     JobFailure {
-        code: "export_failed".into(),
+        code: FailureCode::ExportFailed,
         message: format!("the workspace could not be saved: {detail}"),
         hint: Some("look for a full disk on the host; the sandbox's own disk was kept".into()),
     }

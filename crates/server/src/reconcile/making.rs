@@ -10,7 +10,7 @@ use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
 use super::outcome::Outcome;
 use super::shared::Shared;
 use super::starting::Failure;
-use crate::app::{Flavour, ImageState, Images, JobKind, chain};
+use crate::app::{FailureCode, Flavour, ImageState, Images, JobKind, chain};
 use crate::config::LONGEST_WAITS_S;
 use crate::drivers::Form;
 use crate::layout;
@@ -59,7 +59,11 @@ pub(super) async fn start_machine(
         StartError::NoCapacity(detail) => Failure::Full(detail),
         StartError::Unusable { .. } => {
             shared.drivers.doubt(driver.name());
-            Failure::Never(Outcome::failed("no_driver", error.to_string(), Some("run `sandyard doctor`")))
+            Failure::Never(Outcome::failed(
+                FailureCode::NoDriver,
+                error.to_string(),
+                Some("run `sandyard doctor`"),
+            ))
         }
         StartError::Step { .. } => {
             shared.drivers.doubt(driver.name());
@@ -79,7 +83,7 @@ async fn hold_isolation(shared: &Shared, driver: &dyn Driver, row: &mut JobRow) 
             isolation.level.as_str()
         );
         let hint = "set the driver up as it was, and schedule the job again";
-        return Err(Failure::Never(Outcome::failed("no_driver", message, Some(hint))));
+        return Err(Failure::Never(Outcome::failed(FailureCode::NoDriver, message, Some(hint))));
     }
     if row.runtime.as_ref() != Some(&isolation.runtime) {
         let reason = row.isolation_reason.clone();
@@ -96,7 +100,7 @@ async fn image(shared: &Shared, row: &mut JobRow) -> Result<std::path::PathBuf, 
         match shared.images.state(flavour) {
             ImageState::Ready { root } => return Ok(root),
             ImageState::Missing { detail, hint } => {
-                return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
+                return Err(Failure::Never(Outcome::failed(FailureCode::NoImage, detail, Some(&hint))));
             }
             ImageState::Preparing { percent, step } => {
                 tell(shared, row, format!("{} image {percent} %: {step}", flavour.as_str())).await?;

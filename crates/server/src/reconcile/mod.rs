@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use self::outcome::Outcome;
 use self::task::{Origin, Task};
 use crate::admission::Permit;
-use crate::app::{Floor, chain};
+use crate::app::{FailureCode, Floor, chain};
 use crate::drivers::{Choice, NoDriver, Outlook};
 use crate::job_id::JobId;
 use crate::metrics;
@@ -210,7 +210,7 @@ impl Reconciler {
     /// Ends a queued job that no driver can run.
     async fn refuse(&mut self, row: &JobRow, error: &NoDriver) -> Result<(), StoreError> {
         let hint = error.fix.as_deref().unwrap_or("run `sandyard doctor`");
-        let outcome = Outcome::failed("no_driver", error.to_string(), Some(hint));
+        let outcome = Outcome::failed(FailureCode::NoDriver, error.to_string(), Some(hint));
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),

@@ -15,7 +15,7 @@ use super::guest_git::{Ran, Script, ScriptError};
 use super::outcome::Outcome;
 use super::starting::Failure;
 use super::way_out::WayOut;
-use crate::app::{GitSource, InputFile, chain};
+use crate::app::{FailureCode, GitSource, InputFile, chain};
 use crate::layout;
 use crate::store::{Change, JobRow, StoredRequest};
 
@@ -92,8 +92,11 @@ async fn clone(
         }
         Err(error) => chain(&error),
     };
-    let mut outcome =
-        Outcome::failed("git_failed", format!("the repository could not be cloned: {detail}"), None);
+    let mut outcome = Outcome::failed(
+        FailureCode::GitFailed,
+        format!("the repository could not be cloned: {detail}"),
+        None,
+    );
     outcome.failure = way_out.explain(outcome.failure);
     Err(Failure::Never(outcome))
 }
@@ -110,7 +113,7 @@ async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Failu
     for file in files {
         write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
             MachineError::Guest(refusal) => Failure::Never(Outcome::failed(
-                "file_refused",
+                FailureCode::FileRefused,
                 format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
                 None,
             )),

@@ -15,7 +15,7 @@ use super::making::{spec, start_machine};
 use super::outcome::Outcome;
 use super::preparing::prepare;
 use super::task::{Linked, Next, Task, on};
-use crate::app::chain;
+use crate::app::{FailureCode, chain};
 use crate::metrics;
 use crate::states::{JobState, SandboxState};
 use crate::store::{Change, JobRow, Purpose, StoreError};
@@ -121,7 +121,8 @@ impl Task {
             }
             Failure::Again(detail) => {
                 let message = format!("no sandbox came up in {} attempts: {detail}", row.attempts);
-                let outcome = Outcome::failed("sandbox_start_failed", message, Some("run `sandyard doctor`"));
+                let outcome =
+                    Outcome::failed(FailureCode::SandboxStartFailed, message, Some("run `sandyard doctor`"));
                 self.end_unstarted(row, outcome).await
             }
         }

@@ -1,7 +1,7 @@
 //! A task from its first word to its download.
 
 use sandyard_protocol::{JournalEntry, ModelEvent, ModelPart, PlanItem, PlanState, Request};
-use sandyard_server::app::{AppError, ErrorCode, JobState};
+use sandyard_server::app::{AppError, ErrorCode, FailureCode, JobState};
 use sandyard_testkit::{shell, task};
 use serde_json::json;
 
@@ -114,8 +114,8 @@ async fn a_task_without_a_model_is_refused_with_the_ways_to_name_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_that_ends_says_why_or_has_failed() {
     for (words, code, reason) in [
-        (Some("I could not find the file."), "gave_up", "I could not find the file."),
-        (None, "agent_failed", "the agent ended without saying what it did"),
+        (Some("I could not find the file."), FailureCode::GaveUp, "I could not find the file."),
+        (None, FailureCode::AgentFailed, "the agent ended without saying what it did"),
     ] {
         let yard = TaskYard::new(&[], move |mut it| async move {
             let mut desk = it.desk().await.unwrap();

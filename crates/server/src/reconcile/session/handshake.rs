@@ -4,7 +4,7 @@ use sandyard_protocol::{BeginJob, Resume};
 use sandyard_sandbox::machine::{EventStream, MachineError};
 
 use super::{HANDSHAKE, Session, SessionEnd};
-use crate::app::chain;
+use crate::app::{FailureCode, chain};
 use crate::reconcile::Shared;
 use crate::reconcile::agent::Agent;
 use crate::reconcile::following::{SharedMachine, time_left};
@@ -45,7 +45,7 @@ impl Session<'_> {
             Ok((Ok(events), Ok(()))) => Ok(events),
             Ok((_, Err(MachineError::Guest(refusal)))) => {
                 let message = format!("the job could not begin: {refusal}");
-                Err(SessionEnd::Refused(Outcome::failed("job_refused", message, None)))
+                Err(SessionEnd::Refused(Outcome::failed(FailureCode::JobRefused, message, None)))
             }
             Ok((Err(error), _) | (_, Err(error))) => {
                 tracing::warn!(job = %self.row.id, error = %chain(&error), "the guest can't be followed");
