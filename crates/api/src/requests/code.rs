@@ -1,5 +1,6 @@
 //! Requests for code and kernels of a live sandbox.
 
+use sandyard_protocol::Language;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -10,48 +11,19 @@ use super::refusal::{invalid, unknown_name};
 use super::schedule_rules::check_length;
 use crate::{ApiError, ErrorCode};
 
-/// What a kernel understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CodeLanguage {
-    /// Python, by ipykernel.
-    Python,
-    /// TypeScript, by Deno.
-    Typescript,
-    /// JavaScript, by Deno.
-    Javascript,
-    /// Bash.
-    Bash,
-}
-
-impl CodeLanguage {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Python, Self::Typescript, Self::Javascript, Self::Bash];
-
-    /// The name in requests and views.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Python => "python",
-            Self::Typescript => "typescript",
-            Self::Javascript => "javascript",
-            Self::Bash => "bash",
-        }
-    }
-
-    /// Returns the language of that name; otherwise an error that names the nearest.
-    pub fn parse(name: &str) -> Result<Self, ApiError> {
-        let language = Self::ALL.into_iter().find(|language| language.as_str() == name);
-        language.ok_or_else(|| {
-            unknown_name(ErrorCode::UnknownLanguage, "language", name, &Self::ALL.map(Self::as_str))
-        })
-    }
+/// Returns the language of that name; otherwise an error that names the nearest.
+pub fn parse_language(name: &str) -> Result<Language, ApiError> {
+    let language = Language::ALL.into_iter().find(|language| language.as_str() == name);
+    language.ok_or_else(|| {
+        unknown_name(ErrorCode::UnknownLanguage, "language", name, &Language::ALL.map(Language::as_str))
+    })
 }
 
 /// Body of `POST /jobs/{id}/code`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CodeRequest {
     /// What the code is.
-    pub language: CodeLanguage,
+    pub language: Language,
     /// The code.
     pub code: String,
     /// In which kernel; the language's first if not given, made on first use.
@@ -98,7 +70,7 @@ impl RequestBody for CodeRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelRequest {
     /// What it is to understand.
-    pub language: CodeLanguage,
+    pub language: Language,
 }
 
 impl KernelRequest {
@@ -127,7 +99,7 @@ mod tests {
         let whole = json!({"language": "typescript", "code": "1", "kernel": "typescript-2", "timeout_s": 5,
             "idle_timeout_s": null, "interrupt_on_disconnect": true});
         let request = CodeRequest::from_json(&whole).unwrap();
-        assert_eq!((request.language, request.timeout_s), (CodeLanguage::Typescript, Some(5)));
+        assert_eq!((request.language, request.timeout_s), (Language::Typescript, Some(5)));
         assert!(request.interrupt_on_disconnect);
         for (body, code) in [
             (json!({"code": "1"}), ErrorCode::MissingMember),

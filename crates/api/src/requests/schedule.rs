@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use sandyard_protocol::TaskBudget;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -89,10 +90,10 @@ pub struct ScheduleBody {
     pub isolation: Option<String>,
     /// How much it may use.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<LimitsRequest>,
+    pub limits: Option<RequestedLimits>,
     /// How much an agent may spend.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<TaskBudget>,
     /// Hosts it may reach: `host[:port]`, `*.host`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<String>,
@@ -137,52 +138,20 @@ impl From<GitBody> for GitSource {
 
 /// Limits as asked for; what is absent comes from the server's configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LimitsRequest {
+#[schema(as = LimitsRequest)]
+pub struct RequestedLimits {
     /// Processors, in parts of one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<f64>,
     /// Memory of the job.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<u64>,
     /// Writable disk.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_mib: Option<u64>,
     /// Processes and threads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pids: Option<u64>,
     /// Wall-clock time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
     /// Time without output.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_s: Option<u64>,
-}
-
-/// What an agent may spend.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Budget {
-    /// Answers of a model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u64>,
-    /// Tokens.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<u64>,
-    /// Money.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub usd: Option<f64>,
-    /// What becomes of a job that has used it up; it asks if nothing is said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_breach: Option<OnBreach>,
-}
-
-/// What becomes of a job whose budget is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnBreach {
-    /// It waits and asks.
-    Ask,
-    /// It ends, its work kept.
-    End,
 }
 
 /// What becomes of a question that nobody answers within `ask_timeout_s`.

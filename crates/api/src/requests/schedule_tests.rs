@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::bounds;
 use super::file_body::FileBody;
-use super::schedule::{JobKind, OnBreach, OnSilence, ScheduleBody};
-use crate::ErrorCode;
+use super::schedule::{JobKind, OnSilence, ScheduleBody};
+use crate::{ErrorCode, OnBreach};
 
 fn code_of(body: &Value) -> ErrorCode {
     ScheduleBody::from_json(body).expect_err(&body.to_string()).code
@@ -192,7 +192,7 @@ fn how_a_task_is_worked_on_is_read() {
     let request = ScheduleBody::from_json(&body).unwrap();
     assert_eq!((request.model.as_deref(), request.ask_timeout_s), (Some("ollama/a"), Some(60)));
     assert_eq!(request.on_silence, Some(OnSilence::GoOn));
-    assert_eq!(request.budget.unwrap().on_breach, Some(OnBreach::End));
+    assert_eq!(request.budget.unwrap().on_breach, OnBreach::End);
     for (member, value) in [
         ("on_silence", json!("wait")),
         ("budget", json!({"on_breach": "panic"})),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use sandyard_protocol::TaskBudget;
 use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +12,6 @@ use utoipa::ToSchema;
 use super::bounds;
 use super::reader::{NumberBounds, RequestBody, read};
 use super::refusal::invalid;
-use super::schedule::Budget;
 use super::schedule_rules::{check_env, check_length};
 use crate::{ApiError, ErrorCode};
 
@@ -80,7 +80,7 @@ pub struct ReplyRequest {
     pub text: String,
     /// What it may spend from now on; members that are not given stay as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<TaskBudget>,
 }
 
 impl ReplyRequest {

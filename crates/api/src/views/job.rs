@@ -124,17 +124,6 @@ impl SandboxState {
     }
 }
 
-/// An output of the job's process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogStream {
-    /// Standard output.
-    #[default]
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
 /// What `POST /schedule` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleView {

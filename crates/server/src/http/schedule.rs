@@ -6,7 +6,6 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView, bounds};
-use sandyard_protocol::{OnBreach, TaskBudget};
 use sandyard_sandbox::driver::IsolationLevel;
 use sha2::{Digest, Sha256};
 
@@ -14,7 +13,7 @@ use super::HttpState;
 use super::body::{BodyType, body_type, parse_json, whole};
 use super::failure::{Answer, Failure};
 use super::parts::By;
-use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, OnSilence, RequestedLimits, TaskOptions};
+use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
 
 /// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
 #[utoipa::path(
@@ -97,7 +96,6 @@ fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
 pub(super) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError> {
     let (kind, input) = request.work()?;
     let code = input.to_owned();
-    let limits = request.limits.unwrap_or_default();
     let files = request.files.into_iter().map(|(path, body)| InputFile { path, bytes: body.into_bytes() });
     Ok(NewJob {
         kind,
@@ -106,25 +104,15 @@ pub(super) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError> {
         files: files.collect(),
         env: request.env,
         isolation: floor(request.isolation.as_deref()),
-        limits: RequestedLimits {
-            cpus: limits.cpus,
-            memory_mib: limits.memory_mib,
-            disk_mib: limits.disk_mib,
-            pids: limits.pids,
-            timeout_s: limits.timeout_s,
-            idle_timeout_s: limits.idle_timeout_s,
-        },
+        limits: request.limits.unwrap_or_default(),
         keep: request.keep.unwrap_or(false),
         egress: request.egress,
         git: request.git.map(Into::into),
         task: TaskOptions {
             model: request.model,
-            budget: budget(request.budget.unwrap_or_default()),
+            budget: request.budget.unwrap_or_default(),
             ask_timeout_s: request.ask_timeout_s,
-            on_silence: match request.on_silence.unwrap_or_default() {
-                sandyard_api::OnSilence::End => OnSilence::End,
-                sandyard_api::OnSilence::GoOn => OnSilence::GoOn,
-            },
+            on_silence: request.on_silence.unwrap_or_default(),
         },
     })
 }
@@ -136,18 +124,5 @@ fn floor(name: Option<&str>) -> Floor {
         Some(name) => {
             IsolationLevel::parse(name).map_or_else(|| Floor::Driver(name.to_owned()), Floor::Level)
         }
-    }
-}
-
-/// A budget as jobs have it.
-pub(super) fn budget(asked: sandyard_api::Budget) -> TaskBudget {
-    TaskBudget {
-        steps: asked.steps,
-        tokens: asked.tokens,
-        usd: asked.usd,
-        on_breach: match asked.on_breach {
-            None | Some(sandyard_api::OnBreach::Ask) => OnBreach::Ask,
-            Some(sandyard_api::OnBreach::End) => OnBreach::End,
-        },
     }
 }
