@@ -5,10 +5,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use sandyard_protocol::OutputStream;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{JobState, JobStatus, LogStream, Timestamp};
+use crate::{JobState, JobStatus, Timestamp};
 
 /// One event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -108,7 +109,7 @@ pub enum EventBody {
     /// A stream passed its cap: its head and tail are kept, the middle is not.
     Truncated {
         /// Which stream.
-        stream: LogStream,
+        stream: OutputStream,
     },
 }
 
@@ -302,7 +303,7 @@ mod tests {
             EventBody::Stdout(OutputText::new(7, b"hi")),
             EventBody::Stderr(OutputText::default()),
             EventBody::Note { text: "n".into() },
-            EventBody::Truncated { stream: LogStream::Stdout },
+            EventBody::Truncated { stream: OutputStream::Stdout },
         ];
         for body in bodies {
             let event = JobEvent { id: 3, at: Timestamp::from_unix_ms(0), body };

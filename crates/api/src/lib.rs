@@ -1,11 +1,13 @@
-//! The HTTP contract: what clients send and what they get back.
+//! The HTTP contract: requests, answers, events and errors.
 //!
-//! Owns requests (parsed and validated by hand, so that a refusal names the member and the nearest known one), views,
-//! events and error codes. Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app`
-//! fills the views, and `cli` reads them. The OpenAPI document is generated from here.
+//! Owns requests (read by serde; a refusal names the member and the nearest known one), views, events and error codes.
+//! Nouns that the guest knows too (languages, desktop actions, budgets) are those of `protocol`.
+//! Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app` fills the views, and
+//! `cli` reads them. The OpenAPI document is generated from here.
 
 mod errors;
 mod events;
+mod failure;
 mod ids;
 mod requests;
 mod timestamp;
@@ -13,23 +15,24 @@ mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
 pub use events::{EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, ShellEvent, ToolEvent};
+pub use failure::{FailureCode, JobFailure};
 pub use ids::{InvalidJobId, JobId};
 pub use requests::bounds;
-pub use requests::code::{CodeLanguage, CodeRequest, KernelRequest, is_kernel_name};
-pub use requests::files::{FileChange, workspace_path, workspace_path_of_uri};
-pub use requests::gui::{GuiAction, GuiClick, GuiRequest};
+pub use requests::code::{CodeRequest, KernelRequest, is_kernel_name, parse_language};
+pub use requests::file_body::{Base64Bytes, FileBody};
+pub use requests::files::{EditBody, FileChange, FileChangeBody, workspace_path, workspace_path_of_uri};
+pub use requests::gui::GuiRequest;
 pub use requests::query::Query;
-pub use requests::schedule::{
-    Budget, FileBody, GitBody, GitSource, InputFile, IsolationFloor, JobKind, LimitsRequest, OnBreach,
-    OnSilence, ScheduleBody, ScheduleRequest,
-};
+pub use requests::schedule::{GitBody, GitSource, JobKind, OnSilence, RequestedLimits, ScheduleBody};
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
+pub use sandyard_protocol::{
+    EntryKind, GuiAction, GuiClick, KernelState, Language, OnBreach, OutputStream, TaskBudget,
+};
 pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,
-    DriverView, EditBody, EntryKindView, ExplanationView, FileChangeBody, FileEntryView, FileStatView,
-    GuiResultView, GuiView, HealthView, ImageBytesView, ImageView, IsolationView, JobErrorView, JobListView,
-    JobState, JobStatus, JobView, KernelListView, KernelState, KernelView, ListingView, LogStream,
-    SandboxState, ScheduleView, SearchHitView, SearchView, ShellView, TicketView, UsageView, VersionView,
-    WindowView,
+    DriverView, ExplanationView, FileEntryView, FileStatView, GuiResultView, GuiView, HealthView,
+    ImageBytesView, ImageView, IsolationView, JobListView, JobState, JobStatus, JobView, KernelListView,
+    KernelView, ListingView, SandboxState, ScheduleView, SearchHitView, SearchView, ShellView, TicketView,
+    UsageView, VersionView, WindowView,
 };

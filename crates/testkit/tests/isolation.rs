@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, Offer, Verdict};
-use sandyard_server::app::{AppError, ErrorKind, Floor, JobFilter, JobState, NewJob, SandboxState};
+use sandyard_server::app::{
+    AppError, ErrorCode, FailureCode, Floor, JobFilter, JobState, NewJob, SandboxState,
+};
 use sandyard_server::config::ServerConfig;
 use sandyard_testkit::{PosingDriver, TestError, TestYard, session, shell};
 
@@ -87,13 +89,13 @@ async fn below_the_floor_nothing_is_accepted_and_nothing_is_left() {
         .pose(|pose| pose.answer = Availability::missing("not installed", "apt install qemu-system-x86"));
     let yard = machine.yard(|_| {}).await;
     let error = refusal(&yard, VM).await;
-    assert_eq!((error.kind, error.code), (ErrorKind::Unavailable, "no_driver"));
+    assert_eq!(error.code, ErrorCode::NoDriver);
     assert!(error.message.contains("qemu: not installed"), "{}", error.message);
     assert_eq!(error.hint.as_deref(), Some("load kvm_intel or kvm_amd"));
     let error = refusal(&yard, named("qemu")).await;
     assert_eq!(error.hint.as_deref(), Some("apt install qemu-system-x86"));
-    assert_eq!(refusal(&yard, named("oci")).await.code, "no_driver");
-    assert_eq!(refusal(&yard, named("nonsense")).await.code, "unknown_isolation");
+    assert_eq!(refusal(&yard, named("oci")).await.code, ErrorCode::NoDriver);
+    assert_eq!(refusal(&yard, named("nonsense")).await.code, ErrorCode::UnknownIsolation);
     assert!(yard.yard.list(&JobFilter::default(), 10, None).await.unwrap().jobs.is_empty());
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 0);
     assert!(machine.native.world.started().is_empty());
@@ -108,7 +110,7 @@ async fn the_servers_floor_holds_for_jobs_that_ask_for_less() {
 
     let yard = machine.yard(|config| config.floors = vec![Floor::Any, named("docker")]).await;
     assert_eq!(yard.run(shell("true")).await.unwrap().isolation.effective.as_deref(), Some("docker"));
-    assert_eq!(refusal(&yard, VM).await.code, "no_driver");
+    assert_eq!(refusal(&yard, VM).await.code, ErrorCode::NoDriver);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,7 +215,7 @@ async fn a_driver_that_breaks_before_the_start_fails_the_job_and_is_not_replaced
         pose.breaks = false;
         pose.answer = Availability::usable("the engine is back");
     });
-    assert_eq!(refusal(&yard, named("docker")).await.code, "no_driver");
+    assert_eq!(refusal(&yard, named("docker")).await.code, ErrorCode::NoDriver);
     tokio::time::sleep(Duration::from_secs(5)).await;
     let status = yard.run(with_floor(named("docker"), shell("true"))).await.unwrap();
     assert_eq!(status.state, JobState::Succeeded);
@@ -289,7 +291,7 @@ async fn an_image_that_cant_take_the_drivers_form_fails_the_job() {
     let yard = machine.yard(|_| {}).await;
     let status = yard.run(with_floor(named("docker"), shell("true"))).await.unwrap();
     let error = status.error.unwrap();
-    assert_eq!((status.state, error.code.as_str()), (JobState::Failed, "sandbox_start_failed"));
+    assert_eq!((status.state, error.code), (JobState::Failed, FailureCode::SandboxStartFailed));
     assert!(error.message.contains("make a disk: scripted"), "{}", error.message);
     assert!(machine.docker.world.started().is_empty());
 }

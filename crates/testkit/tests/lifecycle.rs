@@ -6,7 +6,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
-use sandyard_server::app::{InputFile, JobState, NewJob, RequestedLimits, SandboxState};
+use sandyard_server::app::{FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState};
 use sandyard_testkit::{TestYard, session, shell};
 
 /// What the job left; the host adds a folder of its own.
@@ -63,7 +63,7 @@ async fn every_end_is_told_in_words() {
     let failed = yard.run(shell("echo partial; exit 3")).await.unwrap();
     assert_eq!((failed.state, failed.exit_code), (JobState::Failed, Some(3)));
     assert_eq!(failed.reason.as_deref(), Some("exited with code 3"));
-    assert_eq!(failed.error.unwrap().code, "nonzero_exit");
+    assert_eq!(failed.error.unwrap().code, FailureCode::NonzeroExit);
     assert_eq!(failed.stdout_tail, "partial\n");
 
     let killed = yard.run(shell("kill -SEGV $$")).await.unwrap();
@@ -78,7 +78,7 @@ async fn every_end_is_told_in_words() {
     let limits = RequestedLimits { idle_timeout_s: Some(1), ..shell("").limits };
     let idle = yard.run(NewJob { limits, ..shell("sleep 60") }).await.unwrap();
     assert_eq!(idle.state, JobState::TimedOut);
-    assert_eq!(idle.error.unwrap().code, "idle_timed_out");
+    assert_eq!(idle.error.unwrap().code, FailureCode::IdleTimedOut);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
-use sandyard_server::app::{InputFile, JobState, JobStatus, NewJob, SandboxState};
+use sandyard_server::app::{FailureCode, InputFile, JobState, JobStatus, NewJob, SandboxState};
 use sandyard_server::fail_points::FailPoints;
 use sandyard_server::job::JobId;
 use sandyard_testkit::{TestYard, session, shell};
@@ -190,7 +190,7 @@ async fn a_machine_that_dies_fails_its_job_and_keeps_its_workspace() {
     yard.world.kill(&yard.sandbox(&id, 1).unwrap()).await;
     let status = check_invariants(&yard, &id).await;
     assert_eq!(status.state, JobState::Failed);
-    assert_eq!(status.error.unwrap().code, "sandbox_died");
+    assert_eq!(status.error.unwrap().code, FailureCode::SandboxDied);
     assert_eq!(runs(&notes), 1, "it never ran twice");
     let started: Vec<String> = yard.world.started().iter().map(ToString::to_string).collect();
     assert_eq!(started, [format!("{id}-1"), format!("{id}-2")], "the second one took the workspace out");
@@ -234,7 +234,7 @@ async fn l26_a_machine_that_never_starts_is_given_up_and_one_that_starts_late_is
     yard.world.script(|faults| faults.failing_starts = 1000);
     let never = yard.run(shell("echo hi")).await.unwrap();
     assert_eq!(never.state, JobState::Failed);
-    assert_eq!(never.error.unwrap().code, "sandbox_start_failed");
+    assert_eq!(never.error.unwrap().code, FailureCode::SandboxStartFailed);
     assert!(yard.yard.download(&never.id).await.is_ok(), "an ended job has a download");
     yard.world.script(|faults| {
         faults.failing_starts = 0;

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use sandyard_server::app::{
-    ErrorKind, IdempotencyKey, JobFilter, JobState, RequestedLimits, StartYardError, WithOutput,
+    ErrorCode, IdempotencyKey, JobFilter, JobState, RequestedLimits, StartYardError, WithOutput,
 };
 use sandyard_testkit::{TestYard, shell};
 
@@ -30,7 +30,7 @@ async fn l8_the_same_key_gives_the_same_job_at_once_and_after_a_crash() {
     assert!(ids.iter().all(|answer| answer.id == ids[0].id));
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 1, "repeats leave no folder");
     let other = yard.yard.schedule(shell("echo other"), key("k", 2)).await.unwrap_err();
-    assert_eq!((other.kind, other.code), (ErrorKind::Conflict, "idempotency_key_reused"));
+    assert_eq!(other.code, ErrorCode::IdempotencyKeyReused);
     let yard = yard.crash().restart().await.unwrap();
     let again = yard.yard.schedule(shell("echo once"), key("k", 1)).await.unwrap();
     assert_eq!((&again.id, again.repeated), (&ids[0].id, true));
@@ -101,7 +101,7 @@ async fn lists_are_paged_newest_first_and_filtered() {
     assert_eq!(seen, ids);
     let failed = JobFilter { states: vec![JobState::Failed], kind: None };
     assert_eq!(yard.yard.list(&failed, 10, None).await.unwrap().jobs.len(), 2);
-    assert_eq!(yard.yard.list(&failed, 10, Some("x")).await.unwrap_err().kind, ErrorKind::Invalid);
+    assert_eq!(yard.yard.list(&failed, 10, Some("x")).await.unwrap_err().code, ErrorCode::InvalidCursor);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,10 +110,10 @@ async fn a_refused_request_leaves_nothing_behind() {
     let limits = RequestedLimits { memory_mib: Some(1 << 40), ..RequestedLimits::default() };
     let mut job = shell("echo hi");
     job.limits = limits;
-    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().kind, ErrorKind::Unacceptable);
+    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().code, ErrorCode::LimitOutOfRange);
     let mut job = shell("echo hi");
     job.isolation = sandyard_server::app::Floor::Driver("firecracker".into());
-    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().kind, ErrorKind::Unavailable);
+    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().code, ErrorCode::NoDriver);
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 0);
     assert!(yard.world.started().is_empty());
 }
@@ -133,7 +133,7 @@ async fn r19_a_full_queue_refuses_with_a_time_to_come_back() {
         }
     }
     let refused = refused.expect("the fourth is refused");
-    assert_eq!((refused.kind, refused.code), (ErrorKind::Busy, "queue_full"));
+    assert_eq!(refused.code, ErrorCode::QueueFull);
     assert!(refused.retry_after_s.is_some());
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 3);
 }
@@ -165,7 +165,7 @@ async fn l11_a_locked_database_refuses_for_a_while_and_running_jobs_go_on() {
     let mut holder = hold(&yard.data().join("yard.db")).unwrap();
     assert!(yard.yard.status(&running, WithOutput::Tails).await.is_ok(), "reads go on");
     let refused = yard.yard.schedule(shell("echo late"), None).await.unwrap_err();
-    assert_eq!((refused.kind, refused.code), (ErrorKind::Unavailable, "store_unavailable"));
+    assert_eq!(refused.code, ErrorCode::StoreUnavailable);
     drop(holder.stdin.take());
     holder.wait().unwrap();
     assert_eq!(yard.run(shell("echo again")).await.unwrap().state, JobState::Succeeded);

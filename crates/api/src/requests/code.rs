@@ -1,61 +1,29 @@
 //! Requests for code and kernels of a live sandbox.
 
+use sandyard_protocol::Language;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bounds;
-use super::nearest::nearest;
-use super::object::{Object, invalid};
+use super::reader::{NumberBounds, RequestBody, read};
+use super::refusal::{invalid, unknown_name};
+use super::schedule_rules::check_length;
 use crate::{ApiError, ErrorCode};
 
-/// What a kernel understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CodeLanguage {
-    /// Python, by ipykernel.
-    Python,
-    /// TypeScript, by Deno.
-    Typescript,
-    /// JavaScript, by Deno.
-    Javascript,
-    /// Bash.
-    Bash,
-}
-
-impl CodeLanguage {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Python, Self::Typescript, Self::Javascript, Self::Bash];
-
-    /// The name in requests and views.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Python => "python",
-            Self::Typescript => "typescript",
-            Self::Javascript => "javascript",
-            Self::Bash => "bash",
-        }
-    }
-
-    /// The language of a name; a refusal names the nearest.
-    pub fn parse(name: &str) -> Result<Self, ApiError> {
-        Self::ALL.into_iter().find(|language| language.as_str() == name).ok_or_else(|| {
-            let shown: String = name.chars().take(64).collect();
-            let error = ApiError::new(ErrorCode::UnknownLanguage, format!("there is no language `{shown}`"));
-            let names = Self::ALL.map(Self::as_str);
-            match nearest(name, &names) {
-                Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
-                None => error.with_hint(format!("known languages: {}", names.join(", "))),
-            }
-        })
-    }
+/// Returns the language of that name; otherwise an error that names the nearest.
+pub fn parse_language(name: &str) -> Result<Language, ApiError> {
+    let language = Language::ALL.into_iter().find(|language| language.as_str() == name);
+    language.ok_or_else(|| {
+        unknown_name(ErrorCode::UnknownLanguage, "language", name, &Language::ALL.map(Language::as_str))
+    })
 }
 
 /// Body of `POST /jobs/{id}/code`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CodeRequest {
     /// What the code is.
-    pub language: CodeLanguage,
+    pub language: Language,
     /// The code.
     pub code: String,
     /// In which kernel; the language's first if not given, made on first use.
@@ -68,56 +36,53 @@ pub struct CodeRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_s: Option<u64>,
     /// Whether it is interrupted when this request's connection is lost; otherwise it goes on.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupt_on_disconnect: bool,
 }
 
 impl CodeRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["language", "code", "kernel", "timeout_s", "idle_timeout_s", "interrupt_on_disconnect"])?;
-        let language = CodeLanguage::parse(body.needed_text("language")?)?;
-        let code = body.needed_text("code")?;
-        if code.trim().is_empty() {
+        read(body)
+    }
+}
+
+impl RequestBody for CodeRequest {
+    const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
+        ("timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
+        ("idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
+    ];
+
+    fn checked(self) -> Result<Self, ApiError> {
+        if self.code.trim().is_empty() {
             return Err(ApiError::new(ErrorCode::EmptyCode, "`code` is empty"));
         }
-        if code.len() > bounds::CODE_BYTES {
-            return Err(invalid("code", &format!("must be at most {} bytes", bounds::CODE_BYTES))
-                .with_hint("PUT it to /jobs/{id}/files/{path} and import that"));
-        }
-        let kernel = body.text("kernel")?;
-        if kernel.is_some_and(|kernel| !is_kernel_name(kernel)) {
+        check_length("code", &self.code, bounds::CODE_BYTES)
+            .map_err(|error| error.with_hint("PUT it to /jobs/{id}/files/{path} and import that"))?;
+        if self.kernel.as_deref().is_some_and(|kernel| !is_kernel_name(kernel)) {
             return Err(invalid("kernel", "names no kernel").with_hint("GET /jobs/{id}/kernels lists them"));
         }
-        Ok(Self {
-            language,
-            code: code.to_owned(),
-            kernel: kernel.map(str::to_owned),
-            timeout_s: body.whole("timeout_s", bounds::TIMEOUT_S)?,
-            idle_timeout_s: body.whole("idle_timeout_s", bounds::TIMEOUT_S)?,
-            interrupt_on_disconnect: body.boolean("interrupt_on_disconnect")?.unwrap_or(false),
-        })
+        Ok(self)
     }
 }
 
 /// Body of `POST /jobs/{id}/kernels`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelRequest {
     /// What it is to understand.
-    pub language: CodeLanguage,
+    pub language: Language,
 }
 
 impl KernelRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["language"])?;
-        Ok(Self { language: CodeLanguage::parse(body.needed_text("language")?)? })
+        read(body)
     }
 }
 
-/// Whether a text can be the name of a kernel or an execution: as keeper makes them, plain and short.
+impl RequestBody for KernelRequest {}
+
+/// True if a text can be the name of a kernel or an execution: keeper makes short names of letters, digits and `-`.
 pub fn is_kernel_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !text.is_empty() && text.len() <= 64 && text.bytes().all(plain)
@@ -134,7 +99,7 @@ mod tests {
         let whole = json!({"language": "typescript", "code": "1", "kernel": "typescript-2", "timeout_s": 5,
             "idle_timeout_s": null, "interrupt_on_disconnect": true});
         let request = CodeRequest::from_json(&whole).unwrap();
-        assert_eq!((request.language, request.timeout_s), (CodeLanguage::Typescript, Some(5)));
+        assert_eq!((request.language, request.timeout_s), (Language::Typescript, Some(5)));
         assert!(request.interrupt_on_disconnect);
         for (body, code) in [
             (json!({"code": "1"}), ErrorCode::MissingMember),

@@ -1,11 +1,34 @@
 //! `PATCH /jobs/{id}/files/{path}`, and the path rules shared by all routes on files.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::bounds;
-use super::object::{Object, invalid, missing, text_at};
 pub use super::paths::{workspace_path, workspace_path_of_uri};
-use crate::{ApiError, EditBody, ErrorCode};
+use super::reader::{RequestBody, read};
+use super::refusal::{invalid, missing};
+use crate::{ApiError, ErrorCode};
+
+/// Body of `PATCH /jobs/{id}/files/{path}`: exactly one of the two.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FileChangeBody {
+    /// Where to move the file or folder.
+    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
+    pub move_to: Option<String>,
+    /// What to replace in the file: all or nothing, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits: Option<Vec<EditBody>>,
+}
+
+/// One replacement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EditBody {
+    /// Must occur exactly once.
+    pub old: String,
+    /// Takes its place.
+    pub new: String,
+}
 
 /// A change to one file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,11 +42,10 @@ pub enum FileChange {
 impl FileChange {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["move", "edits"])?;
-        match (body.text("move")?, body.list("edits")?) {
-            (Some(target), None) => target_path(target).map(Self::Move),
-            (None, Some(edits)) => read_edits(edits).map(Self::Edits),
+        let FileChangeBody { move_to, edits } = read(body)?;
+        match (move_to, edits) {
+            (Some(target), None) => checked_target(&target).map(Self::Move),
+            (None, Some(edits)) => checked_edits(edits).map(Self::Edits),
             (Some(_), Some(_)) => {
                 Err(ApiError::new(ErrorCode::ConflictingMembers, "give either `move` or `edits`, not both"))
             }
@@ -32,7 +54,9 @@ impl FileChange {
     }
 }
 
-fn target_path(target: &str) -> Result<String, ApiError> {
+impl RequestBody for FileChangeBody {}
+
+fn checked_target(target: &str) -> Result<String, ApiError> {
     match workspace_path(target) {
         Ok("") => Err(invalid("move", "does not name a file")),
         Ok(path) => Ok(path.to_owned()),
@@ -40,23 +64,14 @@ fn target_path(target: &str) -> Result<String, ApiError> {
     }
 }
 
-fn read_edits(edits: &[Value]) -> Result<Vec<EditBody>, ApiError> {
+fn checked_edits(edits: Vec<EditBody>) -> Result<Vec<EditBody>, ApiError> {
     if edits.is_empty() || edits.len() > bounds::EDITS {
         return Err(invalid("edits", &format!("must be 1 to {}", bounds::EDITS)));
     }
-    edits.iter().enumerate().map(|(index, edit)| read_edit(&format!("edits[{index}]"), edit)).collect()
-}
-
-fn read_edit(place: &str, edit: &Value) -> Result<EditBody, ApiError> {
-    let edit = Object::at(place.to_owned(), edit)?;
-    edit.only(&["old", "new"])?;
-    let old = edit.needed_text("old")?;
-    if old.is_empty() {
-        return Err(invalid(&edit.path_of("old"), "is empty, which matches everywhere"));
+    if let Some(index) = edits.iter().position(|edit| edit.old.is_empty()) {
+        return Err(invalid(&format!("edits[{index}].old"), "is empty, which matches everywhere"));
     }
-    let new = edit.get("new").ok_or_else(|| missing(&edit.path_of("new")))?;
-    let new = text_at(&edit.path_of("new"), new)?;
-    Ok(EditBody { old: old.to_owned(), new: new.to_owned() })
+    Ok(edits)
 }
 
 #[cfg(test)]

@@ -1,16 +1,20 @@
-//! Requests: read from JSON by hand, so that a refusal says which member, what was expected and what is nearest.
+//! Requests: bodies and queries that clients send, with the rules they must keep.
+//!
+//! serde reads the members, `reader` adds paths and stable codes to refusals, `bounds` has every limit.
 
 pub mod bounds;
 pub(crate) mod code;
+pub(crate) mod file_body;
 pub(crate) mod files;
 pub(crate) mod gui;
 mod nearest;
-mod object;
 mod paths;
 mod privileged;
 pub(crate) mod query;
+mod reader;
+mod refusal;
 pub(crate) mod schedule;
-mod schedule_members;
+mod schedule_rules;
 pub(crate) mod session;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::nearest::nearest;
+use super::refusal::suggest;
 use crate::{ApiError, ErrorCode};
 
 /// The pairs of a query string, decoded.
@@ -53,11 +53,10 @@ impl Query {
 
 fn unknown(name: &str, known: &[&str]) -> ApiError {
     let shown: String = name.chars().take(64).collect();
-    let error = bad(format!("there is no query parameter `{shown}` here"));
-    match nearest(name, known) {
-        Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
-        None if known.is_empty() => error,
-        None => error.with_hint(format!("known parameters: {}", known.join(", "))),
+    let error = suggest(bad(format!("there is no query parameter `{shown}` here")), name, known);
+    match error.hint {
+        None if !known.is_empty() => error.with_hint(format!("known parameters: {}", known.join(", "))),
+        _ => error,
     }
 }
 

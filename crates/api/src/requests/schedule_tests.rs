@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::bounds;
-use super::schedule::{InputFile, IsolationFloor, JobKind, OnBreach, OnSilence, ScheduleRequest};
-use crate::ErrorCode;
+use super::file_body::FileBody;
+use super::schedule::{JobKind, OnSilence, ScheduleBody};
+use crate::{ErrorCode, OnBreach};
 
 fn code_of(body: &Value) -> ErrorCode {
-    ScheduleRequest::from_json(body).expect_err(&body.to_string()).code
+    ScheduleBody::from_json(body).expect_err(&body.to_string()).code
 }
 
 #[test]
@@ -23,15 +24,16 @@ fn each_form_is_understood() {
         (json!({"kind": "session"}), JobKind::Session, ""),
         (json!({"kind": "session", "code": null, "name": null}), JobKind::Session, ""),
     ] {
-        let request = ScheduleRequest::from_json(&body).unwrap();
-        assert_eq!((request.kind, request.input.as_str()), (kind, input), "{body}");
+        let request = ScheduleBody::from_json(&body).unwrap();
+        assert_eq!(request.work().unwrap(), (kind, input), "{body}");
     }
-    assert_eq!(ScheduleRequest::from_text("Build me a todo app").unwrap().kind, JobKind::Task);
+    let task = ScheduleBody::from_text("Build me a todo app").unwrap();
+    assert_eq!(task.work().unwrap(), (JobKind::Task, "Build me a todo app"));
 }
 
 #[test]
 fn optional_members_are_read() {
-    let request = ScheduleRequest::from_json(&json!({
+    let request = ScheduleBody::from_json(&json!({
         "kind": "shell", "code": "true", "name": "n", "keep": true, "isolation": "native", "model": "openai:gpt",
         "files": {"a/b.txt": "text", "c": {"base64": "AP8="}}, "env": {"A_1": "x"}, "ask_timeout_s": 60,
         "limits": {"cpus": 0.5, "memory_mib": 256, "disk_mib": 100, "pids": 64, "timeout_s": 5, "idle_timeout_s": 2},
@@ -39,12 +41,12 @@ fn optional_members_are_read() {
         "egress": ["example.org", "*.Example.org:443"], "git": {"url": "https://example.org/x.git", "ref": "main"},
     }))
     .unwrap();
-    assert_eq!(request.isolation, IsolationFloor::Driver("native".into()));
-    assert_eq!(request.files[0], InputFile { path: "a/b.txt".into(), bytes: b"text".to_vec() });
-    assert_eq!(request.files[1].bytes, [0, 255]);
-    assert_eq!(request.limits.cpus, Some(0.5));
+    assert_eq!(request.isolation.as_deref(), Some("native"));
+    assert_eq!(request.files["a/b.txt"], FileBody::Text("text".into()));
+    assert_eq!(request.files["c"].clone().into_bytes(), [0, 255]);
+    assert_eq!(request.limits.unwrap().cpus, Some(0.5));
     assert_eq!(request.egress, ["example.org", "*.example.org:443"]);
-    assert!(request.keep);
+    assert_eq!(request.keep, Some(true));
 }
 
 #[test]
@@ -171,7 +173,7 @@ fn k22_privileged_members_are_refused_by_name() {
 
 #[test]
 fn a_refusal_names_the_place_and_the_nearest_member() {
-    let refusal = |body: Value| ScheduleRequest::from_json(&body).unwrap_err();
+    let refusal = |body: Value| ScheduleBody::from_json(&body).unwrap_err();
     let error = refusal(json!({"kind": "shell", "code": "x", "limits": {"memory_mb": 5}}));
     assert_eq!(error.message, "there is no member `limits.memory_mb`");
     assert_eq!(error.hint.as_deref(), Some("did you mean `limits.memory_mib`?"));
@@ -187,9 +189,10 @@ fn how_a_task_is_worked_on_is_read() {
         "task": "build", "model": "ollama/a", "ask_timeout_s": 60, "on_silence": "go_on",
         "budget": {"steps": 5, "usd": 0.5, "on_breach": "end"},
     });
-    let request = ScheduleRequest::from_json(&body).unwrap();
+    let request = ScheduleBody::from_json(&body).unwrap();
     assert_eq!((request.model.as_deref(), request.ask_timeout_s), (Some("ollama/a"), Some(60)));
-    assert_eq!((request.on_silence, request.budget.on_breach), (OnSilence::GoOn, Some(OnBreach::End)));
+    assert_eq!(request.on_silence, Some(OnSilence::GoOn));
+    assert_eq!(request.budget.unwrap().on_breach, OnBreach::End);
     for (member, value) in [
         ("on_silence", json!("wait")),
         ("budget", json!({"on_breach": "panic"})),
@@ -198,6 +201,6 @@ fn how_a_task_is_worked_on_is_read() {
     ] {
         let mut body = json!({"task": "build"});
         body[member] = value;
-        assert!(ScheduleRequest::from_json(&body).is_err(), "{member}");
+        assert!(ScheduleBody::from_json(&body).is_err(), "{member}");
     }
 }

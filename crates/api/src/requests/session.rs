@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use sandyard_protocol::TaskBudget;
+use serde::de::Error as _;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bounds;
-use super::nearest::nearest;
-use super::object::{Object, invalid, missing};
-use super::schedule::Budget;
-use super::schedule_members::{self as members, env};
+use super::reader::{NumberBounds, RequestBody, read};
+use super::refusal::invalid;
+use super::schedule_rules::{check_env, check_length};
 use crate::{ApiError, ErrorCode};
 
 /// Body of `POST /jobs/{id}/shell`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShellRequest {
     /// For bash.
     pub command: String,
@@ -23,7 +24,7 @@ pub struct ShellRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Added to the environment.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Ends it after this long.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,68 +40,73 @@ pub struct ShellRequest {
 impl ShellRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["command", "cwd", "env", "timeout_s", "idle_timeout_s", "stdin"])?;
-        let command = body.needed_text("command")?;
-        if command.trim().is_empty() {
-            return Err(ApiError::new(ErrorCode::EmptyCode, "`command` is empty"));
-        }
-        if command.len() > bounds::COMMAND_BYTES {
-            return Err(invalid("command", &format!("must be at most {} bytes", bounds::COMMAND_BYTES))
-                .with_hint("PUT a script to /jobs/{id}/files/{path} and run that"));
-        }
-        Ok(Self {
-            command: command.to_owned(),
-            cwd: working_directory(&body)?,
-            env: env(&body)?,
-            timeout_s: body.whole("timeout_s", bounds::TIMEOUT_S)?,
-            idle_timeout_s: body.whole("idle_timeout_s", bounds::TIMEOUT_S)?,
-            stdin: body.text("stdin")?.map(str::to_owned),
-        })
+        read(body)
     }
 }
 
-/// A directory of the machine, absolute or below the workspace. Descriptor paths and `..` are refused here, and the
-/// guest resolves the rest inside its own root.
-fn working_directory(body: &Object<'_>) -> Result<Option<String>, ApiError> {
-    let Some(directory) = body.text("cwd")? else { return Ok(None) };
-    let climbs = directory.split('/').any(|name| name == "..");
-    let odd = directory.starts_with("/proc") || directory.starts_with("/dev/fd");
-    if directory.is_empty() || directory.len() > bounds::PATH_BYTES || climbs || odd {
-        return Err(invalid(
-            "cwd",
-            "must be a directory of the sandbox, without `..`, outside /proc and /dev/fd",
-        ));
+impl RequestBody for ShellRequest {
+    const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
+        ("timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
+        ("idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
+    ];
+
+    fn checked(self) -> Result<Self, ApiError> {
+        if self.command.trim().is_empty() {
+            return Err(ApiError::new(ErrorCode::EmptyCode, "`command` is empty"));
+        }
+        check_length("command", &self.command, bounds::COMMAND_BYTES)
+            .map_err(|error| error.with_hint("PUT a script to /jobs/{id}/files/{path} and run that"))?;
+        if self.cwd.as_deref().is_some_and(|directory| !is_working_directory(directory)) {
+            let problem = "must be a directory of the sandbox, without `..`, outside /proc and /dev/fd";
+            return Err(invalid("cwd", problem));
+        }
+        check_env(&self.env)?;
+        Ok(self)
     }
-    Ok(Some(directory.to_owned()))
+}
+
+/// An absolute path in the sandbox or one below the workspace, without `..` and without paths to open descriptors.
+/// The guest resolves symbolic links inside its own root.
+fn is_working_directory(directory: &str) -> bool {
+    let climbs = directory.split('/').any(|name| name == "..");
+    let descriptor = directory.starts_with("/proc") || directory.starts_with("/dev/fd");
+    !directory.is_empty() && directory.len() <= bounds::PATH_BYTES && !climbs && !descriptor
 }
 
 /// Body of `POST /jobs/{id}/reply`.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReplyRequest {
     /// The answer, or whatever the job should know.
     pub text: String,
     /// What it may spend from now on; members that are not given stay as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Budget>,
+    pub budget: Option<TaskBudget>,
 }
 
 impl ReplyRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["text", "budget"])?;
-        let text = body.needed_text("text")?;
-        if text.trim().is_empty() || text.len() > bounds::REPLY_BYTES {
+        read(body)
+    }
+}
+
+impl RequestBody for ReplyRequest {
+    const NUMBERS: &'static [(&'static str, NumberBounds)] = &[
+        ("budget.steps", NumberBounds::Whole(bounds::STEPS)),
+        ("budget.tokens", NumberBounds::Whole(bounds::TOKENS)),
+        ("budget.usd", NumberBounds::Real(bounds::USD)),
+    ];
+
+    fn checked(self) -> Result<Self, ApiError> {
+        if self.text.trim().is_empty() || self.text.len() > bounds::REPLY_BYTES {
             return Err(invalid("text", &format!("must have 1 to {} bytes", bounds::REPLY_BYTES)));
         }
-        let budget = body.object("budget")?.is_some().then(|| members::budget(&body)).transpose()?;
-        Ok(Self { text: text.to_owned(), budget })
+        Ok(self)
     }
 }
 
 /// Body of `POST /jobs/{id}/tickets`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketRequest {
     /// `lab`, `desktop`, `pty`, `download` or `port:<number>`.
     #[serde(rename = "for")]
@@ -126,31 +132,27 @@ pub enum TicketPurpose {
 impl TicketRequest {
     /// Reads and checks a body.
     pub fn from_json(body: &Value) -> Result<Self, ApiError> {
-        let body = Object::root(body)?;
-        body.only(&["for"])?;
-        let purpose = body.text("for")?.ok_or_else(|| missing("for"))?;
-        Ok(Self { purpose: TicketPurpose::parse(purpose)? })
+        read(body)
     }
 }
 
-impl TicketPurpose {
-    fn parse(text: &str) -> Result<Self, ApiError> {
+impl RequestBody for TicketRequest {}
+
+impl<'de> Deserialize<'de> for TicketPurpose {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
         if let Some(port) = text.strip_prefix("port:") {
             let digits = port.bytes().all(|byte| byte.is_ascii_digit());
             let number = port.parse().ok().filter(|number| digits && *number > 0);
-            return number.map(Self::Port).ok_or_else(|| invalid("for", "names no port from 1 to 65535"));
+            return number.map(Self::Port).ok_or_else(|| D::Error::custom("names no port from 1 to 65535"));
         }
-        match text {
+        match text.as_str() {
             "lab" => Ok(Self::Lab),
             "desktop" => Ok(Self::Desktop),
             "pty" => Ok(Self::Pty),
             "download" => Ok(Self::Download),
             other => {
-                let error = invalid("for", "must be `lab`, `desktop`, `pty`, `download` or `port:<number>`");
-                Err(match nearest(other, &["lab", "desktop", "pty", "download"]) {
-                    Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
-                    None => error,
-                })
+                Err(D::Error::unknown_variant(other, &["lab", "desktop", "pty", "download", "port:<number>"]))
             }
         }
     }

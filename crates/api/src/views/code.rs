@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use sandyard_protocol::{KernelState, Language};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-
-use crate::CodeLanguage;
 
 /// What a piece of code did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -16,7 +15,7 @@ pub struct CodeView {
     /// Where it ran.
     pub kernel: String,
     /// What it was.
-    pub language: CodeLanguage,
+    pub language: Language,
     /// How it ended.
     pub status: CodeStatus,
     /// Standard output; the middle is left out beyond 1 MiB, with a line that says how much.
@@ -84,7 +83,7 @@ pub struct KernelView {
     /// Its name.
     pub kernel: String,
     /// What it understands.
-    pub language: CodeLanguage,
+    pub language: Language,
     /// What it does.
     pub state: KernelState,
     /// Pieces of code that wait for it.
@@ -93,20 +92,6 @@ pub struct KernelView {
     pub execution_count: u64,
     /// Where other Jupyter clients in the sandbox find it.
     pub connection_file: String,
-}
-
-/// What a kernel does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KernelState {
-    /// Its process is on its way.
-    Starting,
-    /// It waits for code.
-    Idle,
-    /// It runs code.
-    Busy,
-    /// Its process is gone; the next code gets a fresh one.
-    Dead,
 }
 
 /// All kernels of a job, oldest first.

@@ -1,23 +1,10 @@
 //! Files of a workspace as clients see them.
 
+use sandyard_protocol::EntryKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::Timestamp;
-
-/// What a directory entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EntryKindView {
-    /// A regular file.
-    File,
-    /// A folder.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// A socket, pipe or device.
-    Other,
-}
 
 /// Facts about one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -25,7 +12,7 @@ pub struct FileStatView {
     /// The path, relative to the workspace.
     pub path: String,
     /// What it is.
-    pub kind: EntryKindView,
+    pub kind: EntryKind,
     /// Size in bytes.
     pub size: u64,
     /// Permission bits in octal.
@@ -43,7 +30,7 @@ pub struct FileEntryView {
     /// Name within its folder; bytes that are not UTF-8 are percent-encoded.
     pub name: String,
     /// What it is.
-    pub kind: EntryKindView,
+    pub kind: EntryKind,
     /// Size in bytes.
     pub size: u64,
     /// Permission bits in octal.
@@ -83,24 +70,4 @@ pub struct SearchHitView {
     pub line: u64,
     /// The line, cut to 400 bytes.
     pub text: String,
-}
-
-/// Body of `PATCH /jobs/{id}/files/{path}`: exactly one of the two.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FileChangeBody {
-    /// Where to move the file or folder.
-    #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
-    pub move_to: Option<String>,
-    /// What to replace in the file: all or nothing, in order.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub edits: Option<Vec<EditBody>>,
-}
-
-/// One replacement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct EditBody {
-    /// Must occur exactly once.
-    pub old: String,
-    /// Takes its place.
-    pub new: String,
 }

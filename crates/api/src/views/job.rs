@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{JobId, JobKind, Timestamp};
+use crate::{JobFailure, JobId, JobKind, Timestamp};
 
 /// A job's state in four words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -124,17 +124,6 @@ impl SandboxState {
     }
 }
 
-/// An output of the job's process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LogStream {
-    /// Standard output.
-    #[default]
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
 /// What `POST /schedule` answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleView {
@@ -202,7 +191,7 @@ pub struct JobView {
     /// What its process exited with.
     pub exit_code: Option<i32>,
     /// Why it ended badly.
-    pub error: Option<JobErrorView>,
+    pub error: Option<JobFailure>,
     /// What the agent says it did.
     pub summary: Option<String>,
     /// The result, for every ended job.
@@ -231,18 +220,6 @@ pub struct AuditView {
     pub signature: String,
     /// The public key of the server that signed it, in hexadecimal.
     pub key: String,
-}
-
-/// Why a job ended badly.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct JobErrorView {
-    /// Stable, in snake_case.
-    #[schema(example = "out_of_memory")]
-    pub code: String,
-    /// One sentence.
-    pub message: String,
-    /// What to do about it.
-    pub hint: Option<String>,
 }
 
 /// The isolation a job asked for and got.

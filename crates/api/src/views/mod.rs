@@ -6,14 +6,11 @@ mod gui;
 mod job;
 mod yard;
 
-pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelState, KernelView};
-pub use files::{
-    EditBody, EntryKindView, FileChangeBody, FileEntryView, FileStatView, ListingView, SearchHitView,
-    SearchView,
-};
+pub use code::{CodeError, CodeEvent, CodeStatus, CodeView, KernelListView, KernelView};
+pub use files::{FileEntryView, FileStatView, ListingView, SearchHitView, SearchView};
 pub use gui::{GuiResultView, GuiView, ImageBytesView, WindowView};
 pub use job::{
-    AuditView, ExplanationView, IsolationView, JobErrorView, JobListView, JobState, JobStatus, JobView,
-    LogStream, SandboxState, ScheduleView, ShellView, TicketView, UsageView,
+    AuditView, ExplanationView, IsolationView, JobListView, JobState, JobStatus, JobView, SandboxState,
+    ScheduleView, ShellView, TicketView, UsageView,
 };
 pub use yard::{AvailabilityView, DriverOffer, DriverState, DriverView, HealthView, ImageView, VersionView};

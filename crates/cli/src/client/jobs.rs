@@ -2,7 +2,7 @@
 
 use reqwest::{Method, Response};
 use sandyard_api::{
-    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, LogStream, ReplyRequest, ScheduleBody,
+    AvailabilityView, CodeRequest, CodeView, JobListView, JobView, OutputStream, ReplyRequest, ScheduleBody,
     ScheduleView, ShellRequest,
 };
 
@@ -54,10 +54,10 @@ impl Client {
     }
 
     /// The output so far.
-    pub(crate) async fn logs(&self, job: &str, stream: LogStream) -> Result<Response, ClientError> {
+    pub(crate) async fn logs(&self, job: &str, stream: OutputStream) -> Result<Response, ClientError> {
         let name = match stream {
-            LogStream::Stdout => "stdout",
-            LogStream::Stderr => "stderr",
+            OutputStream::Stdout => "stdout",
+            OutputStream::Stderr => "stderr",
         };
         self.send(self.request(Method::GET, &format!("/jobs/{job}/logs?stream={name}"))).await
     }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use sandyard_api::{CodeError, CodeEvent, CodeLanguage, CodeRequest, CodeStatus};
+use sandyard_api::{CodeError, CodeEvent, CodeRequest, CodeStatus, Language};
 use serde_json::Value;
 
 use crate::client::{Client, ClientError};
@@ -24,7 +24,7 @@ pub(crate) struct CodeCommand {
     job: String,
     /// What the code is: python, typescript, javascript or bash
     #[arg(long, short, value_name = "LANGUAGE", value_parser = parse_language)]
-    language: Option<CodeLanguage>,
+    language: Option<Language>,
     /// In which kernel [default: the language's first, started when needed]
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
@@ -62,13 +62,13 @@ impl CodeCommand {
     }
 
     /// As said, or as the file's name says.
-    fn language(&self) -> Result<CodeLanguage, CommandError> {
+    fn language(&self) -> Result<Language, CommandError> {
         let extension = self.file.as_ref().and_then(|file| file.extension()).and_then(|name| name.to_str());
         let by_name = match extension {
-            Some("py") => Some(CodeLanguage::Python),
-            Some("ts" | "tsx") => Some(CodeLanguage::Typescript),
-            Some("js" | "mjs") => Some(CodeLanguage::Javascript),
-            Some("sh" | "bash") => Some(CodeLanguage::Bash),
+            Some("py") => Some(Language::Python),
+            Some("ts" | "tsx") => Some(Language::Typescript),
+            Some("js" | "mjs") => Some(Language::Javascript),
+            Some("sh" | "bash") => Some(Language::Bash),
             _ => None,
         };
         self.language.or(by_name).ok_or_else(|| {
@@ -93,8 +93,8 @@ impl CodeCommand {
     }
 }
 
-fn parse_language(name: &str) -> Result<CodeLanguage, String> {
-    CodeLanguage::parse(name).map_err(|error| match error.hint {
+fn parse_language(name: &str) -> Result<Language, String> {
+    sandyard_api::parse_language(name).map_err(|error| match error.hint {
         Some(hint) => format!("{}; {hint}", error.message),
         None => error.message,
     })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use reqwest::Body;
-use sandyard_api::EntryKindView;
+use sandyard_api::EntryKind;
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
@@ -84,7 +84,7 @@ async fn fetch(
     path: &str,
     target: &Path,
 ) -> Result<(), CommandError> {
-    let is_folder = path.is_empty() || kind_of(client, id, path).await? == EntryKindView::Directory;
+    let is_folder = path.is_empty() || kind_of(client, id, path).await? == EntryKind::Directory;
     if is_folder {
         let response = client.read_folder(id, path).await?;
         let count = job::unpack(&context.ui, response, target).await?;
@@ -98,7 +98,7 @@ async fn fetch(
     Ok(())
 }
 
-async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKindView, CommandError> {
+async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKind, CommandError> {
     let stat = client.stat(id, path).await?;
     stat.map(|stat| stat.kind).ok_or_else(|| {
         CommandError::usage_with_hint(
@@ -119,7 +119,7 @@ async fn push(
     let found = fs::symlink_metadata(source).map_err(CommandError::file("read", source))?;
     let into_folder = path.is_empty()
         || path.ends_with('/')
-        || client.stat(id, path).await?.is_some_and(|stat| stat.kind == EntryKindView::Directory);
+        || client.stat(id, path).await?.is_some_and(|stat| stat.kind == EntryKind::Directory);
     let base = path.trim_end_matches('/').to_owned();
     if found.is_dir() {
         let count = push_folder(context, client, id, source, &base).await?;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use futures_util::StreamExt;
-use sandyard_api::LogStream;
+use sandyard_api::OutputStream;
 
 use crate::client::{Client, ClientError, Follow, Followed};
 use crate::context::CommandContext;
@@ -32,7 +32,7 @@ enum Which {
     Stderr,
 }
 
-impl From<Which> for LogStream {
+impl From<Which> for OutputStream {
     fn from(which: Which) -> Self {
         match which {
             Which::Stdout => Self::Stdout,
@@ -45,15 +45,15 @@ impl LogsCommand {
     pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
-        let only = self.stream.map(LogStream::from);
+        let only = self.stream.map(OutputStream::from);
         if self.follow {
             return follow(context, client, &id, only).await;
         }
-        if only != Some(LogStream::Stderr) {
-            copy(&client, &id, LogStream::Stdout, io::stdout()).await?;
+        if only != Some(OutputStream::Stderr) {
+            copy(&client, &id, OutputStream::Stdout, io::stdout()).await?;
         }
-        if only != Some(LogStream::Stdout) {
-            copy(&client, &id, LogStream::Stderr, io::stderr()).await?;
+        if only != Some(OutputStream::Stdout) {
+            copy(&client, &id, OutputStream::Stderr, io::stderr()).await?;
         }
         Ok(Exit::Success)
     }
@@ -63,7 +63,7 @@ async fn follow(
     context: &CommandContext,
     client: Client,
     id: &str,
-    only: Option<LogStream>,
+    only: Option<OutputStream>,
 ) -> Result<Exit, CommandError> {
     let mut sink = OutputSink::output_only(context.ui, only);
     let mut events = Follow::new(client, id);
@@ -77,7 +77,12 @@ async fn follow(
     }
 }
 
-async fn copy(client: &Client, id: &str, stream: LogStream, mut out: impl Write) -> Result<(), CommandError> {
+async fn copy(
+    client: &Client,
+    id: &str,
+    stream: OutputStream,
+    mut out: impl Write,
+) -> Result<(), CommandError> {
     let mut body = client.logs(id, stream).await?.bytes_stream();
     while let Some(bytes) = body.next().await {
         out.write_all(&bytes.map_err(ClientError::Lost)?)?;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sandyard_api::{Budget, GitBody, JobKind, LimitsRequest, ScheduleBody};
+use sandyard_api::{GitBody, JobKind, RequestedLimits, ScheduleBody, TaskBudget};
 
 use crate::config::Surroundings;
 use crate::errors::CommandError;
@@ -169,8 +169,8 @@ fn environment(
     given.iter().map(pair).collect()
 }
 
-fn limits(given: &[String]) -> Result<Option<LimitsRequest>, CommandError> {
-    let mut limits = LimitsRequest::default();
+fn limits(given: &[String]) -> Result<Option<RequestedLimits>, CommandError> {
+    let mut limits = RequestedLimits::default();
     for text in given {
         let wrong = || {
             CommandError::usage_with_hint(
@@ -194,8 +194,8 @@ fn limits(given: &[String]) -> Result<Option<LimitsRequest>, CommandError> {
 }
 
 /// What a task may spend, as `NAME=NUMBER`.
-pub(super) fn budget(given: &[String]) -> Result<Option<Budget>, CommandError> {
-    let mut budget = Budget::default();
+pub(super) fn budget(given: &[String]) -> Result<Option<TaskBudget>, CommandError> {
+    let mut budget = TaskBudget::default();
     for text in given {
         let wrong = || {
             let hint = "write NAME=NUMBER with steps, tokens or usd";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use sandyard_api::{EventBody, JobEvent, JobState, LogStream, OutputText, Timestamp};
+use sandyard_api::{EventBody, JobEvent, JobState, OutputStream, OutputText, Timestamp};
 
 use super::show_task::Story;
 use crate::ui::{Tone, Ui, clean};
@@ -14,7 +14,7 @@ const REFUSED_HOSTS: usize = 50;
 /// Passes a job's events on: output to the stream it came from, the rest as remarks on standard error.
 pub(crate) struct OutputSink {
     ui: Ui,
-    only: Option<LogStream>,
+    only: Option<OutputStream>,
     remarks: bool,
     /// A task at work, told so that a person likes to read it.
     story: Story,
@@ -29,7 +29,7 @@ impl OutputSink {
     }
 
     /// Output alone, of one stream or of both.
-    pub(crate) fn output_only(ui: Ui, only: Option<LogStream>) -> Self {
+    pub(crate) fn output_only(ui: Ui, only: Option<OutputStream>) -> Self {
         Self { ui, only, remarks: false, story: Story::new(ui), refused: BTreeSet::new() }
     }
 
@@ -41,7 +41,7 @@ impl OutputSink {
             EventBody::State { state, reason, .. } => self.state(*state, reason.as_deref()),
             EventBody::Note { text } => self.ui.faint(&format!("· {}", clean(text))),
             EventBody::Truncated { stream } => {
-                let name = if *stream == LogStream::Stdout { "standard output" } else { "standard error" };
+                let name = if *stream == OutputStream::Stdout { "standard output" } else { "standard error" };
                 self.ui
                     .warn(&format!("the job's {name} is too long to keep: only its head and tail will be"));
             }
@@ -60,10 +60,10 @@ impl OutputSink {
     /// An event of the job.
     pub(crate) fn show(&mut self, event: &JobEvent) -> io::Result<()> {
         match &event.body {
-            EventBody::Stdout(text) if self.only != Some(LogStream::Stderr) => {
+            EventBody::Stdout(text) if self.only != Some(OutputStream::Stderr) => {
                 write_output(io::stdout(), text)
             }
-            EventBody::Stderr(text) if self.only != Some(LogStream::Stdout) => {
+            EventBody::Stderr(text) if self.only != Some(OutputStream::Stdout) => {
                 write_output(io::stderr(), text)
             }
             _ if self.remarks => {

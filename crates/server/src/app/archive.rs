@@ -4,7 +4,7 @@ use std::fs::File;
 
 use sandyard_sandbox::machine::Export;
 
-use super::{AppError, Download, ErrorKind, Yard};
+use super::{AppError, Download, ErrorCode, Yard};
 use crate::artifacts::{self, ArtifactError};
 use crate::disk;
 use crate::job::JobId;
@@ -13,7 +13,7 @@ impl Yard {
     /// Packs an export. The file has lost its name by the time it is returned, so it goes with its reader.
     pub async fn archive(&self, id: &JobId, export: Export) -> Result<Download, AppError> {
         if !self.context.admission.has_disk() {
-            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
+            return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
         let name = crate::job::random_id().map_err(|error| AppError::internal(&error))?;
         let path = self.context.layout.job(id).join(format!("archive-{name}.zip"));
@@ -35,15 +35,11 @@ impl Yard {
 fn refusal(error: &ArtifactError) -> AppError {
     let message = match error {
         ArtifactError::TooLarge(_) => {
-            return AppError::new(
-                ErrorKind::TooLarge,
-                "too_large",
-                "the folder is larger than an archive may be",
-            );
+            return AppError::new(ErrorCode::TooLarge, "the folder is larger than an archive may be");
         }
         ArtifactError::Write(_) => return AppError::internal(error),
         ArtifactError::Guest(_) => "the sandbox can't be reached at the moment",
         ArtifactError::Deadline(_) => "the sandbox took too long",
     };
-    AppError::new(ErrorKind::Unavailable, "export_failed", message)
+    AppError::new(ErrorCode::ExportFailed, message)
 }

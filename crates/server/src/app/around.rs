@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandyard_sandbox::machine::Machine;
 
 use super::model::DriverStatus;
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use super::{Flavour, ImageState};
 use crate::drivers::DriverReport;
 use crate::job::JobId;
@@ -18,7 +18,7 @@ impl Yard {
     /// The live machine of a job, for tools; a conflict unless `sandbox` is `live`.
     pub fn machine(&self, id: &JobId) -> Result<Arc<Machine>, AppError> {
         self.context.machines.get(id).ok_or_else(|| {
-            AppError::new(ErrorKind::Conflict, "sandbox_not_live", "the job's sandbox can't be reached now")
+            AppError::new(ErrorCode::SandboxNotLive, "the job's sandbox can't be reached now")
                 .hint("tools need `sandbox: live` in the status; schedule with `keep` to use them after the end")
                 .retry_after(1)
         })
@@ -44,10 +44,10 @@ impl Yard {
     /// Whether work can be accepted.
     pub async fn ready(&self) -> Result<(), AppError> {
         if self.is_stopping() {
-            return Err(AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping"));
+            return Err(AppError::new(ErrorCode::Stopping, "the server is stopping"));
         }
         if !self.context.admission.has_disk() {
-            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full"));
+            return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
         self.context.store.queued(0, 1).await?;
         Ok(())

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use serde_json::{Value, json};
 
-use super::{AppError, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::audit::{Actor, Entry, Head, Kind, PublicKey};
 use crate::auth::Caller;
 use crate::job::JobId;
@@ -37,9 +37,8 @@ impl Yard {
     /// A job's records behind a number, and its signed head.
     pub async fn audit(&self, id: &JobId, after: u64) -> Result<Audit, AppError> {
         let row = self.row(id).await?;
-        let head = crate::job::audit_head(&row).ok_or_else(|| {
-            AppError::new(super::ErrorKind::NotFound, "not_found", "the job was made before audits were kept")
-        })?;
+        let head = crate::job::audit_head(&row)
+            .ok_or_else(|| AppError::new(ErrorCode::NotFound, "the job was made before audits were kept"))?;
         let last = Bytes::from(format!("{}\n", head.line()));
         let lines =
             crate::store::audit_lines(Arc::clone(&self.context.store), row.number, after + 1, head.records)

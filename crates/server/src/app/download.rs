@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::artifacts::{EMPTY_ZIP, empty_sha256};
 use crate::disk;
 use crate::job::JobId;
@@ -26,8 +26,9 @@ impl Yard {
         let row = self.row(id).await?;
         if !row.state.is_terminal() {
             let message = format!("the job is {}; its download comes at its end", row.state.as_str());
-            return Err(AppError::new(ErrorKind::Conflict, "not_ended", message)
-                .hint("wait for it with GET /status/{id}?wait=30"));
+            return Err(
+                AppError::new(ErrorCode::NotEnded, message).hint("wait for it with GET /status/{id}?wait=30")
+            );
         }
         let path = self.context.layout.artifact(id);
         let (length, sha256) = match &row.artifact {
@@ -47,7 +48,7 @@ impl Yard {
 }
 
 fn missing() -> AppError {
-    AppError::new(ErrorKind::Unavailable, "no_artifact", "the workspace of this job could not be saved")
+    AppError::new(ErrorCode::NoArtifact, "the workspace of this job could not be saved")
         .hint("its status says why")
 }
 

@@ -23,16 +23,17 @@ use std::sync::Arc;
 
 pub use crate::drivers::{Flavour, ImageState, Images};
 pub use crate::job::{
-    Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState, JobStatus,
-    KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
+    FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState,
+    JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
 };
 pub use audit::Audit;
 pub use download::Download;
-pub use errors::{AppError, ErrorKind};
+pub use errors::AppError;
 pub use events::EventStream;
 pub use logs::LogStream;
 pub use model::{DriverStatus, IdempotencyKey, JobEvent, JobPage, Scheduled, TicketPurpose};
 pub use open::StartYardError;
+pub use sandyard_api::ErrorCode;
 pub use status::WithOutput;
 
 use self::open::Running;

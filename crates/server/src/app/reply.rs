@@ -3,7 +3,7 @@
 use sandyard_protocol::{JournalEntry, Speaker, TaskBudget};
 use serde_json::json;
 
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::audit::{Kind, digest};
 use crate::job::JobId;
 use crate::job::JobState;
@@ -32,7 +32,7 @@ impl Yard {
                     }
                     (Some(_), state) => format!("the job is {} and does not listen", state.as_str()),
                 };
-                Err(AppError::new(ErrorKind::Conflict, "not_waiting", message)
+                Err(AppError::new(ErrorCode::NotWaiting, message)
                     .hint("a task takes messages while it runs or waits"))
             }
         }

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::around::TRYING;
 use super::model::{IdempotencyKey, Scheduled};
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use super::{Floor, JobKind, NewJob, RequestedLimits};
 use crate::audit::Entry;
 use crate::disk;
@@ -36,9 +36,7 @@ impl Yard {
         key: Option<IdempotencyKey>,
     ) -> Result<Scheduled, AppError> {
         if self.is_stopping() {
-            return Err(
-                AppError::new(ErrorKind::Unavailable, "stopping", "the server is stopping").retry_after(5)
-            );
+            return Err(AppError::new(ErrorCode::Stopping, "the server is stopping").retry_after(5));
         }
         let limits = self.limits(&job.limits)?;
         if job.kind == JobKind::Task {
@@ -48,7 +46,7 @@ impl Yard {
         self.check_isolation(&job.isolation)?;
         let choice = self.choose(&job.isolation).await?;
         if !self.context.admission.has_disk() {
-            return Err(AppError::new(ErrorKind::Unavailable, "disk_full", "the yard's disk is full")
+            return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full")
                 .hint("free space, or remove jobs with `sandyard prune`")
                 .retry_after(30));
         }
@@ -105,13 +103,9 @@ impl Yard {
         });
         written.map(|()| folder).map_err(|error| {
             tracing::warn!(%error, "a job's folder could not be made");
-            AppError::new(
-                ErrorKind::Unavailable,
-                "disk_unavailable",
-                "the yard's disk can't be written at the moment",
-            )
-            .hint("look for a full disk or a read-only file system")
-            .retry_after(30)
+            AppError::new(ErrorCode::DiskUnavailable, "the yard's disk can't be written at the moment")
+                .hint("look for a full disk or a read-only file system")
+                .retry_after(30)
         })
     }
 
@@ -148,13 +142,12 @@ impl Yard {
             }
             (Inserted::Repeated(row), _) => Ok(Scheduled { id: row.id, state: row.state, repeated: true }),
             (Inserted::KeyTaken, _) => Err(AppError::new(
-                ErrorKind::Conflict,
-                "idempotency_key_reused",
+                ErrorCode::IdempotencyKeyReused,
                 "this idempotency key was used for another request",
             )
             .hint("use a new key for a new request")),
             (Inserted::QueueFull, _) => {
-                Err(AppError::new(ErrorKind::Busy, "queue_full", "too many jobs are waiting").retry_after(10))
+                Err(AppError::new(ErrorCode::QueueFull, "too many jobs are waiting").retry_after(10))
             }
         }
     }
@@ -176,7 +169,7 @@ impl Yard {
             return Ok(());
         }
         let message = format!("isolation `{name}` is neither a floor nor a driver");
-        Err(AppError::new(ErrorKind::Unacceptable, "unknown_isolation", message)
+        Err(AppError::new(ErrorCode::UnknownIsolation, message)
             .hint("use any, container, gvisor or vm, or one of the drivers that GET /drivers names"))
     }
 
@@ -217,27 +210,25 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(
         return Ok(value);
     }
     let message = format!("limits.{name} is {value}, and must be from {least} to {most}");
-    Err(AppError::new(ErrorKind::Unacceptable, "limit_out_of_range", message))
+    Err(AppError::new(ErrorCode::LimitOutOfRange, message))
 }
 
 fn check_egress(job: &NewJob) -> Result<(), AppError> {
     match Policy::parse(job.egress.iter().map(String::as_str)) {
         Ok(_) => Ok(()),
-        Err(error) => {
-            Err(AppError::new(ErrorKind::Unacceptable, "invalid_value", format!("egress: {error}")))
-        }
+        Err(error) => Err(AppError::new(ErrorCode::InvalidValue, format!("egress: {error}"))),
     }
 }
 
 fn no_model(error: NoModel) -> AppError {
     match error {
-        NoModel::None => AppError::new(ErrorKind::Unacceptable, "no_model", error.to_string()).hint(
+        NoModel::None => AppError::new(ErrorCode::NoModel, error.to_string()).hint(
             "name one with `sandyard up --model SPEC`, SANDYARD_MODEL or `model` in the configuration file (e.g. \
              openai/gpt-5, anthropic/claude-opus-5 or ollama/qwen3, with the provider's key in its usual variable); \
              `sandyard demo` shows a task without any key",
         ),
         NoModel::Unknown { .. } => {
-            AppError::new(ErrorKind::Unacceptable, "unknown_model", error.to_string())
+            AppError::new(ErrorCode::UnknownModel, error.to_string())
                 .hint("the server's operator allows models with `models` in the configuration file")
         }
     }
@@ -248,7 +239,7 @@ fn no_driver(error: NoDriver) -> AppError {
         .fix
         .clone()
         .unwrap_or_else(|| "GET /drivers says what can run here, `sandyard doctor` how to get more".into());
-    AppError::new(ErrorKind::Unavailable, "no_driver", error.to_string()).hint(hint)
+    AppError::new(ErrorCode::NoDriver, error.to_string()).hint(hint)
 }
 
 fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {

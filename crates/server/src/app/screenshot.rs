@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_protocol::{JournalEntry, ModelPart};
 
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::disk;
 use crate::job::JobId;
 
@@ -21,7 +21,7 @@ impl Yard {
         match disk::blocking(move || std::fs::read(path)).await {
             Ok(png) => Ok(png),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Err(AppError::new(ErrorKind::NotFound, "no_screenshot", "this job had no desktop"))
+                Err(AppError::new(ErrorCode::NoScreenshot, "this job had no desktop"))
             }
             Err(error) => Err(AppError::internal(&error)),
         }
@@ -33,7 +33,7 @@ impl Yard {
         let rows = self.context.store.journal(row.number, entry, 1, usize::MAX).await?;
         let found = rows.into_iter().find(|row| row.number == entry).and_then(|row| png(row.entry, picture));
         found.ok_or_else(|| {
-            AppError::new(ErrorKind::NotFound, "no_screenshot", "the job's journal has no such picture")
+            AppError::new(ErrorCode::NoScreenshot, "the job's journal has no such picture")
                 .hint("`screenshot` events of the job name entry and picture")
         })
     }

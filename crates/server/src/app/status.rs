@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandyard_protocol::OutputStream;
 
 use super::model::JobPage;
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use super::{IsolationStatus, JobFilter, JobStatus, KnownStatus};
 use crate::gateways::model::Money;
 use crate::job::JobId;
@@ -74,7 +74,7 @@ impl Yard {
     ) -> Result<JobPage, AppError> {
         let before = match cursor {
             Some(text) => Some(text.parse().map_err(|_| {
-                AppError::new(ErrorKind::Invalid, "invalid_cursor", "the cursor is not one that a list gave")
+                AppError::new(ErrorCode::InvalidCursor, "the cursor is not one that a list gave")
             })?),
             None => None,
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use super::model::TicketPurpose;
-use super::{AppError, ErrorKind, Yard};
+use super::{AppError, ErrorCode, Yard};
 use crate::job::JobId;
 
 /// How long a ticket is good.
@@ -65,8 +65,7 @@ impl Yard {
         let made =
             self.tickets.make(id, purpose, Instant::now()).map_err(|error| AppError::internal(&error))?;
         made.ok_or_else(|| {
-            AppError::new(ErrorKind::Busy, "too_many_tickets", "too many tickets are open")
-                .retry_after(LIFE.as_secs())
+            AppError::new(ErrorCode::TooManyTickets, "too many tickets are open").retry_after(LIFE.as_secs())
         })
     }
 

@@ -14,12 +14,11 @@ use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream;
 use sandyard_api::{
-    ApiError, CodeError, CodeEvent, CodeLanguage, CodeRequest, CodeStatus, CodeView, ErrorBody, ErrorCode,
-    is_kernel_name,
+    ApiError, CodeError, CodeEvent, CodeRequest, CodeStatus, CodeView, ErrorBody, ErrorCode, is_kernel_name,
 };
 use sandyard_protocol::{
-    Execute, ExecutionEnd, ExecutionError, ExecutionId, GuestErrorCode, KernelId, Language, Outcome,
-    OutputKind, OutputStream,
+    Execute, ExecutionEnd, ExecutionError, ExecutionId, GuestErrorCode, KernelId, Outcome, OutputKind,
+    OutputStream,
 };
 use sandyard_sandbox::machine::{ExecutionStream, FromExecution, MachineError};
 use serde_json::json;
@@ -100,32 +99,12 @@ async fn answer(headers: &HeaderMap, execution: ExecutionStream) -> Answer {
 
 fn execute(request: CodeRequest) -> Execute {
     Execute {
-        language: language(request.language),
+        language: request.language,
         kernel: request.kernel.map(KernelId),
         code: request.code,
         timeout_ms: Some(request.timeout_s.unwrap_or(TIMEOUT_S) * 1000),
         idle_timeout_ms: request.idle_timeout_s.map(|seconds| seconds * 1000),
         interrupt_on_loss: request.interrupt_on_disconnect,
-    }
-}
-
-/// A language of a request, for the guest.
-pub(super) fn language(language: CodeLanguage) -> Language {
-    match language {
-        CodeLanguage::Python => Language::Python,
-        CodeLanguage::Typescript => Language::Typescript,
-        CodeLanguage::Javascript => Language::Javascript,
-        CodeLanguage::Bash => Language::Bash,
-    }
-}
-
-/// A language of the guest, for a view.
-pub(super) fn language_view(language: Language) -> CodeLanguage {
-    match language {
-        Language::Python => CodeLanguage::Python,
-        Language::Typescript => CodeLanguage::Typescript,
-        Language::Javascript => CodeLanguage::Javascript,
-        Language::Bash => CodeLanguage::Bash,
     }
 }
 
@@ -173,7 +152,7 @@ async fn collect(mut execution: ExecutionStream) -> Result<CodeView, Failure> {
     Ok(CodeView {
         execution: info.id.0,
         kernel: info.kernel.0,
-        language: language_view(info.language),
+        language: info.language,
         status: status(end.outcome),
         truncated_bytes: stdout.dropped() + stderr.dropped() + left_out,
         stdout: stdout.into_text(),

@@ -80,7 +80,7 @@ fn after(query: &Query, headers: &HeaderMap) -> Result<u64, Failure> {
 fn encode(event: Result<JobEvent, AppError>) -> Result<Event, Infallible> {
     let event = match event {
         Ok(event) => event,
-        Err(error) => return Ok(Event::default().comment(error.code)),
+        Err(error) => return Ok(Event::default().comment(error.code.as_str())),
     };
     let mut data = match event.data {
         Value::Object(members) => members,

@@ -12,10 +12,10 @@ use axum::response::IntoResponse;
 use axum::routing::{MethodRouter, get};
 use futures_util::stream;
 use sandyard_api::{
-    ApiError, EntryKindView, ErrorBody, ErrorCode, FileEntryView, FileStatView, ListingView, Query,
-    SearchHitView, SearchView, Timestamp, bounds, workspace_path_of_uri,
+    ApiError, ErrorBody, ErrorCode, FileEntryView, FileStatView, ListingView, Query, SearchHitView,
+    SearchView, Timestamp, bounds, workspace_path_of_uri,
 };
-use sandyard_protocol::{DirectoryEntry, EntryKind, FileRange, FileStat, GuestErrorCode};
+use sandyard_protocol::{DirectoryEntry, FileRange, FileStat, GuestErrorCode};
 use sandyard_sandbox::machine::{Content, Machine, MachineError};
 
 use super::HttpState;
@@ -215,7 +215,7 @@ async fn search(machine: &Machine, path: &str, text: &str) -> Answer {
 pub(super) fn stat_view(path: &str, stat: FileStat) -> FileStatView {
     FileStatView {
         path: path.to_owned(),
-        kind: kind_view(stat.kind),
+        kind: stat.kind,
         size: stat.size,
         mode: format!("{:04o}", stat.mode & 0o7777),
         modified_at: Timestamp::from_unix_ms(stat.modified_ms),
@@ -232,15 +232,6 @@ fn entry_view(entry: DirectoryEntry) -> FileEntryView {
         mode: stat.mode,
         modified_at: stat.modified_at,
         target: stat.target,
-    }
-}
-
-fn kind_view(kind: EntryKind) -> EntryKindView {
-    match kind {
-        EntryKind::File => EntryKindView::File,
-        EntryKind::Directory => EntryKindView::Directory,
-        EntryKind::Symlink => EntryKindView::Symlink,
-        EntryKind::Other => EntryKindView::Other,
     }
 }
 

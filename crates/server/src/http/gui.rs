@@ -11,8 +11,7 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_api::{
-    ApiError, ErrorBody, ErrorCode, GuiAction, GuiClick, GuiRequest, GuiResultView, GuiView, ImageBytesView,
-    WindowView,
+    ApiError, ErrorBody, ErrorCode, GuiAction, GuiRequest, GuiResultView, GuiView, ImageBytesView, WindowView,
 };
 use sandyard_protocol as guest;
 
@@ -46,9 +45,8 @@ pub(super) async fn act(
     let request = GuiRequest::from_json(&body::json(&headers, body).await?)?;
     let machine = state.machine(&id).await?;
     let names: Vec<&'static str> = request.actions.iter().map(GuiAction::name).collect();
-    let actions = request.actions.into_iter().map(action).collect();
     let wait = Duration::from_secs(request.wait_s.unwrap_or(0));
-    let mut answers = machine.gui(actions, wait).await?;
+    let mut answers = machine.gui(request.actions, wait).await?;
     let (mut results, mut pictures) = (Vec::new(), 0);
     while let Some((result, png)) = answers.next().await? {
         pictures += png.as_ref().map_or(0, Vec::len);
@@ -128,32 +126,4 @@ fn view(name: &str, result: guest::GuiResult, png: Option<Vec<u8>>) -> GuiResult
             base64: STANDARD.encode(png),
         }),
     }
-}
-
-fn action(action: GuiAction) -> guest::GuiAction {
-    match action {
-        GuiAction::Click(at) => guest::GuiAction::Click(click(at)),
-        GuiAction::DoubleClick(at) => guest::GuiAction::DoubleClick(click(at)),
-        GuiAction::Move { x, y } => guest::GuiAction::Move { x, y },
-        GuiAction::Drag { x, y, to_x, to_y, button } => {
-            guest::GuiAction::Drag { x, y, to_x, to_y, button: button.unwrap_or(1) }
-        }
-        GuiAction::Scroll { x, y, dx, dy } => {
-            guest::GuiAction::Scroll { x, y, dx: dx.unwrap_or(0), dy: dy.unwrap_or(0) }
-        }
-        GuiAction::Type { text } => guest::GuiAction::Type { text },
-        GuiAction::Key { keys } => guest::GuiAction::Key { keys },
-        GuiAction::Wait { ms } => guest::GuiAction::Wait { ms },
-        GuiAction::WaitForStable { quiet_ms, timeout_ms } => guest::GuiAction::WaitForStable {
-            quiet_ms: quiet_ms.unwrap_or(500),
-            timeout_ms: timeout_ms.unwrap_or(10_000),
-        },
-        GuiAction::Screenshot { window } => guest::GuiAction::Screenshot { window },
-        GuiAction::Xdotool { script } => guest::GuiAction::Xdotool { script },
-        GuiAction::Windows {} => guest::GuiAction::Windows,
-    }
-}
-
-fn click(at: GuiClick) -> guest::GuiClick {
-    guest::GuiClick { x: at.x, y: at.y, button: at.button.unwrap_or(1), hold: at.hold }
 }

@@ -13,7 +13,6 @@ use super::HttpState;
 use super::body;
 use super::failure::{Answer, Failure};
 use super::parts::{By, Job, query};
-use super::schedule::budget;
 use super::views;
 use crate::app;
 
@@ -102,7 +101,7 @@ pub(super) async fn reply(
     body: Body,
 ) -> Answer {
     let request = ReplyRequest::from_json(&body::json(&headers, body).await?)?;
-    state.yard().by(&caller).reply(&id, request.text, request.budget.map(budget)).await?;
+    state.yard().by(&caller).reply(&id, request.text, request.budget).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

@@ -6,13 +6,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use sandyard_api::{
-    ApiError, ErrorBody, ErrorCode, KernelListView, KernelRequest, KernelState, KernelView, is_kernel_name,
+    ApiError, ErrorBody, ErrorCode, KernelListView, KernelRequest, KernelView, is_kernel_name,
 };
 use sandyard_protocol::{KernelId, KernelInfo};
 
 use super::HttpState;
 use super::body;
-use super::code::{language, language_view, unknown_kernel};
+use super::code::unknown_kernel;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, Named};
 
@@ -50,7 +50,7 @@ pub(super) async fn start(
     body: Body,
 ) -> Answer {
     let request = KernelRequest::from_json(&body::json(&headers, body).await?)?;
-    let kernel = state.machine(&id).await?.start_kernel(language(request.language)).await?;
+    let kernel = state.machine(&id).await?.start_kernel(request.language).await?;
     Ok((StatusCode::CREATED, Json(view(kernel))).into_response())
 }
 
@@ -132,13 +132,8 @@ fn unknown(kernel: &KernelId) -> Failure {
 fn view(kernel: KernelInfo) -> KernelView {
     KernelView {
         kernel: kernel.id.0,
-        language: language_view(kernel.language),
-        state: match kernel.state {
-            sandyard_protocol::KernelState::Starting => KernelState::Starting,
-            sandyard_protocol::KernelState::Idle => KernelState::Idle,
-            sandyard_protocol::KernelState::Busy => KernelState::Busy,
-            sandyard_protocol::KernelState::Dead => KernelState::Dead,
-        },
+        language: kernel.language,
+        state: kernel.state,
         queued: kernel.queued,
         execution_count: kernel.execution_count,
         connection_file: kernel.connection_file,

@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::IntoResponse;
-use sandyard_api::{ApiError, ErrorBody, ErrorCode, ScheduleRequest};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, ScheduleBody};
 
 use super::HttpState;
 use super::failure::{Answer, Failure};
@@ -95,7 +95,7 @@ pub(super) async fn any(State(state): State<HttpState>, By(caller): By, headers:
         Some(job) => job.id,
         None => {
             let session = serde_json::json!({"kind": "session", "name": "lab"});
-            let job = new_job(ScheduleRequest::from_json(&session)?);
+            let job = new_job(ScheduleBody::from_json(&session)?)?;
             state.yard().by(&caller).schedule(job, None).await?.id
         }
     };

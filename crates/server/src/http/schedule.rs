@@ -5,11 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use sandyard_api::{
-    ApiError, ErrorBody, ErrorCode, IsolationFloor, JobStatus, ScheduleBody, ScheduleRequest, ScheduleView,
-    bounds,
-};
-use sandyard_protocol::{OnBreach, TaskBudget};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView, bounds};
 use sandyard_sandbox::driver::IsolationLevel;
 use sha2::{Digest, Sha256};
 
@@ -17,7 +13,7 @@ use super::HttpState;
 use super::body::{BodyType, body_type, parse_json, whole};
 use super::failure::{Answer, Failure};
 use super::parts::By;
-use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, OnSilence, RequestedLimits, TaskOptions};
+use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
 
 /// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
 #[utoipa::path(
@@ -45,15 +41,15 @@ pub(super) async fn schedule(
     let key = idempotency_key(&headers)?;
     let bytes = whole(&headers, body, bounds::BODY_BYTES).await?;
     let request = match kind {
-        BodyType::Json => ScheduleRequest::from_json(&parse_json(&bytes)?)?,
+        BodyType::Json => ScheduleBody::from_json(&parse_json(&bytes)?)?,
         BodyType::Text => {
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| ApiError::new(ErrorCode::BadRequest, "the body is not UTF-8"))?;
-            ScheduleRequest::from_text(text)?
+            ScheduleBody::from_text(text)?
         }
     };
     let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
-    let scheduled = state.yard().by(&caller).schedule(new_job(request), key).await?;
+    let scheduled = state.yard().by(&caller).schedule(new_job(request)?, key).await?;
     tracing::Span::current().record("job", scheduled.id.as_str());
     tracing::info!(repeated = scheduled.repeated, "scheduled");
     let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
@@ -97,58 +93,36 @@ fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
 }
 
 /// The job that a request asks for.
-pub(super) fn new_job(request: ScheduleRequest) -> NewJob {
-    let isolation = match request.isolation {
-        IsolationFloor::Any => Floor::Any,
-        IsolationFloor::Container => Floor::Level(IsolationLevel::Container),
-        IsolationFloor::Gvisor => Floor::Level(IsolationLevel::Gvisor),
-        IsolationFloor::Vm => Floor::Level(IsolationLevel::Vm),
-        IsolationFloor::Driver(name) => Floor::Driver(name),
-    };
-    let limits = request.limits;
-    NewJob {
-        kind: request.kind,
-        code: request.input,
+pub(super) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError> {
+    let (kind, input) = request.work()?;
+    let code = input.to_owned();
+    let files = request.files.into_iter().map(|(path, body)| InputFile { path, bytes: body.into_bytes() });
+    Ok(NewJob {
+        kind,
+        code,
         name: request.name,
-        files: request
-            .files
-            .into_iter()
-            .map(|file| InputFile { path: file.path, bytes: file.bytes })
-            .collect(),
+        files: files.collect(),
         env: request.env,
-        isolation,
-        limits: RequestedLimits {
-            cpus: limits.cpus,
-            memory_mib: limits.memory_mib,
-            disk_mib: limits.disk_mib,
-            pids: limits.pids,
-            timeout_s: limits.timeout_s,
-            idle_timeout_s: limits.idle_timeout_s,
-        },
-        keep: request.keep,
+        isolation: floor(request.isolation.as_deref()),
+        limits: request.limits.unwrap_or_default(),
+        keep: request.keep.unwrap_or(false),
         egress: request.egress,
-        git: request.git,
+        git: request.git.map(Into::into),
         task: TaskOptions {
             model: request.model,
-            budget: budget(request.budget),
+            budget: request.budget.unwrap_or_default(),
             ask_timeout_s: request.ask_timeout_s,
-            on_silence: match request.on_silence {
-                sandyard_api::OnSilence::End => OnSilence::End,
-                sandyard_api::OnSilence::GoOn => OnSilence::GoOn,
-            },
+            on_silence: request.on_silence.unwrap_or_default(),
         },
-    }
+    })
 }
 
-/// A budget as jobs have it.
-pub(super) fn budget(asked: sandyard_api::Budget) -> TaskBudget {
-    TaskBudget {
-        steps: asked.steps,
-        tokens: asked.tokens,
-        usd: asked.usd,
-        on_breach: match asked.on_breach {
-            None | Some(sandyard_api::OnBreach::Ask) => OnBreach::Ask,
-            Some(sandyard_api::OnBreach::End) => OnBreach::End,
-        },
+/// The floor of that name. The request's own rules have rejected names that are neither a level nor a driver.
+fn floor(name: Option<&str>) -> Floor {
+    match name {
+        None | Some("any") => Floor::Any,
+        Some(name) => {
+            IsolationLevel::parse(name).map_or_else(|| Floor::Driver(name.to_owned()), Floor::Level)
+        }
     }
 }

@@ -1,8 +1,7 @@
 //! From the nouns of `app` to the views of the contract.
 
 use sandyard_api::{
-    AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobErrorView, JobView,
-    Timestamp, UsageView,
+    AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobView, Timestamp, UsageView,
 };
 use sandyard_sandbox::driver::{Availability, Offer, Verdict};
 
@@ -35,11 +34,7 @@ pub(super) fn job(status: &app::JobStatus) -> JobView {
         stdout: status.stdout_tail.clone(),
         stderr: status.stderr_tail.clone(),
         exit_code: status.exit_code,
-        error: status.error.as_ref().map(|error| JobErrorView {
-            code: error.code.clone(),
-            message: error.message.clone(),
-            hint: error.hint.clone(),
-        }),
+        error: status.error.clone(),
         summary: status.summary.clone(),
         download_url: status.download.then(|| format!("/jobs/{id}/download")),
         explanation: None,

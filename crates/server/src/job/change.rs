@@ -4,7 +4,8 @@ use bytes::Bytes;
 use sandyard_protocol::{JournalEntry, OutputStream, Secret};
 use sandyard_sandbox::driver::{Isolation, Usage};
 
-use super::failure::JobFailure;
+use sandyard_api::JobFailure;
+
 use super::row::ArtifactRow;
 use super::state::{JobState, SandboxState};
 use super::task_row::SpentRow;

@@ -5,7 +5,6 @@
 pub(crate) mod apply;
 mod audit_row;
 mod change;
-mod failure;
 mod filter;
 mod id;
 mod limits;
@@ -19,12 +18,12 @@ mod task_row;
 
 pub(crate) use audit_row::{AuditRow, Noted, Notes};
 pub(crate) use change::{Change, ChunkRow, EventRow, Purpose};
-pub use failure::JobFailure;
 pub use filter::JobFilter;
 pub use id::{JobId, RandomError, random as random_id};
 pub use limits::{JobLimits, LONGEST_WAITS_S};
 pub use request::{Floor, GitSource, InputFile, JobKind, NewJob, OnSilence, RequestedLimits, TaskOptions};
 pub(crate) use row::{ArtifactRow, Fence, JobRow, StreamRow, audit_head};
+pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};
 pub use status::{IsolationStatus, JobStatus, KnownStatus};
 pub(crate) use task_row::{OpenStep, Question, SpentRow, TaskRow};

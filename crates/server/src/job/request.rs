@@ -6,7 +6,7 @@ use sandyard_protocol::{JobWork, Language, TaskBudget};
 use sandyard_sandbox::driver::IsolationLevel;
 use serde::{Deserialize, Serialize};
 
-pub use sandyard_api::{GitSource, JobKind};
+pub use sandyard_api::{GitSource, JobKind, OnSilence, RequestedLimits};
 
 /// A job to be scheduled; well-formed by the API's rules. Limits and isolation are checked by `schedule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,17 +51,6 @@ pub struct TaskOptions {
     /// What becomes of a question that nobody answers.
     #[serde(default)]
     pub on_silence: OnSilence,
-}
-
-/// What becomes of a question that nobody answers in time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnSilence {
-    /// The job ends, its work kept.
-    #[default]
-    End,
-    /// It goes on as it thinks best. A budget that is used up ends it all the same.
-    GoOn,
 }
 
 impl NewJob {
@@ -112,21 +101,4 @@ impl Floor {
             Self::Driver(name) => name.clone(),
         }
     }
-}
-
-/// Limits as asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct RequestedLimits {
-    /// Processors.
-    pub cpus: Option<f64>,
-    /// Memory.
-    pub memory_mib: Option<u64>,
-    /// Writable disk.
-    pub disk_mib: Option<u64>,
-    /// Processes and threads.
-    pub pids: Option<u64>,
-    /// Wall-clock time, from the moment it runs.
-    pub timeout_s: Option<u64>,
-    /// Time without output.
-    pub idle_timeout_s: Option<u64>,
 }

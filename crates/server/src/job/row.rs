@@ -3,8 +3,9 @@
 use sandyard_protocol::{OutputOffsets, OutputStream, Secret};
 use sandyard_sandbox::driver::{IsolationLevel, SandboxId, Usage};
 
+use sandyard_api::JobFailure;
+
 use super::audit_row::AuditRow;
-use super::failure::JobFailure;
 use super::id::JobId;
 use super::limits::JobLimits;
 use super::request::JobKind;

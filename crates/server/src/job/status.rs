@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use sandyard_sandbox::driver::{IsolationLevel, Usage};
 
-use super::failure::JobFailure;
+use sandyard_api::JobFailure;
+
 use super::id::JobId;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};

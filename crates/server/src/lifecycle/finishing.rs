@@ -19,6 +19,7 @@ use crate::artifacts::{Additions, ArtifactError, AuditLines, HostFile, JournalLi
 use crate::audit::{Actor, Entry, Kind};
 use crate::disk;
 use crate::error_chain::chain;
+use crate::job::FailureCode;
 use crate::job::JobFailure;
 use crate::job::{Change, JobRow, Purpose};
 use crate::job::{JobState, SandboxState};
@@ -187,7 +188,7 @@ impl Task {
 
 fn failure(detail: String) -> JobFailure {
     JobFailure {
-        code: "export_failed".into(),
+        code: FailureCode::ExportFailed,
         message: format!("the workspace could not be saved: {detail}"),
         hint: Some("look for a full disk on the host; the sandbox's own disk was kept".into()),
     }

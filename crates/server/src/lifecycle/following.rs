@@ -14,6 +14,7 @@ use super::restarting::TASK_MACHINES;
 use super::session::{Session, SessionEnd};
 use super::task::{Linked, Next, Task, on};
 use super::waiting::{Patience, waited};
+use crate::job::FailureCode;
 use crate::job::{Change, JobRow};
 use crate::job::{JobState, SandboxState};
 use crate::output::Recorder;
@@ -197,7 +198,7 @@ fn death(row: &JobRow) -> Outcome {
         return Outcome::timed_out(circumstances(row));
     }
     Outcome::failed(
-        "sandbox_died",
+        FailureCode::SandboxDied,
         "the sandbox died while the job was running",
         Some("the workspace was saved as it was; schedule the job again if it may run twice"),
     )

@@ -13,6 +13,7 @@ use crate::disk;
 use crate::drivers::Form;
 use crate::drivers::{Flavour, ImageState, Images};
 use crate::error_chain::chain;
+use crate::job::FailureCode;
 use crate::job::JobKind;
 use crate::job::LONGEST_WAITS_S;
 use crate::job::{Change, JobRow};
@@ -62,7 +63,11 @@ pub(super) async fn start_machine(
         StartError::NoCapacity(detail) => Failure::Full(detail),
         StartError::Unusable { .. } => {
             context.drivers.doubt(driver.name());
-            Failure::Never(Outcome::failed("no_driver", error.to_string(), Some("run `sandyard doctor`")))
+            Failure::Never(Outcome::failed(
+                FailureCode::NoDriver,
+                error.to_string(),
+                Some("run `sandyard doctor`"),
+            ))
         }
         StartError::Step { .. } => {
             context.drivers.doubt(driver.name());
@@ -82,7 +87,7 @@ async fn hold_isolation(context: &YardContext, driver: &dyn Driver, row: &mut Jo
             isolation.level.as_str()
         );
         let hint = "set the driver up as it was, and schedule the job again";
-        return Err(Failure::Never(Outcome::failed("no_driver", message, Some(hint))));
+        return Err(Failure::Never(Outcome::failed(FailureCode::NoDriver, message, Some(hint))));
     }
     if row.runtime.as_ref() != Some(&isolation.runtime) {
         let reason = row.isolation_reason.clone();
@@ -99,7 +104,7 @@ async fn image(context: &YardContext, row: &mut JobRow) -> Result<std::path::Pat
         match context.images.state(flavour) {
             ImageState::Ready { root } => return Ok(root),
             ImageState::Missing { detail, hint } => {
-                return Err(Failure::Never(Outcome::failed("no_image", detail, Some(&hint))));
+                return Err(Failure::Never(Outcome::failed(FailureCode::NoImage, detail, Some(&hint))));
             }
             ImageState::Preparing { percent, step } => {
                 tell(context, row, format!("{} image {percent} %: {step}", flavour.as_str())).await?;

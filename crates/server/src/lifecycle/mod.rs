@@ -35,6 +35,7 @@ use self::outcome::Outcome;
 use self::task::{Origin, Task};
 use crate::drivers::{Choice, NoDriver, Outlook};
 use crate::error_chain::chain;
+use crate::job::FailureCode;
 use crate::job::Floor;
 use crate::job::JobId;
 use crate::job::SandboxState;
@@ -211,7 +212,7 @@ impl Reconciler {
     /// Ends a queued job that no driver can run.
     async fn refuse(&mut self, row: &JobRow, error: &NoDriver) -> Result<(), StoreError> {
         let hint = error.fix.as_deref().unwrap_or("run `sandyard doctor`");
-        let outcome = Outcome::failed("no_driver", error.to_string(), Some(hint));
+        let outcome = Outcome::failed(FailureCode::NoDriver, error.to_string(), Some(hint));
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),

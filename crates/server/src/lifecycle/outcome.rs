@@ -3,6 +3,7 @@
 use sandyard_protocol::{EndReason, Exit};
 use sandyard_sandbox::driver::Usage;
 
+use crate::job::FailureCode;
 use crate::job::JobLimits;
 use crate::job::JobState;
 use crate::job::{JobFailure, JobKind};
@@ -44,9 +45,9 @@ impl Outcome {
     pub(crate) fn of_task(exit: Exit, around: Circumstances<'_>, task: &TaskRow) -> Self {
         let outcome = match (exit.reason, exit.code, &task.gave_up, &task.summary) {
             (EndReason::Own, 0, _, Some(_)) => Self::succeeded(None),
-            (EndReason::Own, _, Some(reason), _) => Self::failed("gave_up", reason.clone(), None),
+            (EndReason::Own, _, Some(reason), _) => Self::failed(FailureCode::GaveUp, reason.clone(), None),
             (EndReason::Own, 0, None, None) => {
-                Self::failed("agent_failed", "the agent ended without saying what it did", None)
+                Self::failed(FailureCode::AgentFailed, "the agent ended without saying what it did", None)
             }
             _ => return Self::of(exit, around),
         };
@@ -57,19 +58,23 @@ impl Outcome {
     pub(crate) fn driver_gone(row: &JobRow) -> Self {
         let name = row.driver.as_deref().unwrap_or("?");
         let message = format!("its driver `{name}` is not used by this server any more");
-        Self::failed("no_driver", message, Some("start the server with that driver, or with --driver auto"))
+        Self::failed(
+            FailureCode::NoDriver,
+            message,
+            Some("start the server with that driver, or with --driver auto"),
+        )
     }
 
     /// Ended because nobody answered.
     pub(crate) fn unanswered(seconds: u64) -> Self {
         let message = format!("nobody answered its question within {seconds} s");
         let hint = "answer with `sandyard reply`, or allow more time with ask_timeout_s";
-        Self::new(JobState::TimedOut, message, "no_answer", Some(hint))
+        Self::new(JobState::TimedOut, message, FailureCode::NoAnswer, Some(hint))
     }
 
     /// Ended by request.
     pub(crate) fn cancelled() -> Self {
-        Self::new(JobState::Cancelled, "cancelled by request", "cancelled", None)
+        Self::new(JobState::Cancelled, "cancelled by request", FailureCode::Cancelled, None)
     }
 
     /// Ended by the limit on its time.
@@ -78,14 +83,13 @@ impl Outcome {
     }
 
     /// Failed for a reason outside its process.
-    pub(crate) fn failed(code: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
+    pub(crate) fn failed(code: FailureCode, message: impl Into<String>, hint: Option<&str>) -> Self {
         Self::new(JobState::Failed, message, code, hint)
     }
 
-    fn new(state: JobState, reason: impl Into<String>, code: &str, hint: Option<&str>) -> Self {
+    fn new(state: JobState, reason: impl Into<String>, code: FailureCode, hint: Option<&str>) -> Self {
         let reason = reason.into();
-        let failure =
-            JobFailure { code: code.to_owned(), message: reason.clone(), hint: hint.map(str::to_owned) };
+        let failure = JobFailure { code, message: reason.clone(), hint: hint.map(str::to_owned) };
         Self { state, reason: Some(reason), failure: Some(failure), exit_code: None }
     }
 
@@ -102,22 +106,26 @@ fn own_end(exit: Exit, around: Circumstances<'_>) -> Outcome {
     let usage = around.usage.copied().unwrap_or_default();
     if usage.memory_kills > 0 {
         let message = format!("out of memory (limit {} MiB)", machine.memory_mib);
-        return Outcome::failed("out_of_memory", message, Some("ask for more with limits.memory_mib"));
+        return Outcome::failed(
+            FailureCode::OutOfMemory,
+            message,
+            Some("ask for more with limits.memory_mib"),
+        );
     }
     if usage.pids_refused > 0 {
         let message = format!("process limit reached (limit {})", machine.pids);
-        return Outcome::failed("process_limit", message, Some("ask for more with limits.pids"));
+        return Outcome::failed(FailureCode::ProcessLimit, message, Some("ask for more with limits.pids"));
     }
     if around.disk_full {
         let message = format!("disk full (limit {} MiB)", machine.disk_mib);
-        return Outcome::failed("disk_full", message, Some("ask for more with limits.disk_mib"));
+        return Outcome::failed(FailureCode::DiskFull, message, Some("ask for more with limits.disk_mib"));
     }
     match exit.signal {
         Some(signal) => {
             let message = format!("killed by signal {signal}{}", name(signal));
-            Outcome::failed("killed_by_signal", message, None)
+            Outcome::failed(FailureCode::KilledBySignal, message, None)
         }
-        None => Outcome::failed("nonzero_exit", format!("exited with code {}", exit.code), None),
+        None => Outcome::failed(FailureCode::NonzeroExit, format!("exited with code {}", exit.code), None),
     }
 }
 
@@ -127,7 +135,12 @@ fn time_limit(around: Circumstances<'_>) -> Outcome {
         return Outcome::succeeded(Some(format!("reached its time limit of {seconds} s")));
     }
     let message = format!("timed out after {seconds} s{}", strain(around));
-    Outcome::new(JobState::TimedOut, message, "timed_out", Some("ask for more with limits.timeout_s"))
+    Outcome::new(
+        JobState::TimedOut,
+        message,
+        FailureCode::TimedOut,
+        Some("ask for more with limits.timeout_s"),
+    )
 }
 
 /// A limit that was met before the time was up is the likelier cause.
@@ -153,7 +166,7 @@ fn idle_limit(around: Circumstances<'_>) -> Outcome {
     Outcome::new(
         JobState::TimedOut,
         message,
-        "idle_timed_out",
+        FailureCode::IdleTimedOut,
         Some("ask for more with limits.idle_timeout_s"),
     )
 }

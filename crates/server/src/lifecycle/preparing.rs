@@ -17,6 +17,7 @@ use super::starting::Failure;
 use super::way_out::WayOut;
 use crate::disk;
 use crate::error_chain::chain;
+use crate::job::FailureCode;
 use crate::job::{Change, JobRow};
 use crate::job::{GitSource, InputFile};
 use crate::store::StoredRequest;
@@ -95,8 +96,11 @@ async fn clone(
         }
         Err(error) => chain(&error),
     };
-    let mut outcome =
-        Outcome::failed("git_failed", format!("the repository could not be cloned: {detail}"), None);
+    let mut outcome = Outcome::failed(
+        FailureCode::GitFailed,
+        format!("the repository could not be cloned: {detail}"),
+        None,
+    );
     outcome.failure = way_out.explain(outcome.failure);
     Err(Failure::Never(outcome))
 }
@@ -113,7 +117,7 @@ async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Failu
     for file in files {
         write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
             MachineError::Guest(refusal) => Failure::Never(Outcome::failed(
-                "file_refused",
+                FailureCode::FileRefused,
                 format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
                 None,
             )),

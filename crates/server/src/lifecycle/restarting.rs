@@ -11,6 +11,7 @@ use serde_json::json;
 use super::outcome::Outcome;
 use super::starting::bring_up_again;
 use super::task::{Linked, Next, Task, on};
+use crate::job::FailureCode;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose};
 use crate::store::StoreError;
@@ -67,7 +68,8 @@ impl Task {
             Err(detail) => {
                 self.stop_sandbox(driver.as_ref(), &sandbox).await;
                 let message = format!("the sandbox died, and no other one came up: {detail}");
-                let outcome = Outcome::failed("sandbox_died", message, Some("run `sandyard doctor`"));
+                let outcome =
+                    Outcome::failed(FailureCode::SandboxDied, message, Some("run `sandyard doctor`"));
                 on(self.end(&row, outcome).await?)
             }
         }

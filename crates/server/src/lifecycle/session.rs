@@ -18,6 +18,7 @@ use super::following::{Backstop, SharedMachine};
 use super::outcome::Outcome;
 use super::task::Task;
 use super::way_out::WayOut;
+use crate::app::FailureCode;
 use crate::gateways::egress::Attempt;
 use crate::gateways::model::Told;
 use crate::job::{Change, JobRow};
@@ -286,7 +287,7 @@ async fn told(agent: &mut Option<Agent>) -> Told {
 /// A guest that breaks the protocol is not talked to any more.
 fn garbage(what: &str) -> Outcome {
     let message = format!("the sandbox broke the protocol: {what}");
-    Outcome::failed("sandbox_misbehaved", message, None)
+    Outcome::failed(FailureCode::SandboxMisbehaved, message, None)
 }
 
 async fn until(at: Option<Instant>) {

@@ -15,6 +15,7 @@ use super::outcome::Outcome;
 use super::preparing::prepare;
 use super::task::{Linked, Next, Task, on};
 use crate::error_chain::chain;
+use crate::job::FailureCode;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose};
 use crate::store::StoreError;
@@ -122,7 +123,8 @@ impl Task {
             }
             Failure::Again(detail) => {
                 let message = format!("no sandbox came up in {} attempts: {detail}", row.attempts);
-                let outcome = Outcome::failed("sandbox_start_failed", message, Some("run `sandyard doctor`"));
+                let outcome =
+                    Outcome::failed(FailureCode::SandboxStartFailed, message, Some("run `sandyard doctor`"));
                 self.end_unstarted(row, outcome).await
             }
         }

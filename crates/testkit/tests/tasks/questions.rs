@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_protocol::{JournalEntry, JournalRow, Request, Speaker, WhyAsked};
-use sandyard_server::app::{JobState, NewJob, OnSilence, TaskOptions};
+use sandyard_server::app::{ErrorCode, FailureCode, JobState, NewJob, OnSilence, TaskOptions};
 use sandyard_testkit::{Loop, task};
 use tokio::sync::Semaphore;
 
@@ -154,11 +154,11 @@ async fn silence_ends_a_job_or_lets_it_go_on_as_it_was_told() {
     let yard = asking().await;
     let id = yard.schedule(patient(1, OnSilence::End)).await;
     let status = yard.ended(&id).await;
-    assert_eq!((status.state, status.error.unwrap().code.as_str()), (JobState::TimedOut, "no_answer"));
+    assert_eq!((status.state, status.error.unwrap().code), (JobState::TimedOut, FailureCode::NoAnswer));
     assert_eq!(status.reason.as_deref(), Some("nobody answered its question within 1 s"));
     assert!(yard.yard.download(&id).await.is_ok(), "the work is kept");
     let refused = yard.yard.reply(&id, "Too late.".into(), None).await.unwrap_err();
-    assert_eq!(refused.code, "not_waiting");
+    assert_eq!(refused.code, ErrorCode::NotWaiting);
 
     let id = yard.schedule(patient(1, OnSilence::GoOn)).await;
     let status = yard.ended(&id).await;

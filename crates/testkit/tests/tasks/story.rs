@@ -1,7 +1,7 @@
 //! A task from its first word to its download.
 
 use sandyard_protocol::{JournalEntry, ModelEvent, ModelPart, PlanItem, PlanState, Request};
-use sandyard_server::app::{AppError, JobState};
+use sandyard_server::app::{AppError, ErrorCode, FailureCode, JobState};
 use sandyard_testkit::{shell, task};
 use serde_json::json;
 
@@ -95,7 +95,7 @@ async fn a_task_is_worked_on_told_and_downloaded() {
 async fn a_task_without_a_model_is_refused_with_the_ways_to_name_one() {
     let yard = sandyard_testkit::TestYard::new().await.unwrap();
     let refused: AppError = yard.yard.schedule(task("do it"), None).await.unwrap_err();
-    assert_eq!(refused.code, "no_model");
+    assert_eq!(refused.code, ErrorCode::NoModel);
     let hint = refused.hint.unwrap();
     for way in ["--model", "SANDYARD_MODEL", "configuration file", "sandyard demo"] {
         assert!(hint.contains(way), "{hint}");
@@ -104,18 +104,18 @@ async fn a_task_without_a_model_is_refused_with_the_ways_to_name_one() {
     let mut other = task("do it");
     other.task.model = Some("openai/gpt-5".into());
     let refused = yard.yard.schedule(other, None).await.unwrap_err();
-    assert_eq!(refused.code, "unknown_model");
+    assert_eq!(refused.code, ErrorCode::UnknownModel);
     assert!(refused.message.contains("replay:"), "{}", refused.message);
     let mut long = task("do it");
     long.task.ask_timeout_s = Some(30 * 24 * 3600);
-    assert_eq!(yard.yard.schedule(long, None).await.unwrap_err().code, "limit_out_of_range");
+    assert_eq!(yard.yard.schedule(long, None).await.unwrap_err().code, ErrorCode::LimitOutOfRange);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_loop_that_ends_says_why_or_has_failed() {
     for (words, code, reason) in [
-        (Some("I could not find the file."), "gave_up", "I could not find the file."),
-        (None, "agent_failed", "the agent ended without saying what it did"),
+        (Some("I could not find the file."), FailureCode::GaveUp, "I could not find the file."),
+        (None, FailureCode::AgentFailed, "the agent ended without saying what it did"),
     ] {
         let yard = TaskYard::new(&[], move |mut it| async move {
             let mut desk = it.desk().await.unwrap();
@@ -206,7 +206,7 @@ async fn a_job_that_is_no_task_has_neither_desk_nor_messages() {
     let refused = yard.yard.reply(&id, "hello".into(), None).await.unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
-        ("not_waiting", "a job of kind `shell` takes no messages")
+        (ErrorCode::NotWaiting, "a job of kind `shell` takes no messages")
     );
     assert_eq!(yard.ended(&id).await.state, JobState::Succeeded);
 }

@@ -5,6 +5,7 @@ use sandyard_sandbox::machine::{EventStream, MachineError};
 
 use super::{HANDSHAKE, Session, SessionEnd};
 use crate::error_chain::chain;
+use crate::job::FailureCode;
 use crate::job::JobRow;
 use crate::job::{JobState, SandboxState};
 use crate::lifecycle::agent::Agent;
@@ -46,7 +47,7 @@ impl Session<'_> {
             Ok((Ok(events), Ok(()))) => Ok(events),
             Ok((_, Err(MachineError::Guest(refusal)))) => {
                 let message = format!("the job could not begin: {refusal}");
-                Err(SessionEnd::Refused(Outcome::failed("job_refused", message, None)))
+                Err(SessionEnd::Refused(Outcome::failed(FailureCode::JobRefused, message, None)))
             }
             Ok((Err(error), _) | (_, Err(error))) => {
                 tracing::warn!(job = %self.row.id, error = %chain(&error), "the guest can't be followed");

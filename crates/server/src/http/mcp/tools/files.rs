@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_api::{
-    ApiError, EntryKindView, ErrorCode, FileStatView, JobId, ListingView, SearchView, workspace_path,
+    ApiError, EntryKind, ErrorCode, FileStatView, JobId, ListingView, SearchView, workspace_path,
 };
 use serde_json::json;
 
@@ -256,10 +256,10 @@ fn listing(view: ListingView) -> ToolAnswer {
         return ToolAnswer::of("[the folder is empty]");
     }
     let lines = view.entries.iter().map(|entry| match (entry.kind, &entry.target) {
-        (EntryKindView::Directory, _) => format!("{}/", entry.name),
-        (EntryKindView::File, _) => format!("{}  {} bytes", entry.name, entry.size),
-        (EntryKindView::Symlink, Some(target)) => format!("{} -> {target}", entry.name),
-        (EntryKindView::Symlink | EntryKindView::Other, _) => format!("{}  (special)", entry.name),
+        (EntryKind::Directory, _) => format!("{}/", entry.name),
+        (EntryKind::File, _) => format!("{}  {} bytes", entry.name, entry.size),
+        (EntryKind::Symlink, Some(target)) => format!("{} -> {target}", entry.name),
+        (EntryKind::Symlink | EntryKind::Other, _) => format!("{}  (special)", entry.name),
     });
     let mut answer = ToolAnswer::of(readable(&lines.collect::<Vec<_>>().join("\n")));
     if let Some(next) = view.next {
