@@ -115,22 +115,25 @@ pub struct ModelFacts {
     pub max_output_tokens: u32,
 }
 
-/// What a job may spend; what is not named has no limit.
+/// What an agent may spend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Budget))]
 pub struct TaskBudget {
     /// Answers of a model.
     pub steps: Option<u64>,
-    /// Tokens, read and written.
+    /// Tokens.
     pub tokens: Option<u64>,
-    /// Money, in US dollars.
+    /// Money.
     pub usd: Option<f64>,
-    /// What to do when it is used up.
+    /// What becomes of a job that has used it up; it asks if nothing is said.
     #[serde(default)]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<OnBreach>))]
     pub on_breach: OnBreach,
 }
 
 /// What becomes of a job whose budget is used up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OnBreach {
     /// It waits and asks.

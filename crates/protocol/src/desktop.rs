@@ -1,9 +1,10 @@
 //! The desktop: actions on it, what they answer, and who controls it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
-/// What to do on the desktop. Coordinates are pixels of the screen, from its upper left corner.
+/// One action. Coordinates are pixels of the screen, from its upper left corner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum GuiAction {
     /// Presses and releases a button.
@@ -28,10 +29,11 @@ pub enum GuiAction {
         /// Where it ends.
         to_y: i32,
         /// 1 to 5; the left one if not given.
-        #[serde(default = "left_button")]
+        #[serde(default = "left_button", deserialize_with = "button_or_left")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<u8>))]
         button: u8,
     },
-    /// Turns the wheel, one notch for each unit.
+    /// Turns the wheel, a notch for each unit.
     Scroll {
         /// Where; at the pointer if not given.
         #[serde(default)]
@@ -40,10 +42,12 @@ pub enum GuiAction {
         #[serde(default)]
         y: Option<i32>,
         /// To the right if positive.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "notches_or_zero")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<i32>))]
         dx: i32,
         /// Down if positive.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "notches_or_zero")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<i32>))]
         dy: i32,
     },
     /// Types text, any of Unicode.
@@ -51,23 +55,25 @@ pub enum GuiAction {
         /// What.
         text: String,
     },
-    /// Presses keys together: `Return`, `ctrl+shift+t`, several of them separated by spaces.
+    /// Presses keys together (`ctrl+shift+t`), several chords one after the other if separated by spaces.
     Key {
         /// Which.
         keys: String,
     },
     /// Waits.
     Wait {
-        /// How long.
+        /// How long, up to 300000.
         ms: u64,
     },
     /// Waits until the screen has not changed for a while.
     WaitForStable {
-        /// How long it must stay the same.
-        #[serde(default = "default_quiet_ms")]
+        /// How long it must stay the same; 500 if not given.
+        #[serde(default = "default_quiet_ms", deserialize_with = "quiet_ms_or_default")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
         quiet_ms: u64,
-        /// After how long it is given up.
-        #[serde(default = "default_stable_ms")]
+        /// After how long it is given up; 10000 if not given.
+        #[serde(default = "default_stable_ms", deserialize_with = "stable_ms_or_default")]
+        #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
         timeout_ms: u64,
     },
     /// A picture of the screen or of one window.
@@ -96,12 +102,58 @@ pub struct GuiClick {
     #[serde(default)]
     pub y: Option<i32>,
     /// 1 to 5; the left one if not given.
-    #[serde(default = "left_button")]
+    #[serde(default = "left_button", deserialize_with = "button_or_left")]
     pub button: u8,
     /// Keys held meanwhile, as `ctrl+shift`.
     #[serde(default)]
     pub hold: Option<String>,
 }
+
+impl GuiAction {
+    /// The name of the action, as its member `type` spells it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Click(_) => "click",
+            Self::DoubleClick(_) => "double_click",
+            Self::Move { .. } => "move",
+            Self::Drag { .. } => "drag",
+            Self::Scroll { .. } => "scroll",
+            Self::Type { .. } => "type",
+            Self::Key { .. } => "key",
+            Self::Wait { .. } => "wait",
+            Self::WaitForStable { .. } => "wait_for_stable",
+            Self::Screenshot { .. } => "screenshot",
+            Self::Xdotool { .. } => "xdotool",
+            Self::Windows => "windows",
+        }
+    }
+}
+
+// Written by hand: the derive would turn `deny_unknown_fields` into `additionalProperties: false`, and no action could satisfy
+// that, because `GuiAction` puts its `type` beside these members.
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for GuiClick {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        // The members as HTTP clients see them: all may be left out.
+        /// Where and how to click.
+        #[derive(utoipa::ToSchema)]
+        #[expect(dead_code, reason = "only its schema is used")]
+        struct GuiClickMembers {
+            /// To the right; at the pointer if not given.
+            x: Option<i32>,
+            /// Down; at the pointer if not given.
+            y: Option<i32>,
+            /// 1 to 5; the left one if not given.
+            button: Option<u8>,
+            /// Keys held meanwhile, as `ctrl+shift`.
+            hold: Option<String>,
+        }
+        GuiClickMembers::schema()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for GuiClick {}
 
 /// What an action came to. A screenshot's bytes follow in data frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +217,24 @@ fn left_button() -> u8 {
     1
 }
 
+// An explicit null is a member that was left out: HTTP clients send either.
+
+fn button_or_left<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(left_button))
+}
+
+fn notches_or_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i32, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+fn quiet_ms_or_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(default_quiet_ms))
+}
+
+fn stable_ms_or_default<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_else(default_stable_ms))
+}
+
 fn default_quiet_ms() -> u64 {
     500
 }
@@ -188,8 +258,18 @@ mod tests {
             ),
             (r#"{"type":"screenshot"}"#, GuiAction::Screenshot { window: None }),
             (r#"{"type":"wait_for_stable"}"#, GuiAction::WaitForStable { quiet_ms: 500, timeout_ms: 10_000 }),
+            (
+                r#"{"type":"wait_for_stable","quiet_ms":null}"#,
+                GuiAction::WaitForStable { quiet_ms: 500, timeout_ms: 10_000 },
+            ),
+            (r#"{"type":"scroll","dx":null,"dy":2}"#, GuiAction::Scroll { x: None, y: None, dx: 0, dy: 2 }),
+            (
+                r#"{"type":"click","button":null}"#,
+                GuiAction::Click(GuiClick { x: None, y: None, button: 1, hold: None }),
+            ),
         ] {
             assert_eq!(serde_json::from_str::<GuiAction>(text).unwrap(), action, "{text}");
+            assert!(text.contains(action.name()), "{text}");
         }
         for text in [r#"{"type":"fly"}"#, r#"{"type":"move","x":1}"#, r#"{"type":"move","x":1,"y":2,"z":3}"#]
         {

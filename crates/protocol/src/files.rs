@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a directory entry is. Anything else (devices, sockets, pipes) is `Other` and never exported.
+/// What a directory entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = EntryKindView))]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// A regular file.
@@ -12,7 +13,7 @@ pub enum EntryKind {
     Directory,
     /// A symbolic link, never followed out of the workspace.
     Symlink,
-    /// A socket, pipe or device.
+    /// A socket, pipe or device; never exported.
     Other,
 }
 

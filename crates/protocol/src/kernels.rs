@@ -33,20 +33,21 @@ impl fmt::Display for ExecutionId {
 
 /// What a kernel understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CodeLanguage))]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
-    /// Python.
+    /// Python, by ipykernel.
     Python,
-    /// TypeScript.
+    /// TypeScript, by Deno.
     Typescript,
-    /// JavaScript.
+    /// JavaScript, by Deno.
     Javascript,
     /// Bash.
     Bash,
 }
 
 impl Language {
-    /// All of them.
+    /// Every language, in the order in which listings show them.
     pub const ALL: [Self; 4] = [Self::Python, Self::Typescript, Self::Javascript, Self::Bash];
 
     /// The name in requests and file names.
@@ -60,8 +61,9 @@ impl Language {
     }
 }
 
-/// What a kernel does at the moment.
+/// What a kernel does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KernelState {
     /// Its process is on its way.

@@ -3,11 +3,13 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
 
-/// Which of a process's outputs. A terminal has `Stdout` only.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// An output of the job's process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = LogStream))]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
-    /// Standard output, or a terminal's screen.
+    /// Standard output. The output of a process with a terminal is all here.
+    #[default]
     Stdout,
     /// Standard error.
     Stderr,
