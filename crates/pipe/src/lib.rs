@@ -11,6 +11,6 @@ mod reconnect;
 mod streams;
 
 pub use frames::{Frame, FrameError, FrameLimits, FrameReceiver, FrameSender, Framed};
-pub use hello::{GENERATION, HelloError, HostOffer, Welcome, join, welcome};
+pub use hello::{GENERATION, HelloError, HostOffer, OLDEST_GENERATION, Welcome, join, welcome};
 pub use reconnect::Backoff;
 pub use streams::{Duplex, Link, LinkClosed, PipeStream};

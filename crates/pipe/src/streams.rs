@@ -25,20 +25,21 @@ pub type PipeStream = Compat<yamux::Stream>;
 pub struct LinkClosed;
 
 /// Streams in both directions at once; enough for a console, an agent and a dozen watchers of one sandbox.
-const MOST_STREAMS: usize = 512;
+const MAX_STREAMS: usize = 512;
 /// Streams opened by the peer that nobody has accepted yet.
-const MOST_WAITING: usize = 64;
+const MAX_WAITING_STREAMS: usize = 64;
 /// Bytes in one frame of yamux: each costs two writes to the connection, and pixels or exports come in pieces of this size.
-const SEND_BYTES: usize = 64 * 1024;
+const SEND_FRAME_BYTES: usize = 64 * 1024;
 /// Receive windows of all streams together; bounds what a hostile guest can make the host buffer.
-const RECEIVE_BYTES: usize = 256 * 1024 * MOST_STREAMS;
+const RECEIVE_WINDOW_BYTES: usize = 256 * 1024 * MAX_STREAMS;
 
 /// A handle of one authenticated connection; clones share it.
 #[derive(Debug, Clone)]
-pub struct Link(Arc<Shared>);
+pub struct Link(Arc<LinkState>);
 
 #[derive(Debug)]
-struct Shared {
+struct LinkState {
+    generation: u32,
     open: mpsc::Sender<oneshot::Sender<PipeStream>>,
     inbound: Mutex<mpsc::Receiver<PipeStream>>,
     gone: CancellationToken,
@@ -48,20 +49,32 @@ struct Shared {
 
 impl Link {
     /// Drives yamux over a stream that has said its hello.
-    pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode) -> Self {
+    pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode, generation: u32) -> Self {
         let mut config = yamux::Config::default();
-        config.set_max_num_streams(MOST_STREAMS);
-        config.set_split_send_size(SEND_BYTES);
-        config.set_max_connection_receive_window(Some(RECEIVE_BYTES));
+        config.set_max_num_streams(MAX_STREAMS);
+        config.set_split_send_size(SEND_FRAME_BYTES);
+        config.set_max_connection_receive_window(Some(RECEIVE_WINDOW_BYTES));
         let connection = yamux::Connection::new(stream.compat(), config, mode);
-        let (open, open_requests) = mpsc::channel(MOST_WAITING);
-        let (inbound_sender, inbound) = mpsc::channel(MOST_WAITING);
+        let (open, open_requests) = mpsc::channel(MAX_WAITING_STREAMS);
+        let (inbound_sender, inbound) = mpsc::channel(MAX_WAITING_STREAMS);
         let stop = CancellationToken::new();
         let gone = CancellationToken::new();
-        let driver = Driver { connection, open_requests, opening: None, inbound: inbound_sender };
+        let driver = YamuxDriver { connection, open_requests, opening: None, inbound: inbound_sender };
         tokio::spawn(drive(driver, stop.clone(), gone.clone().drop_guard()));
         let guard = stop.clone().drop_guard();
-        Self(Arc::new(Shared { open, inbound: Mutex::new(inbound), gone, stop, _stop_on_drop: guard }))
+        Self(Arc::new(LinkState {
+            generation,
+            open,
+            inbound: Mutex::new(inbound),
+            gone,
+            stop,
+            _stop_on_drop: guard,
+        }))
+    }
+
+    /// The protocol generation that both sides agreed on. Messages that a later generation added must not be sent.
+    pub fn generation(&self) -> u32 {
+        self.0.generation
     }
 
     /// Opens a stream to the other side.
@@ -92,21 +105,21 @@ impl Link {
     }
 }
 
-struct Driver<T> {
+struct YamuxDriver<T> {
     connection: yamux::Connection<Compat<T>>,
     open_requests: mpsc::Receiver<oneshot::Sender<PipeStream>>,
     opening: Option<oneshot::Sender<PipeStream>>,
     inbound: mpsc::Sender<PipeStream>,
 }
 
-async fn drive<T: Duplex>(mut driver: Driver<T>, stop: CancellationToken, _gone: DropGuard) {
+async fn drive<T: Duplex>(mut driver: YamuxDriver<T>, stop: CancellationToken, _gone: DropGuard) {
     tokio::select! {
         () = stop.cancelled() => {}
         () = poll_fn(|context| driver.poll(context)) => {}
     }
 }
 
-impl<T: Duplex> Driver<T> {
+impl<T: Duplex> YamuxDriver<T> {
     /// Ready once the connection is over.
     fn poll(&mut self, context: &mut std::task::Context<'_>) -> Poll<()> {
         loop {
