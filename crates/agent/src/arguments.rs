@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// What a tool takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct ArgumentForm {
     /// The tool's name.
     pub(crate) tool: &'static str,
     /// Its members, and other names under which models send them.
@@ -23,13 +23,13 @@ pub(crate) struct Form {
 pub(crate) struct BadArguments(pub(crate) String);
 
 /// Reads a tool's arguments.
-pub(crate) fn read<T: DeserializeOwned>(form: &Form, arguments: &str) -> Result<T, BadArguments> {
+pub(crate) fn read<T: DeserializeOwned>(form: &ArgumentForm, arguments: &str) -> Result<T, BadArguments> {
     let members = object(form, arguments)?;
     let members = named(form, members)?;
     serde_json::from_value(Value::Object(members)).map_err(|error| form.refuse(&error.to_string()))
 }
 
-fn object(form: &Form, arguments: &str) -> Result<Map<String, Value>, BadArguments> {
+fn object(form: &ArgumentForm, arguments: &str) -> Result<Map<String, Value>, BadArguments> {
     // No arguments at all are sent as nothing by some providers.
     if arguments.trim().is_empty() {
         return Ok(Map::new());
@@ -45,7 +45,7 @@ fn object(form: &Form, arguments: &str) -> Result<Map<String, Value>, BadArgumen
 }
 
 /// Gives members their own names. One that is unknown is refused: ignoring it would do something else than was asked.
-fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>, BadArguments> {
+fn named(form: &ArgumentForm, members: Map<String, Value>) -> Result<Map<String, Value>, BadArguments> {
     let mut known = Map::new();
     for (name, value) in members {
         let member =
@@ -62,7 +62,7 @@ fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>,
     Ok(known)
 }
 
-impl Form {
+impl ArgumentForm {
     /// A refusal with the tool's form.
     pub(crate) fn refuse(&self, what: &str) -> BadArguments {
         BadArguments(format!("{}: {what}. Nothing was done. For example: {}", self.tool, self.example))
@@ -75,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    const FORM: Form = Form {
+    const FORM: ArgumentForm = ArgumentForm {
         tool: "shell",
         members: &[("command", &["cmd"]), ("wait_s", &["timeout"])],
         example: r#"{"command": "ls"}"#,

@@ -11,7 +11,7 @@ use sandyard_protocol::{
 
 use crate::prompt;
 use crate::shown;
-use crate::stuck::{Progress, Stuck};
+use crate::stuck::{LoopProgress, Stuck};
 
 /// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,18 +36,18 @@ pub(crate) struct Conversation {
     /// The machine in which the loop last did something.
     machine: u32,
     /// What was said before the first answer, and by people in turns that are left out.
-    head: Vec<Note>,
-    turns: VecDeque<Turn>,
+    head: Vec<ConversationNote>,
+    turns: VecDeque<ConversationTurn>,
     left_out: LeftOut,
     plan: Vec<PlanItem>,
     asked: Option<WhyAsked>,
     end: Option<Due>,
-    progress: Progress,
+    progress: LoopProgress,
 }
 
 /// Words of a person or of the loop.
 #[derive(Debug, Clone)]
-pub(crate) struct Note {
+pub(crate) struct ConversationNote {
     /// Whether a person said it, who is never forgotten.
     pub(crate) by_person: bool,
     pub(crate) text: String,
@@ -64,27 +64,27 @@ pub(crate) struct LeftOut {
 
 /// An answer, its calls, and what was said after them.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ConversationTurn {
     pub(crate) number: u64,
     pub(crate) text: String,
     pub(crate) stop: StopReason,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) after: Vec<Note>,
+    pub(crate) calls: Vec<TurnCall>,
+    pub(crate) after: Vec<ConversationNote>,
 }
 
 /// A call and what became of it.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct TurnCall {
     pub(crate) call: ToolCall,
-    pub(crate) began: Option<Began>,
+    pub(crate) began: Option<CallStart>,
     /// Whether its question was put to a person.
     pub(crate) asked: bool,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<CallResult>,
 }
 
 /// A call that began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Began {
+pub(crate) struct CallStart {
     /// Its journal number, which names it in the machine.
     pub(crate) number: u64,
     /// In which machine.
@@ -93,7 +93,7 @@ pub(crate) struct Began {
 
 /// A call that is over.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CallResult {
     pub(crate) number: u64,
     pub(crate) parts: Vec<ModelPart>,
     pub(crate) failed: bool,
@@ -116,12 +116,12 @@ impl Conversation {
         self.progress.stuck()
     }
 
-    pub(crate) fn turns(&self) -> &VecDeque<Turn> {
+    pub(crate) fn turns(&self) -> &VecDeque<ConversationTurn> {
         &self.turns
     }
 
     /// The calls of the last answer.
-    pub(crate) fn calls(&self) -> &[Call] {
+    pub(crate) fn calls(&self) -> &[TurnCall] {
         self.turns.back().map_or(&[], |turn| &turn.calls)
     }
 
@@ -161,14 +161,14 @@ impl Conversation {
                 self.progress.answered(&calls);
                 let calls = calls
                     .into_iter()
-                    .map(|call| Call { call, began: None, asked: false, ended: None })
+                    .map(|call| TurnCall { call, began: None, asked: false, ended: None })
                     .collect();
-                self.turns.push_back(Turn { number, text, stop, calls, after: Vec::new() });
+                self.turns.push_back(ConversationTurn { number, text, stop, calls, after: Vec::new() });
             }
             JournalEntry::StepBegan { call, .. } => {
                 let open = self.open_call(|open| open.began.is_none() && open.call.id == call);
                 if let Some(open) = open {
-                    open.began = Some(Began { number, incarnation });
+                    open.began = Some(CallStart { number, incarnation });
                 }
             }
             JournalEntry::StepEnded { call, parts, failed, .. } => {
@@ -194,17 +194,17 @@ impl Conversation {
         let call = open.call.clone();
         let parts = shown::parts(parts, number);
         let result = shown::fingerprint(&parts);
-        open.ended = Some(Ended { number, parts, failed, packed: false });
+        open.ended = Some(CallResult { number, parts, failed, packed: false });
         self.progress.ended(&call, result, failed);
     }
 
-    fn open_call(&mut self, is_it: impl Fn(&Call) -> bool) -> Option<&mut Call> {
+    fn open_call(&mut self, is_it: impl Fn(&TurnCall) -> bool) -> Option<&mut TurnCall> {
         self.turns.back_mut()?.calls.iter_mut().find(|call| is_it(call))
     }
 
     fn note(&mut self, text: String, by_person: bool) {
         let notes = self.turns.back_mut().map_or(&mut self.head, |turn| &mut turn.after);
-        notes.push(Note { by_person, text });
+        notes.push(ConversationNote { by_person, text });
     }
 
     /// Shortens results, and leaves whole turns out where their answer is named.
@@ -226,15 +226,15 @@ impl Conversation {
         }
     }
 
-    pub(crate) fn head(&self) -> (&[Note], &LeftOut) {
+    pub(crate) fn head(&self) -> (&[ConversationNote], &LeftOut) {
         (&self.head, &self.left_out)
     }
 }
 
-impl Turn {
+impl ConversationTurn {
     /// The results of its calls, in their order.
     pub(crate) fn results(&self) -> Vec<ToolResult> {
-        let result = |call: &Call| {
+        let result = |call: &TurnCall| {
             let (parts, failed) = call.ended.as_ref().map(|ended| (ended.parts.clone(), ended.failed))?;
             Some(ToolResult { call: call.call.id.clone(), parts, failed })
         };

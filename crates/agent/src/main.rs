@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sandyard_agent::End;
+use sandyard_agent::AgentEnd;
 use sandyard_protocol::{AGENT_AGAIN, AGENT_SOCKET_VARIABLE};
 
 /// As `EX_SOFTWARE`: neither done nor given up.
@@ -17,9 +17,9 @@ fn main() -> ExitCode {
         Err(error) => return tell(&format!("start the event loop: {error}")),
     };
     match runtime.block_on(sandyard_agent::run(socket.into())) {
-        End::Finished => ExitCode::SUCCESS,
-        End::GaveUp => ExitCode::FAILURE,
-        End::Again => ExitCode::from(AGENT_AGAIN),
+        AgentEnd::Finished => ExitCode::SUCCESS,
+        AgentEnd::GaveUp => ExitCode::FAILURE,
+        AgentEnd::Again => ExitCode::from(AGENT_AGAIN),
     }
 }
 

@@ -20,22 +20,22 @@ const SILENT_ANSWERS: usize = 3;
 /// Nudges in a row that changed nothing, after which a person is asked.
 const NUDGES: usize = 2;
 /// Looking at something that still runs is no circle until it is done this often.
-const PATIENCE: usize = 30;
+const MAX_SAME_WAITS: usize = 30;
 /// Steps that are looked back upon.
-const REMEMBERED: usize = PATIENCE;
+const REMEMBERED: usize = MAX_SAME_WAITS;
 
 /// How the model goes round in circles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stuck {
     /// What it does.
-    pub(crate) sign: Sign,
+    pub(crate) sign: StuckSign,
     /// Whether it was told often enough.
     pub(crate) was_told: bool,
 }
 
 /// What a circle looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum StuckSign {
     /// The same call, the same result.
     Repeats,
     /// Two calls in turn, the same results.
@@ -48,8 +48,8 @@ pub(crate) enum Sign {
 
 /// What was seen of late.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
-    steps: VecDeque<Step>,
+pub(crate) struct LoopProgress {
+    steps: VecDeque<SeenStep>,
     failures: usize,
     silent: usize,
     /// Nudges since something else was tried.
@@ -59,13 +59,13 @@ pub(crate) struct Progress {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
+struct SeenStep {
     call: u64,
     result: u64,
     waits: bool,
 }
 
-impl Progress {
+impl LoopProgress {
     /// The model answered.
     pub(crate) fn answered(&mut self, calls: &[ToolCall]) {
         self.silent = if calls.is_empty() { self.silent + 1 } else { 0 };
@@ -76,7 +76,7 @@ impl Progress {
     pub(crate) fn ended(&mut self, call: &ToolCall, result: u64, failed: bool) {
         self.failures = if failed { self.failures + 1 } else { 0 };
         self.since_nudge += 1;
-        let step = Step { call: signature(call), result, waits: waits(call) };
+        let step = SeenStep { call: signature(call), result, waits: waits(call) };
         let is_new = !self.steps.iter().rev().take(2 * ALTERNATIONS).any(|earlier| *earlier == step);
         if is_new && !failed {
             self.nudges = 0;
@@ -105,28 +105,28 @@ impl Progress {
     pub(crate) fn stuck(&self) -> Option<Stuck> {
         let sign = self.sign().filter(|_| self.nudges == 0 || self.since_nudge > 0)?;
         let was_told = match sign {
-            Sign::Silent => self.silent >= SILENT_ANSWERS,
-            Sign::Repeats | Sign::Alternates | Sign::Fails => self.nudges >= NUDGES,
+            StuckSign::Silent => self.silent >= SILENT_ANSWERS,
+            StuckSign::Repeats | StuckSign::Alternates | StuckSign::Fails => self.nudges >= NUDGES,
         };
         Some(Stuck { sign, was_told })
     }
 
-    fn sign(&self) -> Option<Sign> {
+    fn sign(&self) -> Option<StuckSign> {
         // Even one such answer leaves the model without anything to go on from.
         if self.silent > 0 {
-            Some(Sign::Silent)
+            Some(StuckSign::Silent)
         } else if self.repeats() {
-            Some(Sign::Repeats)
+            Some(StuckSign::Repeats)
         } else if self.alternates() {
-            Some(Sign::Alternates)
+            Some(StuckSign::Alternates)
         } else {
-            (self.failures >= FAILURES).then_some(Sign::Fails)
+            (self.failures >= FAILURES).then_some(StuckSign::Fails)
         }
     }
 
     fn repeats(&self) -> bool {
         let Some(last) = self.steps.back() else { return false };
-        let often = if last.waits { PATIENCE } else { SAME_STEPS };
+        let often = if last.waits { MAX_SAME_WAITS } else { SAME_STEPS };
         self.steps.iter().rev().take_while(|step| *step == last).count() >= often
     }
 

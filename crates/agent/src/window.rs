@@ -6,7 +6,7 @@
 
 use sandyard_protocol::{ModelFacts, ModelMessage, ModelPart, ToolSpec};
 
-use crate::conversation::{Conversation, Note, Turn};
+use crate::conversation::{Conversation, ConversationNote, ConversationTurn};
 use crate::prompt;
 use crate::tokens::{self, Correction};
 
@@ -60,12 +60,14 @@ impl Window {
         let (notes, left_out) = conversation.head();
         let mut parts = texts(notes);
         if left_out.turns > 0 {
-            parts.push(ModelPart::Text { text: prompt::left_out(left_out) });
+            parts.push(ModelPart::Text {
+                text: prompt::left_out(left_out.turns, left_out.last, &left_out.plan),
+            });
         }
         ModelMessage::User { parts }
     }
 
-    fn turn(&self, turn: &Turn, messages: &mut Vec<ModelMessage>) {
+    fn turn(&self, turn: &ConversationTurn, messages: &mut Vec<ModelMessage>) {
         let calls = turn.calls.iter().map(|call| call.call.clone()).collect();
         messages.push(ModelMessage::Assistant { text: turn.text.clone(), calls });
         let mut results = turn.results();
@@ -148,7 +150,7 @@ pub(crate) fn estimate(conversation: &Conversation, tools: &[ToolSpec]) -> u64 {
     Load::of(conversation, tools).tokens
 }
 
-fn texts(notes: &[Note]) -> Vec<ModelPart> {
+fn texts(notes: &[ConversationNote]) -> Vec<ModelPart> {
     notes.iter().map(|note| ModelPart::Text { text: note.text.clone() }).collect()
 }
 
@@ -192,7 +194,7 @@ impl Load {
 }
 
 /// Tokens of an answer and of what was said after it.
-fn said(turn: &Turn) -> u64 {
+fn said(turn: &ConversationTurn) -> u64 {
     let calls: u64 = turn
         .calls
         .iter()
@@ -205,7 +207,7 @@ fn said(turn: &Turn) -> u64 {
 }
 
 /// What leaves with a turn whose results are stubs.
-fn remaining(turn: &Turn) -> u64 {
+fn remaining(turn: &ConversationTurn) -> u64 {
     said(turn) + STUB_TOKENS * turn.calls.len() as u64
 }
 

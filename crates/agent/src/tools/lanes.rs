@@ -3,66 +3,45 @@
 //! Calls keep their order wherever one might see what another does: a command after a file that is written waits for it.
 
 use sandyard_protocol::ToolCall;
-use serde_json::Value;
 
-use super::files::{self, Action};
+use super::find;
 
 /// What a call touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Lane {
-    /// Looks at files.
-    Looks,
-    /// Changes one file.
-    Changes(String),
+pub(crate) enum CallLane {
+    /// Reads files.
+    ReadsFiles,
+    /// Writes the file at this path.
+    WritesFile(String),
     /// Runs commands, which may touch every file.
-    Runs,
-    /// Runs code in a kernel.
+    RunsCommands,
+    /// Runs code in the kernel of this name.
     Kernel(String),
     /// Acts on the desktop.
     Desktop,
-    /// Is about the job itself.
+    /// Must not run beside any other call.
     Alone,
 }
 
-impl Lane {
-    /// The lane of a call. What can't be read is refused by its tool, whenever that is.
-    pub(crate) fn of(call: &ToolCall) -> Self {
-        let member = |name: &str| {
-            let arguments = serde_json::from_str::<Value>(&call.arguments).ok()?;
-            arguments.get(name)?.as_str().map(str::to_owned)
-        };
-        match call.name.as_str() {
-            "shell" => Self::Runs,
-            "code" => Self::Kernel(member("kernel").or_else(|| member("language")).unwrap_or_default()),
-            "gui" => Self::Desktop,
-            "files" => match files::read(&call.arguments) {
-                Ok(arguments) if matches!(arguments.action, Action::Write | Action::Edit) => {
-                    Self::Changes(arguments.path)
-                }
-                _ => Self::Looks,
-            },
-            _ => Self::Alone,
-        }
-    }
-
+impl CallLane {
     /// Whether two calls may run at the same time.
     pub(crate) fn goes_with(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Looks, Self::Looks) | (Self::Runs, Self::Runs) => true,
-            (Self::Changes(one), Self::Changes(other)) | (Self::Kernel(one), Self::Kernel(other)) => {
+            (Self::ReadsFiles, Self::ReadsFiles) | (Self::RunsCommands, Self::RunsCommands) => true,
+            (Self::WritesFile(one), Self::WritesFile(other)) | (Self::Kernel(one), Self::Kernel(other)) => {
                 one != other
             }
-            (Self::Runs, Self::Kernel(_)) | (Self::Kernel(_), Self::Runs) => true,
+            (Self::RunsCommands, Self::Kernel(_)) | (Self::Kernel(_), Self::RunsCommands) => true,
             _ => false,
         }
     }
 }
 
-/// How many of these calls, from the first on, may run at the same time.
+/// How many of these calls, counted from the first, may run at the same time; at most `most`. An unknown tool runs alone.
 pub(crate) fn together<'a>(calls: impl Iterator<Item = &'a ToolCall>, most: usize) -> usize {
-    let mut lanes: Vec<Lane> = Vec::new();
+    let mut lanes: Vec<CallLane> = Vec::new();
     for call in calls.take(most) {
-        let lane = Lane::of(call);
+        let lane = find(&call.name).map_or(CallLane::Alone, |tool| (tool.lane)(&call.arguments));
         if !lanes.iter().all(|earlier| earlier.goes_with(&lane)) {
             break;
         }

@@ -8,13 +8,13 @@ const TAIL_BYTES: usize = 160 * 1024;
 
 /// The beginning and the end of what came.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredOutput {
     head: Vec<u8>,
     tail: std::collections::VecDeque<u8>,
     left_out: u64,
 }
 
-impl Gathered {
+impl GatheredOutput {
     /// Adds what came.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = HEAD_BYTES - self.head.len();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_its_beginning_and_its_end() {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredOutput::default();
         for line in 0..200_000 {
             gathered.push(format!("line {line}\n").as_bytes());
         }
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn letters_that_come_in_two_pieces_are_whole() {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredOutput::default();
         gathered.push(&[b'a', 0xc3]);
         gathered.push(&[0xa9, b'\n']);
         assert_eq!(gathered.text(), "aé\n");

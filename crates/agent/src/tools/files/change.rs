@@ -3,15 +3,19 @@
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{Edit, GuestErrorCode, Reply, Request};
 
-use super::super::{Outcome, ToolError};
+use super::super::{ToolError, ToolOutcome};
 use super::{mismatch, view};
-use crate::keeper::Keeper;
+use crate::keeper::KeeperClient;
 use crate::shape;
 
 /// Lines that are shown around an edit.
 const AROUND: u64 = 4;
 
-pub(super) async fn write(keeper: &Keeper, path: &str, content: String) -> Result<Outcome, ToolError> {
+pub(super) async fn write(
+    keeper: &KeeperClient,
+    path: &str,
+    content: String,
+) -> Result<ToolOutcome, ToolError> {
     let existed =
         matches!(keeper.ask(Request::Stat { path: path.to_owned() }).await, Ok((Reply::Stat(_), _)));
     let request = Request::Write { path: path.to_owned(), size: content.len() as u64, mode: None };
@@ -29,26 +33,33 @@ pub(super) async fn write(keeper: &Keeper, path: &str, content: String) -> Resul
             let what = if existed { "Replaced" } else { "Wrote" };
             let lines = content.lines().count();
             let text = format!("{what} {path}: {lines} lines, {}.", shape::size(content.len() as u64));
-            Ok(Outcome { files: vec![path.to_owned()], ..Outcome::text(text) })
+            Ok(ToolOutcome { files: vec![path.to_owned()], ..ToolOutcome::text(text) })
         }
         Reply::Failed(error) => Err(ToolError::Refused(error)),
         _ => Err(ToolError::Unexpected),
     }
 }
 
-pub(super) async fn edit(keeper: &Keeper, path: &str, edits: Vec<Edit>) -> Result<Outcome, ToolError> {
+pub(super) async fn edit(
+    keeper: &KeeperClient,
+    path: &str,
+    edits: Vec<Edit>,
+) -> Result<ToolOutcome, ToolError> {
     match keeper.ask(Request::Edit { path: path.to_owned(), edits: edits.clone() }).await {
         Ok((Reply::Stat(_), _)) => {
             let shown = match view::read(keeper, path).await {
                 Ok((bytes, _)) => around(&String::from_utf8_lossy(&bytes), &edits),
                 Err(_) => String::new(),
             };
-            Ok(Outcome { files: vec![path.to_owned()], ..Outcome::text(format!("Edited {path}.\n{shown}")) })
+            Ok(ToolOutcome {
+                files: vec![path.to_owned()],
+                ..ToolOutcome::text(format!("Edited {path}.\n{shown}"))
+            })
         }
         Ok(_) => Err(ToolError::Unexpected),
         Err(ToolError::Refused(error)) if error.code == GuestErrorCode::EditMismatch => {
             let (bytes, _) = view::read(keeper, path).await?;
-            Ok(Outcome::failed(mismatch::explain(path, &String::from_utf8_lossy(&bytes), &edits)))
+            Ok(ToolOutcome::failed(mismatch::explain(path, &String::from_utf8_lossy(&bytes), &edits)))
         }
         Err(error) => Err(error),
     }
