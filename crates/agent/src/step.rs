@@ -15,7 +15,7 @@ use crate::journal::JournalError;
 use crate::prompt;
 use crate::shape::Shape;
 use crate::state::SessionState;
-use crate::tools::{self, JournalCall, JournalRun, JournalStep, ToolContext, ToolOutcome, ToolRun, lanes};
+use crate::tools::{self, JournalCall, JournalRun, JournalStep, ToolContext, ToolOutcome, ToolRun};
 
 /// Calls that run at the same time.
 const MAX_PARALLEL_CALLS: usize = 8;
@@ -39,7 +39,7 @@ pub(crate) async fn run(state: &mut SessionState) -> Result<(), JournalError> {
         };
     }
     let waiting = || calls.iter().filter(|call| call.began.is_none()).map(|call| &call.call);
-    let together = lanes::together(waiting(), MAX_PARALLEL_CALLS);
+    let together = tools::together(waiting(), MAX_PARALLEL_CALLS);
     let batch: Vec<ToolCall> = waiting().take(together).cloned().collect();
     // All calls of the batch are durable before any of them runs: after a crash none of them is run a second time.
     for call in &batch {

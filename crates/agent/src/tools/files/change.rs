@@ -3,9 +3,9 @@
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{Edit, GuestErrorCode, Reply, Request};
 
-use super::super::{ToolError, ToolOutcome};
+use super::super::ToolOutcome;
 use super::{mismatch, view};
-use crate::keeper::KeeperClient;
+use crate::keeper::{KeeperClient, ToolError};
 use crate::shape;
 
 /// Lines that are shown around an edit.

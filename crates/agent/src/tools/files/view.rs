@@ -7,9 +7,9 @@ use sandyard_protocol::{
     DirectoryEntry, EntryKind, FileRange, GuestErrorCode, ModelPart, Reply, Request, SearchHit,
 };
 
+use super::super::ToolOutcome;
 use super::super::code::{PICTURE_BYTES, take};
-use super::super::{ToolError, ToolOutcome};
-use crate::keeper::KeeperClient;
+use crate::keeper::{KeeperClient, ToolError};
 use crate::shape;
 
 /// The largest part of a file that is looked at.
