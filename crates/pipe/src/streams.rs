@@ -1,7 +1,7 @@
-//! Many streams over one: a yamux connection driven by a task that the `Link` owns.
+//! Many streams over one connection: yamux, driven by a task that the `Link` owns.
 //!
 //! The task ends, and every stream with it, when the connection fails, `close` is called or the last handle of the
-//! link is dropped. Queues are bounded: a peer that opens streams faster than they are accepted has them reset.
+//! link is dropped. Queues are bounded: streams that a peer opens faster than they are accepted are reset.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,21 +19,21 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Duplex for T {}
 /// One stream of a link; dropping it resets it.
 pub type PipeStream = Compat<yamux::Stream>;
 
-/// The link is gone.
+/// The link has ended, and all its streams with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the link is gone")]
 pub struct LinkClosed;
 
-/// Streams in both directions at once; enough for a console, an agent and a dozen watchers of one sandbox.
+/// Streams of both directions together; enough for a console, an agent and a dozen viewers of one sandbox.
 const MAX_STREAMS: usize = 512;
-/// Streams opened by the peer that nobody has accepted yet.
+/// Streams that the peer opened and nobody has accepted yet.
 const MAX_WAITING_STREAMS: usize = 64;
-/// Bytes in one frame of yamux: each costs two writes to the connection, and pixels or exports come in pieces of this size.
+/// Bytes in one yamux frame. Each frame costs two writes to the connection, and pixels and exports come in pieces of this size.
 const SEND_FRAME_BYTES: usize = 64 * 1024;
 /// Receive windows of all streams together; bounds what a hostile guest can make the host buffer.
 const RECEIVE_WINDOW_BYTES: usize = 256 * 1024 * MAX_STREAMS;
 
-/// A handle of one authenticated connection; clones share it.
+/// A handle to one authenticated connection; clones share it.
 #[derive(Debug, Clone)]
 pub struct Link(Arc<LinkState>);
 
@@ -48,7 +48,7 @@ struct LinkState {
 }
 
 impl Link {
-    /// Drives yamux over a stream that has said its hello.
+    /// Starts yamux over a stream on which the hello is complete.
     pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode, generation: u32) -> Self {
         let mut config = yamux::Config::default();
         config.set_max_num_streams(MAX_STREAMS);
@@ -84,22 +84,22 @@ impl Link {
         opened.await.map_err(|_| LinkClosed)
     }
 
-    /// The next stream that the other side opened; `None` once the link is gone.
+    /// Waits for the next stream that the other side opens; `None` once the link has ended.
     pub async fn accept(&self) -> Option<PipeStream> {
         self.0.inbound.lock().await.recv().await
     }
 
-    /// Returns when the link is gone.
+    /// Waits until the link has ended.
     pub async fn closed(&self) {
         self.0.gone.cancelled().await;
     }
 
-    /// Whether the link is gone.
+    /// True if the link has ended.
     pub fn is_closed(&self) -> bool {
         self.0.gone.is_cancelled()
     }
 
-    /// Drops the connection and all its streams now.
+    /// Ends the connection and all its streams at once.
     pub fn close(&self) {
         self.0.stop.cancel();
     }
@@ -113,6 +113,8 @@ struct YamuxDriver<T> {
 }
 
 async fn drive<T: Duplex>(mut driver: YamuxDriver<T>, stop: CancellationToken, _gone: DropGuard) {
+    // Either branch ends the link, so neither can starve the other. Dropping `driver` closes the connection and resets its streams;
+    // dropping `_gone` then wakes everyone who waits in `closed`.
     tokio::select! {
         () = stop.cancelled() => {}
         () = poll_fn(|context| driver.poll(context)) => {}
@@ -120,7 +122,7 @@ async fn drive<T: Duplex>(mut driver: YamuxDriver<T>, stop: CancellationToken, _
 }
 
 impl<T: Duplex> YamuxDriver<T> {
-    /// Ready once the connection is over.
+    /// Ready once the connection has ended.
     fn poll(&mut self, context: &mut std::task::Context<'_>) -> Poll<()> {
         loop {
             if self.poll_open(context).is_err() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
     &["boot", "changes", "desktop", "files", "limits", "model", "output", "processes"],
-    &["desk", "errors", "events", "kernels", "machine", "rfb"],
+    &["errors", "events", "journal", "kernels", "machine", "rfb"],
     &["requests"],
     &["agent"],
 ];
