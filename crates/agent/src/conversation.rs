@@ -1,7 +1,7 @@
-//! The conversation as the journal tells it: built up entry by entry, the same way when an entry is new and when it is read
-//! again after a crash. Owns no I/O; what is to be done next follows from it alone (`due`).
+//! The conversation, built from the journal entry by entry: in the same way for a new entry and for one that is read after a crash.
+//! It does no I/O, and it alone decides what happens next (`due`).
 //!
-//! Only what the model is still shown is kept, so its size is that of the model's window and not that of the job.
+//! Only what the model still reads is kept, so the size is bounded by the model's window and not by the length of the job.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -16,11 +16,11 @@ use crate::stuck::{LoopProgress, Stuck};
 /// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The model is asked.
+    /// Ask the model.
     Answer,
-    /// The calls of the last answer that are not over run, or are told as interrupted.
+    /// Run the open calls of the last answer, or report them as interrupted.
     Steps,
-    /// A person has been asked and answers.
+    /// Wait for the reply of a person who was asked.
     Reply,
     /// Nothing: the task is done.
     Finished,
@@ -28,14 +28,14 @@ pub(crate) enum Due {
     GivenUp,
 }
 
-/// All that the loop knows.
+/// All that the loop knows about its task.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     /// Number of the last entry.
     last: u64,
-    /// The machine in which the loop last did something.
+    /// Incarnation of the machine in which the last entry of the loop was written.
     machine: u32,
-    /// What was said before the first answer, and by people in turns that are left out.
+    /// Notes before the first answer, and notes of people from turns that are left out.
     head: Vec<ConversationNote>,
     turns: VecDeque<ConversationTurn>,
     left_out: LeftOut,
@@ -45,24 +45,24 @@ pub(crate) struct Conversation {
     progress: LoopProgress,
 }
 
-/// Words of a person or of the loop.
+/// A text of a person or of the loop.
 #[derive(Debug, Clone)]
 pub(crate) struct ConversationNote {
-    /// Whether a person said it, who is never forgotten.
+    /// True if a person wrote it: such notes are never left out.
     pub(crate) by_person: bool,
     pub(crate) text: String,
 }
 
-/// Turns that the model is no longer shown.
+/// Turns that the model no longer reads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LeftOut {
     pub(crate) turns: u64,
     pub(crate) last: u64,
-    /// The plan as it was then.
+    /// The plan at the time of the last of them.
     pub(crate) plan: Vec<PlanItem>,
 }
 
-/// An answer, its calls, and what was said after them.
+/// An answer, its calls, and the notes after them.
 #[derive(Debug)]
 pub(crate) struct ConversationTurn {
     pub(crate) number: u64,
@@ -72,26 +72,26 @@ pub(crate) struct ConversationTurn {
     pub(crate) after: Vec<ConversationNote>,
 }
 
-/// A call and what became of it.
+/// A tool call and its progress.
 #[derive(Debug)]
 pub(crate) struct TurnCall {
     pub(crate) call: ToolCall,
     pub(crate) began: Option<CallStart>,
-    /// Whether its question was put to a person.
+    /// True if its question was put to a person.
     pub(crate) asked: bool,
     pub(crate) ended: Option<CallResult>,
 }
 
-/// A call that began.
+/// The start of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallStart {
-    /// Its journal number, which names it in the machine.
+    /// Journal number of the step. Processes in the machine carry it.
     pub(crate) number: u64,
-    /// In which machine.
+    /// The machine in which the call started.
     pub(crate) incarnation: u32,
 }
 
-/// A call that is over.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct CallResult {
     pub(crate) number: u64,
@@ -101,17 +101,17 @@ pub(crate) struct CallResult {
 }
 
 impl Conversation {
-    /// The number of the last entry.
+    /// Journal number of the last entry.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// The machine in which the loop last did something.
+    /// Incarnation of the machine in which the last entry of the loop was written.
     pub(crate) fn machine(&self) -> u32 {
         self.machine
     }
 
-    /// Whether the model goes round in circles.
+    /// How the model repeats itself, if it does.
     pub(crate) fn stuck(&self) -> Option<Stuck> {
         self.progress.stuck()
     }
@@ -125,7 +125,7 @@ impl Conversation {
         self.turns.back().map_or(&[], |turn| &turn.calls)
     }
 
-    /// What happens next.
+    /// Decides what happens next.
     pub(crate) fn due(&self) -> Due {
         if let Some(end) = &self.end {
             return end.clone();
@@ -139,7 +139,7 @@ impl Conversation {
         }
     }
 
-    /// Takes up the next entry.
+    /// Applies the next entry.
     pub(crate) fn apply(&mut self, row: JournalRow) {
         let JournalRow { number, incarnation, entry, .. } = row;
         self.last = number;
@@ -207,7 +207,7 @@ impl Conversation {
         notes.push(ConversationNote { by_person, text });
     }
 
-    /// Shortens results, and leaves whole turns out where their answer is named.
+    /// Replaces named results by stubs, and leaves out the oldest turns whose answers are named.
     fn pack(&mut self, numbers: &[u64]) {
         let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
         while self.turns.len() > 1 && self.turns.front().is_some_and(|turn| numbers.contains(&turn.number)) {
@@ -232,7 +232,7 @@ impl Conversation {
 }
 
 impl ConversationTurn {
-    /// The results of its calls, in their order.
+    /// Results in the order of the calls.
     pub(crate) fn results(&self) -> Vec<ToolResult> {
         let result = |call: &TurnCall| {
             let (parts, failed) = call.ended.as_ref().map(|ended| (ended.parts.clone(), ended.failed))?;

@@ -1,11 +1,11 @@
-//! Everything the loop says to the model of its own accord. The standing part never varies within a job, nor between jobs: providers
-//! cache it, and recordings are compared by it.
+//! All texts that the loop itself writes to the model. The system prompt is the same for all jobs: providers cache it, and recordings
+//! are compared by it.
 
 use sandyard_protocol::{PlanItem, PlanState, Speaker, StopReason};
 
 use crate::stuck::{Stuck, StuckSign};
 
-/// The standing instructions.
+/// The system prompt.
 pub const SYSTEM: &str = include_str!("prompts/system.md");
 
 /// The task, as the first message.
@@ -13,7 +13,7 @@ pub(crate) fn task(text: &str) -> String {
     format!("This is the task:\n\n{text}")
 }
 
-/// Words that reached the job while it ran or waited.
+/// What a person, or the host in a person's place, said to the job.
 pub(crate) fn said(text: &str, by: Speaker) -> String {
     match by {
         Speaker::Person => format!("The person says:\n\n{text}"),
@@ -21,7 +21,7 @@ pub(crate) fn said(text: &str, by: Speaker) -> String {
     }
 }
 
-/// What to do about a circle.
+/// Tells the model that it is stuck, and what to do.
 pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     match stuck.sign {
         StuckSign::Silent if stop == StopReason::Length => {
@@ -43,7 +43,7 @@ pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     .to_owned()
 }
 
-/// The question to a person about a circle.
+/// Asks a person what a stuck model should do.
 pub(crate) fn stuck_question(sign: StuckSign, last_words: &str) -> String {
     let what = match sign {
         StuckSign::Silent => "The agent answers without doing anything",
@@ -57,7 +57,7 @@ pub(crate) fn stuck_question(sign: StuckSign, last_words: &str) -> String {
     format!("{what}, and being told so did not help. How should it go on?{words}")
 }
 
-/// A machine that replaced another.
+/// Tells the model that its machine was replaced.
 pub(crate) fn new_machine() -> String {
     "The machine was lost and replaced by a new one. Your files in /workspace are as they were on disk. Running commands, servers, kernels with their variables, the desktop, /tmp and everything in your home are gone: start again what you need.".to_owned()
 }

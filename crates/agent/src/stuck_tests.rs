@@ -41,7 +41,7 @@ fn another_result_is_progress() {
 fn something_new_between_two_circles_starts_the_count_anew() {
     let mut progress = LoopProgress::default();
     for round in 0..10 {
-        for _ in 0..SAME_STEPS {
+        for _ in 0..MAX_SAME_STEPS {
             step(&mut progress, r#"{"command":"make"}"#, round);
         }
         assert_eq!(progress.stuck(), Some(Stuck { sign: StuckSign::Repeats, was_told: false }), "{round}");
@@ -55,7 +55,7 @@ fn something_new_between_two_circles_starts_the_count_anew() {
 fn an_edit_and_its_opposite_in_turn_are_a_circle() {
     let mut progress = LoopProgress::default();
     let (there, back) = (r#"{"old":"a","new":"b"}"#, r#"{"old":"b","new":"a"}"#);
-    for _ in 0..ALTERNATIONS - 1 {
+    for _ in 0..MAX_ALTERNATIONS - 1 {
         step(&mut progress, there, 1);
         step(&mut progress, back, 2);
         assert_eq!(progress.stuck(), None);
@@ -68,7 +68,7 @@ fn an_edit_and_its_opposite_in_turn_are_a_circle() {
 #[test]
 fn one_failure_after_another_is_noticed_whatever_they_are() {
     let mut progress = LoopProgress::default();
-    for attempt in 0..FAILURES {
+    for attempt in 0..MAX_FAILURES {
         assert_eq!(progress.stuck(), None, "{attempt}");
         progress.ended(&call("files", &format!("{{\"path\":\"{attempt}\"}}")), attempt as u64, true);
     }
@@ -105,7 +105,7 @@ fn a_word_about_something_else_does_not_count() {
     for _ in 0..5 {
         progress.nudged();
     }
-    for _ in 0..SAME_STEPS {
+    for _ in 0..MAX_SAME_STEPS {
         step(&mut progress, r#"{"command":"make"}"#, 1);
     }
     assert_eq!(progress.stuck(), Some(Stuck { sign: StuckSign::Repeats, was_told: false }));

@@ -1,4 +1,4 @@
-//! `ask`: a question to the person. The job waits until it is answered.
+//! `ask`: asks the person a question. The job waits for the answer.
 
 use sandyard_protocol::{JournalEntry, WhyAsked};
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use super::{JournalCall, JournalStep, Tool, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm, BadArguments};
 use crate::journal::JournalError;
 
-/// Letters of a question.
-const QUESTION_BYTES: usize = 4000;
+/// Bytes of a question; a longer one is cut.
+const MAX_QUESTION_BYTES: usize = 4000;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -56,6 +56,6 @@ fn read(text: &str) -> Result<String, BadArguments> {
     if question.trim().is_empty() {
         return Err(FORM.refuse("the question is empty"));
     }
-    question.truncate(question.floor_char_boundary(QUESTION_BYTES));
+    question.truncate(question.floor_char_boundary(MAX_QUESTION_BYTES));
     Ok(question)
 }

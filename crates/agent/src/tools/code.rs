@@ -1,4 +1,4 @@
-//! `code`: a piece of code in a kernel that keeps its state.
+//! `code`: runs code in a kernel that keeps its state.
 
 use base64::Engine as _;
 use sandyard_pipe::Frame;
@@ -17,10 +17,10 @@ use crate::arguments::{self, ArgumentForm};
 use crate::keeper::{KeeperClient, KeeperStream, ToolError};
 
 const DEFAULT_WAIT_S: u64 = 120;
-const LONGEST_WAIT_S: u64 = 3600;
-/// Pictures that one call may bring.
-const PICTURES: usize = 4;
-/// The largest picture, in base64.
+const MAX_WAIT_S: u64 = 3600;
+/// Pictures in one result.
+const MAX_PICTURES: usize = 4;
+/// The largest picture in a result, in base64.
 pub(super) const PICTURE_BYTES: usize = 1536 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
@@ -55,7 +55,7 @@ fn parameters() -> Value {
             "language": { "type": "string", "enum": ["python", "typescript", "bash"] },
             "code": { "type": "string" },
             "kernel": { "type": "string", "description": "A kernel by its id, if not the language's first." },
-            "wait_s": { "type": "integer", "minimum": 1, "maximum": LONGEST_WAIT_S, "description": "Seconds after which it is interrupted; 120 if not given." },
+            "wait_s": { "type": "integer", "minimum": 1, "maximum": MAX_WAIT_S, "description": "Seconds after which it is interrupted; 120 if not given." },
         },
         "required": ["language", "code"],
     })
@@ -81,7 +81,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
         Ok(arguments) => arguments,
         Err(error) => return error.into(),
     };
-    let wait_s = arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).clamp(1, LONGEST_WAIT_S);
+    let wait_s = arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).clamp(1, MAX_WAIT_S);
     let execute = Execute {
         language: arguments.language,
         kernel: arguments.kernel.map(KernelId),
@@ -93,7 +93,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
     follow(&context.keeper, execute, wait_s).await.unwrap_or_else(ToolOutcome::from)
 }
 
-/// Follows an execution; one whose connection is lost is attached to again from its beginning.
+/// Reads the events of an execution. After a lost connection it attaches again and reads from the start.
 async fn follow(keeper: &KeeperClient, execute: Execute, wait_s: u64) -> Result<ToolOutcome, ToolError> {
     let (execution, mut stream) = begun(keeper.ask(Request::Execute(execute)).await)?;
     loop {
@@ -116,7 +116,7 @@ fn begun(answer: Result<(Reply, KeeperStream), ToolError>) -> Result<(ExecutionI
     }
 }
 
-/// What came so far.
+/// Output of an execution.
 #[derive(Default)]
 struct ExecutionOutput {
     text: GatheredOutput,
@@ -157,7 +157,7 @@ impl ExecutionOutput {
         self.text.push(b"\n");
     }
 
-    /// The form of an output that says most: a picture, or text.
+    /// Takes the most useful MIME type of an output: a picture, or text.
     async fn take_output(
         &mut self,
         stream: &mut KeeperStream,
@@ -177,7 +177,7 @@ impl ExecutionOutput {
                 _ => {}
             }
         }
-        match picture.filter(|picture| fits(picture) && self.pictures.len() < PICTURES) {
+        match picture.filter(|picture| fits(picture) && self.pictures.len() < MAX_PICTURES) {
             Some(picture) => self.pictures.push(picture),
             None => self.line(&text.unwrap_or_else(|| "(an output that can't be shown as text)".into())),
         }
@@ -206,13 +206,13 @@ impl ExecutionOutput {
     }
 }
 
-/// Whether it is a picture of a size that can be shown.
+/// True for a PNG picture that is small enough for a result.
 fn fits(base64: &str) -> bool {
     let start = base64.get(..12).and_then(|start| base64::prelude::BASE64_STANDARD.decode(start).ok());
     base64.len() <= PICTURE_BYTES && start.is_some_and(|start| start.starts_with(b"\x89PNG\r\n\x1a\n"))
 }
 
-/// Exactly so many bytes of data frames.
+/// Receives exactly `length` bytes in data frames.
 pub(super) async fn take(stream: &mut KeeperStream, length: u64) -> Result<Vec<u8>, ToolError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < length {
@@ -224,7 +224,7 @@ pub(super) async fn take(stream: &mut KeeperStream, length: u64) -> Result<Vec<u
     Ok(bytes)
 }
 
-/// What is known of code whose step was cut off.
+/// Describes the kernels after a step was cut off.
 async fn after_restart(context: &ToolContext) -> String {
     match context.keeper.ask(Request::ListKernels).await {
         Ok((Reply::Kernels(kernels), _)) if kernels.is_empty() => {

@@ -1,4 +1,4 @@
-//! `finish`: the end of the task, with a summary for the person.
+//! `finish`: ends the task with a summary for the person.
 
 use sandyard_protocol::JournalEntry;
 use serde::Deserialize;
@@ -9,8 +9,8 @@ use super::{JournalCall, JournalStep, Tool, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm, BadArguments};
 use crate::journal::JournalError;
 
-/// Letters of a summary: some pages.
-const SUMMARY_BYTES: usize = 32 * 1024;
+/// Bytes of a summary, some pages; a longer one is cut.
+const MAX_SUMMARY_BYTES: usize = 32 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -56,6 +56,6 @@ fn read(text: &str) -> Result<String, BadArguments> {
     if summary.trim().is_empty() {
         return Err(FORM.refuse("the summary is empty"));
     }
-    summary.truncate(summary.floor_char_boundary(SUMMARY_BYTES));
+    summary.truncate(summary.floor_char_boundary(MAX_SUMMARY_BYTES));
     Ok(summary)
 }

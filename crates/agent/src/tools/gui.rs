@@ -1,4 +1,4 @@
-//! `gui`: hands and eyes on the desktop. A picture of the screen comes back after every list of actions.
+//! `gui`: acts on the desktop. Every call returns a picture of the screen.
 
 use base64::Engine as _;
 use sandyard_protocol::limits::{GUI_ACTIONS, SCREENSHOT_BYTES};
@@ -12,10 +12,10 @@ use super::{Tool, ToolContext, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm};
 use crate::keeper::{KeeperClient, ToolError};
 
-/// How long a person who has control of the desktop is waited for.
+/// How long a call waits for a person who controls the desktop.
 const WAIT_FOR_PERSON_MS: u64 = 60_000;
-/// Pictures that one call brings; the last ones are the ones that matter.
-const PICTURES: usize = 3;
+/// Pictures in one result: the last ones.
+const MAX_PICTURES: usize = 3;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -82,7 +82,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
     act(&context.keeper, actions, asked).await.unwrap_or_else(ToolOutcome::from)
 }
 
-/// A picture at the end, of a screen that has come to rest if something was done.
+/// Appends a screenshot, after the screen has stopped changing if the actions did something.
 fn look_at_the_end(actions: &mut Vec<GuiAction>) {
     if matches!(actions.last(), Some(GuiAction::Screenshot { .. })) {
         return;
@@ -145,7 +145,7 @@ fn list(windows: &[WindowInfo]) -> String {
 
 fn outcome(mut lines: Vec<String>, pictures: &[Vec<u8>], failed: bool) -> ToolOutcome {
     let mut shown = Vec::new();
-    for picture in &pictures[pictures.len().saturating_sub(PICTURES)..] {
+    for picture in &pictures[pictures.len().saturating_sub(MAX_PICTURES)..] {
         let base64 = base64::prelude::BASE64_STANDARD.encode(picture);
         match base64.len() <= PICTURE_BYTES {
             true => shown.push(ModelPart::Png { base64 }),

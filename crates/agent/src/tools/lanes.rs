@@ -1,6 +1,6 @@
-//! Which calls of one answer may run at the same time: those that do not touch the same thing.
+//! Lanes decide which calls of one answer may run at the same time: those that do not touch the same thing.
 //!
-//! Calls keep their order wherever one might see what another does: a command after a file that is written waits for it.
+//! Calls keep their order wherever one might see the effect of another: a command waits for a file that is written before it.
 
 /// What a call touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) enum CallLane {
 }
 
 impl CallLane {
-    /// Whether two calls may run at the same time.
+    /// True if two calls may run at the same time.
     pub(super) fn goes_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ReadsFiles, Self::ReadsFiles) | (Self::RunsCommands, Self::RunsCommands) => true,

@@ -1,4 +1,4 @@
-//! `plan`: the list of what is to do, which people see.
+//! `plan`: replaces the plan, a list of items that people see.
 
 use sandyard_protocol::{JournalEntry, PlanItem, PlanState};
 use serde::Deserialize;
@@ -9,10 +9,10 @@ use super::{JournalCall, JournalStep, Tool, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm, BadArguments};
 use crate::journal::JournalError;
 
-/// Items of a plan; a longer one is no plan.
-const ITEMS: usize = 50;
-/// Letters of one item.
-const ITEM_BYTES: usize = 400;
+/// Items of a plan; more items are rejected.
+const MAX_ITEMS: usize = 50;
+/// Bytes of one item; longer items are cut.
+const MAX_ITEM_BYTES: usize = 400;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -79,8 +79,8 @@ enum WrittenState {
 
 fn read(text: &str) -> Result<Vec<PlanItem>, BadArguments> {
     let PlanArguments { items } = arguments::read(&FORM, text)?;
-    if items.len() > ITEMS {
-        return Err(FORM.refuse(&format!("at most {ITEMS} items")));
+    if items.len() > MAX_ITEMS {
+        return Err(FORM.refuse(&format!("at most {MAX_ITEMS} items")));
     }
     Ok(items.into_iter().map(WrittenItem::into_plan).collect())
 }
@@ -106,7 +106,7 @@ impl WrittenItem {
             Self::Text(text) => (text, WrittenState::Open),
             Self::Whole { text, state } => (text, state.unwrap_or(WrittenState::Open)),
         };
-        text.truncate(text.floor_char_boundary(ITEM_BYTES));
+        text.truncate(text.floor_char_boundary(MAX_ITEM_BYTES));
         let state = match state {
             WrittenState::Open => PlanState::Open,
             WrittenState::Doing => PlanState::Doing,

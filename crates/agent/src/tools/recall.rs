@@ -1,4 +1,4 @@
-//! `recall`: what was seen and done before, from the journal: by words, or one entry whole.
+//! `recall`: searches the journal by words, or shows one entry.
 
 use sandyard_protocol::{JournalEntry, JournalRow, ModelPart};
 use serde::Deserialize;
@@ -11,12 +11,12 @@ use crate::journal::JournalError;
 use crate::prompt;
 use crate::tools::files;
 
-/// Passages that one call brings.
-const PASSAGES: usize = 8;
-/// Letters around what was found.
-const AROUND_BYTES: usize = 300;
-/// Words of a query.
-const WORDS: usize = 12;
+/// Passages in one result.
+const MAX_PASSAGES: usize = 8;
+/// Bytes around a match.
+const CONTEXT_BYTES: usize = 300;
+/// Words of a query; further words are ignored.
+const MAX_WORDS: usize = 12;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -47,9 +47,9 @@ fn parameters() -> Value {
 /// What a call asks for.
 #[derive(Debug, PartialEq, Eq)]
 enum RecallQuery {
-    /// Passages with these words, in lower case.
+    /// Passages that contain these words, in lower case.
     Words(Vec<String>),
-    /// An entry, from a line on.
+    /// An entry, from line `first`.
     Entry { number: u64, first: u64 },
 }
 
@@ -82,7 +82,7 @@ fn read(text: &str) -> Result<RecallQuery, BadArguments> {
         return Ok(RecallQuery::Entry { number, first: first.unwrap_or(1).max(1) });
     }
     let query = query.unwrap_or_default().to_lowercase();
-    let words: Vec<String> = query.split_whitespace().take(WORDS).map(str::to_owned).collect();
+    let words: Vec<String> = query.split_whitespace().take(MAX_WORDS).map(str::to_owned).collect();
     if words.is_empty() {
         Err(FORM.refuse("give a `query` or a `number`"))
     } else {
@@ -121,7 +121,7 @@ impl JournalSearch {
         let text = format!("[{}] {title}:\n{}", row.number, passage(&text, place));
         self.best.push(RecallPassage { score, number: row.number, text });
         self.best.sort_by_key(|passage| std::cmp::Reverse((passage.score, passage.number)));
-        self.best.truncate(PASSAGES);
+        self.best.truncate(MAX_PASSAGES);
     }
 
     fn outcome(self) -> ToolOutcome {
@@ -133,7 +133,7 @@ impl JournalSearch {
     }
 }
 
-/// One entry, from a line on.
+/// Shows one entry, from line `first`.
 fn show(row: Option<&JournalRow>, number: u64, first: u64) -> ToolOutcome {
     let Some((row, (title, text))) = row.and_then(|row| Some((row, describe(row)?))) else {
         return ToolOutcome::failed(format!("The journal has no entry {number} that could be shown."));
@@ -146,7 +146,7 @@ fn show(row: Option<&JournalRow>, number: u64, first: u64) -> ToolOutcome {
     shown
 }
 
-/// What an entry is, and its text; nothing of those that only keep the books.
+/// Title and text of an entry; `None` for entries that the model has no use for.
 fn describe(row: &JournalRow) -> Option<(String, String)> {
     Some(match &row.entry {
         JournalEntry::Task { text } => ("the task".into(), text.clone()),
@@ -173,10 +173,10 @@ fn describe(row: &JournalRow) -> Option<(String, String)> {
     })
 }
 
-/// The text around a place. Lower case may be longer or shorter, so the place is only near.
+/// The text around a match. The position comes from the lower-case text, whose length may differ, so it is approximate.
 fn passage(text: &str, place: usize) -> String {
-    let start = text.floor_char_boundary(place.min(text.len()).saturating_sub(AROUND_BYTES / 2));
-    let end = text.floor_char_boundary((start + 2 * AROUND_BYTES).min(text.len()));
+    let start = text.floor_char_boundary(place.min(text.len()).saturating_sub(CONTEXT_BYTES / 2));
+    let end = text.floor_char_boundary((start + 2 * CONTEXT_BYTES).min(text.len()));
     let before = if start > 0 { "…" } else { "" };
     let after = if end < text.len() { "…" } else { "" };
     format!("{before}{}{after}", text[start..end].trim())

@@ -1,4 +1,5 @@
-//! `shell`: a command, followed for a while. One that takes longer goes on, and can be looked at, waited for and stopped.
+//! `shell`: runs a command and waits for it. A command that takes longer continues in the background, where later calls can read its
+//! output, wait for it and stop it.
 
 use std::time::Duration;
 
@@ -17,13 +18,13 @@ use super::{Tool, ToolContext, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm};
 use crate::keeper::{KeeperClient, KeeperStream, ToolError};
 
-/// Tells which step started a process, in its arguments, where a loop that comes after this one finds it.
+/// A variable in the arguments of a process that names the step which started it. A later loop finds the process by it.
 const STEP_VARIABLE: &str = "SANDYARD_STEP";
-/// How long a command is followed if nothing is said.
+/// How long a call waits for its command by default.
 const DEFAULT_WAIT_S: u64 = 120;
-/// The longest that one call follows.
-const LONGEST_WAIT_S: u64 = 1800;
-/// Between being asked and being made to end.
+/// The longest wait of one call.
+const MAX_WAIT_S: u64 = 1800;
+/// Time between SIGTERM and SIGKILL, and then for the end.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 pub(super) const TOOL: Tool = Tool {
@@ -59,7 +60,7 @@ fn parameters() -> Value {
         "properties": {
             "command": { "type": "string", "description": "What bash runs; several lines are fine." },
             "cwd": { "type": "string", "description": "Where, relative to /workspace or absolute." },
-            "wait_s": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_S, "description": "Seconds to wait for the end; 120 if not given." },
+            "wait_s": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT_S, "description": "Seconds to wait for the end; 120 if not given." },
             "input": { "type": "string", "description": "Standard input of the command; empty if not given." },
             "process": { "type": "string", "description": "Instead of `command`: the id of one that goes on." },
             "stop": { "type": "boolean", "description": "With `process`: end it." },
@@ -83,7 +84,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
         Ok(arguments) => arguments,
         Err(error) => return error.into(),
     };
-    let wait = Duration::from_secs(arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).min(LONGEST_WAIT_S));
+    let wait = Duration::from_secs(arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).min(MAX_WAIT_S));
     let outcome = match (&arguments.command, &arguments.process) {
         (Some(command), None) if !command.trim().is_empty() => {
             start(&context, command, &arguments, wait).await
@@ -109,7 +110,7 @@ async fn start(
     };
     let deadline = Instant::now() + wait;
     let (info, mut stream) = match attached(context.keeper.ask(Request::StartProcess(start)).await) {
-        // Keeper may have started it before it was lost itself.
+        // Keeper may have started the command before the connection was lost: starting it again would run it twice.
         Err(ToolError::Lost) => match of_step(&context.keeper, context.step).await? {
             Some(info) => attach(&context.keeper, &info.id, OutputOffsets::default()).await?,
             None => return Err(ToolError::Lost),
@@ -117,7 +118,7 @@ async fn start(
         other => other?,
     };
     if let Some(input) = &arguments.input {
-        // A command that does not read its input has not failed for that.
+        // A command that does not read its input is not a failure.
         let _ = send_input(&mut stream, input).await;
     }
     let mut following = FollowedProcess::new(info.id, OutputOffsets::default());
@@ -176,7 +177,7 @@ fn attached(
     }
 }
 
-/// The process that a step started, if it did.
+/// Finds the process that a step started.
 async fn of_step(keeper: &KeeperClient, step: u64) -> Result<Option<ProcessInfo>, ToolError> {
     let tag = format!("{STEP_VARIABLE}={step}");
     match keeper.ask(Request::ListProcesses).await? {
@@ -185,7 +186,7 @@ async fn of_step(keeper: &KeeperClient, step: u64) -> Result<Option<ProcessInfo>
     }
 }
 
-/// What is known of a command whose step was cut off; the command itself is left alone.
+/// Describes the command of a step that was cut off. The command itself is left alone.
 async fn after_restart(context: &ToolContext) -> String {
     let found = match of_step(&context.keeper, context.step).await {
         Ok(Some(info)) => info,
@@ -214,7 +215,7 @@ async fn after_restart(context: &ToolContext) -> String {
     }
 }
 
-/// A process that is being followed.
+/// A process whose output is being read.
 struct FollowedProcess {
     process: ProcessId,
     position: OutputOffsets,
@@ -226,7 +227,7 @@ impl FollowedProcess {
         Self { process, position, output: GatheredOutput::default() }
     }
 
-    /// Gathers output until the end or the deadline; goes on where it was when keeper is restarted.
+    /// Gathers output until the process ends or the deadline passes. When keeper is restarted, it attaches again at its position.
     async fn until(
         &mut self,
         keeper: &KeeperClient,

@@ -1,4 +1,4 @@
-//! Changing: a whole file, or exact places in one.
+//! Writes whole files and replaces exact texts in files.
 
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{Edit, GuestErrorCode, Reply, Request};
@@ -8,8 +8,8 @@ use super::{mismatch, view};
 use crate::keeper::{KeeperClient, ToolError};
 use crate::shape;
 
-/// Lines that are shown around an edit.
-const AROUND: u64 = 4;
+/// Lines that a result shows before and after an edit.
+const CONTEXT_LINES: u64 = 4;
 
 pub(super) async fn write(
     keeper: &KeeperClient,
@@ -19,11 +19,11 @@ pub(super) async fn write(
     let existed =
         matches!(keeper.ask(Request::Stat { path: path.to_owned() }).await, Ok((Reply::Stat(_), _)));
     let request = Request::Write { path: path.to_owned(), size: content.len() as u64, mode: None };
-    // Keeper answers after the content, so the request and the content go first.
+    // Keeper answers after it has received the content.
     let mut stream = keeper.send(request).await?;
     for part in content.as_bytes().chunks(DATA_BYTES) {
         if stream.send_data(part).await.is_err() {
-            // Keeper has stopped reading: its answer says why.
+            // Keeper has stopped reading; its reply says why.
             break;
         }
     }
@@ -65,13 +65,13 @@ pub(super) async fn edit(
     }
 }
 
-/// The lines around the last edit, as they are now.
+/// The lines around the last edit, after the change.
 fn around(text: &str, edits: &[Edit]) -> String {
     let Some(edit) = edits.last() else { return String::new() };
     let Some(place) = text.find(&edit.new).filter(|_| !edit.new.is_empty()) else { return String::new() };
     let first = 1 + text[..place].matches('\n').count() as u64;
     let last = first + edit.new.matches('\n').count() as u64;
-    view::lines(text, first.saturating_sub(AROUND).max(1), last + AROUND).0
+    view::lines(text, first.saturating_sub(CONTEXT_LINES).max(1), last + CONTEXT_LINES).0
 }
 
 #[cfg(test)]

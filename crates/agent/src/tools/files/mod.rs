@@ -101,7 +101,7 @@ pub(super) fn read(text: &str) -> Result<FilesArguments, BadArguments> {
     Ok(arguments)
 }
 
-/// A path as keeper takes it: relative to the workspace.
+/// Converts a path to one relative to the workspace, as keeper expects it.
 fn relative(path: &str) -> Result<String, BadArguments> {
     let path = path.trim();
     let inside = match path.strip_prefix("/workspace") {
@@ -114,7 +114,7 @@ fn relative(path: &str) -> Result<String, BadArguments> {
     Ok(inside.trim_start_matches("./").trim_end_matches('/').to_owned())
 }
 
-/// A text that is no file, with its lines numbered from one on.
+/// Shows a text that is no file with numbered lines, from line `first`.
 pub(super) fn numbered(name: &str, text: &str, first: u64) -> ToolOutcome {
     view::numbered(name, text, Some(first), None)
 }

@@ -1,4 +1,4 @@
-//! Looking: a file's lines, a picture, a folder, what a search finds.
+//! Shows files, pictures, directories and results of a search.
 
 use std::fmt::Write as _;
 
@@ -12,18 +12,18 @@ use super::super::code::{PICTURE_BYTES, take};
 use crate::keeper::{KeeperClient, ToolError};
 use crate::shape;
 
-/// The largest part of a file that is looked at.
+/// Bytes that are read of a file.
 const READ_BYTES: u64 = 8 * 1024 * 1024;
-/// Lines that one view shows if nothing is said.
-const LINES: u64 = 400;
-/// Bytes that one view shows; more goes beyond what the model's window takes of a result.
+/// Lines that one view shows by default.
+const DEFAULT_LINES: u64 = 400;
+/// Bytes that one view shows: slightly less than the window takes of a result.
 const SHOWN_BYTES: usize = 15 * 1024;
-/// What is shown of one line.
+/// Bytes that are shown of one line.
 const LINE_BYTES: usize = 2000;
-/// Entries of a folder.
-const ENTRIES: usize = 200;
-/// Hits of a search.
-const HITS: u32 = 60;
+/// Entries that are shown of a directory.
+const MAX_ENTRIES: usize = 200;
+/// Results of one search.
+const MAX_HITS: u32 = 60;
 
 pub(super) async fn view(
     keeper: &KeeperClient,
@@ -49,7 +49,7 @@ pub(super) async fn view(
     Ok(numbered(path, &String::from_utf8_lossy(&bytes), first, last))
 }
 
-/// A file's bytes, up to a bound, and its size.
+/// Reads at most `READ_BYTES` of a file. Returns them and the size of the file.
 pub(super) async fn read(keeper: &KeeperClient, path: &str) -> Result<(Vec<u8>, u64), ToolError> {
     let range = Some(FileRange { start: 0, length: Some(READ_BYTES) });
     match keeper.ask(Request::Read { path: path.to_owned(), range }).await? {
@@ -72,7 +72,7 @@ fn picture(path: &str, bytes: &[u8]) -> ToolOutcome {
     ToolOutcome { parts, ..ToolOutcome::default() }
 }
 
-/// Lines with their numbers, and what is not shown.
+/// Numbered lines, and a note about the lines that are not shown.
 pub(super) fn numbered(path: &str, text: &str, first: Option<u64>, last: Option<u64>) -> ToolOutcome {
     let all = text.lines().count() as u64;
     if all == 0 {
@@ -82,7 +82,7 @@ pub(super) fn numbered(path: &str, text: &str, first: Option<u64>, last: Option<
     if first > all {
         return ToolOutcome::failed(format!("{path} has only {all} lines."));
     }
-    let wanted = last.unwrap_or(first.saturating_add(LINES - 1)).clamp(first, all);
+    let wanted = last.unwrap_or(first.saturating_add(DEFAULT_LINES - 1)).clamp(first, all);
     let (shown, reached) = lines(text, first, wanted);
     let mut head = format!("{path}, lines {first} to {reached} of {all}:\n");
     if first == 1 && reached == all {
@@ -96,7 +96,7 @@ pub(super) fn numbered(path: &str, text: &str, first: Option<u64>, last: Option<
     ToolOutcome::text(shown)
 }
 
-/// Numbered lines from `first` to at most `last`, and the last one that had room.
+/// Numbered lines from `first` to at most `last`, and the number of the last line that had room.
 pub(super) fn lines(text: &str, first: u64, last: u64) -> (String, u64) {
     let (mut shown, mut reached) = (String::new(), first);
     let skip = usize::try_from(first - 1).unwrap_or(usize::MAX);
@@ -122,10 +122,10 @@ async fn list(keeper: &KeeperClient, path: &str) -> Result<ToolOutcome, ToolErro
         return Ok(ToolOutcome::text(format!("{name} is empty.")));
     }
     let mut text = format!("{name}:\n");
-    for entry in entries.iter().take(ENTRIES) {
+    for entry in entries.iter().take(MAX_ENTRIES) {
         let _ = writeln!(text, "{}", describe(entry));
     }
-    if more || entries.len() > ENTRIES {
+    if more || entries.len() > MAX_ENTRIES {
         text.push_str("[and more; `shell` with `ls` or `find` shows all]");
     }
     Ok(ToolOutcome::text(text))
@@ -145,7 +145,7 @@ pub(super) async fn search(
     path: &str,
     text: String,
 ) -> Result<ToolOutcome, ToolError> {
-    let request = Request::Search { path: path.to_owned(), text: text.clone(), limit: HITS };
+    let request = Request::Search { path: path.to_owned(), text: text.clone(), limit: MAX_HITS };
     let (Reply::Hits { hits, more }, _) = keeper.ask(request).await? else {
         return Err(ToolError::Unexpected);
     };
