@@ -1,36 +1,36 @@
-//! Arguments as a model wrote them: read by the tool's own type, refused with what is wrong and what would be right.
+//! Arguments as a model wrote them, read into the tool's own type.
 //!
-//! Models forget a quote, call a member by another name or send a number as text. The refusal names the member and the nearest
-//! known one and repeats the tool's form, so that the next try succeeds.
+//! Models forget a quote, call a member by another name or send a number as text. A rejection says what is wrong, lists the members
+//! and repeats a valid example, so that the next attempt succeeds.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What a tool takes.
+/// The arguments that a tool takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Form {
+pub(crate) struct ArgumentForm {
     /// The tool's name.
     pub(crate) tool: &'static str,
-    /// Its members, and other names under which models send them.
+    /// Names of the members, each with other names under which models send it.
     pub(crate) members: &'static [(&'static str, &'static [&'static str])],
-    /// An example that is right.
+    /// Valid arguments, for rejections.
     pub(crate) example: &'static str,
 }
 
-/// The arguments can't be used; the text is for the model.
+/// The arguments are invalid. The text is written for the model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadArguments(pub(crate) String);
 
 /// Reads a tool's arguments.
-pub(crate) fn read<T: DeserializeOwned>(form: &Form, arguments: &str) -> Result<T, BadArguments> {
+pub(crate) fn read<T: DeserializeOwned>(form: &ArgumentForm, arguments: &str) -> Result<T, BadArguments> {
     let members = object(form, arguments)?;
     let members = named(form, members)?;
     serde_json::from_value(Value::Object(members)).map_err(|error| form.refuse(&error.to_string()))
 }
 
-fn object(form: &Form, arguments: &str) -> Result<Map<String, Value>, BadArguments> {
-    // No arguments at all are sent as nothing by some providers.
+fn object(form: &ArgumentForm, arguments: &str) -> Result<Map<String, Value>, BadArguments> {
+    // Some providers send an empty text for a call without arguments.
     if arguments.trim().is_empty() {
         return Ok(Map::new());
     }
@@ -44,8 +44,9 @@ fn object(form: &Form, arguments: &str) -> Result<Map<String, Value>, BadArgumen
     }
 }
 
-/// Gives members their own names. One that is unknown is refused: ignoring it would do something else than was asked.
-fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>, BadArguments> {
+/// Replaces other names of members by their own. An unknown member is rejected: a call that ignores it would not do what the model
+/// asked for.
+fn named(form: &ArgumentForm, members: Map<String, Value>) -> Result<Map<String, Value>, BadArguments> {
     let mut known = Map::new();
     for (name, value) in members {
         let member =
@@ -54,7 +55,7 @@ fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>,
             let members: Vec<&str> = form.members.iter().map(|(member, _)| *member).collect();
             return Err(form.refuse(&format!("there is no `{name}`; it takes {}", members.join(", "))));
         };
-        // An explicit null is a member that is not there.
+        // An explicit null is a member that was left out.
         if !value.is_null() {
             known.insert((*member).to_owned(), value);
         }
@@ -62,8 +63,8 @@ fn named(form: &Form, members: Map<String, Value>) -> Result<Map<String, Value>,
     Ok(known)
 }
 
-impl Form {
-    /// A refusal with the tool's form.
+impl ArgumentForm {
+    /// Rejects arguments: names the problem and repeats the example.
     pub(crate) fn refuse(&self, what: &str) -> BadArguments {
         BadArguments(format!("{}: {what}. Nothing was done. For example: {}", self.tool, self.example))
     }
@@ -75,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    const FORM: Form = Form {
+    const FORM: ArgumentForm = ArgumentForm {
         tool: "shell",
         members: &[("command", &["cmd"]), ("wait_s", &["timeout"])],
         example: r#"{"command": "ls"}"#,

@@ -1,7 +1,7 @@
-//! The conversation as the journal tells it: built up entry by entry, the same way when an entry is new and when it is read
-//! again after a crash. Owns no I/O; what is to be done next follows from it alone (`due`).
+//! The conversation, built from the journal entry by entry: in the same way for a new entry and for one that is read after a crash.
+//! It does no I/O, and it alone decides what happens next (`due`).
 //!
-//! Only what the model is still shown is kept, so its size is that of the model's window and not that of the job.
+//! Only what the model still reads is kept, so the size is bounded by the model's window and not by the length of the job.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,16 +11,16 @@ use sandyard_protocol::{
 
 use crate::prompt;
 use crate::shown;
-use crate::stuck::{Progress, Stuck};
+use crate::stuck::{LoopProgress, Stuck};
 
 /// What happens next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The model is asked.
+    /// Ask the model.
     Answer,
-    /// The calls of the last answer that are not over run, or are told as interrupted.
+    /// Run the open calls of the last answer, or report them as interrupted.
     Steps,
-    /// A person has been asked and answers.
+    /// Wait for the reply of a person who was asked.
     Reply,
     /// Nothing: the task is done.
     Finished,
@@ -28,72 +28,72 @@ pub(crate) enum Due {
     GivenUp,
 }
 
-/// All that the loop knows.
+/// All that the loop knows about its task.
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     /// Number of the last entry.
     last: u64,
-    /// The machine in which the loop last did something.
+    /// Incarnation of the machine in which the last entry of the loop was written.
     machine: u32,
-    /// What was said before the first answer, and by people in turns that are left out.
-    head: Vec<Note>,
-    turns: VecDeque<Turn>,
+    /// Notes before the first answer, and notes of people from turns that are left out.
+    head: Vec<ConversationNote>,
+    turns: VecDeque<ConversationTurn>,
     left_out: LeftOut,
     plan: Vec<PlanItem>,
     asked: Option<WhyAsked>,
     end: Option<Due>,
-    progress: Progress,
+    progress: LoopProgress,
 }
 
-/// Words of a person or of the loop.
+/// A text of a person or of the loop.
 #[derive(Debug, Clone)]
-pub(crate) struct Note {
-    /// Whether a person said it, who is never forgotten.
+pub(crate) struct ConversationNote {
+    /// True if a person wrote it: such notes are never left out.
     pub(crate) by_person: bool,
     pub(crate) text: String,
 }
 
-/// Turns that the model is no longer shown.
+/// Turns that the model no longer reads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LeftOut {
     pub(crate) turns: u64,
     pub(crate) last: u64,
-    /// The plan as it was then.
+    /// The plan at the time of the last of them.
     pub(crate) plan: Vec<PlanItem>,
 }
 
-/// An answer, its calls, and what was said after them.
+/// An answer, its calls, and the notes after them.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ConversationTurn {
     pub(crate) number: u64,
     pub(crate) text: String,
     pub(crate) stop: StopReason,
-    pub(crate) calls: Vec<Call>,
-    pub(crate) after: Vec<Note>,
+    pub(crate) calls: Vec<TurnCall>,
+    pub(crate) after: Vec<ConversationNote>,
 }
 
-/// A call and what became of it.
+/// A tool call and its progress.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct TurnCall {
     pub(crate) call: ToolCall,
-    pub(crate) began: Option<Began>,
-    /// Whether its question was put to a person.
+    pub(crate) began: Option<CallStart>,
+    /// True if its question was put to a person.
     pub(crate) asked: bool,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<CallResult>,
 }
 
-/// A call that began.
+/// The start of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Began {
-    /// Its journal number, which names it in the machine.
+pub(crate) struct CallStart {
+    /// Journal number of the step. Processes in the machine carry it.
     pub(crate) number: u64,
-    /// In which machine.
+    /// The machine in which the call started.
     pub(crate) incarnation: u32,
 }
 
-/// A call that is over.
+/// The result of a call.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct CallResult {
     pub(crate) number: u64,
     pub(crate) parts: Vec<ModelPart>,
     pub(crate) failed: bool,
@@ -101,31 +101,31 @@ pub(crate) struct Ended {
 }
 
 impl Conversation {
-    /// The number of the last entry.
+    /// Journal number of the last entry.
     pub(crate) fn last(&self) -> u64 {
         self.last
     }
 
-    /// The machine in which the loop last did something.
+    /// Incarnation of the machine in which the last entry of the loop was written.
     pub(crate) fn machine(&self) -> u32 {
         self.machine
     }
 
-    /// Whether the model goes round in circles.
+    /// How the model repeats itself, if it does.
     pub(crate) fn stuck(&self) -> Option<Stuck> {
         self.progress.stuck()
     }
 
-    pub(crate) fn turns(&self) -> &VecDeque<Turn> {
+    pub(crate) fn turns(&self) -> &VecDeque<ConversationTurn> {
         &self.turns
     }
 
     /// The calls of the last answer.
-    pub(crate) fn calls(&self) -> &[Call] {
+    pub(crate) fn calls(&self) -> &[TurnCall] {
         self.turns.back().map_or(&[], |turn| &turn.calls)
     }
 
-    /// What happens next.
+    /// Decides what happens next.
     pub(crate) fn due(&self) -> Due {
         if let Some(end) = &self.end {
             return end.clone();
@@ -139,7 +139,7 @@ impl Conversation {
         }
     }
 
-    /// Takes up the next entry.
+    /// Applies the next entry.
     pub(crate) fn apply(&mut self, row: JournalRow) {
         let JournalRow { number, incarnation, entry, .. } = row;
         self.last = number;
@@ -161,14 +161,14 @@ impl Conversation {
                 self.progress.answered(&calls);
                 let calls = calls
                     .into_iter()
-                    .map(|call| Call { call, began: None, asked: false, ended: None })
+                    .map(|call| TurnCall { call, began: None, asked: false, ended: None })
                     .collect();
-                self.turns.push_back(Turn { number, text, stop, calls, after: Vec::new() });
+                self.turns.push_back(ConversationTurn { number, text, stop, calls, after: Vec::new() });
             }
             JournalEntry::StepBegan { call, .. } => {
                 let open = self.open_call(|open| open.began.is_none() && open.call.id == call);
                 if let Some(open) = open {
-                    open.began = Some(Began { number, incarnation });
+                    open.began = Some(CallStart { number, incarnation });
                 }
             }
             JournalEntry::StepEnded { call, parts, failed, .. } => {
@@ -194,20 +194,20 @@ impl Conversation {
         let call = open.call.clone();
         let parts = shown::parts(parts, number);
         let result = shown::fingerprint(&parts);
-        open.ended = Some(Ended { number, parts, failed, packed: false });
+        open.ended = Some(CallResult { number, parts, failed, packed: false });
         self.progress.ended(&call, result, failed);
     }
 
-    fn open_call(&mut self, is_it: impl Fn(&Call) -> bool) -> Option<&mut Call> {
+    fn open_call(&mut self, is_it: impl Fn(&TurnCall) -> bool) -> Option<&mut TurnCall> {
         self.turns.back_mut()?.calls.iter_mut().find(|call| is_it(call))
     }
 
     fn note(&mut self, text: String, by_person: bool) {
         let notes = self.turns.back_mut().map_or(&mut self.head, |turn| &mut turn.after);
-        notes.push(Note { by_person, text });
+        notes.push(ConversationNote { by_person, text });
     }
 
-    /// Shortens results, and leaves whole turns out where their answer is named.
+    /// Replaces named results by stubs, and leaves out the oldest turns whose answers are named.
     fn pack(&mut self, numbers: &[u64]) {
         let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
         while self.turns.len() > 1 && self.turns.front().is_some_and(|turn| numbers.contains(&turn.number)) {
@@ -226,15 +226,15 @@ impl Conversation {
         }
     }
 
-    pub(crate) fn head(&self) -> (&[Note], &LeftOut) {
+    pub(crate) fn head(&self) -> (&[ConversationNote], &LeftOut) {
         (&self.head, &self.left_out)
     }
 }
 
-impl Turn {
-    /// The results of its calls, in their order.
+impl ConversationTurn {
+    /// Results in the order of the calls.
     pub(crate) fn results(&self) -> Vec<ToolResult> {
-        let result = |call: &Call| {
+        let result = |call: &TurnCall| {
             let (parts, failed) = call.ended.as_ref().map(|ended| (ended.parts.clone(), ended.failed))?;
             Some(ToolResult { call: call.call.id.clone(), parts, failed })
         };

@@ -1,7 +1,7 @@
-//! The way to keeper: a connection for each request, over a socket in the machine.
+//! The client of keeper: one connection for each request, over a Unix socket in the machine.
 //!
-//! Keeper may be restarted at any moment. Connecting waits for it; a connection that is lost in the middle is the caller's to
-//! judge, because only it knows whether asking again would do something twice.
+//! Keeper may be restarted at any moment. Connecting waits for it. When a connection is lost in the middle of a request, the caller
+//! decides what to do, because only the caller knows whether a repeated request would act twice.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use sandyard_protocol::limits::{
 use sandyard_protocol::{AgentRequest, GuestError, Reply, Request};
 use tokio::net::UnixStream;
 
-/// Between two attempts to connect: keeper's restart takes some ten milliseconds.
-const RETRY: Duration = Duration::from_millis(50);
-/// How long a tool waits for keeper to be there. A keeper that stays away longer takes its machine with it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Delay between two attempts to connect. A restart of keeper takes some ten milliseconds.
+const CONNECT_RETRY: Duration = Duration::from_millis(50);
+/// How long a tool waits for keeper. A machine whose keeper stays away longer is lost.
+const KEEPER_TIMEOUT: Duration = Duration::from_secs(60);
 
 const TOOL_LIMITS: FrameLimits = FrameLimits {
     message_bytes: REQUEST_BYTES,
     sent_message_bytes: AGENT_REQUEST_BYTES,
     data_bytes: DATA_BYTES,
 };
-const DESK_LIMITS: FrameLimits = FrameLimits {
+const JOURNAL_LIMITS: FrameLimits = FrameLimits {
     message_bytes: DESK_MESSAGE_BYTES,
     sent_message_bytes: DESK_MESSAGE_BYTES,
     data_bytes: DATA_BYTES,
@@ -34,19 +34,19 @@ const MODEL_LIMITS: FrameLimits = FrameLimits {
     data_bytes: DATA_BYTES,
 };
 
-/// A connection.
-pub(crate) type Stream = Framed<UnixStream>;
+/// A connection to keeper, cut into frames.
+pub(crate) type KeeperStream = Framed<UnixStream>;
 
-/// Where keeper listens.
+/// Connects to keeper's socket.
 #[derive(Debug, Clone)]
-pub(crate) struct Keeper {
+pub(crate) struct KeeperClient {
     socket: PathBuf,
 }
 
-/// A tool request that was not served.
+/// Why a request to keeper failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
-    /// Keeper says why; nothing was done.
+    /// Keeper rejected the request; nothing was done.
     #[error("{0}")]
     Refused(GuestError),
     /// Keeper could not be reached, so nothing was done.
@@ -58,7 +58,7 @@ pub(crate) enum ToolError {
     /// The request is too long to be sent.
     #[error("too long for one call")]
     TooLong,
-    /// Keeper said what it should not.
+    /// Keeper's answer does not belong to the request.
     #[error("the machine gave an answer that does not fit")]
     Unexpected,
 }
@@ -69,14 +69,14 @@ impl From<FrameError> for ToolError {
     }
 }
 
-impl Keeper {
-    /// A keeper by its socket.
+impl KeeperClient {
+    /// A client of the keeper that listens at `socket`.
     pub(crate) fn at(socket: PathBuf) -> Self {
         Self { socket }
     }
 
-    /// Asks for something of the machine. Returns keeper's answer, and the connection for what follows it.
-    pub(crate) async fn ask(&self, request: Request) -> Result<(Reply, Stream), ToolError> {
+    /// Sends a request. Returns keeper's reply and the connection, which carries what the request documents.
+    pub(crate) async fn ask(&self, request: Request) -> Result<(Reply, KeeperStream), ToolError> {
         let mut stream = self.send(request).await?;
         match stream.receive_message().await? {
             Reply::Failed(error) => Err(ToolError::Refused(error)),
@@ -84,9 +84,9 @@ impl Keeper {
         }
     }
 
-    /// Sends a request whose content follows before keeper answers.
-    pub(crate) async fn send(&self, request: Request) -> Result<Stream, ToolError> {
-        let connect = tokio::time::timeout(PATIENCE, self.connect(TOOL_LIMITS));
+    /// Sends a request without waiting for a reply: the caller sends content first.
+    pub(crate) async fn send(&self, request: Request) -> Result<KeeperStream, ToolError> {
+        let connect = tokio::time::timeout(KEEPER_TIMEOUT, self.connect(TOOL_LIMITS));
         let mut stream = connect.await.map_err(|_| ToolError::Unreachable)?;
         match stream.send_message(&AgentRequest::Tool(request)).await {
             Err(FrameError::TooLong(_)) => Err(ToolError::TooLong),
@@ -94,27 +94,27 @@ impl Keeper {
         }
     }
 
-    /// A connection to the desk on the host. Waits for as long as it takes.
-    pub(crate) async fn desk(&self) -> Result<Stream, FrameError> {
-        self.begin(&AgentRequest::Desk, DESK_LIMITS).await
+    /// Connects to the journal service on the host. Waits for as long as it takes.
+    pub(crate) async fn journal(&self) -> Result<KeeperStream, FrameError> {
+        self.begin(&AgentRequest::Desk, JOURNAL_LIMITS).await
     }
 
-    /// A connection for one call of a model. Waits for as long as it takes.
-    pub(crate) async fn model(&self) -> Result<Stream, FrameError> {
+    /// Connects to the model service on the host, for one call. Waits for as long as it takes.
+    pub(crate) async fn model(&self) -> Result<KeeperStream, FrameError> {
         self.begin(&AgentRequest::Model, MODEL_LIMITS).await
     }
 
-    async fn begin(&self, request: &AgentRequest, limits: FrameLimits) -> Result<Stream, FrameError> {
+    async fn begin(&self, request: &AgentRequest, limits: FrameLimits) -> Result<KeeperStream, FrameError> {
         let mut stream = self.connect(limits).await;
         stream.send_message(request).await?;
         Ok(stream)
     }
 
-    async fn connect(&self, limits: FrameLimits) -> Stream {
+    async fn connect(&self, limits: FrameLimits) -> KeeperStream {
         loop {
             match UnixStream::connect(&self.socket).await {
                 Ok(stream) => return Framed::new(stream, limits),
-                Err(_) => tokio::time::sleep(RETRY).await,
+                Err(_) => tokio::time::sleep(CONNECT_RETRY).await,
             }
         }
     }

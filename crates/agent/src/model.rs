@@ -1,5 +1,5 @@
-//! One question to the model, asked again with the same number until it is answered: the host gives an answer that it has kept
-//! a second time, and asks nobody twice.
+//! One call of the model, repeated with the same journal number until the host answers. The host stores each answer under its
+//! number and sends a stored answer again, so a repeated call does not reach the provider twice.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use sandyard_protocol::{
     JournalEntry, JournalRow, ModelCall, ModelEvent, ModelFailure, StopReason, ToolCall,
 };
 
-use crate::keeper::Keeper;
+use crate::keeper::KeeperClient;
 
-/// Between two attempts, when the host was lost.
-const RETRY: Duration = Duration::from_millis(500);
+/// Delay between two attempts after the connection to the host was lost.
+const MODEL_RETRY: Duration = Duration::from_millis(500);
 
-/// What the host answered.
+/// The host's reply to a call.
 #[derive(Debug)]
 pub(crate) enum Answered {
     /// The answer, as the journal has it.
     Kept(JournalRow),
-    /// There is none.
+    /// There is no answer.
     Failed(ModelFailure),
 }
 
-/// Asks, for as long as it takes.
-pub(crate) async fn ask(keeper: &Keeper, call: &ModelCall, incarnation: u32) -> Answered {
+/// Asks the model. Waits for the host for as long as it takes.
+pub(crate) async fn ask(keeper: &KeeperClient, call: &ModelCall, incarnation: u32) -> Answered {
     loop {
         if let Ok(answered) = try_ask(keeper, call, incarnation).await {
             return answered;
         }
-        tokio::time::sleep(RETRY).await;
+        tokio::time::sleep(MODEL_RETRY).await;
     }
 }
 
-async fn try_ask(keeper: &Keeper, call: &ModelCall, incarnation: u32) -> Result<Answered, FrameError> {
+async fn try_ask(keeper: &KeeperClient, call: &ModelCall, incarnation: u32) -> Result<Answered, FrameError> {
     let mut stream = keeper.model().await?;
     stream.send_message(call).await?;
     let (mut text, mut calls, mut number): (String, Vec<ToolCall>, u64) = Default::default();
@@ -51,7 +51,7 @@ async fn try_ask(keeper: &Keeper, call: &ModelCall, incarnation: u32) -> Result<
     }
 }
 
-/// Some providers say that an answer ended although it calls something.
+/// Corrects the reason of providers that report a normal end for an answer with calls.
 fn with_calls(stop: StopReason) -> StopReason {
     if stop == StopReason::End { StopReason::Calls } else { stop }
 }

@@ -1,12 +1,11 @@
-//! Everything the loop says to the model of its own accord. The standing part never varies within a job, nor between jobs: providers
-//! cache it, and recordings are compared by it.
+//! All texts that the loop itself writes to the model. The system prompt is the same for all jobs: providers cache it, and recordings
+//! are compared by it.
 
 use sandyard_protocol::{PlanItem, PlanState, Speaker, StopReason};
 
-use crate::conversation::LeftOut;
-use crate::stuck::{Sign, Stuck};
+use crate::stuck::{Stuck, StuckSign};
 
-/// The standing instructions.
+/// The system prompt.
 pub const SYSTEM: &str = include_str!("prompts/system.md");
 
 /// The task, as the first message.
@@ -14,7 +13,7 @@ pub(crate) fn task(text: &str) -> String {
     format!("This is the task:\n\n{text}")
 }
 
-/// Words that reached the job while it ran or waited.
+/// What a person, or the host in a person's place, said to the job.
 pub(crate) fn said(text: &str, by: Speaker) -> String {
     match by {
         Speaker::Person => format!("The person says:\n\n{text}"),
@@ -22,35 +21,35 @@ pub(crate) fn said(text: &str, by: Speaker) -> String {
     }
 }
 
-/// What to do about a circle.
+/// Tells the model that it is stuck, and what to do.
 pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     match stuck.sign {
-        Sign::Silent if stop == StopReason::Length => {
+        StuckSign::Silent if stop == StopReason::Length => {
             "Your answer was cut off because it became too long. Go on with a shorter one: one call, and large files in several parts."
         }
-        Sign::Silent => {
+        StuckSign::Silent => {
             "You called no tool, so nothing happened and nobody has read your words. If the task is done, call `finish`. If you need something from the person, call `ask`. Otherwise go on with the next step."
         }
-        Sign::Repeats => {
+        StuckSign::Repeats => {
             "You have made the same call several times, and the result is the same each time. Doing it again will not change it. Say in one sentence what you expected and what you see, then try something that differs: another way, a look at the cause, or `ask`."
         }
-        Sign::Alternates => {
+        StuckSign::Alternates => {
             "You are going back and forth between the same two steps, with the same results. Decide which of the two is right, or find the cause that neither of them touches; then go on from there, or `ask`."
         }
-        Sign::Fails => {
+        StuckSign::Fails => {
             "Your last calls all failed. Read the last message again, look at what is really there (`files` with `view`, `shell` with `ls` or `pwd`), and go on with something simpler that works."
         }
     }
     .to_owned()
 }
 
-/// The question to a person about a circle.
-pub(crate) fn stuck_question(sign: Sign, last_words: &str) -> String {
+/// Asks a person what a stuck model should do.
+pub(crate) fn stuck_question(sign: StuckSign, last_words: &str) -> String {
     let what = match sign {
-        Sign::Silent => "The agent answers without doing anything",
-        Sign::Repeats => "The agent repeats the same step with the same result",
-        Sign::Alternates => "The agent goes back and forth between the same two steps",
-        Sign::Fails => "One step after another fails",
+        StuckSign::Silent => "The agent answers without doing anything",
+        StuckSign::Repeats => "The agent repeats the same step with the same result",
+        StuckSign::Alternates => "The agent goes back and forth between the same two steps",
+        StuckSign::Fails => "One step after another fails",
     };
     let end = last_words.floor_char_boundary(1000);
     let words = last_words[..end].trim();
@@ -58,21 +57,20 @@ pub(crate) fn stuck_question(sign: Sign, last_words: &str) -> String {
     format!("{what}, and being told so did not help. How should it go on?{words}")
 }
 
-/// A machine that replaced another.
+/// Tells the model that its machine was replaced.
 pub(crate) fn new_machine() -> String {
     "The machine was lost and replaced by a new one. Your files in /workspace are as they were on disk. Running commands, servers, kernels with their variables, the desktop, /tmp and everything in your home are gone: start again what you need.".to_owned()
 }
 
-/// In the place of turns that are left out.
-pub(crate) fn left_out(left_out: &LeftOut) -> String {
-    let plan = if left_out.plan.is_empty() {
+/// Stands for turns that are left out: their count, the journal number of the last one, and the plan at that time.
+pub(crate) fn left_out(turns: u64, last: u64, plan_then: &[PlanItem]) -> String {
+    let plan = if plan_then.is_empty() {
         String::new()
     } else {
-        format!("\nThe plan was then:\n{}", plan(&left_out.plan))
+        format!("\nThe plan was then:\n{}", plan(plan_then))
     };
     format!(
-        "[Your first {} answers and their results, up to number {} of the journal, are left out here to save room. `recall` finds everything in them.{plan}]",
-        left_out.turns, left_out.last
+        "[Your first {turns} answers and their results, up to number {last} of the journal, are left out here to save room. `recall` finds everything in them.{plan}]"
     )
 }
 

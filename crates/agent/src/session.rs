@@ -1,105 +1,59 @@
-//! A session: the desk, the conversation that its journal tells, and the loop over what is due.
+//! A session: opens the journal, replays it, and does what is due until the task is over.
 //!
-//! open → read the journal → (answer | steps | reply)* → end. What is due follows from the journal alone, so a loop that dies
-//! anywhere is followed by one that goes on there. Every entry is durable on the host before the next thing is done.
+//! open → replay → (answer | steps | reply)* → end. What is due follows from the journal alone, so a loop that dies anywhere is
+//! followed by one that continues there. Every entry is durable on the host before the next action starts.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use sandyard_protocol::{DeskRefusal, JournalEntry, JournalRow, ToolSpec};
+use sandyard_protocol::{DeskRefusal, JournalEntry};
 
-use crate::conversation::{Conversation, Due};
-use crate::desk::{Desk, DeskError};
-use crate::keeper::Keeper;
-use crate::tokens::Correction;
-use crate::tools::shell::Places;
-use crate::tools::{self, Context};
-use crate::window::Window;
-use crate::{step, turn};
+use crate::conversation::Due;
+use crate::journal::JournalError;
+use crate::state::SessionState;
+use crate::{step, tools, turn};
 
-/// How a loop ended.
+/// How a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum AgentEnd {
     /// The task is done.
     Finished,
     /// The task was given up, and the journal says why.
     GaveUp,
-    /// The journal went on without this loop: another must begin from it.
+    /// The journal continued without this loop: another one must start from it.
     Again,
 }
 
 /// Works until the task is over.
-pub async fn run(socket: PathBuf) -> End {
-    let keeper = Keeper::at(socket);
-    let desk = Desk::open(keeper.clone()).await;
-    let mut session = Session {
-        window: Window::of(&desk.facts().model),
-        desk,
-        conversation: Conversation::default(),
-        keeper,
-        places: Arc::default(),
-        tools: tools::specs(),
-        correction: Correction::default(),
-    };
-    match session.work().await {
+pub async fn run(socket: PathBuf) -> AgentEnd {
+    let mut state = SessionState::open(socket, tools::specs()).await;
+    match work(&mut state).await {
         Ok(end) => end,
-        Err(DeskError::Overtaken) => End::Again,
-        Err(DeskError::Refused { code: DeskRefusal::JournalFull, .. }) => {
+        Err(JournalError::Overtaken) => AgentEnd::Again,
+        Err(JournalError::Refused { code: DeskRefusal::JournalFull, .. }) => {
             let reason = "the journal of this job is full".to_owned();
-            match session.commit(JournalEntry::GaveUp { reason }).await {
-                Ok(()) => End::GaveUp,
-                Err(_) => End::Again,
+            // A full journal still takes this entry.
+            match state.commit(JournalEntry::GaveUp { reason }).await {
+                Ok(()) => AgentEnd::GaveUp,
+                Err(_) => AgentEnd::Again,
             }
         }
         // The host ends the job, and this process with it.
-        Err(DeskError::Refused { .. }) => End::GaveUp,
+        Err(JournalError::Refused { .. }) => AgentEnd::GaveUp,
     }
 }
 
-/// All that a loop holds.
-pub(crate) struct Session {
-    pub(crate) desk: Desk,
-    pub(crate) conversation: Conversation,
-    pub(crate) keeper: Keeper,
-    pub(crate) places: Arc<Places>,
-    pub(crate) window: Window,
-    pub(crate) tools: Vec<ToolSpec>,
-    pub(crate) correction: Correction,
-}
-
-impl Session {
-    async fn work(&mut self) -> Result<End, DeskError> {
-        let Self { desk, conversation, .. } = self;
-        desk.replay(|row| conversation.apply(row)).await?;
-        loop {
-            match self.conversation.due() {
-                Due::Answer => turn::take(self).await?,
-                Due::Steps => step::run(self).await?,
-                Due::Reply => {
-                    let rows = self.desk.wait().await?;
-                    self.apply(rows);
-                }
-                Due::Finished => return Ok(End::Finished),
-                Due::GivenUp => return Ok(End::GaveUp),
+async fn work(state: &mut SessionState) -> Result<AgentEnd, JournalError> {
+    state.replay().await?;
+    loop {
+        match state.conversation.due() {
+            Due::Answer => turn::take(state).await?,
+            Due::Steps => step::run(state).await?,
+            Due::Reply => {
+                let rows = state.journal.wait_for_reply().await?;
+                state.apply(rows);
             }
+            Due::Finished => return Ok(AgentEnd::Finished),
+            Due::GivenUp => return Ok(AgentEnd::GaveUp),
         }
-    }
-
-    /// Writes an entry, and takes it up once it is durable.
-    pub(crate) async fn commit(&mut self, entry: JournalEntry) -> Result<(), DeskError> {
-        let rows = self.desk.append(entry).await?;
-        self.apply(rows);
-        Ok(())
-    }
-
-    pub(crate) fn apply(&mut self, rows: Vec<JournalRow>) {
-        for row in rows {
-            self.conversation.apply(row);
-        }
-    }
-
-    /// What a tool works with in a step.
-    pub(crate) fn context(&self, step: u64) -> Context {
-        Context { keeper: self.keeper.clone(), step, places: Arc::clone(&self.places) }
     }
 }

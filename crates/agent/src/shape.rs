@@ -1,23 +1,23 @@
-//! Text made to fit: the beginning and the end stay, a line in between says what is missing and how to see it.
+//! Cuts long texts: the start and the end stay, and a line in between says how much is missing and how to see it.
 
 use std::fmt::Write as _;
 
-/// What is kept of a text, and how the gap is told.
+/// How a text is cut.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
-    /// Bytes of the result, the line about the gap not counted.
+    /// Bytes of the result without the line about the gap.
     pub(crate) bytes: usize,
-    /// Of a hundred bytes, those from the beginning.
+    /// Share of the bytes that comes from the start of the text.
     pub(crate) head_percent: usize,
 }
 
 impl Shape {
-    /// Output of commands: errors and results come last, what was done comes first.
+    /// For output of commands, where errors and results come last.
     pub(crate) const fn output(bytes: usize) -> Self {
         Self { bytes, head_percent: 40 }
     }
 
-    /// Cuts a text. `hint` tells how to see the rest.
+    /// Cuts a text. `hint` says how to see the rest.
     pub(crate) fn cut(self, text: &str, hint: &str) -> String {
         if text.len() <= self.bytes {
             return text.to_owned();
@@ -42,7 +42,7 @@ impl Shape {
     }
 }
 
-/// So many lines, or bytes where there are no lines.
+/// Describes a gap by lines and bytes.
 fn amount(lines: usize, bytes: usize) -> String {
     match lines {
         0 | 1 => size(bytes as u64),
@@ -50,7 +50,7 @@ fn amount(lines: usize, bytes: usize) -> String {
     }
 }
 
-/// A size as people read it.
+/// A size for people.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -78,8 +78,8 @@ fn line_start(text: &str, limit: usize) -> usize {
     }
 }
 
-/// Terminal text as a person would see it: no colours, no control characters, and of a line that was overwritten with carriage
-/// returns only what stayed.
+/// Terminal text as a person would see it: without colours and control characters. Of a line that carriage returns overwrote, only the
+/// last version stays.
 pub(crate) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {

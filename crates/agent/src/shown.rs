@@ -1,4 +1,4 @@
-//! What the model is shown of a result. The journal has it whole, within its bound; this is the part that fits a window.
+//! The part of a result that the model reads. The journal has the whole result; this part fits the model's window.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -8,10 +8,10 @@ use crate::shape::Shape;
 
 /// Text of one result in the model's window: four to five thousand tokens.
 const TEXT_BYTES: usize = 16 * 1024;
-/// What a stub shows of the text that it stands for.
+/// Bytes of the original text in a stub.
 const STUB_BYTES: usize = 120;
 
-/// A result as it enters the window.
+/// Cuts a result to the size that the window takes.
 pub(crate) fn parts(parts: Vec<ModelPart>, number: u64) -> Vec<ModelPart> {
     let hint = format!("; `recall` with {{\"number\": {number}}} shows it");
     parts
@@ -23,7 +23,7 @@ pub(crate) fn parts(parts: Vec<ModelPart>, number: u64) -> Vec<ModelPart> {
         .collect()
 }
 
-/// What stays of an old result when room is needed.
+/// Replaces an old result by its first line, to save room.
 pub(crate) fn stub(parts: &[ModelPart], number: u64) -> Vec<ModelPart> {
     let text = parts.iter().find_map(|part| match part {
         ModelPart::Text { text } => Some(text.as_str()),
@@ -39,7 +39,7 @@ pub(crate) fn stub(parts: &[ModelPart], number: u64) -> Vec<ModelPart> {
     vec![ModelPart::Text { text }]
 }
 
-/// Tells results apart.
+/// A hash by which results are compared.
 pub(crate) fn fingerprint(parts: &[ModelPart]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for part in parts {

@@ -1,41 +1,41 @@
-//! Notices a model that goes round in circles. Fed by the journal's entries, so a loop that died knows as much as before.
+//! Detects a model that repeats itself without progress. It reads the entries of the journal, so a restarted loop knows as much as the
+//! one before.
 //!
-//! Signs: the same call with the same result again and again, two calls in turn (an edit and its opposite are such a pair),
-//! nothing but failing calls, answers that call nothing. The first sign is told to the model. If it goes on all the same, a
-//! person is asked. Anything that differs, or a person's word, starts the count anew.
+//! Signs: the same call with the same result several times, two calls in alternation (such as an edit and its opposite), only
+//! failing calls, answers without a call. At the first sign the model is told. If it continues all the same, a person is asked. A
+//! different step, or the words of a person, resets the count.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use sandyard_protocol::ToolCall;
 
-/// The same step so often is a circle.
-const SAME_STEPS: usize = 3;
-/// Two steps in turn, so often each.
-const ALTERNATIONS: usize = 3;
-/// Failing calls in a row, whatever they were.
-const FAILURES: usize = 8;
-/// Answers in a row that call nothing, after which a person is asked.
+/// Equal steps in a row that are a sign.
+const MAX_SAME_STEPS: usize = 3;
+/// Repetitions of two alternating steps that are a sign.
+const MAX_ALTERNATIONS: usize = 3;
+/// Failing calls in a row that are a sign.
+const MAX_FAILURES: usize = 8;
+/// Answers without a call in a row, after which a person is asked.
 const SILENT_ANSWERS: usize = 3;
-/// Nudges in a row that changed nothing, after which a person is asked.
+/// Nudges in a row without effect, after which a person is asked.
 const NUDGES: usize = 2;
-/// Looking at something that still runs is no circle until it is done this often.
-const PATIENCE: usize = 30;
-/// Steps that are looked back upon.
-const REMEMBERED: usize = PATIENCE;
+/// Equal calls that wait for a running command and are still no sign.
+const MAX_SAME_WAITS: usize = 30;
+/// Steps that are remembered.
+const REMEMBERED: usize = MAX_SAME_WAITS;
 
-/// How the model goes round in circles.
+/// How the model repeats itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stuck {
-    /// What it does.
-    pub(crate) sign: Sign,
-    /// Whether it was told often enough.
+    pub(crate) sign: StuckSign,
+    /// True if the model was told often enough, so that a person must be asked.
     pub(crate) was_told: bool,
 }
 
-/// What a circle looks like.
+/// A sign that the model is stuck.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum StuckSign {
     /// The same call, the same result.
     Repeats,
     /// Two calls in turn, the same results.
@@ -46,38 +46,38 @@ pub(crate) enum Sign {
     Silent,
 }
 
-/// What was seen of late.
+/// The recent steps of the model.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
-    steps: VecDeque<Step>,
+pub(crate) struct LoopProgress {
+    steps: VecDeque<SeenStep>,
     failures: usize,
     silent: usize,
-    /// Nudges since something else was tried.
+    /// Nudges since the model last tried something new.
     nudges: usize,
-    /// Steps and silent answers since the last nudge: each is answered once.
+    /// Steps and silent answers since the last nudge. Without any there is nothing new to nudge about.
     since_nudge: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
+struct SeenStep {
     call: u64,
     result: u64,
     waits: bool,
 }
 
-impl Progress {
-    /// The model answered.
+impl LoopProgress {
+    /// Notes an answer of the model.
     pub(crate) fn answered(&mut self, calls: &[ToolCall]) {
         self.silent = if calls.is_empty() { self.silent + 1 } else { 0 };
         self.since_nudge += usize::from(calls.is_empty());
     }
 
-    /// A call is over.
+    /// Notes the end of a call.
     pub(crate) fn ended(&mut self, call: &ToolCall, result: u64, failed: bool) {
         self.failures = if failed { self.failures + 1 } else { 0 };
         self.since_nudge += 1;
-        let step = Step { call: signature(call), result, waits: waits(call) };
-        let is_new = !self.steps.iter().rev().take(2 * ALTERNATIONS).any(|earlier| *earlier == step);
+        let step = SeenStep { call: signature(call), result, waits: waits(call) };
+        let is_new = !self.steps.iter().rev().take(2 * MAX_ALTERNATIONS).any(|earlier| *earlier == step);
         if is_new && !failed {
             self.nudges = 0;
         }
@@ -87,7 +87,7 @@ impl Progress {
         }
     }
 
-    /// The loop told the model something. It counts only if there was something of this to tell.
+    /// Notes a nudge. It counts only if there was a sign.
     pub(crate) fn nudged(&mut self) {
         if self.sign().is_some() {
             self.nudges += 1;
@@ -96,55 +96,60 @@ impl Progress {
         }
     }
 
-    /// A person spoke: whatever was, it begins anew.
+    /// Notes that a person spoke, which resets everything.
     pub(crate) fn heard(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether it goes round in circles, and has done something since it was last told.
+    /// Returns the sign, if there is one and the model has done something since the last nudge.
     pub(crate) fn stuck(&self) -> Option<Stuck> {
         let sign = self.sign().filter(|_| self.nudges == 0 || self.since_nudge > 0)?;
         let was_told = match sign {
-            Sign::Silent => self.silent >= SILENT_ANSWERS,
-            Sign::Repeats | Sign::Alternates | Sign::Fails => self.nudges >= NUDGES,
+            StuckSign::Silent => self.silent >= SILENT_ANSWERS,
+            StuckSign::Repeats | StuckSign::Alternates | StuckSign::Fails => self.nudges >= NUDGES,
         };
         Some(Stuck { sign, was_told })
     }
 
-    fn sign(&self) -> Option<Sign> {
-        // Even one such answer leaves the model without anything to go on from.
+    fn sign(&self) -> Option<StuckSign> {
+        // Even one answer without a call leaves the model without a result to continue from.
         if self.silent > 0 {
-            Some(Sign::Silent)
+            Some(StuckSign::Silent)
         } else if self.repeats() {
-            Some(Sign::Repeats)
+            Some(StuckSign::Repeats)
         } else if self.alternates() {
-            Some(Sign::Alternates)
+            Some(StuckSign::Alternates)
         } else {
-            (self.failures >= FAILURES).then_some(Sign::Fails)
+            (self.failures >= MAX_FAILURES).then_some(StuckSign::Fails)
         }
     }
 
     fn repeats(&self) -> bool {
         let Some(last) = self.steps.back() else { return false };
-        let often = if last.waits { PATIENCE } else { SAME_STEPS };
+        let often = if last.waits { MAX_SAME_WAITS } else { MAX_SAME_STEPS };
         self.steps.iter().rev().take_while(|step| *step == last).count() >= often
     }
 
     fn alternates(&self) -> bool {
         let mut latest = self.steps.iter().rev();
         let (Some(last), Some(before)) = (latest.next(), latest.next()) else { return false };
-        if last == before || last.waits || before.waits || self.steps.len() < 2 * ALTERNATIONS {
+        if last == before || last.waits || before.waits || self.steps.len() < 2 * MAX_ALTERNATIONS {
             return false;
         }
         let expected = [last, before].into_iter().cycle();
-        self.steps.iter().rev().take(2 * ALTERNATIONS).zip(expected).all(|(step, expected)| step == expected)
+        self.steps
+            .iter()
+            .rev()
+            .take(2 * MAX_ALTERNATIONS)
+            .zip(expected)
+            .all(|(step, expected)| step == expected)
     }
 }
 
 fn signature(call: &ToolCall) -> u64 {
     let mut hasher = DefaultHasher::new();
     call.name.hash(&mut hasher);
-    // The same arguments in another order are the same.
+    // The order of members makes no difference.
     match serde_json::from_str::<serde_json::Value>(&call.arguments) {
         Ok(value) => value.to_string().hash(&mut hasher),
         Err(_) => call.arguments.hash(&mut hasher),
@@ -152,7 +157,7 @@ fn signature(call: &ToolCall) -> u64 {
     hasher.finish()
 }
 
-/// Whether the call only waits for what an earlier one started.
+/// True if the call only waits for a command that an earlier call started.
 fn waits(call: &ToolCall) -> bool {
     let member = |name: &str| {
         serde_json::from_str::<serde_json::Value>(&call.arguments)

@@ -1,12 +1,12 @@
-//! How many tokens a text takes, as far as that can be known without the model's own tokenizer.
+//! Estimates the tokens of a text without the model's own tokenizer.
 //!
-//! The estimate is meant to be a little high. What a provider counted for the call before corrects it, see `Correction`.
+//! The estimate is meant to be a little high. The provider's count for the previous call corrects it, see `Correction`.
 
 use sandyard_protocol::ModelPart;
 
-/// Around each message and call: role, marks, ids.
+/// Tokens around each message and call: role, separators, ids.
 pub(crate) const PER_MESSAGE: u64 = 8;
-/// A picture of the desktop: providers count 1,000 to 1,600 for 1280 × 800.
+/// Tokens of a picture of the desktop: providers count 1,000 to 1,600 for 1280 × 800.
 pub(crate) const PER_PICTURE: u64 = 1600;
 
 /// Tokens of a text. English has 4.2 bytes per token, code 3.3, other scripts 2 to 3.
@@ -27,7 +27,7 @@ pub(crate) fn of_parts(parts: &[ModelPart]) -> u64 {
         .sum()
 }
 
-/// What the provider counts, in hundredths of the estimate.
+/// The provider's count as a percentage of the estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Correction(u64);
 
@@ -38,14 +38,14 @@ impl Default for Correction {
 }
 
 impl Correction {
-    /// Learns from a call. Beyond these bounds the provider counts something else than we do.
+    /// Learns from a call. A ratio beyond these bounds means that the provider counts other things, so it is clamped.
     pub(crate) fn learn(&mut self, estimated: u64, counted: u64) {
         if counted > 0 && estimated > 0 {
             self.0 = (counted.saturating_mul(100) / estimated).clamp(60, 200);
         }
     }
 
-    /// An estimate, corrected.
+    /// Returns the corrected estimate.
     pub(crate) fn apply(self, estimated: u64) -> u64 {
         estimated.saturating_mul(self.0) / 100
     }

@@ -1,5 +1,5 @@
-//! A turn: everything up to the model's next answer. What people said meanwhile, a word about circles, room in the window,
-//! the question itself, and what to do when there is no answer.
+//! A turn: everything up to the model's next answer. It reads what people said meanwhile, tells the model or a person that the
+//! loop is stuck, makes room in the window, asks the model, and decides what follows a failure.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use sandyard_protocol::{
     JournalEntry, ModelCall, ModelFailure, ModelFailureCode, OnBreach, StopReason, WhyAsked,
 };
 
-use crate::desk::DeskError;
+use crate::journal::JournalError;
 use crate::model::{self, Answered};
 use crate::prompt;
-use crate::session::Session;
+use crate::state::SessionState;
 use crate::window;
 
-/// Waits for a provider that the host could not reach, one after another; then the task is given up.
-const WAITS_S: [u64; 8] = [5, 15, 30, 60, 60, 120, 120, 180];
-/// How often the window is halved for a model that says it is smaller than we were told.
-const SHRINKS: usize = 4;
+/// Delays between attempts while the host can't reach the provider: ten minutes together, then the task is given up.
+const RETRY_DELAYS_S: [u64; 8] = [5, 15, 30, 60, 60, 120, 120, 180];
+/// How often the window is halved for a model that reports a smaller window than the operator configured.
+const MAX_SHRINKS: usize = 4;
 
-/// Gets the next answer, or whatever comes in its place.
-pub(crate) async fn take(session: &mut Session) -> Result<(), DeskError> {
-    let said = session.desk.said();
-    session.apply(said);
-    if let Some(entry) = before_answer(session) {
-        return session.commit(entry).await;
+/// Gets the next answer, or commits the entry that takes its place.
+pub(crate) async fn take(state: &mut SessionState) -> Result<(), JournalError> {
+    let said = state.journal.new_replies();
+    state.apply(said);
+    if let Some(entry) = before_answer(state) {
+        return state.commit(entry).await;
     }
-    let mut waits = WAITS_S.into_iter();
-    for _ in 0..=SHRINKS {
-        make_room(session).await?;
+    let mut waits = RETRY_DELAYS_S.into_iter();
+    for _ in 0..=MAX_SHRINKS {
+        make_room(state).await?;
         let failure = loop {
-            match ask(session).await? {
+            match ask(state).await? {
                 None => return Ok(()),
                 Some(failure) if failure.code == ModelFailureCode::Unavailable => match waits.next() {
                     Some(wait_s) => tokio::time::sleep(Duration::from_secs(wait_s)).await,
@@ -39,21 +39,21 @@ pub(crate) async fn take(session: &mut Session) -> Result<(), DeskError> {
             }
         };
         if failure.code != ModelFailureCode::ContextTooLong {
-            let entry = without_answer(session, failure);
-            return session.commit(entry).await;
+            let entry = without_answer(state, failure);
+            return state.commit(entry).await;
         }
-        session.window = session.window.shrunk();
+        state.window = state.window.shrunk();
     }
     let reason =
         "the conversation is longer than the model's window, and nothing more can be left out".to_owned();
-    session.commit(JournalEntry::GaveUp { reason }).await
+    state.commit(JournalEntry::GaveUp { reason }).await
 }
 
-/// What has to be said before the model is asked.
-fn before_answer(session: &Session) -> Option<JournalEntry> {
-    let conversation = &session.conversation;
+/// The entry that must be written before the model is asked, if any.
+fn before_answer(state: &SessionState) -> Option<JournalEntry> {
+    let conversation = &state.conversation;
     let last = conversation.turns().back()?;
-    if conversation.machine() != session.desk.facts().incarnation {
+    if conversation.machine() != state.journal.facts().incarnation {
         return Some(JournalEntry::Nudge { text: prompt::new_machine() });
     }
     let stuck = conversation.stuck()?;
@@ -68,47 +68,48 @@ fn before_answer(session: &Session) -> Option<JournalEntry> {
     })
 }
 
-async fn make_room(session: &mut Session) -> Result<(), DeskError> {
-    let numbers = session.window.pack(&session.conversation, &session.tools, session.correction);
+async fn make_room(state: &mut SessionState) -> Result<(), JournalError> {
+    let numbers = state.window.pack(&state.conversation, &state.tools, state.correction);
     if numbers.is_empty() {
         return Ok(());
     }
-    session.commit(JournalEntry::Packed { numbers }).await
+    state.commit(JournalEntry::Packed { numbers }).await
 }
 
-/// Asks the model. Returns why there is no answer.
-async fn ask(session: &mut Session) -> Result<Option<ModelFailure>, DeskError> {
-    let facts = session.desk.facts();
+/// Asks the model. Returns the failure if there is no answer.
+async fn ask(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalError> {
+    let facts = state.journal.facts();
     let (incarnation, limits) = (facts.incarnation, facts.model.clone());
     let call = ModelCall {
-        number: session.conversation.last() + 1,
+        number: state.conversation.last() + 1,
         model: None,
         system: prompt::SYSTEM.to_owned(),
-        messages: session.window.messages(&session.conversation),
-        tools: session.tools.clone(),
+        messages: state.window.messages(&state.conversation),
+        tools: state.tools.clone(),
         max_tokens: limits.max_output_tokens.min(limits.window_tokens / 2),
     };
-    let mut row = match model::ask(&session.keeper, &call, incarnation).await {
+    let mut row = match model::ask(&state.keeper, &call, incarnation).await {
         Answered::Kept(row) => row,
         Answered::Failed(failure) => return Ok(Some(failure)),
     };
     if let JournalEntry::Answer { usage, .. } = &row.entry {
-        session.correction.learn(window::estimate(&session.conversation, &session.tools), usage.input);
+        state.correction.learn(window::estimate(&state.conversation, &state.tools), usage.input);
     }
-    let before = session.desk.up_to(row.number).await?;
-    session.apply(before);
-    if session.conversation.last() < row.number || row.number == 0 {
-        row.number = session.conversation.last() + 1;
-        session.desk.told(&row);
-        session.conversation.apply(row);
+    let before = state.journal.receive_before(row.number).await?;
+    state.apply(before);
+    // After a reconnection the journal has delivered the answer already. The number is 0 if the host did not report one.
+    if state.conversation.last() < row.number || row.number == 0 {
+        row.number = state.conversation.last() + 1;
+        state.journal.skip_answer(&row);
+        state.conversation.apply(row);
     }
     Ok(None)
 }
 
-/// What happens when there is no answer.
-fn without_answer(session: &Session, failure: ModelFailure) -> JournalEntry {
+/// The entry that follows a failed call: a question to a person, or the end of the task.
+fn without_answer(state: &SessionState, failure: ModelFailure) -> JournalEntry {
     let ModelFailure { code, message } = failure;
-    if code == ModelFailureCode::Budget && session.desk.facts().budget.on_breach == OnBreach::Ask {
+    if code == ModelFailureCode::Budget && state.journal.facts().budget.on_breach == OnBreach::Ask {
         let question = format!("{message} Reply with a higher budget to go on.");
         return JournalEntry::Asked { question, why: WhyAsked::Budget };
     }

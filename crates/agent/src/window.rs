@@ -1,36 +1,36 @@
-//! What the model is shown: the conversation as messages, and what of it is given up when the window is nearly full.
+//! The model's window: the conversation as messages, and what to leave out when the window is nearly full.
 //!
-//! Packing goes in large steps and seldom, because every change of what came before empties the provider's cache. First old
-//! results become stubs, then whole old turns go. The task, what people said, and the newest turns always stay. A
-//! recording is compared answer by answer, so under a replay no turn goes.
+//! Packing happens rarely and in large steps, because every change of earlier messages invalidates the provider's cache. First, old
+//! results become stubs; then whole old turns are left out. The task, the words of people and the newest turns always stay. A
+//! recording is compared answer by answer, so a replay keeps all turns.
 
 use sandyard_protocol::{ModelFacts, ModelMessage, ModelPart, ToolSpec};
 
-use crate::conversation::{Conversation, Note, Turn};
+use crate::conversation::{Conversation, ConversationNote, ConversationTurn};
 use crate::prompt;
 use crate::tokens::{self, Correction};
 
-/// Packing begins when this share of the room is taken, in hundredths …
-const FULL: u64 = 85;
-/// … and goes on until no more than this is.
-const PACKED: u64 = 55;
-/// The newest turns, of which results stay whole.
+/// Packing starts when this share of the room is used.
+const FULL_PERCENT: u64 = 85;
+/// Packing stops when no more than this share of the room is used.
+const PACKED_PERCENT: u64 = 55;
+/// The newest turns, whose results stay whole.
 const WHOLE_TURNS: usize = 6;
-/// Pictures at once; a screen that has changed since is of little use.
+/// Pictures in one call; older ones show a screen that has changed since.
 const PICTURES: usize = 12;
-/// Pictures that stay when there were too many.
+/// Pictures that stay when there are too many.
 const PICTURES_KEPT: usize = 4;
-/// Bytes of all parts together, well below what a call may have.
+/// Bytes of all parts together: half of what a call may have, for the rest of the call and for JSON.
 const CALL_BYTES: usize = sandyard_protocol::limits::MODEL_CALL_BYTES / 2;
 
 /// The room for a conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
-    /// Tokens of instructions, tools and messages.
+    /// Tokens for instructions, tools and messages.
     room: u64,
-    /// Whether pictures are shown.
+    /// True if the model accepts pictures.
     sees: bool,
-    /// Whether whole turns may go.
+    /// True if whole turns may be left out.
     may_drop_turns: bool,
 }
 
@@ -42,7 +42,7 @@ impl Window {
         Self { room, sees: model.sees, may_drop_turns: !model.replay }
     }
 
-    /// A smaller one, for a model that says that its window is not what we were told.
+    /// A window of half the size, for a model that reports a smaller window than was configured.
     pub(crate) fn shrunk(self) -> Self {
         Self { room: self.room / 2, ..self }
     }
@@ -60,12 +60,14 @@ impl Window {
         let (notes, left_out) = conversation.head();
         let mut parts = texts(notes);
         if left_out.turns > 0 {
-            parts.push(ModelPart::Text { text: prompt::left_out(left_out) });
+            parts.push(ModelPart::Text {
+                text: prompt::left_out(left_out.turns, left_out.last, &left_out.plan),
+            });
         }
         ModelMessage::User { parts }
     }
 
-    fn turn(&self, turn: &Turn, messages: &mut Vec<ModelMessage>) {
+    fn turn(&self, turn: &ConversationTurn, messages: &mut Vec<ModelMessage>) {
         let calls = turn.calls.iter().map(|call| call.call.clone()).collect();
         messages.push(ModelMessage::Assistant { text: turn.text.clone(), calls });
         let mut results = turn.results();
@@ -86,7 +88,7 @@ impl Window {
         }
     }
 
-    /// The journal numbers to pack before the model is asked; none while there is room.
+    /// Journal numbers of the entries to pack before the next call; none while there is room.
     pub(crate) fn pack(
         &self,
         conversation: &Conversation,
@@ -96,7 +98,7 @@ impl Window {
         let mut load = Load::of(conversation, tools);
         let mut numbers = Vec::new();
         let too_many_pictures = self.sees && load.pictures > PICTURES;
-        if correction.apply(load.tokens) <= self.room * FULL / 100
+        if correction.apply(load.tokens) <= self.room * FULL_PERCENT / 100
             && load.bytes <= CALL_BYTES
             && !too_many_pictures
         {
@@ -105,7 +107,8 @@ impl Window {
         let turns = conversation.turns();
         let old = turns.len().saturating_sub(WHOLE_TURNS);
         let fits = |load: &Load| {
-            correction.apply(load.tokens) <= self.room * PACKED / 100 && load.bytes <= CALL_BYTES * 3 / 4
+            correction.apply(load.tokens) <= self.room * PACKED_PERCENT / 100
+                && load.bytes <= CALL_BYTES * 3 / 4
         };
         for turn in turns.iter().take(old) {
             for ended in
@@ -143,23 +146,23 @@ impl Window {
     }
 }
 
-/// Tokens of a whole call, before any correction.
+/// Estimated tokens of a whole call, before correction.
 pub(crate) fn estimate(conversation: &Conversation, tools: &[ToolSpec]) -> u64 {
     Load::of(conversation, tools).tokens
 }
 
-fn texts(notes: &[Note]) -> Vec<ModelPart> {
+fn texts(notes: &[ConversationNote]) -> Vec<ModelPart> {
     notes.iter().map(|note| ModelPart::Text { text: note.text.clone() }).collect()
 }
 
-/// What a conversation takes.
+/// The size of a conversation.
 struct Load {
     tokens: u64,
     bytes: usize,
     pictures: usize,
 }
 
-/// What a stub takes.
+/// Tokens of a stub.
 const STUB_TOKENS: u64 = 70;
 
 impl Load {
@@ -191,8 +194,8 @@ impl Load {
     }
 }
 
-/// Tokens of an answer and of what was said after it.
-fn said(turn: &Turn) -> u64 {
+/// Tokens of an answer and of the notes after it.
+fn said(turn: &ConversationTurn) -> u64 {
     let calls: u64 = turn
         .calls
         .iter()
@@ -204,8 +207,8 @@ fn said(turn: &Turn) -> u64 {
     tokens::of_text(&turn.text) + tokens::PER_MESSAGE + calls + after
 }
 
-/// What leaves with a turn whose results are stubs.
-fn remaining(turn: &Turn) -> u64 {
+/// Tokens that leaving out a turn saves once its results are stubs.
+fn remaining(turn: &ConversationTurn) -> u64 {
     said(turn) + STUB_TOKENS * turn.calls.len() as u64
 }
 

@@ -65,7 +65,7 @@ fn old_results_go_first_and_then_it_fits_for_long() {
     let newest = conversation.last();
     assert!(!numbers.contains(&newest) && numbers.windows(2).all(|pair| pair[0] < pair[1]));
     packed(&mut conversation, numbers);
-    assert!(estimate(&conversation, &[]) <= 99_000 * PACKED / 100);
+    assert!(estimate(&conversation, &[]) <= 99_000 * PACKED_PERCENT / 100);
     assert!(window.pack(&conversation, &[], Correction::default()).is_empty());
 }
 

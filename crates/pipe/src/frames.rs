@@ -1,6 +1,7 @@
-//! Messages and data on one stream: kind (1 byte), length (4, big endian), payload, each bounded before memory is taken.
+//! Messages and data on one stream. A frame is kind (1 byte), length (4 bytes, big endian) and payload; the length is checked before
+//! memory is allocated.
 //!
-//! Receiving can be cancelled and loses nothing. A cancelled send may leave half a frame behind: drop the stream then.
+//! Receiving can be cancelled without losing bytes. A cancelled send may leave half a frame in the stream, which must then be dropped.
 
 use bytes::{Buf, Bytes, BytesMut};
 use serde::{Serialize, de::DeserializeOwned};
@@ -10,7 +11,7 @@ const HEADER_BYTES: usize = 5;
 const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 
-/// One frame as it arrived.
+/// A received frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A JSON document.
@@ -19,18 +20,18 @@ pub enum Frame {
     Data(Bytes),
 }
 
-/// How long frames may be, both ways.
+/// Maximum length of frames, in both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLimits {
-    /// Longest message that is accepted.
+    /// The longest message that is accepted.
     pub message_bytes: usize,
-    /// Longest message that is sent: the other side's bound.
+    /// The longest message that is sent: the other side's limit.
     pub sent_message_bytes: usize,
-    /// Longest data.
+    /// The longest data frame.
     pub data_bytes: usize,
 }
 
-/// A frame could not be sent or received; the stream is of no further use.
+/// Why a frame could not be sent or received. The stream must not be used any more.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
     /// The stream failed.
@@ -39,10 +40,10 @@ pub enum FrameError {
     /// The stream ended inside a frame, or where a message had to come.
     #[error("the stream ended early")]
     Ended,
-    /// Longer than its limit.
+    /// The frame is longer than its limit.
     #[error("a frame of {0} bytes is over its limit")]
     TooLong(usize),
-    /// Not a frame, not the expected kind, or not the expected JSON.
+    /// The bytes are no frame, not of the expected kind, or not the expected JSON.
     #[error("malformed frame: {0}")]
     Malformed(String),
 }
@@ -89,34 +90,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         self.sender.send_data(data).await
     }
 
-    /// The next frame; `None` at a clean end.
+    /// Receives the next frame; `None` at a clean end.
     pub async fn receive(&mut self) -> Result<Option<Frame>, FrameError> {
         self.receiver.receive().await
     }
 
-    /// The next frame, which must be this message.
+    /// Receives the next frame, which must be a message of this type.
     pub async fn receive_message<T: DeserializeOwned>(&mut self) -> Result<T, FrameError> {
         self.receiver.receive_message().await
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub async fn finish(&mut self) -> Result<(), FrameError> {
         self.sender.finish().await
     }
 
-    /// The two halves, for two tasks.
+    /// Splits the stream for use in two tasks.
     pub fn split(self) -> (FrameReceiver<S>, FrameSender<S>) {
         (self.receiver, self.sender)
     }
 
-    /// The stream itself, and what was read ahead of it, for a reply that turns the stream into plain bytes.
+    /// Returns the stream and the bytes that were read ahead. For requests after which the stream carries plain bytes.
     pub fn into_inner(self) -> (S, Bytes) {
         (self.receiver.stream.unsplit(self.sender.stream), self.receiver.buffer.freeze())
     }
 }
 
 impl<S: AsyncRead + Unpin> FrameReceiver<S> {
-    /// The next frame; `None` at a clean end. May be cancelled.
+    /// Receives the next frame; `None` at a clean end. Cancelling loses nothing: what was read stays in the buffer.
     pub async fn receive(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
             if let Some(frame) = self.take_frame()? {
@@ -129,7 +130,7 @@ impl<S: AsyncRead + Unpin> FrameReceiver<S> {
         }
     }
 
-    /// The next frame, which must be this message.
+    /// Receives the next frame, which must be a message of this type.
     pub async fn receive_message<T: DeserializeOwned>(&mut self) -> Result<T, FrameError> {
         match self.receive().await? {
             Some(Frame::Message(message)) => parse(&message),
@@ -138,7 +139,7 @@ impl<S: AsyncRead + Unpin> FrameReceiver<S> {
         }
     }
 
-    /// Bytes still lacking for the frame at the head of the buffer; lengths are checked before they are reserved.
+    /// Bytes that are missing for the frame at the head of the buffer. `take_frame` has checked the length before.
     fn missing(&self) -> usize {
         let whole = match self.buffer.get(1..HEADER_BYTES) {
             Some(length) => HEADER_BYTES + u32_of(length),
@@ -184,7 +185,7 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
         self.send(DATA, frame, self.limits.data_bytes).await
     }
 
-    /// Sends a frame as it was received, for a relay.
+    /// Sends a received frame unchanged, for a relay.
     pub async fn send_frame(&mut self, frame: &Frame) -> Result<(), FrameError> {
         let (kind, payload, limit) = match frame {
             Frame::Message(payload) => (MESSAGE, payload, self.limits.sent_message_bytes),
@@ -196,7 +197,7 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
         self.send(kind, bytes, limit).await
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub async fn finish(&mut self) -> Result<(), FrameError> {
         Ok(self.stream.shutdown().await?)
     }
@@ -213,7 +214,7 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
     }
 }
 
-/// Reads a JSON message; the error names where it went wrong, not what was in it.
+/// Parses a JSON message.
 fn parse<T: DeserializeOwned>(message: &[u8]) -> Result<T, FrameError> {
     serde_json::from_slice(message).map_err(|error| FrameError::Malformed(error.to_string()))
 }

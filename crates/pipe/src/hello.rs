@@ -1,8 +1,10 @@
-//! The hello: who is there, in which generation, under which epoch, proven both ways.
+//! The hello: both sides prove that they know the sandbox's secret and agree on a protocol generation and an epoch.
 //!
-//! Flow: guest sends a nonce and the generations it speaks; host answers with its identity for the guest, epoch, time and
-//! entropy, and proves that it knows the secret; the guest refuses an epoch lower than one it has served, or proves
-//! itself in turn; then the byte stream belongs to yamux. All of it under one deadline.
+//! Flow: the guest sends a nonce and the range of generations it speaks. The host answers with the generation it chose, the
+//! sandbox's name, epoch, time and entropy, and proves that it knows the secret. The guest rejects an epoch lower than one it
+//! has served, or proves itself in turn. Then the byte stream belongs to yamux. One deadline covers the whole exchange.
+//!
+//! The JSON of these messages is frozen (`docs/protocol.md`): it is exchanged before either side knows the other's generation.
 
 use std::time::Duration;
 
@@ -16,61 +18,78 @@ use crate::streams::{Duplex, Link};
 
 /// The newest protocol generation this build speaks. A link uses the lower of both sides' newest.
 pub const GENERATION: u32 = 1;
-/// The oldest generation this build still speaks.
-const OLDEST_GENERATION: u32 = 1;
+/// The oldest generation this build speaks: the one before its own, so that sandboxes outlive an upgrade of the server.
+pub const OLDEST_GENERATION: u32 = if GENERATION > 1 { GENERATION - 1 } else { 1 };
+/// The generations of this build.
+const SUPPORTED: Generations = Generations { oldest: OLDEST_GENERATION, newest: GENERATION };
 /// A hello of ours is about 300 bytes.
-const MESSAGE_BYTES: usize = 4096;
+const MAX_HELLO_BYTES: usize = 4096;
 /// Long enough for a busy machine's first dial, short enough that a silent peer holds nothing.
-const DEADLINE: Duration = Duration::from_secs(10);
+const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the host says of itself and of the guest.
+/// A range of protocol generations, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Generations {
+    oldest: u32,
+    newest: u32,
+}
+
+impl Generations {
+    /// The newest generation that both sides speak.
+    fn common(self, other: Self) -> Option<u32> {
+        let newest = self.newest.min(other.newest);
+        (newest >= self.oldest.max(other.oldest)).then_some(newest)
+    }
+}
+
+/// What the host tells a guest about itself and the sandbox.
 #[derive(Debug, Clone)]
 pub struct HostOffer {
-    /// The sandbox's name; the guest has no other.
+    /// The sandbox's name; the guest knows no other.
     pub sandbox: String,
-    /// Shared secret of this sandbox.
+    /// The secret that this sandbox shares with the host.
     pub secret: [u8; 32],
-    /// The lease under which the host speaks.
+    /// The lease under which the host acts. A guest rejects a host whose lease is older than one it has served.
     pub epoch: u64,
-    /// The host's time.
+    /// The host's clock, in milliseconds since the Unix epoch.
     pub unix_ms: i64,
 }
 
-/// What the guest learns from a proven host.
+/// What the guest learns from a host that has proven itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
     /// The sandbox's name.
     pub sandbox: String,
-    /// Generation spoken on this link.
+    /// The generation that both sides speak on this link.
     pub generation: u32,
-    /// Serve no lower epoch from now on.
+    /// The host's lease: the guest rejects lower ones from now on.
     pub epoch: u64,
-    /// The host's time.
+    /// The host's clock, in milliseconds since the Unix epoch.
     pub unix_ms: i64,
     /// Fresh random bytes, for a machine restored from a snapshot.
     pub entropy: [u8; 32],
 }
 
-/// A link could not be made.
+/// Why a link could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
     /// The stream failed or ended.
     #[error("exchange hellos")]
     Io(#[from] std::io::Error),
-    /// The other side took too long.
-    #[error("no hello within {} s", DEADLINE.as_secs())]
+    /// The other side did not finish its hello in time.
+    #[error("no hello within {} s", HELLO_TIMEOUT.as_secs())]
     Deadline,
-    /// The other side said something else.
+    /// The other side sent something that is no hello.
     #[error("malformed hello")]
     Malformed,
-    /// No generation is spoken by both sides.
+    /// The guest and this build have no generation in common.
     #[error(
         "the guest speaks generations {oldest} to {newest}, this build {OLDEST_GENERATION} to {GENERATION}"
     )]
     Generation {
-        /// Oldest of the guest.
+        /// The oldest generation of the guest.
         oldest: u32,
-        /// Newest of the guest.
+        /// The newest generation of the guest.
         newest: u32,
     },
     /// The other side does not know the secret.
@@ -79,9 +98,9 @@ pub enum HelloError {
     /// The guest has served a newer epoch.
     #[error("epoch {offered} is stale: the guest has served {served}")]
     StaleEpoch {
-        /// What the host offered.
+        /// The epoch of the host.
         offered: u64,
-        /// What the guest has seen.
+        /// The highest epoch that the guest has served.
         served: u64,
     },
 }
@@ -115,34 +134,39 @@ enum GuestAnswer {
     StaleEpoch { served: u64 },
 }
 
-/// Host side: makes a link of a byte stream that a sandbox opened.
+/// Makes a link of a byte stream that a sandbox opened (host side).
 pub async fn welcome(stream: impl Duplex, offer: HostOffer) -> Result<Link, HelloError> {
-    within_deadline(welcome_now(stream, offer)).await
+    within_timeout(welcome_guest(stream, offer, SUPPORTED)).await
 }
 
-/// Guest side: makes a link of a byte stream that reaches the host.
+/// Makes a link of a byte stream that reaches the host (guest side).
 pub async fn join(
     stream: impl Duplex,
     secret: &[u8; 32],
     lowest_epoch: u64,
 ) -> Result<(Link, Welcome), HelloError> {
-    within_deadline(join_now(stream, secret, lowest_epoch)).await
+    within_timeout(join_host(stream, secret, lowest_epoch, SUPPORTED)).await
 }
 
-async fn within_deadline<T>(hello: impl Future<Output = Result<T, HelloError>>) -> Result<T, HelloError> {
-    tokio::time::timeout(DEADLINE, hello).await.unwrap_or(Err(HelloError::Deadline))
+async fn within_timeout<T>(hello: impl Future<Output = Result<T, HelloError>>) -> Result<T, HelloError> {
+    tokio::time::timeout(HELLO_TIMEOUT, hello).await.unwrap_or(Err(HelloError::Deadline))
 }
 
-async fn welcome_now(mut stream: impl Duplex, offer: HostOffer) -> Result<Link, HelloError> {
+async fn welcome_guest(
+    mut stream: impl Duplex,
+    offer: HostOffer,
+    supported: Generations,
+) -> Result<Link, HelloError> {
     stream.write_all(&PREAMBLE).await?;
     skip_to_preamble(&mut stream).await?;
     let guest_bytes = receive(&mut stream).await?;
     let guest: GuestHello = parse(&guest_bytes)?;
-    if guest.newest < OLDEST_GENERATION || guest.oldest > GENERATION {
+    let spoken = Generations { oldest: guest.oldest, newest: guest.newest };
+    let Some(generation) = supported.common(spoken) else {
         return Err(HelloError::Generation { oldest: guest.oldest, newest: guest.newest });
-    }
+    };
     let hello = HostHello {
-        generation: guest.newest.min(GENERATION),
+        generation,
         sandbox: offer.sandbox,
         epoch: offer.epoch,
         unix_ms: offer.unix_ms,
@@ -151,23 +175,24 @@ async fn welcome_now(mut stream: impl Duplex, offer: HostOffer) -> Result<Link, 
     };
     let host_bytes = serde_json::to_vec(&hello).map_err(|_| HelloError::Malformed)?;
     send(&mut stream, &host_bytes).await?;
-    let proof = Proof { mac: prove(&offer.secret, Side::Host, &guest_bytes, &host_bytes) };
+    let proof = Proof { mac: prove(&offer.secret, HelloSide::Host, &guest_bytes, &host_bytes) };
     send(&mut stream, &serde_json::to_vec(&proof).map_err(|_| HelloError::Malformed)?).await?;
     match parse(&receive(&mut stream).await?)? {
         GuestAnswer::StaleEpoch { served } => Err(HelloError::StaleEpoch { offered: offer.epoch, served }),
         GuestAnswer::Proof(proof) => {
-            check(&offer.secret, Side::Guest, &guest_bytes, &host_bytes, &proof.mac)?;
-            Ok(Link::over(stream, yamux::Mode::Server))
+            check(&offer.secret, HelloSide::Guest, &guest_bytes, &host_bytes, &proof.mac)?;
+            Ok(Link::over(stream, yamux::Mode::Server, generation))
         }
     }
 }
 
-async fn join_now(
+async fn join_host(
     mut stream: impl Duplex,
     secret: &[u8; 32],
     lowest_epoch: u64,
+    supported: Generations,
 ) -> Result<(Link, Welcome), HelloError> {
-    let hello = GuestHello { oldest: OLDEST_GENERATION, newest: GENERATION, nonce: random()? };
+    let hello = GuestHello { oldest: supported.oldest, newest: supported.newest, nonce: random()? };
     let guest_bytes = serde_json::to_vec(&hello).map_err(|_| HelloError::Malformed)?;
     stream.write_all(&PREAMBLE).await?;
     send(&mut stream, &guest_bytes).await?;
@@ -175,8 +200,9 @@ async fn join_now(
     let host_bytes = receive(&mut stream).await?;
     let host: HostHello = parse(&host_bytes)?;
     let proof: Proof = parse(&receive(&mut stream).await?)?;
-    check(secret, Side::Host, &guest_bytes, &host_bytes, &proof.mac)?;
-    if !(OLDEST_GENERATION..=GENERATION).contains(&host.generation) {
+    // Before anything that the host said is used: only then is it known to come from the host.
+    check(secret, HelloSide::Host, &guest_bytes, &host_bytes, &proof.mac)?;
+    if !(supported.oldest..=supported.newest).contains(&host.generation) {
         return Err(HelloError::Malformed);
     }
     if host.epoch < lowest_epoch {
@@ -184,7 +210,8 @@ async fn join_now(
         send(&mut stream, &serde_json::to_vec(&answer).map_err(|_| HelloError::Malformed)?).await?;
         return Err(HelloError::StaleEpoch { offered: host.epoch, served: lowest_epoch });
     }
-    let answer = GuestAnswer::Proof(Proof { mac: prove(secret, Side::Guest, &guest_bytes, &host_bytes) });
+    let answer =
+        GuestAnswer::Proof(Proof { mac: prove(secret, HelloSide::Guest, &guest_bytes, &host_bytes) });
     send(&mut stream, &serde_json::to_vec(&answer).map_err(|_| HelloError::Malformed)?).await?;
     let welcome = Welcome {
         sandbox: host.sandbox,
@@ -193,7 +220,7 @@ async fn join_now(
         unix_ms: host.unix_ms,
         entropy: host.entropy,
     };
-    Ok((Link::over(stream, yamux::Mode::Client), welcome))
+    Ok((Link::over(stream, yamux::Mode::Client, welcome.generation), welcome))
 }
 
 async fn send(stream: &mut impl Duplex, message: &[u8]) -> Result<(), HelloError> {
@@ -207,7 +234,7 @@ async fn send(stream: &mut impl Duplex, message: &[u8]) -> Result<(), HelloError
 
 async fn receive(stream: &mut impl Duplex) -> Result<Vec<u8>, HelloError> {
     let length = stream.read_u32().await? as usize;
-    if length > MESSAGE_BYTES {
+    if length > MAX_HELLO_BYTES {
         return Err(HelloError::Malformed);
     }
     let mut message = vec![0; length];
@@ -225,21 +252,21 @@ fn random() -> Result<[u8; 32], HelloError> {
     Ok(bytes)
 }
 
-/// Who proves; part of what is signed, so that a proof can't be sent back.
+/// The side that proves itself. It is part of what is signed, so that a proof can't be sent back to its author.
 #[derive(Clone, Copy)]
-enum Side {
+enum HelloSide {
     Host,
     Guest,
 }
 
-fn transcript(secret: &[u8; 32], side: Side, guest: &[u8], host: &[u8]) -> Hmac<Sha256> {
+fn transcript(secret: &[u8; 32], side: HelloSide, guest: &[u8], host: &[u8]) -> Hmac<Sha256> {
     // HMAC pads a short key with zeros to one block, so this is the same key without a fallible call.
     let mut key = [0; 64];
     key[..secret.len()].copy_from_slice(secret);
     let mut mac = <Hmac<Sha256> as KeyInit>::new(&key.into());
     mac.update(match side {
-        Side::Host => b"sandyard hello: host ",
-        Side::Guest => b"sandyard hello: guest",
+        HelloSide::Host => b"sandyard hello: host ",
+        HelloSide::Guest => b"sandyard hello: guest",
     });
     for part in [guest, host] {
         mac.update(&(part.len() as u64).to_be_bytes());
@@ -248,14 +275,23 @@ fn transcript(secret: &[u8; 32], side: Side, guest: &[u8], host: &[u8]) -> Hmac<
     mac
 }
 
-fn prove(secret: &[u8; 32], side: Side, guest: &[u8], host: &[u8]) -> [u8; 32] {
+fn prove(secret: &[u8; 32], side: HelloSide, guest: &[u8], host: &[u8]) -> [u8; 32] {
     transcript(secret, side, guest, host).finalize().into_bytes().into()
 }
 
-fn check(secret: &[u8; 32], side: Side, guest: &[u8], host: &[u8], mac: &[u8; 32]) -> Result<(), HelloError> {
+fn check(
+    secret: &[u8; 32],
+    side: HelloSide,
+    guest: &[u8],
+    host: &[u8],
+    mac: &[u8; 32],
+) -> Result<(), HelloError> {
     transcript(secret, side, guest, host).verify_slice(mac).map_err(|_| HelloError::Unproven)
 }
 
+#[cfg(test)]
+#[path = "generation_tests.rs"]
+mod generation_tests;
 #[cfg(test)]
 #[path = "hello_tests.rs"]
 mod tests;

@@ -1,8 +1,8 @@
-//! How long to wait before dialling again: doubling, bounded, and spread so that a yard of guests does not dial at once.
+//! Delays before reconnecting: doubling, bounded, and random within each step so that many guests do not connect at once.
 
 use std::time::Duration;
 
-/// A growing wait.
+/// A delay that grows with every attempt.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
@@ -11,22 +11,22 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Begins at `first` and never exceeds `most`.
+    /// Starts at `first` and never exceeds `most`.
     pub fn new(first: Duration, most: Duration) -> Self {
         Self { first, most, next: first }
     }
 
-    /// The next wait: between half and all of the present step.
+    /// Returns the next delay: between half of the current step and the whole step.
     pub fn next_wait(&mut self) -> Duration {
         let step = self.next;
         self.next = step.saturating_mul(2).min(self.most);
         let mut byte = [0];
-        // Without randomness the waits are merely not spread.
+        // Without randomness the delay is the whole step.
         let spread = if getrandom::fill(&mut byte).is_ok() { u32::from(byte[0]) } else { 255 };
         step / 2 + step / 510 * spread
     }
 
-    /// Begins again after a success.
+    /// Starts from the first delay again, after a success.
     pub fn reset(&mut self) {
         self.next = self.first;
     }

@@ -1,7 +1,7 @@
-//! Many streams over one: a yamux connection driven by a task that the `Link` owns.
+//! Many streams over one connection: yamux, driven by a task that the `Link` owns.
 //!
 //! The task ends, and every stream with it, when the connection fails, `close` is called or the last handle of the
-//! link is dropped. Queues are bounded: a peer that opens streams faster than they are accepted has them reset.
+//! link is dropped. Queues are bounded: streams that a peer opens faster than they are accepted are reset.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,26 +19,27 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Duplex for T {}
 /// One stream of a link; dropping it resets it.
 pub type PipeStream = Compat<yamux::Stream>;
 
-/// The link is gone.
+/// The link has ended, and all its streams with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the link is gone")]
 pub struct LinkClosed;
 
-/// Streams in both directions at once; enough for a console, an agent and a dozen watchers of one sandbox.
-const MOST_STREAMS: usize = 512;
-/// Streams opened by the peer that nobody has accepted yet.
-const MOST_WAITING: usize = 64;
-/// Bytes in one frame of yamux: each costs two writes to the connection, and pixels or exports come in pieces of this size.
-const SEND_BYTES: usize = 64 * 1024;
+/// Streams of both directions together; enough for a console, an agent and a dozen viewers of one sandbox.
+const MAX_STREAMS: usize = 512;
+/// Streams that the peer opened and nobody has accepted yet.
+const MAX_WAITING_STREAMS: usize = 64;
+/// Bytes in one yamux frame. Each frame costs two writes to the connection, and pixels and exports come in pieces of this size.
+const SEND_FRAME_BYTES: usize = 64 * 1024;
 /// Receive windows of all streams together; bounds what a hostile guest can make the host buffer.
-const RECEIVE_BYTES: usize = 256 * 1024 * MOST_STREAMS;
+const RECEIVE_WINDOW_BYTES: usize = 256 * 1024 * MAX_STREAMS;
 
-/// A handle of one authenticated connection; clones share it.
+/// A handle to one authenticated connection; clones share it.
 #[derive(Debug, Clone)]
-pub struct Link(Arc<Shared>);
+pub struct Link(Arc<LinkState>);
 
 #[derive(Debug)]
-struct Shared {
+struct LinkState {
+    generation: u32,
     open: mpsc::Sender<oneshot::Sender<PipeStream>>,
     inbound: Mutex<mpsc::Receiver<PipeStream>>,
     gone: CancellationToken,
@@ -47,21 +48,33 @@ struct Shared {
 }
 
 impl Link {
-    /// Drives yamux over a stream that has said its hello.
-    pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode) -> Self {
+    /// Starts yamux over a stream on which the hello is complete.
+    pub(crate) fn over(stream: impl Duplex, mode: yamux::Mode, generation: u32) -> Self {
         let mut config = yamux::Config::default();
-        config.set_max_num_streams(MOST_STREAMS);
-        config.set_split_send_size(SEND_BYTES);
-        config.set_max_connection_receive_window(Some(RECEIVE_BYTES));
+        config.set_max_num_streams(MAX_STREAMS);
+        config.set_split_send_size(SEND_FRAME_BYTES);
+        config.set_max_connection_receive_window(Some(RECEIVE_WINDOW_BYTES));
         let connection = yamux::Connection::new(stream.compat(), config, mode);
-        let (open, open_requests) = mpsc::channel(MOST_WAITING);
-        let (inbound_sender, inbound) = mpsc::channel(MOST_WAITING);
+        let (open, open_requests) = mpsc::channel(MAX_WAITING_STREAMS);
+        let (inbound_sender, inbound) = mpsc::channel(MAX_WAITING_STREAMS);
         let stop = CancellationToken::new();
         let gone = CancellationToken::new();
-        let driver = Driver { connection, open_requests, opening: None, inbound: inbound_sender };
+        let driver = YamuxDriver { connection, open_requests, opening: None, inbound: inbound_sender };
         tokio::spawn(drive(driver, stop.clone(), gone.clone().drop_guard()));
         let guard = stop.clone().drop_guard();
-        Self(Arc::new(Shared { open, inbound: Mutex::new(inbound), gone, stop, _stop_on_drop: guard }))
+        Self(Arc::new(LinkState {
+            generation,
+            open,
+            inbound: Mutex::new(inbound),
+            gone,
+            stop,
+            _stop_on_drop: guard,
+        }))
+    }
+
+    /// The protocol generation that both sides agreed on. Messages that a later generation added must not be sent.
+    pub fn generation(&self) -> u32 {
+        self.0.generation
     }
 
     /// Opens a stream to the other side.
@@ -71,43 +84,45 @@ impl Link {
         opened.await.map_err(|_| LinkClosed)
     }
 
-    /// The next stream that the other side opened; `None` once the link is gone.
+    /// Waits for the next stream that the other side opens; `None` once the link has ended.
     pub async fn accept(&self) -> Option<PipeStream> {
         self.0.inbound.lock().await.recv().await
     }
 
-    /// Returns when the link is gone.
+    /// Waits until the link has ended.
     pub async fn closed(&self) {
         self.0.gone.cancelled().await;
     }
 
-    /// Whether the link is gone.
+    /// True if the link has ended.
     pub fn is_closed(&self) -> bool {
         self.0.gone.is_cancelled()
     }
 
-    /// Drops the connection and all its streams now.
+    /// Ends the connection and all its streams at once.
     pub fn close(&self) {
         self.0.stop.cancel();
     }
 }
 
-struct Driver<T> {
+struct YamuxDriver<T> {
     connection: yamux::Connection<Compat<T>>,
     open_requests: mpsc::Receiver<oneshot::Sender<PipeStream>>,
     opening: Option<oneshot::Sender<PipeStream>>,
     inbound: mpsc::Sender<PipeStream>,
 }
 
-async fn drive<T: Duplex>(mut driver: Driver<T>, stop: CancellationToken, _gone: DropGuard) {
+async fn drive<T: Duplex>(mut driver: YamuxDriver<T>, stop: CancellationToken, _gone: DropGuard) {
+    // Either branch ends the link, so neither can starve the other. Dropping `driver` closes the connection and resets its streams;
+    // dropping `_gone` then wakes everyone who waits in `closed`.
     tokio::select! {
         () = stop.cancelled() => {}
         () = poll_fn(|context| driver.poll(context)) => {}
     }
 }
 
-impl<T: Duplex> Driver<T> {
-    /// Ready once the connection is over.
+impl<T: Duplex> YamuxDriver<T> {
+    /// Ready once the connection has ended.
     fn poll(&mut self, context: &mut std::task::Context<'_>) -> Poll<()> {
         loop {
             if self.poll_open(context).is_err() {

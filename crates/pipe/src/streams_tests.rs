@@ -1,10 +1,11 @@
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::*;
+use crate::GENERATION;
 
 fn pair() -> (Link, Link) {
     let (host, guest) = duplex(64 * 1024);
-    (Link::over(host, yamux::Mode::Server), Link::over(guest, yamux::Mode::Client))
+    (Link::over(host, yamux::Mode::Server, GENERATION), Link::over(guest, yamux::Mode::Client, GENERATION))
 }
 
 async fn echo_one(link: &Link) {
@@ -75,7 +76,7 @@ async fn dropping_the_last_handle_ends_the_link() {
 #[tokio::test]
 async fn garbage_instead_of_frames_ends_the_link_only() {
     let (host, mut hostile) = duplex(1024);
-    let link = Link::over(host, yamux::Mode::Server);
+    let link = Link::over(host, yamux::Mode::Server, GENERATION);
     hostile.write_all(&[0xff; 64]).await.unwrap();
     link.closed().await;
 }

@@ -1,5 +1,5 @@
-//! What the driver hands to `init` at birth, as one JSON document: on descriptor [`BOOT_FD`], or in a file that init's second
-//! argument names and that the job can't read.
+//! The configuration that a driver gives `init` at its start, as one JSON document: on descriptor [`BOOT_FD`], or in a file that
+//! the second argument of init names and that the job can't read.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 /// The descriptor on which `init` finds its [`BootConfig`], open for reading and at its start.
 pub const BOOT_FD: i32 = 3;
 
-/// Where keeper puts the job's script: a directory of keeper's that the job can read. A driver mounts a sized one there, with
-/// room for `limits::CODE_BYTES`; where it doesn't, init makes it in `/run`.
+/// The directory in which keeper stores the job's script for the job to read. A driver mounts a file system with room for
+/// `limits::CODE_BYTES` there; without one, init creates the directory in `/run`.
 pub const SCRIPTS: &str = "/run/job";
-/// Where the proxy of a machine listens on its loopback, as proxies do.
+/// The loopback port of the machine's HTTP proxy, the customary port of proxies.
 pub const EGRESS_PORT: u16 = 3128;
 
 /// An inherited descriptor, by number.
 pub type BootFd = i32;
 
-/// All that `init` needs to know. The root file system, its mounts and the outer namespaces are already in place.
+/// The configuration of `init`. The root file system, its mounts and the outer namespaces exist before init starts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BootConfig {
-    /// Proves host to guest and guest to host in the hello of every link, for the sandbox's life.
+    /// Host and guest prove with it that they belong together, in the hello of every link, for the sandbox's life.
     pub secret: Secret,
     /// Where keeper dials the host.
     pub link: LinkTarget,
@@ -29,33 +29,33 @@ pub struct BootConfig {
     pub agent_id: u32,
     /// User and group id of init and keeper.
     pub keeper_id: u32,
-    /// Where the spawner comes from.
+    /// How init gets its spawner.
     pub spawner: SpawnerSource,
-    /// The program that works on tasks, where the machine has it as a file; otherwise the spawner may have inherited it.
+    /// The agent's program, if the machine has it as a file. Otherwise the spawner may have inherited it.
     #[serde(default)]
     pub agent_program: Option<PathBuf>,
-    /// Set where a container engine made the machine, which leaves more to do than our own drivers do.
+    /// Set if a container engine created the machine, which leaves more work to init than our own drivers do.
     #[serde(default)]
     pub engine: Option<EngineMachine>,
-    /// Keeper's own small disk; hidden from the job.
+    /// Keeper's own small disk, which is hidden from the job.
     pub spool: PathBuf,
-    /// Directories of the machine that the job must not see, unmounted in the spawner's mount namespace.
+    /// Directories that the job must not see: they are unmounted in the spawner's mount namespace.
     pub hidden: Vec<PathBuf>,
-    /// Places the job may write, enforced by Landlock as well as by mounts.
+    /// Directories that the job may write to. Landlock and the mounts both enforce this.
     pub writable: Vec<PathBuf>,
-    /// Open files each process of the job may hold.
+    /// Open files of each process of the job.
     pub open_files: u64,
-    /// The machine ends itself this many seconds after boot, whatever the host does.
+    /// The machine shuts down this many seconds after boot, even without the host.
     pub lifetime_s: u64,
-    /// Whether the job may make user namespaces of its own.
+    /// True if the job may create user namespaces.
     pub nested_user_namespaces: bool,
 }
 
-/// What init and spawner see to in a container of Docker or Podman: a user namespace, a /dev without what a job doesn't need, and mounts
-/// without devices and set-user-id programs.
+/// Extra work of init and spawner in a container of Docker or Podman: a user namespace, a minimal /dev, and mounts without devices
+/// and set-user-id programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineMachine {
-    /// First of the 65,536 ids of the host that stand for the machine's.
+    /// First of the 65,536 host ids that the machine's ids are mapped to.
     pub first_id: u32,
 }
 
@@ -68,7 +68,8 @@ pub enum LinkTarget {
         /// Path of the socket as keeper sees it.
         path: PathBuf,
     },
-    /// A serial line of a virtual machine. The host may go away and come back at any time; whatever it left half said is skipped.
+    /// A serial line of a virtual machine. The host may disconnect and reconnect at any time; leftovers of the earlier connection are
+    /// skipped.
     VirtioSerial {
         /// Path of the device as keeper sees it.
         path: PathBuf,
@@ -81,22 +82,22 @@ pub enum LinkTarget {
 }
 
 impl LinkTarget {
-    /// Whether keeper makes sockets that lead out of the machine.
+    /// True if keeper creates sockets that lead out of the machine.
     pub fn needs_host_sockets(&self) -> bool {
         matches!(self, Self::Vsock { .. })
     }
 }
 
-/// Who makes the spawner.
+/// How init gets its spawner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpawnerSource {
-    /// Init forks it and moves it into the job's control groups by writing to these `cgroup.procs` files.
+    /// Init forks the spawner and moves it into the job's control groups by writing to `cgroup.procs` files.
     Fork {
         /// The `cgroup.procs` files of the job's groups as init sees them, one for each hierarchy; may be empty.
         cgroup_procs: Vec<PathBuf>,
     },
-    /// The driver made it already; init gets keeper's end of the socket pair to it.
+    /// The driver has started the spawner; init gets keeper's end of the socket pair.
     Given {
         /// Keeper's end of the `SOCK_SEQPACKET` pair.
         socket: BootFd,
@@ -108,12 +109,12 @@ pub enum SpawnerSource {
 pub struct Secret([u8; 32]);
 
 impl Secret {
-    /// Wraps secret bytes.
+    /// Wraps the bytes of a secret.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The secret itself, for a message authentication code.
+    /// Returns the bytes, for a message authentication code.
     pub fn expose(&self) -> &[u8; 32] {
         &self.0
     }

@@ -1,43 +1,43 @@
-//! What has changed in the workspace since the last look, as a worker with the job's rights sees it.
+//! The difference between two scans of the workspace, as a process with the job's rights sees it.
 
 use serde::{Deserialize, Serialize};
 
-/// The difference to the look before.
+/// The difference to the previous scan. The lists hold the first paths of each kind, the counts cover all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceChanges {
-    /// New files, links and directories, the first of them.
+    /// New files, links and directories.
     pub added: Vec<ChangedPath>,
-    /// Files and links that are others now, the first of them.
+    /// Files and links with other contents.
     pub changed: Vec<ChangedPath>,
-    /// Paths that are gone, the first of them.
+    /// Paths that no longer exist.
     pub removed: Vec<String>,
-    /// How many there are in all.
+    /// Number of new paths.
     pub added_count: u64,
-    /// How many there are in all.
+    /// Number of changed paths.
     pub changed_count: u64,
-    /// How many there are in all.
+    /// Number of removed paths.
     pub removed_count: u64,
-    /// Entries that were looked at.
+    /// Number of scanned entries.
     pub entries: u64,
-    /// Whether everything was looked at; a tree that is too large is looked at from the top, as far as time allows.
+    /// True if the whole tree was scanned. A tree that is too large is scanned from the top, as far as time allows.
     pub complete: bool,
-    /// Whether nothing was known of the workspace before, so that everything in it is new.
+    /// True if there was no previous scan, so that everything is new.
     pub first: bool,
 }
 
-/// A path that is new or another.
+/// A new or changed path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangedPath {
     /// Relative to the workspace.
     pub path: String,
     /// Size in bytes.
     pub size: u64,
-    /// SHA-256 in hexadecimal of a regular file that is not too large.
+    /// SHA-256 in hexadecimal; only of regular files that are not too large.
     pub sha256: Option<String>,
 }
 
 impl WorkspaceChanges {
-    /// Whether there is nothing to tell.
+    /// True if nothing changed.
     pub fn is_empty(&self) -> bool {
         self.added_count == 0 && self.changed_count == 0 && self.removed_count == 0
     }

@@ -1,4 +1,4 @@
-//! The desktop: actions on it, what they answer, and who controls it.
+//! The desktop: actions, their results, and who controls it.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -155,22 +155,22 @@ impl utoipa::PartialSchema for GuiClick {
 #[cfg(feature = "openapi")]
 impl utoipa::ToSchema for GuiClick {}
 
-/// What an action came to. A screenshot's bytes follow in data frames.
+/// The result of an action. The bytes of a screenshot follow in data frames.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuiResult {
-    /// Why it failed; nothing after it was done.
+    /// Why the action failed. No action after it was carried out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What an xdotool script printed, cut to a bound.
+    /// Output of an xdotool script, cut to a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// The windows.
+    /// The list of windows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub windows: Option<Vec<WindowInfo>>,
-    /// Whether the screen came to rest.
+    /// True if the screen stopped changing in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stable: Option<bool>,
-    /// Length of the picture that follows, as PNG.
+    /// Bytes of the PNG picture that follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub png_bytes: Option<u64>,
     /// Width of the picture.
@@ -184,31 +184,31 @@ pub struct GuiResult {
 /// One window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowInfo {
-    /// Names it for a screenshot and for xdotool.
+    /// The id of the window for screenshots and xdotool.
     pub id: u32,
-    /// What its title bar says, cut to a bound.
+    /// The title, cut to a bound.
     pub title: String,
-    /// From the screen's left edge.
+    /// Distance from the left edge of the screen, in pixels.
     pub x: i32,
-    /// From the screen's upper edge.
+    /// Distance from the upper edge of the screen, in pixels.
     pub y: i32,
-    /// In pixels.
+    /// Width in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Height in pixels.
     pub height: u32,
-    /// Whether it has the keyboard.
+    /// True if the window has the keyboard.
     pub active: bool,
 }
 
-/// How a viewer connects.
+/// The rights with which a viewer connects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DesktopMode {
-    /// Looks on.
+    /// Sees the desktop.
     View,
     /// Takes the control lock for as long as the stream lives.
     Control {
-        /// Who, for others to be told.
+        /// Name of the person who takes control, for messages to others.
         who: String,
     },
 }

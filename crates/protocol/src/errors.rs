@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::TEXT_BYTES;
 
-/// Why a guest could not do what it was asked.
+/// Why a guest could not serve a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestError {
-    /// What kind of failure it was.
+    /// The kind of failure.
     pub code: GuestErrorCode,
-    /// One lower-case sentence, without a full stop; hostile text as far as the host is concerned.
+    /// One lower-case sentence without a full stop. Hostile text: the host bounds it before use.
     pub message: String,
 }
 
@@ -31,7 +31,7 @@ pub enum GuestErrorCode {
     IsADirectory,
     /// The target exists already.
     AlreadyExists,
-    /// A directory is not empty and recursion was not asked for.
+    /// The directory is not empty and the request is not recursive.
     NotEmpty,
     /// The file's mode forbids it.
     PermissionDenied,
@@ -45,14 +45,14 @@ pub enum GuestErrorCode {
     SpawnFailed,
     /// Nothing listens on that port.
     ConnectionRefused,
-    /// A person controls the desktop; the text says who.
+    /// A person controls the desktop; the message names the person.
     Controlled,
-    /// The machine's own fault.
+    /// The guest itself failed.
     Internal,
 }
 
 impl GuestError {
-    /// An error with its text cut to the protocol's bound.
+    /// Creates an error and cuts its message to the protocol's bound.
     pub fn new(code: GuestErrorCode, message: impl Into<String>) -> Self {
         let mut message: String = message.into();
         if message.len() > TEXT_BYTES {

@@ -1,4 +1,4 @@
-//! The event stream: opened by the guest on every link, resumed where the host's store ends.
+//! The event stream. The guest opens one on every link, and it resumes where the host's store ends.
 //!
 //! guest: `GuestRequest::Events` · host: `Resume` · then the guest sends `SequencedEvent` messages and output
 //! data frames (`OutputChunk`) of the process `main`, and the host sends an `Ack` message whenever it has committed some.
@@ -15,25 +15,25 @@ use crate::{Exit, OutputOffsets};
 pub enum GuestRequest {
     /// The event stream; at most one on a link.
     Events,
-    /// A program's connection to the machine's proxy. Raw bytes follow, no frames, both ways.
+    /// A connection that a program made to the machine's proxy. Raw bytes follow in both directions, without frames.
     Egress,
     /// A call of a model. A `ModelCall` message of at most `limits::MODEL_CALL_BYTES` follows, and the host answers with `ModelEvent`
     /// messages until `Done` or `Failed`. The guest keeps its side open until then: closing it calls the question off.
     Model,
-    /// The desk of a task: see `DeskRequest`. At most a few at once; the newest counts.
+    /// The journal of a task: `DeskRequest` messages follow. A few may be open at once; the newest one counts.
     Desk,
 }
 
-/// Where the host's committed knowledge ends.
+/// Where the host's store ends: the guest sends what follows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
     /// Sequence number of the first event the host lacks; the first of all is 1.
     pub next_sequence: u64,
-    /// Output the host has.
+    /// Output that the host has.
     pub output: OutputOffsets,
 }
 
-/// Everything up to here is committed; keeper may forget it.
+/// Tells keeper that everything up to here is committed and may be forgotten.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
     /// Highest committed sequence number.
@@ -42,18 +42,18 @@ pub struct Ack {
     pub output: OutputOffsets,
 }
 
-/// An event with its number.
+/// An event with its sequence number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SequencedEvent {
-    /// Rises by one from 1.
+    /// Starts at 1 and rises by one.
     pub sequence: u64,
-    /// Milliseconds since the epoch, by the machine's clock; for show only.
+    /// Milliseconds since the Unix epoch by the machine's clock. Only for display: the clock may be wrong.
     pub at_ms: i64,
     /// What happened.
     pub event: GuestEvent,
 }
 
-/// What a guest reports of its own accord.
+/// An event that a guest reports without being asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum GuestEvent {
@@ -64,9 +64,9 @@ pub enum GuestEvent {
         /// How its process ended.
         exit: Exit,
     },
-    /// Keeper died and was started again; running processes went on.
+    /// Keeper died and was restarted; running processes continued.
     KeeperRestarted,
-    /// Something worth telling a person.
+    /// A note for people.
     Note {
         /// One sentence.
         text: String,

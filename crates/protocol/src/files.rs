@@ -17,10 +17,10 @@ pub enum EntryKind {
     Other,
 }
 
-/// Facts about one path.
+/// Metadata of one path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStat {
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// Size in bytes.
     pub size: u64,
@@ -37,7 +37,7 @@ pub struct FileStat {
 pub struct DirectoryEntry {
     /// Name within its directory; bytes that are not UTF-8 are percent-encoded.
     pub name: String,
-    /// Facts about it.
+    /// Metadata of the entry.
     #[serde(flatten)]
     pub stat: FileStat,
 }
@@ -47,7 +47,7 @@ pub struct DirectoryEntry {
 pub struct FileRange {
     /// First byte.
     pub start: u64,
-    /// How many bytes; to the end if not given.
+    /// Number of bytes; to the end of the file if not given.
     pub length: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ pub struct FileRange {
 pub struct Edit {
     /// Text that must occur exactly once.
     pub old: String,
-    /// What takes its place.
+    /// The replacement.
     pub new: String,
 }
 
@@ -79,7 +79,7 @@ pub enum EntryHeader {
     Entry {
         /// Path relative to the exported directory; bytes that are not UTF-8 are percent-encoded.
         path: String,
-        /// What it is; never `Other`.
+        /// The kind of the entry; never `Other`.
         kind: EntryKind,
         /// Permission bits.
         mode: u32,
@@ -90,11 +90,11 @@ pub enum EntryHeader {
         /// Where a symbolic link points.
         target: Option<String>,
     },
-    /// The last message: how much there was, and what could not be read.
+    /// The last message of an export.
     End {
-        /// Entries sent.
+        /// Number of entries that were sent.
         entries: u64,
-        /// Paths left out, with the reason; at most 100.
+        /// Paths that could not be read, each with the reason; at most 100.
         skipped: Vec<String>,
     },
 }

@@ -1,7 +1,7 @@
 //! Kernels: persistent interpreters that run one piece of code after another and keep their state in between.
 //!
-//! A kernel belongs to the machine and an execution to keeper, not to the stream that asked for it: streams come and
-//! go, and a client that was lost attaches to its execution again by name.
+//! A kernel belongs to the machine and an execution belongs to keeper, not to the stream that requested it. A client whose
+//! stream was lost attaches to its execution again by name.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Exit, OutputStream};
 
-/// Names a kernel within one sandbox; never reused. The first of each language is named as the language.
+/// The name of a kernel within one sandbox; never reused. The first kernel of a language has the name of the language.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KernelId(pub String);
@@ -20,7 +20,7 @@ impl fmt::Display for KernelId {
     }
 }
 
-/// Names an execution within one sandbox; never reused.
+/// The name of an execution within one sandbox; never reused.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExecutionId(pub String);
@@ -79,148 +79,148 @@ pub enum KernelState {
 /// One row of the kernel list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelInfo {
-    /// Its name.
+    /// The name of the kernel.
     pub id: KernelId,
-    /// What it understands.
+    /// The language that the kernel runs.
     pub language: Language,
-    /// What it does.
+    /// What the kernel does now.
     pub state: KernelState,
-    /// Pieces of code that wait for it.
+    /// Executions that wait for the kernel.
     pub queued: u32,
-    /// The count it gave its last execution.
+    /// The execution count that the kernel reported last.
     pub execution_count: u64,
-    /// Where others find how to connect to it, inside the machine.
+    /// Path of the Jupyter connection file inside the machine.
     pub connection_file: String,
 }
 
 /// A piece of code to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Execute {
-    /// What the code is.
+    /// The language of the code.
     pub language: Language,
-    /// In which kernel; the language's first if not given, made on first use.
+    /// The kernel; if not given, the first one of the language, which is started on first use.
     #[serde(default)]
     pub kernel: Option<KernelId>,
     /// The code.
     pub code: String,
-    /// Ends it after this long, from when it is asked for.
+    /// Ends the execution after this time, counted from the request.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
-    /// Ends it after this long without output, from when it begins.
+    /// Ends the execution after this time without output, counted from its start.
     #[serde(default)]
     pub idle_timeout_ms: Option<u64>,
-    /// Whether it is interrupted when the stream that asked for it is lost; otherwise it goes on and can be attached to.
+    /// True if the execution is interrupted when the stream that requested it is lost. Otherwise it continues and can be attached to.
     #[serde(default)]
     pub interrupt_on_loss: bool,
 }
 
-/// An execution, as the answer to `Execute` and `AttachExecution`.
+/// An execution, in the reply to `Execute` and `AttachExecution`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionInfo {
-    /// Its name.
+    /// The name of the execution.
     pub id: ExecutionId,
-    /// Where it runs.
+    /// The kernel that runs it.
     pub kernel: KernelId,
-    /// What the code is.
+    /// The language of the code.
     pub language: Language,
 }
 
-/// What an execution brings, in order. `Output` is followed by data frames of exactly the bytes of its parts; `Done` is the
+/// An event of an execution, in order. `Output` is followed by data frames with exactly the bytes of its parts. `Done` is the
 /// last message of the stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelEvent {
     /// Text on standard output or standard error; at most `limits::DATA_BYTES`.
     Text {
-        /// Which.
+        /// The stream that the code wrote to.
         stream: OutputStream,
         /// The text.
         text: String,
     },
-    /// Something to show in several forms, whose bytes follow.
+    /// A rich output in one or more MIME types, whose bytes follow.
     Output {
-        /// Why it came.
+        /// Why the kernel sent it.
         kind: OutputKind,
-        /// Its forms.
+        /// The MIME types, in the order of their bytes.
         parts: Vec<OutputPart>,
     },
     /// The code failed.
     Error(ExecutionError),
-    /// What was shown so far is to be replaced by what comes.
+    /// Discards the output so far: what follows replaces it.
     Clear,
-    /// A sentence for a person.
+    /// A note for people.
     Note {
-        /// The sentence.
+        /// One sentence.
         text: String,
     },
-    /// So many bytes of output were left out here, because there was too much of it.
+    /// Output was left out here because there was too much.
     Truncated {
-        /// How many.
+        /// Bytes that were left out.
         bytes: u64,
     },
-    /// It is over.
+    /// The execution ended.
     Done(ExecutionEnd),
 }
 
-/// Why an output came.
+/// Why a kernel sent a rich output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
-    /// The code showed it.
+    /// The code displayed it.
     Display,
     /// It is the value of the last expression.
     Result,
 }
 
-/// One form of an output.
+/// One MIME type of a rich output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPart {
     /// MIME type.
     pub mime: String,
-    /// Bytes of its value as JSON: a string for text and base64, anything for JSON types.
+    /// Bytes of the value as JSON: a string for text and base64, any value for JSON types.
     pub bytes: u64,
 }
 
-/// An exception.
+/// An exception of the code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionError {
-    /// Its type.
+    /// The type of the exception.
     pub name: String,
-    /// What it says.
+    /// The message of the exception.
     pub value: String,
-    /// Where it came from, without colours.
+    /// Lines of the traceback, without colours.
     pub traceback: Vec<String>,
 }
 
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionEnd {
-    /// How.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The kernel's own count, if it told.
+    /// The kernel's execution count, if it reported one.
     pub execution_count: Option<u64>,
-    /// How the kernel's process ended, if it did meanwhile.
+    /// How the kernel's process ended, if it ended meanwhile.
     pub exit: Option<Exit>,
 }
 
-/// How an execution ended.
+/// The outcome of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// To its end.
+    /// The code ran to its end.
     Ok,
-    /// By an exception, told in an `Error` before.
+    /// The code failed with an exception, which an `Error` event reported.
     Error,
-    /// By its time limit.
+    /// The time limit ended it.
     TimedOut,
-    /// By its limit on time without output.
+    /// The limit on time without output ended it.
     IdleTimedOut,
-    /// By a request to interrupt it.
+    /// A request interrupted it.
     Interrupted,
-    /// With its kernel, whose process ended.
+    /// The kernel's process ended.
     Died,
-    /// Before it began: its kernel was restarted or stopped.
+    /// The kernel was restarted or stopped before the code ran.
     Aborted,
-    /// Nobody knows: keeper was restarted meanwhile.
+    /// Unknown, because keeper was restarted meanwhile.
     Lost,
 }

@@ -1,18 +1,20 @@
-//! What host and guest say to each other over the pipe.
+//! The messages that host and guest exchange over the pipe.
 //!
-//! Owns the types and their bounds; does no I/O and knows no driver, job store or HTTP. A stream opened by the
-//! host begins with one [`Request`] message and is answered by one [`Reply`] message, after which the
-//! stream carries what that request documents. Streams opened by the guest begin with a [`GuestRequest`].
-//! Everything that arrives from a guest is hostile: each type here is bounded by `limits`.
+//! This crate owns the types and their bounds. It does no I/O and knows no driver, job store or HTTP. A stream opened by the
+//! host starts with one [`Request`] message, which the guest answers with one [`Reply`] message; the stream then carries what
+//! that request documents. Streams opened by the guest start with a [`GuestRequest`]. Everything that arrives from a guest is
+//! hostile: each type here is bounded by `limits`.
+//!
+//! The types are frozen: `docs/protocol.md` says which changes old and new builds survive.
 
 mod agent;
 mod boot;
 mod changes;
-mod desk;
 mod desktop;
 mod errors;
 mod events;
 mod files;
+mod journal;
 mod kernels;
 pub mod limits;
 mod machine;
@@ -27,14 +29,14 @@ pub use boot::{
     BOOT_FD, BootConfig, BootFd, EGRESS_PORT, EngineMachine, LinkTarget, SCRIPTS, Secret, SpawnerSource,
 };
 pub use changes::{ChangedPath, WorkspaceChanges};
-pub use desk::{
-    DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,
-    Speaker, TaskBudget, TaskFacts, TaskSpent, WhyAsked,
-};
 pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
 pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};
+pub use journal::{
+    DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, OnBreach, PlanItem, PlanState,
+    Speaker, TaskBudget, TaskFacts, TaskSpent, WhyAsked,
+};
 pub use kernels::{
     Execute, ExecutionEnd, ExecutionError, ExecutionId, ExecutionInfo, KernelEvent, KernelId, KernelInfo,
     KernelState, Language, Outcome, OutputKind, OutputPart,

@@ -2,7 +2,7 @@
 
 /// The longest JSON message on a stream. A directory page of 1,000 entries with 255-byte names stays below it.
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
-/// The longest request of the host, a message too: code and environment in JSON, where each byte may take six.
+/// The longest request of the host: code and environment in JSON, which writes a byte with up to six.
 pub const REQUEST_BYTES: usize = 6 * (CODE_BYTES + ARGUMENT_BYTES) + MESSAGE_BYTES;
 /// The longest data frame; two of them fit in yamux's smallest receive window of 256 KiB.
 pub const DATA_BYTES: usize = 64 * 1024;
@@ -26,17 +26,17 @@ pub const CODE_BYTES: usize = 8 * 1024 * 1024;
 pub const TEXT_BYTES: usize = 4096;
 /// Output of an interactive process that is kept for a client that attaches again, per stream.
 pub const REPLAY_BYTES: usize = 4 * 1024 * 1024;
-/// Streams one link may hold open at once; yamux refuses more.
+/// Streams that one link may hold open at once; yamux rejects more.
 pub const STREAMS: usize = 512;
 /// Actions in one request on the desktop; a form of a dozen fields takes fewer.
 pub const GUI_ACTIONS: usize = 256;
 /// Text typed by one action, or a script for xdotool.
 pub const GUI_TEXT_BYTES: usize = 64 * 1024;
-/// The longest wait of one action; the client's own patience ends before.
+/// The longest wait of one action; clients give up before.
 pub const GUI_WAIT_MS: u64 = 300_000;
-/// A screenshot as PNG: that of the largest screen (4096 × 4096) full of noise would be larger and is refused.
+/// A screenshot as PNG. One of the largest screen (4096 × 4096) full of noise would be larger and is rejected.
 pub const SCREENSHOT_BYTES: u64 = 32 * 1024 * 1024;
-/// Windows in one list; beyond it nobody reads on.
+/// Windows in one list; nobody reads more.
 pub const WINDOWS: usize = 200;
 /// Clipboard text between a viewer and the desktop: a long document, not a disk.
 pub const CUT_TEXT_BYTES: usize = 1024 * 1024;
@@ -44,29 +44,29 @@ pub const CUT_TEXT_BYTES: usize = 1024 * 1024;
 pub const KERNELS: usize = 16;
 /// Pieces of code that wait for one kernel.
 pub const QUEUED_EXECUTIONS: usize = 32;
-/// Forms of one rich output; programs offer three or four.
+/// MIME types of one rich output; programs offer three or four.
 pub const OUTPUT_PARTS: usize = 32;
-/// Bytes of all forms of one rich output: a page with its scripts fits.
+/// Bytes of one rich output in all its MIME types: a page with its scripts fits.
 pub const OUTPUT_BYTES: usize = 8 * 1024 * 1024;
-/// Everything that is kept of one execution.
+/// Bytes of output that are kept of one execution.
 pub const EXECUTION_BYTES: u64 = 16 * 1024 * 1024;
-/// A call of a model as JSON: a long conversation and a dozen screenshots. Providers take 20 to 32 MB.
+/// A model call as JSON: a long conversation and a dozen screenshots. Providers accept 20 to 32 MB.
 pub const MODEL_CALL_BYTES: usize = 16 * 1024 * 1024;
-/// Values in the JSON of such a call, so that parsing it takes a small multiple of its length.
+/// JSON values in a model call, so that parsing it takes a small multiple of its length.
 pub const MODEL_CALL_VALUES: usize = 200_000;
-/// Words and arguments of one answer: twice what the largest models write at once.
+/// Text and tool arguments of one answer: twice what the largest models write at once.
 pub const MODEL_ANSWER_BYTES: usize = 4 * 1024 * 1024;
-/// One event of an answer, a message: at most the whole answer in JSON, where each byte may take six.
+/// One event of an answer: at most the whole answer in JSON, which writes a byte with up to six.
 pub const MODEL_EVENT_BYTES: usize = 6 * MODEL_ANSWER_BYTES + TEXT_BYTES;
-/// An entry of a task's journal as JSON: a long tool result and two screenshots. Bigger pictures are made smaller first.
+/// A journal entry as JSON: a long tool result and two screenshots. Larger pictures are scaled down first.
 pub const JOURNAL_ENTRY_BYTES: usize = 4 * 1024 * 1024;
-/// A message on the desk: an answer of a model, or an entry of the loop, and what is around it.
+/// A message of the journal service: the longest journal row and the members around it.
 pub const DESK_MESSAGE_BYTES: usize = MODEL_EVENT_BYTES + MESSAGE_BYTES;
-/// Entries of one job's journal: 2,000 steps take some 7,000.
+/// Entries of one job's journal. A task of 2,000 steps takes some 7,000.
 pub const JOURNAL_ENTRIES: u64 = 50_000;
-/// Bytes of one job's journal: 2,000 steps with a screenshot in every fourth.
+/// Bytes of one job's journal: 2,000 steps with a screenshot in every fourth step.
 pub const JOURNAL_BYTES: u64 = 512 * 1024 * 1024;
-/// Entries that one `Read` brings.
+/// Entries that one `JournalRequest::Read` returns.
 pub const JOURNAL_READ_ENTRIES: u64 = 1000;
-/// The first message on a connection of the loop: a command, code or an edit. Files go in data frames.
+/// The first message on a connection of the agent: a command, code or an edit. File contents go in data frames.
 pub const AGENT_REQUEST_BYTES: usize = 4 * MESSAGE_BYTES;

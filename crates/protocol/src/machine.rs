@@ -1,95 +1,95 @@
-//! What a driver tells the first process of a virtual machine, and what it asks it while the machine runs.
+//! Virtual machines: the configuration of the first process, and the control line on which the driver asks it while the machine runs.
 //!
-//! The configuration is a JSON document at the start of a small read-only disk, padded with zeros. Questions and answers are
+//! The configuration is a JSON document at the start of a small read-only disk, padded with zeros. Control requests and replies are
 //! lines of JSON on a serial line of their own, which neither keeper nor the job can open.
 
 use serde::{Deserialize, Serialize};
 
 use crate::BootConfig;
 
-/// Where modules lie in the initrd, in the order in which they are loaded.
+/// Directory of the initrd with kernel modules, whose names sort in the order of loading.
 pub const MACHINE_MODULES: &str = "/modules";
-/// The folder of the initrd with our programs, which the job may read.
+/// Directory of the initrd with Sandyard's programs, which the job may read.
 pub const MACHINE_PROGRAMS: &str = "/guest";
-/// The guest's own program in it. The first process is the same by a link, because files outside of a machine's tree are beyond
-/// every rule of Landlock and so can't be run under one.
+/// The guest's program in [`MACHINE_PROGRAMS`]. The first process is a link to it: Landlock has no rules for files outside of the
+/// machine's tree, so such files can't be run under Landlock.
 pub const MACHINE_GUEST: &str = "sandyard-guest";
-/// The argument of the kernel that names the disk with the configuration: `sandyard.boot=vdc`.
+/// The kernel argument that names the disk with the configuration, as in `sandyard.boot=vdc`.
 pub const MACHINE_BOOT_ARGUMENT: &str = "sandyard.boot=";
-/// The longest line either side says on the control line.
+/// The longest line on the control line, in either direction.
 pub const CONTROL_LINE_BYTES: usize = 4096;
-/// Where the control groups of a virtual machine are, as its first processes see them.
+/// Mount point of the control groups in a virtual machine, as init sees it.
 pub const MACHINE_GROUPS: &str = "/run/init/groups";
 /// Devices that every sandbox has, with the numbers that Linux assigns them.
 pub const DEVICES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
-/// All that the first process of a virtual machine needs to know.
+/// The configuration of the first process of a virtual machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MachineConfig {
-    /// What `init` is told.
+    /// The configuration of `init`.
     pub boot: BootConfig,
-    /// The machine's name.
+    /// The host name of the machine.
     pub host_name: String,
     /// The disk with the image, such as `vda`. Mounted read-only.
     pub root: String,
-    /// The workspace's disk.
+    /// The disk with the workspace, such as `vdb`.
     pub disk: String,
-    /// Directories of the workspace's disk and where they appear.
+    /// Directories of the workspace's disk and their mount points.
     pub disk_places: Vec<DiskMount>,
     /// File systems in memory.
     pub memory_places: Vec<MemoryMount>,
-    /// Group of terminals.
+    /// Group id of terminals.
     pub terminal_group: u32,
-    /// What the job may use.
+    /// Limits of the job's control group.
     pub job: JobLimits,
-    /// The serial line that becomes keeper's link, if that is one.
+    /// The serial line of keeper's link, if the link is a serial line.
     pub link_port: Option<LinkPort>,
-    /// The name of the serial line on which the driver asks.
+    /// Name of the serial line for control requests.
     pub control_port: Option<String>,
-    /// The port at which the machine waits for the driver's questions, where they come over vsock.
+    /// The vsock port for control requests, if the machine has no serial line for them.
     pub control_vsock: Option<u32>,
 }
 
 /// A sized file system in memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MemoryMount {
-    /// Absolute path inside; made if its parent is itself in memory.
+    /// Absolute path inside the machine. The directory is created if its parent is in memory.
     pub target: String,
-    /// Most bytes it holds.
+    /// Maximum size.
     pub size_bytes: u64,
-    /// Most files it holds.
+    /// Maximum number of files.
     pub inodes: u64,
-    /// Permission bits of its root.
+    /// Permission bits of the root directory.
     pub mode: u32,
-    /// Owner of its root, user and group, as seen inside.
+    /// User and group id that own the root directory, as seen inside the machine.
     pub owner: u32,
 }
 
-/// A directory of the disk.
+/// A directory of the workspace's disk.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DiskMount {
-    /// Name in the root of the disk.
+    /// Name in the root directory of the disk.
     pub source: String,
-    /// Absolute path inside.
+    /// Absolute path inside the machine.
     pub target: String,
 }
 
 /// A serial line that keeper opens.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkPort {
-    /// Its name on the bus.
+    /// Name of the port on the virtio bus.
     pub name: String,
-    /// The directory, in memory and hidden from the job, in which it appears.
+    /// The directory in memory, hidden from the job, in which the port appears.
     pub directory: String,
-    /// Its file name there.
+    /// File name of the port in `directory`.
     pub file: String,
 }
 
 /// Limits of the job's control group inside a virtual machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobLimits {
-    /// Memory; below that of the machine, so that the job runs out of it first.
+    /// Memory; less than that of the machine, so that the job runs out of memory before the machine does.
     pub memory_bytes: u64,
     /// Processes and threads.
     pub pids: u64,
@@ -98,35 +98,35 @@ pub struct JobLimits {
 }
 
 impl JobLimits {
-    /// The period of the quota, the kernel's default.
+    /// Period of the processor quota, the kernel's default.
     pub const PERIOD_US: u64 = 100_000;
 }
 
-/// A question to a machine.
+/// A control request to a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
-    /// Comes back with the answer, so that the answer to an earlier question is not taken for this one's.
+    /// The reply repeats this number, so that a late reply to an earlier request is recognised.
     pub number: u64,
-    /// What is wanted.
+    /// What the machine should do.
     pub wish: ControlWish,
 }
 
-/// What can be asked of a machine.
+/// What a control request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlWish {
-    /// What the job used so far.
+    /// Report the resources that the job has used.
     Usage,
-    /// End everything, write all to the disks and switch off. There is no answer but the end.
+    /// End all processes, write the disks and power off. There is no reply.
     PowerOff,
 }
 
-/// An answer.
+/// The reply to a control request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReply {
-    /// That of the question.
+    /// The number of the request.
     pub number: u64,
-    /// What the job used.
+    /// Resources that the job has used.
     pub usage: JobUsage,
 }
 
@@ -135,10 +135,10 @@ pub struct ControlReply {
 pub struct JobUsage {
     /// Processor time.
     pub cpu_us: u64,
-    /// Highest memory.
+    /// Highest memory use.
     pub peak_memory_bytes: u64,
     /// Processes that the kernel killed for lack of memory.
     pub memory_kills: u64,
-    /// Forks refused by the limit.
+    /// Forks that the limit on processes refused.
     pub pids_refused: u64,
 }

@@ -1,19 +1,20 @@
-//! A call of a language model, as the agent asks it of the host: one form for every provider.
+//! Model calls that the agent sends to the host: one format for every provider.
 
 use serde::{Deserialize, Serialize};
 
-/// What the agent asks. The host adds the key, and the model if none is named.
+/// A call of a language model. The host adds the provider's key, and the job's model if none is named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelCall {
-    /// The journal number that the answer is expected to have. If an answer is kept there, it is given again, and nobody asked.
+    /// The journal number that the answer is expected to get. If the journal has an answer under this number, the host sends it
+    /// again and does not ask the provider.
     pub number: u64,
-    /// Which model of those the job may use; the job's own if none is named.
+    /// A model that the job may use; the job's own if none is named.
     pub model: Option<String>,
-    /// Standing instructions.
+    /// The system prompt.
     pub system: String,
     /// The conversation, oldest first.
     pub messages: Vec<ModelMessage>,
-    /// What the model may call.
+    /// Tools that the model may call.
     pub tools: Vec<ToolSpec>,
     /// The longest answer, in tokens.
     pub max_tokens: u32,
@@ -23,19 +24,19 @@ pub struct ModelCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum ModelMessage {
-    /// What a person, or the loop in a person's place, says.
+    /// Text and pictures from a person, or from the agent's loop in a person's place.
     User {
-        /// Its parts.
+        /// Content, in order.
         parts: Vec<ModelPart>,
     },
-    /// What the model said before.
+    /// An earlier answer of the model.
     Assistant {
-        /// Its words.
+        /// The text of the answer.
         text: String,
-        /// What it called.
+        /// Tool calls of the answer.
         calls: Vec<ToolCall>,
     },
-    /// What the calls of the last answer came to, one result each.
+    /// Results of the tool calls of the answer before, one for each call.
     Tools {
         /// In the order of the calls.
         results: Vec<ToolResult>,
@@ -46,72 +47,72 @@ pub enum ModelMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ModelPart {
-    /// Words.
+    /// Text.
     Text {
-        /// The words.
+        /// The text itself.
         text: String,
     },
-    /// A picture, for models that see.
+    /// A PNG picture, for models that accept pictures.
     Png {
-        /// In base64.
+        /// The bytes in base64.
         base64: String,
     },
 }
 
-/// Something that the model may call.
+/// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
-    /// Its name.
+    /// The name by which the model calls the tool.
     pub name: String,
-    /// What it does, for the model.
+    /// What the tool does, written for the model.
     pub description: String,
-    /// A JSON schema of its arguments.
+    /// JSON schema of the arguments.
     pub parameters: serde_json::Value,
 }
 
-/// A call that the model made.
+/// A tool call that the model made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Unique within the conversation.
     pub id: String,
-    /// Which tool.
+    /// Name of the tool.
     pub name: String,
-    /// Its arguments as the model wrote them: meant to be JSON, and not always JSON.
+    /// The arguments as the model wrote them: meant to be JSON, but not always valid.
     pub arguments: String,
 }
 
-/// What a call came to.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Of which call.
+    /// The id of the call.
     pub call: String,
-    /// What the model is shown.
+    /// Content that the model reads.
     pub parts: Vec<ModelPart>,
-    /// Whether it failed.
+    /// True if the call failed.
     pub failed: bool,
 }
 
-/// What the host sends back, in order; the last one is `Done` or `Failed`.
+/// A part of the answer, sent by the host in order. The last event is `Done` or `Failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ModelEvent {
-    /// More words.
+    /// More text of the answer.
     Text {
-        /// Those that are new.
+        /// The new text only.
         text: String,
     },
-    /// A whole call of a tool.
+    /// A complete tool call.
     Call(ToolCall),
-    /// The answer is in the journal, durable; comes just before `Done`.
+    /// The answer is durable in the journal. Sent just before `Done`.
     Kept {
-        /// Under this number.
+        /// The journal number of the answer.
         number: u64,
     },
     /// The answer is complete.
     Done {
-        /// Why it ended.
+        /// Why the answer ended.
         stop: StopReason,
-        /// What it took.
+        /// Tokens of the call.
         usage: ModelUsage,
     },
     /// There is no answer.
@@ -122,24 +123,24 @@ pub enum ModelEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The model had said what it wanted.
+    /// The model finished its answer.
     End,
-    /// It waits for the results of its calls.
+    /// The model waits for the results of its tool calls.
     Calls,
-    /// It reached `max_tokens`.
+    /// The answer reached `max_tokens`.
     Length,
-    /// It declined.
+    /// The model declined to answer.
     Refused,
 }
 
-/// What a call took.
+/// Tokens of a model call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelUsage {
     /// Tokens read, those from the provider's cache included.
     pub input: u64,
-    /// Of them, read from the provider's cache.
+    /// The part of `input` that was read from the provider's cache.
     pub cached: u64,
-    /// Of them, written to the provider's cache, where that has a price of its own.
+    /// The part of `input` that was written to the provider's cache, where writing has a price of its own.
     #[serde(default)]
     pub cache_written: u64,
     /// Tokens written.
@@ -149,26 +150,26 @@ pub struct ModelUsage {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelFailure {
-    /// What kind of failure.
+    /// The kind of failure.
     pub code: ModelFailureCode,
-    /// One sentence, without anything secret.
+    /// One sentence that contains no secret.
     pub message: String,
 }
 
-/// Kinds of failure, by what the loop should do about them.
+/// Kinds of failure, by how the agent's loop should react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFailureCode {
     /// The job has used up its budget.
     Budget,
-    /// The job may not use this model, or there is none.
+    /// The job may not use this model, or no model is configured.
     NotAllowed,
     /// The conversation is longer than the model's window.
     ContextTooLong,
-    /// The provider refuses the request as it is; asking again is of no use.
+    /// The provider rejects the request; repeating it does not help.
     Rejected,
-    /// The provider does not let us in.
+    /// The provider does not accept the key.
     Credentials,
-    /// The provider could not be reached, or failed again and again.
+    /// The provider could not be reached or failed repeatedly.
     Unavailable,
 }

@@ -1,4 +1,4 @@
-//! Output bytes with their place in the stream, so that a repeat is recognised and a gap is impossible.
+//! Output bytes with their offset in the stream, so that the host recognises repeated bytes and gaps are impossible.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub struct OutputOffsets {
 }
 
 impl OutputOffsets {
-    /// The position in one stream.
+    /// Returns the position in one stream.
     pub fn get(&self, stream: OutputStream) -> u64 {
         match stream {
             OutputStream::Stdout => self.stdout,
@@ -33,7 +33,7 @@ impl OutputOffsets {
         }
     }
 
-    /// Moves the position in one stream.
+    /// Sets the position in one stream.
     pub fn set(&mut self, stream: OutputStream, offset: u64) {
         match stream {
             OutputStream::Stdout => self.stdout = offset,
@@ -42,22 +42,22 @@ impl OutputOffsets {
     }
 }
 
-/// A run of output bytes, carried in one data frame: stream (1 byte), offset (8, big endian), bytes.
+/// Consecutive output bytes in one data frame: stream (1 byte: 1 stdout, 2 stderr), offset (8 bytes, big endian), bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputChunk {
-    /// Where the bytes came out.
+    /// The stream that the bytes were written to.
     pub stream: OutputStream,
-    /// Position of the first byte in its stream.
+    /// Offset of the first byte in its stream.
     pub offset: u64,
     /// The bytes, verbatim.
     pub bytes: Bytes,
 }
 
 impl OutputChunk {
-    /// Bytes of a data frame that are not output.
+    /// Bytes of stream and offset before the output in a data frame.
     pub const HEADER_BYTES: usize = 9;
 
-    /// What comes before the bytes in their data frame, for a sender that reads them straight into it.
+    /// The header of a data frame, for a sender that reads output straight into the frame.
     pub fn header(stream: OutputStream, offset: u64) -> [u8; Self::HEADER_BYTES] {
         let mut header = [0; Self::HEADER_BYTES];
         header[0] = match stream {
@@ -68,7 +68,7 @@ impl OutputChunk {
         header
     }
 
-    /// The data frame for this chunk.
+    /// Encodes this chunk as a data frame.
     pub fn encode(&self) -> Bytes {
         let mut frame = BytesMut::with_capacity(Self::HEADER_BYTES + self.bytes.len());
         frame.put_slice(&Self::header(self.stream, self.offset));
@@ -76,7 +76,7 @@ impl OutputChunk {
         frame.freeze()
     }
 
-    /// Reads a data frame; `None` if it is malformed.
+    /// Decodes a data frame; `None` if it is malformed or its end overflows the offset.
     pub fn decode(mut frame: Bytes) -> Option<Self> {
         if frame.len() < Self::HEADER_BYTES {
             return None;

@@ -1,17 +1,17 @@
-//! Processes: start, input, signals, terminal size, end.
+//! Processes: how they start, their input and signals, and how they end.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Names a process within one sandbox; chosen by keeper and never reused. The job's own process is `main`.
+/// The name of a process within one sandbox. Keeper chooses it and never reuses it. The job's own process is `main`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProcessId(pub String);
 
 impl ProcessId {
-    /// The process that is the job.
+    /// The name of the job's own process.
     pub fn main() -> Self {
         Self("main".into())
     }
@@ -23,30 +23,30 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// What to run and how.
+/// A program to start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartProcess {
-    /// Program and arguments; the program is looked up on the guest's PATH.
+    /// Program and arguments. The program is looked up on the guest's PATH.
     pub argv: Vec<String>,
-    /// Working directory, absolute or relative to `/workspace`; resolved inside the machine.
+    /// Working directory inside the machine, absolute or relative to `/workspace`.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Added to the machine's default environment.
+    /// Variables added to the machine's default environment.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// With a terminal of this size; standard error is then part of standard output.
+    /// Gives the process a terminal of this size. Standard error is then part of standard output.
     #[serde(default)]
     pub terminal: Option<TerminalSize>,
-    /// Whether standard input is a pipe that will be written; otherwise it is empty.
+    /// True if the host will write to standard input; otherwise it is empty.
     #[serde(default)]
     pub stdin: bool,
-    /// Ends the process after this long.
+    /// Ends the process after this time.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
-    /// Ends the process after this long without output.
+    /// Ends the process after this time without output.
     #[serde(default)]
     pub idle_timeout_ms: Option<u64>,
-    /// Whether the process ends when the stream that started it is lost; otherwise it goes on and can be attached to.
+    /// True if the process ends when the stream that started it is lost. Otherwise it continues and can be attached to.
     #[serde(default)]
     pub ends_with_stream: bool,
 }
@@ -63,33 +63,33 @@ pub struct TerminalSize {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
-    /// The code it exited with; 128 + the signal's number if a signal ended it, as shells say it.
+    /// The exit code; 128 plus the signal's number if a signal ended the process, as in shells.
     pub code: i32,
-    /// The signal that ended it.
+    /// The signal that ended the process.
     pub signal: Option<i32>,
-    /// Who ended it.
+    /// What ended the process.
     pub reason: EndReason,
 }
 
-/// Who ended a process.
+/// What ended a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// Itself, or something inside the machine.
+    /// The process itself, or something inside the machine.
     Own,
     /// The time limit.
     Timeout,
     /// The limit on time without output.
     IdleTimeout,
-    /// A request to end it.
+    /// A request to end the process.
     Cancelled,
 }
 
-/// Sent by keeper on a process stream, beside the data frames that carry an `OutputChunk` each.
+/// A message of keeper on a process stream, between data frames that carry an `OutputChunk` each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessEvent {
-    /// Output before this offset is no longer kept.
+    /// The oldest output is no longer available.
     Lost {
         /// Bytes that can't be replayed.
         bytes: u64,
@@ -98,13 +98,13 @@ pub enum ProcessEvent {
     Exited(Exit),
 }
 
-/// Sent by the host on a process stream. Data frames are bytes for standard input.
+/// A message of the host on a process stream. Data frames carry bytes for standard input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessInput {
-    /// No more input will come.
+    /// Closes standard input.
     Close,
-    /// The terminal has a new size.
+    /// Changes the size of the terminal.
     Resize(TerminalSize),
     /// Sends a signal to the process's group.
     Signal(i32),
@@ -113,12 +113,12 @@ pub enum ProcessInput {
 /// One row of the process list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessInfo {
-    /// Its name.
+    /// The name of the process.
     pub id: ProcessId,
-    /// Its pid inside the machine.
+    /// The process id inside the machine.
     pub pid: i32,
-    /// What was started.
+    /// Program and arguments.
     pub argv: Vec<String>,
-    /// Set once it has ended.
+    /// Set once the process has ended.
     pub exit: Option<Exit>,
 }

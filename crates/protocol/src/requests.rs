@@ -1,4 +1,4 @@
-//! Requests of the host, the first message on each stream that it opens.
+//! Requests of the host: the first message on each stream that it opens.
 
 use std::collections::BTreeMap;
 
@@ -10,214 +10,220 @@ use crate::{
     StartProcess, WorkspaceChanges,
 };
 
-/// What the host asks. The comment of each variant says what the stream carries after it.
+/// A request of the host. Each variant documents the reply and what the stream carries after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Request {
-    /// Hands over the job. Idempotent: a job that has begun is never begun again. Answered by `Reply::Job`.
+    /// Starts the job. Idempotent: a job that has started is never started again. Answered by `Reply::Job`.
     BeginJob(BeginJob),
-    /// Ends the job's process (SIGTERM to its group, SIGKILL to everything after `grace_ms`); its exit event follows in the event stream. Answered by `Reply::Job`; harmless if already ended.
+    /// Ends the job's process: SIGTERM to its group, SIGKILL to everything after `grace_ms`. The exit is reported in the event
+    /// stream. Answered by `Reply::Job`; no effect if the job has ended.
     EndJob {
-        /// Why, as its exit will say.
+        /// The reason that the exit will report.
         reason: crate::EndReason,
         /// Time between SIGTERM and SIGKILL.
         grace_ms: u64,
     },
-    /// Stops the job's clocks while it waits for a person: neither its deadline nor its limit without output runs. Answered by `Reply::Job`; harmless if they stand, or the job is over.
+    /// Stops the job's clocks, its deadline and its limit on time without output, while the job waits for a person. Answered by
+    /// `Reply::Job`; no effect if the clocks are stopped or the job has ended.
     PauseJob,
-    /// Lets them run again. Answered by `Reply::Job`; harmless if they run.
+    /// Restarts the job's clocks. Answered by `Reply::Job`; no effect if the clocks run.
     ResumeJob {
         /// Time left, counted from now.
         timeout_ms: u64,
     },
-    /// Starts a process. Answered by `Reply::Process`; then as `AttachProcess` from offset 0.
+    /// Starts a process. Answered by `Reply::Process`; the stream then continues as for `AttachProcess` from offset 0.
     StartProcess(StartProcess),
-    /// Follows a process. Answered by `Reply::Process`; then keeper sends output data frames and `ProcessEvent`s, the host sends data frames for standard input and `ProcessInput`s.
+    /// Follows a process. Answered by `Reply::Process`. Keeper then sends output in data frames and `ProcessEvent` messages; the host
+    /// sends standard input in data frames and `ProcessInput` messages.
     AttachProcess {
-        /// Which.
+        /// The process.
         process: ProcessId,
-        /// Where to begin.
+        /// Offset of the first byte to send, for each output.
         from: OutputOffsets,
     },
     /// Sends a signal to a process's group. Answered by `Reply::Done`.
     SignalProcess {
-        /// Which.
+        /// The process.
         process: ProcessId,
-        /// Signal number.
+        /// The number of the signal.
         signal: i32,
     },
-    /// Answered by `Reply::Processes`.
+    /// Lists processes. Answered by `Reply::Processes`.
     ListProcesses,
-    /// Answered by `Reply::Stat`; a final symbolic link is described, not followed.
+    /// Reads the metadata of a path. Answered by `Reply::Stat`. A symbolic link at the end is not followed.
     Stat {
         /// Path relative to the workspace.
         path: String,
     },
-    /// Answered by `Reply::Entries`, sorted by name, at most `limits::LIST_ENTRIES` after the name `after`.
+    /// Lists a directory. Answered by `Reply::Entries`: at most `limits::LIST_ENTRIES` entries after the name `after`, sorted by name.
     List {
-        /// Directory.
+        /// The directory.
         path: String,
-        /// Begin after this name.
+        /// The name after which the page starts.
         after: Option<String>,
     },
-    /// Answered by `Reply::Content`, then data frames of exactly `length` bytes.
+    /// Reads a file. Answered by `Reply::Content`, then by data frames of exactly `length` bytes.
     Read {
-        /// File.
+        /// The file.
         path: String,
-        /// Which part; all of it if not given.
+        /// The part to read; the whole file if not given.
         range: Option<FileRange>,
     },
-    /// The host sends data frames until it closes its side (exactly `size` bytes); keeper writes a temporary file, renames it into place and answers `Reply::Stat` at the end. A broken stream leaves the old file as it was.
+    /// Writes a file. The host sends exactly `size` bytes in data frames and closes its side. Keeper writes a temporary file, renames it
+    /// into place and then answers `Reply::Stat`. A broken stream leaves the old file as it was.
     Write {
-        /// File; missing parent directories are made.
+        /// The file; missing parent directories are created.
         path: String,
-        /// Exact length.
+        /// Exact number of bytes.
         size: u64,
         /// Permission bits, 0o644 if not given.
         mode: Option<u32>,
     },
-    /// Answered by `Reply::Stat` of the new path.
+    /// Moves a file or directory. Answered by `Reply::Stat` of the new path.
     Move {
-        /// From.
+        /// The old path.
         path: String,
-        /// To; missing parents are made, an existing file is an error.
+        /// The new path; missing parents are created, an existing file is an error.
         to: String,
     },
     /// Applies all edits or none. Answered by `Reply::Stat`.
     Edit {
-        /// File, UTF-8, at most 8 MiB.
+        /// The file: UTF-8, at most 8 MiB.
         path: String,
         /// In order.
         edits: Vec<Edit>,
     },
-    /// Answered by `Reply::Done`.
+    /// Removes a file or directory. Answered by `Reply::Done`.
     Remove {
-        /// File or directory.
+        /// The file or directory.
         path: String,
-        /// Whether a directory that is not empty goes with all that is in it.
+        /// True to remove a directory with its contents; otherwise it must be empty.
         recursive: bool,
     },
-    /// Makes a directory and its parents. Answered by `Reply::Stat`; harmless if it exists.
+    /// Creates a directory and its parents. Answered by `Reply::Stat`; no effect if it exists.
     MakeDirectory {
-        /// Path.
+        /// The directory.
         path: String,
     },
-    /// Looks for text in names and contents. Answered by `Reply::Hits`.
+    /// Searches names and contents for a text. Answered by `Reply::Hits`.
     Search {
-        /// Directory to look in.
+        /// The directory to search.
         path: String,
-        /// Plain text.
+        /// The text to find, no pattern.
         text: String,
-        /// At most so many hits.
+        /// Maximum number of hits.
         limit: u32,
     },
-    /// Answered by `Reply::Done`, then for each entry an `EntryHeader` message and its data frames, ended by `EntryHeader::End`.
+    /// Exports a directory. Answered by `Reply::Done`, then by an `EntryHeader` message and data frames for each entry, and by
+    /// `EntryHeader::End`.
     Export {
-        /// Directory.
+        /// The directory.
         path: String,
     },
-    /// Looks at what has changed in the workspace since the last such request. Answered by `Reply::Changes`.
+    /// Compares the workspace with its state at the last such request. Answered by `Reply::Changes`.
     WorkspaceChanges,
-    /// Connects to a port on the machine's loopback; a service that belongs there is started first. Answered by `Reply::Done` or `Reply::Service`; then raw bytes, no frames, both ways.
+    /// Connects to a port on the machine's loopback. If keeper has a service for that port, it is started first. Answered by `Reply::Done` or
+    /// `Reply::Service`, then raw bytes in both directions, without frames.
     ConnectPort {
-        /// TCP port.
+        /// The TCP port.
         port: u16,
     },
-    /// Connects to the desktop, which is started if need be. Answered by `Reply::Done`; then raw bytes of the remote framebuffer
-    /// protocol, no frames, both ways. Control is refused with `Controlled` while another has it.
+    /// Connects to the desktop, which is started if necessary. Answered by `Reply::Done`, then raw bytes of the remote framebuffer
+    /// protocol in both directions, without frames. Control is rejected with `Controlled` while another viewer has it.
     ConnectDesktop {
-        /// Whether it takes control.
+        /// The rights of the viewer.
         mode: DesktopMode,
     },
-    /// Acts on the desktop, which is started if need be. Answered by `Reply::Done`; then for each action a `GuiResult` message,
-    /// a picture's bytes in data frames after its own. Ends after the last result or the first failed one. Refused with
-    /// `Controlled` while a person has control; one who takes it meanwhile is waited for.
+    /// Acts on the desktop, which is started if necessary. Answered by `Reply::Done`, then by a `GuiResult` message for each action;
+    /// the bytes of a picture follow its result in data frames. The stream ends after the last result or the first failure. Rejected
+    /// with `Controlled` while a person has control; if a person takes control later, the actions wait.
     Gui {
         /// In order.
         actions: Vec<GuiAction>,
-        /// How long a person who has control is waited for.
+        /// How long to wait for a person who has control.
         wait_ms: u64,
     },
-    /// The last picture of a desktop that ran. Answered by `Reply::Picture`, then data frames of exactly `length` bytes.
+    /// Reads the last picture of the desktop. Answered by `Reply::Picture`, then by data frames of exactly `length` bytes.
     LastScreenshot,
-    /// Starts one more kernel. Answered by `Reply::Kernel` once it waits for code.
+    /// Starts another kernel. Answered by `Reply::Kernel` once the kernel is ready.
     StartKernel {
-        /// What it is to understand.
+        /// The language of the kernel.
         language: Language,
     },
-    /// Answered by `Reply::Kernels`.
+    /// Lists kernels. Answered by `Reply::Kernels`.
     ListKernels,
-    /// Ends a kernel and what it runs. Answered by `Reply::Done`.
+    /// Stops a kernel and its execution. Answered by `Reply::Done`.
     StopKernel {
-        /// Which.
+        /// The kernel.
         kernel: KernelId,
     },
-    /// Interrupts what a kernel runs. Answered by `Reply::Done`; harmless if it runs nothing.
+    /// Interrupts the execution of a kernel. Answered by `Reply::Done`; no effect if the kernel is idle.
     InterruptKernel {
-        /// Which.
+        /// The kernel.
         kernel: KernelId,
     },
-    /// Gives a kernel a fresh process; what it runs or has waiting is aborted. Answered by `Reply::Kernel`.
+    /// Gives a kernel a new process and aborts its executions. Answered by `Reply::Kernel`.
     RestartKernel {
-        /// Which.
+        /// The kernel.
         kernel: KernelId,
     },
-    /// Runs code in a kernel. Answered by `Reply::Execution`; then keeper sends `KernelEvent`s.
+    /// Runs code in a kernel. Answered by `Reply::Execution`, then by `KernelEvent` messages.
     Execute(Execute),
-    /// Follows an execution from its beginning. Answered as `Execute`.
+    /// Follows an execution from its start. Answered like `Execute`.
     AttachExecution {
-        /// Which.
+        /// The execution.
         execution: ExecutionId,
     },
-    /// Answered by `Reply::Done`; proves that keeper is alive.
+    /// Checks that keeper is alive. Answered by `Reply::Done`.
     Ping,
 }
 
-/// The answer to a request, or why there is none.
+/// The reply to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// Done, nothing to tell.
+    /// The request was carried out.
     Done,
-    /// The job as keeper knows it.
+    /// The state of the job.
     Job(JobProgress),
     /// A process.
     Process(ProcessInfo),
     /// All processes, newest first.
     Processes(Vec<ProcessInfo>),
-    /// Facts about a path.
+    /// Metadata of a path.
     Stat(FileStat),
-    /// A page of a directory and whether there is more.
+    /// A page of a directory.
     Entries {
         /// Sorted by name.
         entries: Vec<DirectoryEntry>,
-        /// Whether another page follows.
+        /// True if there is another page.
         more: bool,
     },
-    /// A file's facts and how many bytes follow.
+    /// A file whose content follows.
     Content {
-        /// Facts about the file.
+        /// Metadata of the file.
         stat: FileStat,
-        /// Bytes that follow.
+        /// Number of bytes that follow.
         length: u64,
     },
-    /// What a search found and whether there was more.
+    /// Results of a search.
     Hits {
         /// In path order.
         hits: Vec<SearchHit>,
-        /// Whether the limit cut it.
+        /// True if the limit cut the list.
         more: bool,
     },
-    /// What has changed in the workspace.
+    /// Changes in the workspace.
     Changes(Box<WorkspaceChanges>),
-    /// A picture, as PNG.
+    /// A PNG picture that follows.
     Picture {
-        /// Bytes that follow; none if there never was a desktop.
+        /// Number of bytes that follow; 0 if there never was a desktop.
         length: u64,
     },
     /// Connected to a service that keeper started.
     Service {
-        /// What every HTTP request to it must carry as `Authorization`.
+        /// The value of the header `Authorization` that every HTTP request to the service must carry.
         authorization: String,
     },
     /// A kernel.
@@ -226,29 +232,29 @@ pub enum Reply {
     Kernels(Vec<KernelInfo>),
     /// An execution.
     Execution(ExecutionInfo),
-    /// It could not be done.
+    /// The request failed.
     Failed(crate::GuestError),
 }
 
-/// A job, as the guest needs to know it.
+/// A job for the guest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeginJob {
-    /// What to do.
+    /// The work of the job.
     pub work: JobWork,
-    /// Added to the environment of everything that runs.
+    /// Variables added to the environment of every process.
     pub env: BTreeMap<String, String>,
-    /// Time left, counted from now on the machine's own clock.
+    /// Time left, counted from the receipt of this message by the machine's own clock.
     pub timeout_ms: u64,
-    /// Ends the job after this long without output.
+    /// Ends the job after this time without output.
     pub idle_timeout_ms: Option<u64>,
-    /// Whether what the job started in the background goes on after its end.
+    /// True if background processes of the job continue after its end.
     pub keep: bool,
-    /// Certificates that programs trust instead of the image's own, in PEM: those of the host, which may stand between the
+    /// Certificates in PEM that programs trust instead of those in the image: the host's own, because a proxy may stand between the
     /// job and the internet.
     pub trust: Option<String>,
 }
 
-/// The kinds of work.
+/// The kinds of work that a job can be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork {
@@ -264,25 +270,25 @@ pub enum JobWork {
     },
     /// Runs code once in a kernel of its own.
     Kernel {
-        /// What the code is.
+        /// The language of the code.
         language: Language,
         /// The code.
         code: String,
     },
-    /// Works on a task: the loop runs, and asks the desk what the task is.
+    /// Works on a task: the agent runs and reads the task from the journal service.
     Task,
-    /// Nothing of its own: the machine is there for tools until its time is up.
+    /// Runs nothing: the machine serves requests until its time is up.
     Session,
 }
 
-/// How far the job is.
+/// The state of a job in its machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobProgress {
-    /// Not begun.
+    /// Not started.
     Idle,
-    /// Going on.
+    /// Running.
     Running,
-    /// Over; the same is in the event stream.
+    /// Ended, as the event stream also reports.
     Ended(Exit),
 }

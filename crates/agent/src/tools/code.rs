@@ -1,4 +1,4 @@
-//! `code`: a piece of code in a kernel that keeps its state.
+//! `code`: runs code in a kernel that keeps its state.
 
 use base64::Engine as _;
 use sandyard_pipe::Frame;
@@ -10,16 +10,17 @@ use sandyard_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::output::Gathered;
-use super::{Context, Outcome, Runs, Tool};
-use crate::arguments::{self, Form};
-use crate::keeper::{Keeper, Stream, ToolError};
+use super::lanes::CallLane;
+use super::output::GatheredOutput;
+use super::{Tool, ToolContext, ToolOutcome, ToolRun};
+use crate::arguments::{self, ArgumentForm};
+use crate::keeper::{KeeperClient, KeeperStream, ToolError};
 
 const DEFAULT_WAIT_S: u64 = 120;
-const LONGEST_WAIT_S: u64 = 3600;
-/// Pictures that one call may bring.
-const PICTURES: usize = 4;
-/// The largest picture, in base64.
+const MAX_WAIT_S: u64 = 3600;
+/// Pictures in one result.
+const MAX_PICTURES: usize = 4;
+/// The largest picture in a result, in base64.
 pub(super) const PICTURE_BYTES: usize = 1536 * 1024;
 
 pub(super) const TOOL: Tool = Tool {
@@ -29,13 +30,14 @@ Runs code in a Jupyter kernel and returns what it prints, the value of its last 
 Use it to explore data, to compute, and to try something out step by step. Use `shell` for programs of the project.
 Code that is not done after `wait_s` seconds is interrupted; the kernel and its variables stay.",
     parameters,
-    runs: Runs::Machine {
+    lane: lane,
+    run: ToolRun::Machine {
         run: |context, arguments| Box::pin(run(context, arguments)),
-        cut_off: |context| Box::pin(async move { cut_off(&context).await }),
+        after_restart: |context| Box::pin(async move { after_restart(&context).await }),
     },
 };
 
-const FORM: Form = Form {
+const FORM: ArgumentForm = ArgumentForm {
     tool: "code",
     members: &[
         ("language", &["lang"]),
@@ -53,26 +55,33 @@ fn parameters() -> Value {
             "language": { "type": "string", "enum": ["python", "typescript", "bash"] },
             "code": { "type": "string" },
             "kernel": { "type": "string", "description": "A kernel by its id, if not the language's first." },
-            "wait_s": { "type": "integer", "minimum": 1, "maximum": LONGEST_WAIT_S, "description": "Seconds after which it is interrupted; 120 if not given." },
+            "wait_s": { "type": "integer", "minimum": 1, "maximum": MAX_WAIT_S, "description": "Seconds after which it is interrupted; 120 if not given." },
         },
         "required": ["language", "code"],
     })
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct CodeArguments {
     language: Language,
     code: String,
     kernel: Option<String>,
     wait_s: Option<u64>,
 }
 
-async fn run(context: Context, text: String) -> Outcome {
-    let arguments: Arguments = match arguments::read(&FORM, &text) {
+/// One kernel runs one piece of code after another. A kernel that is not named is the first of its language.
+fn lane(text: &str) -> CallLane {
+    let kernel = arguments::read(&FORM, text)
+        .map(|CodeArguments { language, kernel, .. }| kernel.unwrap_or_else(|| language.as_str().to_owned()));
+    CallLane::Kernel(kernel.unwrap_or_default())
+}
+
+async fn run(context: ToolContext, text: String) -> ToolOutcome {
+    let arguments: CodeArguments = match arguments::read(&FORM, &text) {
         Ok(arguments) => arguments,
         Err(error) => return error.into(),
     };
-    let wait_s = arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).clamp(1, LONGEST_WAIT_S);
+    let wait_s = arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).clamp(1, MAX_WAIT_S);
     let execute = Execute {
         language: arguments.language,
         kernel: arguments.kernel.map(KernelId),
@@ -81,14 +90,14 @@ async fn run(context: Context, text: String) -> Outcome {
         idle_timeout_ms: None,
         interrupt_on_loss: false,
     };
-    follow(&context.keeper, execute, wait_s).await.unwrap_or_else(Outcome::from)
+    follow(&context.keeper, execute, wait_s).await.unwrap_or_else(ToolOutcome::from)
 }
 
-/// Follows an execution; one whose connection is lost is attached to again from its beginning.
-async fn follow(keeper: &Keeper, execute: Execute, wait_s: u64) -> Result<Outcome, ToolError> {
+/// Reads the events of an execution. After a lost connection it attaches again and reads from the start.
+async fn follow(keeper: &KeeperClient, execute: Execute, wait_s: u64) -> Result<ToolOutcome, ToolError> {
     let (execution, mut stream) = begun(keeper.ask(Request::Execute(execute)).await)?;
     loop {
-        let mut gathering = Gathering::default();
+        let mut gathering = ExecutionOutput::default();
         match gathering.read(&mut stream).await {
             Ok(end) => return Ok(gathering.outcome(&end, wait_s)),
             Err(ToolError::Lost) => {
@@ -100,23 +109,23 @@ async fn follow(keeper: &Keeper, execute: Execute, wait_s: u64) -> Result<Outcom
     }
 }
 
-fn begun(answer: Result<(Reply, Stream), ToolError>) -> Result<(ExecutionId, Stream), ToolError> {
+fn begun(answer: Result<(Reply, KeeperStream), ToolError>) -> Result<(ExecutionId, KeeperStream), ToolError> {
     match answer? {
         (Reply::Execution(info), stream) => Ok((info.id, stream)),
         _ => Err(ToolError::Unexpected),
     }
 }
 
-/// What came so far.
+/// Output of an execution.
 #[derive(Default)]
-struct Gathering {
-    text: Gathered,
+struct ExecutionOutput {
+    text: GatheredOutput,
     pictures: Vec<String>,
     has_error: bool,
 }
 
-impl Gathering {
-    async fn read(&mut self, stream: &mut Stream) -> Result<ExecutionEnd, ToolError> {
+impl ExecutionOutput {
+    async fn read(&mut self, stream: &mut KeeperStream) -> Result<ExecutionEnd, ToolError> {
         loop {
             let message = match stream.receive().await?.ok_or(ToolError::Lost)? {
                 Frame::Message(message) => message,
@@ -135,7 +144,7 @@ impl Gathering {
                     };
                     self.line(&text);
                 }
-                KernelEvent::Clear => self.text = Gathered::default(),
+                KernelEvent::Clear => self.text = GatheredOutput::default(),
                 KernelEvent::Note { text } => self.line(&text),
                 KernelEvent::Truncated { bytes } => self.text.lost(bytes),
                 KernelEvent::Done(end) => return Ok(end),
@@ -148,8 +157,12 @@ impl Gathering {
         self.text.push(b"\n");
     }
 
-    /// The form of an output that says most: a picture, or text.
-    async fn take_output(&mut self, stream: &mut Stream, parts: Vec<OutputPart>) -> Result<(), ToolError> {
+    /// Takes the most useful MIME type of an output: a picture, or text.
+    async fn take_output(
+        &mut self,
+        stream: &mut KeeperStream,
+        parts: Vec<OutputPart>,
+    ) -> Result<(), ToolError> {
         let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.bytes));
         if parts.len() > OUTPUT_PARTS || total > OUTPUT_BYTES as u64 {
             return Err(ToolError::Unexpected);
@@ -164,14 +177,14 @@ impl Gathering {
                 _ => {}
             }
         }
-        match picture.filter(|picture| fits(picture) && self.pictures.len() < PICTURES) {
+        match picture.filter(|picture| fits(picture) && self.pictures.len() < MAX_PICTURES) {
             Some(picture) => self.pictures.push(picture),
             None => self.line(&text.unwrap_or_else(|| "(an output that can't be shown as text)".into())),
         }
         Ok(())
     }
 
-    fn outcome(self, end: &ExecutionEnd, wait_s: u64) -> Outcome {
+    fn outcome(self, end: &ExecutionEnd, wait_s: u64) -> ToolOutcome {
         let said = self.text.text();
         let said =
             if said.trim().is_empty() && self.pictures.is_empty() { "(no output)" } else { said.trim_end() };
@@ -189,18 +202,18 @@ impl Gathering {
         let text = words.map_or_else(|| said.to_owned(), |words| format!("{said}\n{words}"));
         let mut parts = vec![ModelPart::Text { text }];
         parts.extend(self.pictures.into_iter().map(|base64| ModelPart::Png { base64 }));
-        Outcome { parts, failed, interrupted: end.outcome == Ending::Lost, files: Vec::new() }
+        ToolOutcome { parts, failed, interrupted: end.outcome == Ending::Lost, files: Vec::new() }
     }
 }
 
-/// Whether it is a picture of a size that can be shown.
+/// True for a PNG picture that is small enough for a result.
 fn fits(base64: &str) -> bool {
     let start = base64.get(..12).and_then(|start| base64::prelude::BASE64_STANDARD.decode(start).ok());
     base64.len() <= PICTURE_BYTES && start.is_some_and(|start| start.starts_with(b"\x89PNG\r\n\x1a\n"))
 }
 
-/// Exactly so many bytes of data frames.
-pub(super) async fn take(stream: &mut Stream, length: u64) -> Result<Vec<u8>, ToolError> {
+/// Receives exactly `length` bytes in data frames.
+pub(super) async fn take(stream: &mut KeeperStream, length: u64) -> Result<Vec<u8>, ToolError> {
     let mut bytes = Vec::new();
     while (bytes.len() as u64) < length {
         match stream.receive().await?.ok_or(ToolError::Lost)? {
@@ -211,8 +224,8 @@ pub(super) async fn take(stream: &mut Stream, length: u64) -> Result<Vec<u8>, To
     Ok(bytes)
 }
 
-/// What is known of code whose step was cut off.
-async fn cut_off(context: &Context) -> String {
+/// Describes the kernels after a step was cut off.
+async fn after_restart(context: &ToolContext) -> String {
     match context.keeper.ask(Request::ListKernels).await {
         Ok((Reply::Kernels(kernels), _)) if kernels.is_empty() => {
             "There is no kernel: its variables are gone.".into()

@@ -1,4 +1,4 @@
-//! `gui`: hands and eyes on the desktop. A picture of the screen comes back after every list of actions.
+//! `gui`: acts on the desktop. Every call returns a picture of the screen.
 
 use base64::Engine as _;
 use sandyard_protocol::limits::{GUI_ACTIONS, SCREENSHOT_BYTES};
@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::code::{PICTURE_BYTES, take};
-use super::{Context, Outcome, Runs, Tool};
-use crate::arguments::{self, Form};
-use crate::keeper::{Keeper, ToolError};
+use super::lanes::CallLane;
+use super::{Tool, ToolContext, ToolOutcome, ToolRun};
+use crate::arguments::{self, ArgumentForm};
+use crate::keeper::{KeeperClient, ToolError};
 
-/// How long a person who has control of the desktop is waited for.
+/// How long a call waits for a person who controls the desktop.
 const WAIT_FOR_PERSON_MS: u64 = 60_000;
-/// Pictures that one call brings; the last ones are the ones that matter.
-const PICTURES: usize = 3;
+/// Pictures in one result: the last ones.
+const MAX_PICTURES: usize = 3;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -23,13 +24,14 @@ Acts on the desktop (1280 × 800 pixels) and looks at it. The actions run in ord
 Coordinates are pixels from the upper left corner of the screen; take them from the newest picture. Start programs with `shell` and a small `wait_s`, for example `chromium --no-first-run http://localhost:5173`.
 Actions: {\"type\": \"click\", \"x\", \"y\", \"button\"?: 1-5, \"hold\"?: \"ctrl\"}, double_click (the same), {\"type\": \"move\", \"x\", \"y\"}, {\"type\": \"drag\", \"x\", \"y\", \"to_x\", \"to_y\"}, {\"type\": \"scroll\", \"x\"?, \"y\"?, \"dy\": 3} (down is positive), {\"type\": \"type\", \"text\"}, {\"type\": \"key\", \"keys\": \"ctrl+l\" or \"Return\"}, {\"type\": \"wait\", \"ms\"}, {\"type\": \"wait_for_stable\"}, {\"type\": \"screenshot\", \"window\"?: id}, {\"type\": \"windows\"} (lists them), {\"type\": \"xdotool\", \"script\"}.",
     parameters,
-    runs: Runs::Machine {
+    lane: |_| CallLane::Desktop,
+    run: ToolRun::Machine {
         run: |context, arguments| Box::pin(run(context, arguments)),
-        cut_off: |_| Box::pin(async { "Some of the actions may have been done: look at the screen.".into() }),
+        after_restart: |_| Box::pin(async { "Some of the actions may have been done: look at the screen.".into() }),
     },
 };
 
-const FORM: Form = Form {
+const FORM: ArgumentForm = ArgumentForm {
     tool: "gui",
     members: &[("actions", &["action", "steps"])],
     example: r#"{"actions": [{"type": "click", "x": 640, "y": 400}, {"type": "type", "text": "hello"}]}"#,
@@ -62,13 +64,13 @@ fn parameters() -> Value {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct GuiArguments {
     #[serde(default)]
     actions: Vec<GuiAction>,
 }
 
-async fn run(context: Context, text: String) -> Outcome {
-    let Arguments { mut actions } = match arguments::read(&FORM, &text) {
+async fn run(context: ToolContext, text: String) -> ToolOutcome {
+    let GuiArguments { mut actions } = match arguments::read(&FORM, &text) {
         Ok(arguments) => arguments,
         Err(error) => return error.into(),
     };
@@ -77,10 +79,10 @@ async fn run(context: Context, text: String) -> Outcome {
     }
     let asked = actions.len();
     look_at_the_end(&mut actions);
-    act(&context.keeper, actions, asked).await.unwrap_or_else(Outcome::from)
+    act(&context.keeper, actions, asked).await.unwrap_or_else(ToolOutcome::from)
 }
 
-/// A picture at the end, of a screen that has come to rest if something was done.
+/// Appends a screenshot, after the screen has stopped changing if the actions did something.
 fn look_at_the_end(actions: &mut Vec<GuiAction>) {
     if matches!(actions.last(), Some(GuiAction::Screenshot { .. })) {
         return;
@@ -91,7 +93,7 @@ fn look_at_the_end(actions: &mut Vec<GuiAction>) {
     actions.push(GuiAction::Screenshot { window: None });
 }
 
-async fn act(keeper: &Keeper, actions: Vec<GuiAction>, asked: usize) -> Result<Outcome, ToolError> {
+async fn act(keeper: &KeeperClient, actions: Vec<GuiAction>, asked: usize) -> Result<ToolOutcome, ToolError> {
     let all = actions.len();
     let request = Request::Gui { actions, wait_ms: WAIT_FOR_PERSON_MS };
     let (reply, mut stream) = keeper.ask(request).await?;
@@ -141,9 +143,9 @@ fn list(windows: &[WindowInfo]) -> String {
     windows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn outcome(mut lines: Vec<String>, pictures: &[Vec<u8>], failed: bool) -> Outcome {
+fn outcome(mut lines: Vec<String>, pictures: &[Vec<u8>], failed: bool) -> ToolOutcome {
     let mut shown = Vec::new();
-    for picture in &pictures[pictures.len().saturating_sub(PICTURES)..] {
+    for picture in &pictures[pictures.len().saturating_sub(MAX_PICTURES)..] {
         let base64 = base64::prelude::BASE64_STANDARD.encode(picture);
         match base64.len() <= PICTURE_BYTES {
             true => shown.push(ModelPart::Png { base64 }),
@@ -155,7 +157,7 @@ fn outcome(mut lines: Vec<String>, pictures: &[Vec<u8>], failed: bool) -> Outcom
     }
     let mut parts = vec![ModelPart::Text { text: lines.join("\n") }];
     parts.extend(shown);
-    Outcome { parts, failed, ..Outcome::default() }
+    ToolOutcome { parts, failed, ..ToolOutcome::default() }
 }
 
 #[cfg(test)]

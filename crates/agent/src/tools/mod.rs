@@ -1,88 +1,42 @@
-//! What the model can call. Each tool is one file: what the model reads about it, its arguments, what it does, its words.
+//! The tools that the model can call. Each tool is one file: its description for the model, its arguments, its run function and
+//! its results.
 //!
-//! `TOOLS` is the table. Tools that act on the machine run by themselves and may run at the same time (`lanes`); those
-//! that belong to the journal are run by the session (`step`).
+//! `TOOLS` is the table. An entry carries everything that the loop needs to know about a tool, so a new tool is one file and
+//! one line of the table. The loop does not branch on names; only `stuck` knows how a call waits for a command.
 
-pub(crate) mod ask;
+mod ask;
 mod code;
 mod files;
-pub(crate) mod finish;
+mod finish;
 mod gui;
-pub(crate) mod lanes;
-pub(crate) mod output;
-pub(crate) mod plan;
-pub(crate) mod recall;
-pub(crate) mod shell;
+mod lanes;
+mod output;
+mod plan;
+mod recall;
+mod shell;
+mod tool;
 
-use std::pin::Pin;
-use std::sync::Arc;
+use sandyard_protocol::{ToolCall, ToolSpec};
 
-use sandyard_protocol::{ModelPart, ToolSpec};
-use serde_json::Value;
+use crate::tools::lanes::CallLane;
+pub(crate) use crate::tools::tool::{
+    JournalCall, JournalRun, JournalStep, Tool, ToolContext, ToolOutcome, ToolRun,
+};
 
-use crate::arguments::{BadArguments, Form};
-use crate::keeper::{Keeper, ToolError};
-use crate::tools::shell::Places;
-
-/// What a call came to.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    /// What the model is shown, whole.
-    pub(crate) parts: Vec<ModelPart>,
-    /// Whether it failed.
-    pub(crate) failed: bool,
-    /// Whether nobody knows how far it came.
-    pub(crate) interrupted: bool,
-    /// Files that it wrote.
-    pub(crate) files: Vec<String>,
-}
-
-/// What a tool of the machine works with.
-#[derive(Debug, Clone)]
-pub(crate) struct Context {
-    /// Does the work.
-    pub(crate) keeper: Keeper,
-    /// The journal number of the step, which names it in the machine.
-    pub(crate) step: u64,
-    /// How far the output of commands that go on was read.
-    pub(crate) places: Arc<Places>,
-}
-
-type Running<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// Who runs a tool.
-#[derive(Clone, Copy)]
-pub(crate) enum Runs {
-    /// Itself, in the machine.
-    Machine {
-        /// Does it.
-        run: fn(Context, String) -> Running<Outcome>,
-        /// Says what is known of a call that was cut off, without doing any of it.
-        cut_off: fn(Context) -> Running<String>,
-    },
-    /// The session: it is about the journal.
-    Session,
-}
-
-/// One tool.
-pub(crate) struct Tool {
-    pub(crate) form: &'static Form,
-    pub(crate) description: &'static str,
-    pub(crate) parameters: fn() -> Value,
-    pub(crate) runs: Runs,
-}
-
-/// All tools, in the order in which the model reads of them.
-pub(crate) const TOOLS: [Tool; 8] =
+/// All tools, in the order in which the model reads about them.
+static TOOLS: [Tool; 8] =
     [shell::TOOL, code::TOOL, files::TOOL, gui::TOOL, plan::TOOL, recall::TOOL, ask::TOOL, finish::TOOL];
 
-/// A tool by its name.
-pub(crate) fn find(name: &str) -> Option<&'static Tool> {
-    static ALL: [Tool; 8] = TOOLS;
-    ALL.iter().find(|tool| tool.form.tool == name)
+fn find(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.form.tool == name)
 }
 
-/// All tools, as the model reads of them.
+/// How the named tool runs; `None` if there is no such tool.
+pub(crate) fn run_of(name: &str) -> Option<ToolRun> {
+    find(name).map(|tool| tool.run)
+}
+
+/// The tools as the model reads about them.
 pub fn specs() -> Vec<ToolSpec> {
     TOOLS
         .iter()
@@ -94,52 +48,29 @@ pub fn specs() -> Vec<ToolSpec> {
         .collect()
 }
 
-/// The answer to a call of something that is no tool.
-pub(crate) fn unknown(name: &str) -> Outcome {
+/// The result of a call whose tool does not exist.
+pub(crate) fn unknown(name: &str) -> ToolOutcome {
     let names: Vec<&str> = TOOLS.iter().map(|tool| tool.form.tool).collect();
-    Outcome::failed(format!("There is no tool `{name}`. There are: {}.", names.join(", ")))
+    ToolOutcome::failed(format!("There is no tool `{name}`. There are: {}.", names.join(", ")))
 }
 
-impl Outcome {
-    /// Words.
-    pub(crate) fn text(text: impl Into<String>) -> Self {
-        Self { parts: vec![ModelPart::Text { text: text.into() }], ..Self::default() }
-    }
-
-    /// Words about a failure.
-    pub(crate) fn failed(text: impl Into<String>) -> Self {
-        Self { failed: true, ..Self::text(text) }
-    }
-
-    /// Words about something of which nobody knows how far it came.
-    pub(crate) fn interrupted(text: impl Into<String>) -> Self {
-        Self { interrupted: true, ..Self::failed(text) }
-    }
-}
-
-impl From<BadArguments> for Outcome {
-    fn from(error: BadArguments) -> Self {
-        Self::failed(error.0)
-    }
-}
-
-impl From<ToolError> for Outcome {
-    fn from(error: ToolError) -> Self {
-        match error {
-            ToolError::Refused(error) => Self::failed(format!("{error}.")),
-            ToolError::Unreachable => Self::failed("The machine does not answer; nothing was done."),
-            ToolError::TooLong => {
-                Self::failed("This is too long for one call; do it in several. Nothing was done.")
-            }
-            ToolError::Lost | ToolError::Unexpected => Self::interrupted(
-                "The connection to the machine was lost in the middle, so nobody knows how far this came. Look before you do it again.",
-            ),
+/// How many of these calls, counted from the first, may run at the same time; at most `most`. An unknown tool runs alone.
+pub(crate) fn together<'a>(calls: impl Iterator<Item = &'a ToolCall>, most: usize) -> usize {
+    let mut lanes: Vec<CallLane> = Vec::new();
+    for call in calls.take(most) {
+        let lane = find(&call.name).map_or(CallLane::Alone, |tool| (tool.lane)(&call.arguments));
+        if !lanes.iter().all(|earlier| earlier.goes_with(&lane)) {
+            break;
         }
+        lanes.push(lane);
     }
+    lanes.len()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]
@@ -158,5 +89,34 @@ mod tests {
             assert!(find(&spec.name).is_some());
         }
         assert!(find("shel").is_none());
+    }
+
+    #[test]
+    fn calls_that_use_the_journal_run_alone() {
+        for tool in &TOOLS {
+            let is_alone = (tool.lane)("{}") == CallLane::Alone;
+            assert_eq!(is_alone, matches!(tool.run, ToolRun::Journal { .. }), "{}", tool.form.tool);
+        }
+    }
+
+    fn call(name: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: String::new(), name: name.into(), arguments: arguments.into() }
+    }
+
+    #[test]
+    fn what_touches_the_same_thing_keeps_its_order() {
+        let write =
+            |path: &str| call("files", &format!(r#"{{"action":"write","path":"{path}","content":""}}"#));
+        let (view, shell) =
+            (call("files", r#"{"action":"view","path":"a"}"#), call("shell", r#"{"command":"ls"}"#));
+        let code = |language: &str| call("code", &format!(r#"{{"language":"{language}","code":"1"}}"#));
+        let count = |calls: &[ToolCall]| together(calls.iter(), 8);
+        assert_eq!(count(&[write("a"), write("b"), write("/workspace/a")]), 2);
+        assert_eq!(count(&[write("a"), shell.clone()]), 1);
+        assert_eq!(count(&[shell.clone(), shell.clone(), code("python")]), 3);
+        assert_eq!(count(&[code("python"), code("python")]), 1);
+        assert_eq!(count(&[view.clone(), view.clone(), write("c")]), 2);
+        assert_eq!(count(&[call("ask", "{}"), shell]), 1);
+        assert_eq!(together([view.clone(), view.clone(), view].iter(), 2), 2);
     }
 }

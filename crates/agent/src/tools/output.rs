@@ -1,21 +1,22 @@
-//! Output as it comes: bounded while it is gathered, readable when it is shown.
+//! Gathers output: bounded in memory, readable as text.
 
 use crate::shape;
 
-/// What is gathered of one result, for the journal: a screenful of pages. The model's window takes less.
+/// Bytes from the start of the output. The journal takes more than the model's window.
 const HEAD_BYTES: usize = 96 * 1024;
+/// Bytes from the end of the output.
 const TAIL_BYTES: usize = 160 * 1024;
 
-/// The beginning and the end of what came.
+/// The start and the end of an output.
 #[derive(Debug, Default)]
-pub(crate) struct Gathered {
+pub(crate) struct GatheredOutput {
     head: Vec<u8>,
     tail: std::collections::VecDeque<u8>,
     left_out: u64,
 }
 
-impl Gathered {
-    /// Adds what came.
+impl GatheredOutput {
+    /// Appends bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = HEAD_BYTES - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -26,12 +27,12 @@ impl Gathered {
         self.left_out += over as u64;
     }
 
-    /// Notes that something is missing here.
+    /// Notes that bytes are missing here.
     pub(crate) fn lost(&mut self, bytes: u64) {
         self.push(format!("\n[… {} lost …]\n", shape::size(bytes)).as_bytes());
     }
 
-    /// Everything, as a person would read it.
+    /// Returns the output as readable text.
     pub(crate) fn text(&self) -> String {
         let (first, second) = self.tail.as_slices();
         let tail = [first, second].concat();
@@ -54,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_its_beginning_and_its_end() {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredOutput::default();
         for line in 0..200_000 {
             gathered.push(format!("line {line}\n").as_bytes());
         }
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn letters_that_come_in_two_pieces_are_whole() {
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredOutput::default();
         gathered.push(&[b'a', 0xc3]);
         gathered.push(&[0xa9, b'\n']);
         assert_eq!(gathered.text(), "aé\n");

@@ -1,26 +1,29 @@
-//! `plan`: the list of what is to do, which people see.
+//! `plan`: replaces the plan, a list of items that people see.
 
-use sandyard_protocol::{PlanItem, PlanState};
+use sandyard_protocol::{JournalEntry, PlanItem, PlanState};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Runs, Tool};
-use crate::arguments::{self, BadArguments, Form};
+use super::lanes::CallLane;
+use super::{JournalCall, JournalStep, Tool, ToolOutcome, ToolRun};
+use crate::arguments::{self, ArgumentForm, BadArguments};
+use crate::journal::JournalError;
 
-/// Items of a plan; a longer one is no plan.
-const ITEMS: usize = 50;
-/// Letters of one item.
-const ITEM_BYTES: usize = 400;
+/// Items of a plan; more items are rejected.
+const MAX_ITEMS: usize = 50;
+/// Bytes of one item; longer items are cut.
+const MAX_ITEM_BYTES: usize = 400;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
     description: "
 Writes down what is to do, as a short list that the person sees while you work. Each call replaces the whole list, so send all items every time. Mark one item as `doing` when you begin it and as `done` when you have checked it. Use it for tasks of more than three steps, and change it when you learn something new.",
     parameters,
-    runs: Runs::Session,
+    lane: |_| CallLane::Alone,
+    run: ToolRun::Journal { run: |call| Box::pin(run(call)) },
 };
 
-const FORM: Form = Form {
+const FORM: ArgumentForm = ArgumentForm {
     tool: "plan",
     members: &[("items", &["plan", "todos", "steps"])],
     example: r#"{"items": [{"text": "Read the tests", "state": "done"}, {"text": "Fix the parser", "state": "doing"}]}"#,
@@ -47,25 +50,25 @@ fn parameters() -> Value {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
-    items: Vec<Item>,
+struct PlanArguments {
+    items: Vec<WrittenItem>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Item {
+enum WrittenItem {
     Text(String),
     Whole {
         #[serde(alias = "content", alias = "step", alias = "title")]
         text: String,
         #[serde(alias = "status")]
-        state: Option<State>,
+        state: Option<WrittenState>,
     },
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum WrittenState {
     #[serde(alias = "pending", alias = "todo")]
     Open,
     #[serde(alias = "in_progress")]
@@ -74,32 +77,40 @@ enum State {
     Done,
 }
 
-/// The plan that a call writes.
-pub(crate) fn read(text: &str) -> Result<Vec<PlanItem>, BadArguments> {
-    let Arguments { items } = arguments::read(&FORM, text)?;
-    if items.len() > ITEMS {
-        return Err(FORM.refuse(&format!("at most {ITEMS} items")));
+fn read(text: &str) -> Result<Vec<PlanItem>, BadArguments> {
+    let PlanArguments { items } = arguments::read(&FORM, text)?;
+    if items.len() > MAX_ITEMS {
+        return Err(FORM.refuse(&format!("at most {MAX_ITEMS} items")));
     }
-    Ok(items.into_iter().map(Item::into_plan).collect())
+    Ok(items.into_iter().map(WrittenItem::into_plan).collect())
 }
 
-/// What the model is told.
-pub(crate) fn noted(items: &[PlanItem]) -> String {
+async fn run(call: JournalCall<'_>) -> Result<JournalStep, JournalError> {
+    Ok(match read(call.arguments) {
+        Ok(items) => {
+            let outcome = ToolOutcome::text(noted(&items));
+            JournalStep::Over { entry: Some(JournalEntry::Plan { items }), outcome }
+        }
+        Err(error) => error.into(),
+    })
+}
+
+fn noted(items: &[PlanItem]) -> String {
     let done = items.iter().filter(|item| item.state == PlanState::Done).count();
     format!("Noted: {done} of {} done.", items.len())
 }
 
-impl Item {
+impl WrittenItem {
     fn into_plan(self) -> PlanItem {
         let (mut text, state) = match self {
-            Self::Text(text) => (text, State::Open),
-            Self::Whole { text, state } => (text, state.unwrap_or(State::Open)),
+            Self::Text(text) => (text, WrittenState::Open),
+            Self::Whole { text, state } => (text, state.unwrap_or(WrittenState::Open)),
         };
-        text.truncate(text.floor_char_boundary(ITEM_BYTES));
+        text.truncate(text.floor_char_boundary(MAX_ITEM_BYTES));
         let state = match state {
-            State::Open => PlanState::Open,
-            State::Doing => PlanState::Doing,
-            State::Done => PlanState::Done,
+            WrittenState::Open => PlanState::Open,
+            WrittenState::Doing => PlanState::Doing,
+            WrittenState::Done => PlanState::Done,
         };
         PlanItem { text, state }
     }

@@ -1,30 +1,33 @@
-//! `recall`: what was seen and done before, from the journal: by words, or one entry whole.
+//! `recall`: searches the journal by words, or shows one entry.
 
 use sandyard_protocol::{JournalEntry, JournalRow, ModelPart};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Outcome, Runs, Tool};
-use crate::arguments::{self, BadArguments, Form};
+use super::lanes::CallLane;
+use super::{JournalCall, JournalStep, Tool, ToolOutcome, ToolRun};
+use crate::arguments::{self, ArgumentForm, BadArguments};
+use crate::journal::JournalError;
 use crate::prompt;
 use crate::tools::files;
 
-/// Passages that one call brings.
-const PASSAGES: usize = 8;
-/// Letters around what was found.
-const AROUND_BYTES: usize = 300;
-/// Words of a query.
-const WORDS: usize = 12;
+/// Passages in one result.
+const MAX_PASSAGES: usize = 8;
+/// Bytes around a match.
+const CONTEXT_BYTES: usize = 300;
+/// Words of a query; further words are ignored.
+const MAX_WORDS: usize = 12;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
     description: "
 Finds what you have seen and done before in this job, also what is no longer shown to you: the task, what the person said, your answers, every result in full. With `query`, the passages that have most of its words, each with its number in the journal. With `number`, that entry itself, from line `first` on.",
     parameters,
-    runs: Runs::Session,
+    lane: |_| CallLane::Alone,
+    run: ToolRun::Journal { run: |call| Box::pin(run(call)) },
 };
 
-const FORM: Form = Form {
+const FORM: ArgumentForm = ArgumentForm {
     tool: "recall",
     members: &[("query", &["text", "q"]), ("number", &["entry", "id"]), ("first", &["first_line", "start"])],
     example: r#"{"query": "database password error"}"#,
@@ -41,53 +44,71 @@ fn parameters() -> Value {
     })
 }
 
-/// What a call wants.
+/// What a call asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    /// Passages with these words, in lower case.
+enum RecallQuery {
+    /// Passages that contain these words, in lower case.
     Words(Vec<String>),
-    /// An entry, from a line on.
+    /// An entry, from line `first`.
     Entry { number: u64, first: u64 },
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct RecallArguments {
     query: Option<String>,
     number: Option<u64>,
     first: Option<u64>,
 }
 
-/// What a call wants.
-pub(crate) fn read(text: &str) -> Result<Wanted, BadArguments> {
-    let Arguments { query, number, first } = arguments::read(&FORM, text)?;
+async fn run(call: JournalCall<'_>) -> Result<JournalStep, JournalError> {
+    let outcome = match read(call.arguments) {
+        Ok(RecallQuery::Entry { number, first }) => {
+            let row = call.journal.entry(number).await?;
+            show(row.as_ref(), number, first)
+        }
+        Ok(RecallQuery::Words(words)) => {
+            let mut search = JournalSearch::new(words);
+            call.journal.read(|row| search.look_at(&row)).await?;
+            search.outcome()
+        }
+        Err(error) => error.into(),
+    };
+    Ok(outcome.into())
+}
+
+fn read(text: &str) -> Result<RecallQuery, BadArguments> {
+    let RecallArguments { query, number, first } = arguments::read(&FORM, text)?;
     if let Some(number) = number {
-        return Ok(Wanted::Entry { number, first: first.unwrap_or(1).max(1) });
+        return Ok(RecallQuery::Entry { number, first: first.unwrap_or(1).max(1) });
     }
     let query = query.unwrap_or_default().to_lowercase();
-    let words: Vec<String> = query.split_whitespace().take(WORDS).map(str::to_owned).collect();
-    if words.is_empty() { Err(FORM.refuse("give a `query` or a `number`")) } else { Ok(Wanted::Words(words)) }
+    let words: Vec<String> = query.split_whitespace().take(MAX_WORDS).map(str::to_owned).collect();
+    if words.is_empty() {
+        Err(FORM.refuse("give a `query` or a `number`"))
+    } else {
+        Ok(RecallQuery::Words(words))
+    }
 }
 
-/// The best passages so far.
-pub(crate) struct Search {
+/// A search through the journal that keeps the best passages.
+struct JournalSearch {
     words: Vec<String>,
-    best: Vec<Passage>,
+    best: Vec<RecallPassage>,
 }
 
-struct Passage {
+struct RecallPassage {
     score: usize,
     number: u64,
     text: String,
 }
 
-impl Search {
-    /// A search for these words.
-    pub(crate) fn new(words: Vec<String>) -> Self {
+impl JournalSearch {
+    fn new(words: Vec<String>) -> Self {
         Self { words, best: Vec::new() }
     }
 
-    /// Looks at an entry; of equally good ones the newer counts more.
-    pub(crate) fn look_at(&mut self, row: &JournalRow) {
+    /// Keeps the entry if it is among the best. Of equally good entries the newer one comes first.
+    fn look_at(&mut self, row: &JournalRow) {
         let Some((title, text)) = describe(row) else { return };
         let lower = text.to_lowercase();
         let found: Vec<usize> = self.words.iter().filter_map(|word| lower.find(word.as_str())).collect();
@@ -98,25 +119,24 @@ impl Search {
         }
         let place = lower.find(&self.words.join(" ")).or(found.first().copied()).unwrap_or(0);
         let text = format!("[{}] {title}:\n{}", row.number, passage(&text, place));
-        self.best.push(Passage { score, number: row.number, text });
+        self.best.push(RecallPassage { score, number: row.number, text });
         self.best.sort_by_key(|passage| std::cmp::Reverse((passage.score, passage.number)));
-        self.best.truncate(PASSAGES);
+        self.best.truncate(MAX_PASSAGES);
     }
 
-    /// What was found.
-    pub(crate) fn outcome(self) -> Outcome {
+    fn outcome(self) -> ToolOutcome {
         if self.best.is_empty() {
-            return Outcome::text("Nothing in the journal has these words. Try fewer or other ones.");
+            return ToolOutcome::text("Nothing in the journal has these words. Try fewer or other ones.");
         }
         let texts: Vec<String> = self.best.into_iter().map(|passage| passage.text).collect();
-        Outcome::text(format!("{}\n\n`number` shows an entry whole.", texts.join("\n\n")))
+        ToolOutcome::text(format!("{}\n\n`number` shows an entry whole.", texts.join("\n\n")))
     }
 }
 
-/// One entry, from a line on.
-pub(crate) fn show(row: Option<&JournalRow>, number: u64, first: u64) -> Outcome {
+/// Shows one entry, from line `first`.
+fn show(row: Option<&JournalRow>, number: u64, first: u64) -> ToolOutcome {
     let Some((row, (title, text))) = row.and_then(|row| Some((row, describe(row)?))) else {
-        return Outcome::failed(format!("The journal has no entry {number} that could be shown."));
+        return ToolOutcome::failed(format!("The journal has no entry {number} that could be shown."));
     };
     let name = format!("Entry {number}, {title}");
     let mut shown = files::numbered(&name, &text, first);
@@ -126,7 +146,7 @@ pub(crate) fn show(row: Option<&JournalRow>, number: u64, first: u64) -> Outcome
     shown
 }
 
-/// What an entry is, and its text; nothing of those that only keep the books.
+/// Title and text of an entry; `None` for entries that the model has no use for.
 fn describe(row: &JournalRow) -> Option<(String, String)> {
     Some(match &row.entry {
         JournalEntry::Task { text } => ("the task".into(), text.clone()),
@@ -153,10 +173,10 @@ fn describe(row: &JournalRow) -> Option<(String, String)> {
     })
 }
 
-/// The text around a place. Lower case may be longer or shorter, so the place is only near.
+/// The text around a match. The position comes from the lower-case text, whose length may differ, so it is approximate.
 fn passage(text: &str, place: usize) -> String {
-    let start = text.floor_char_boundary(place.min(text.len()).saturating_sub(AROUND_BYTES / 2));
-    let end = text.floor_char_boundary((start + 2 * AROUND_BYTES).min(text.len()));
+    let start = text.floor_char_boundary(place.min(text.len()).saturating_sub(CONTEXT_BYTES / 2));
+    let end = text.floor_char_boundary((start + 2 * CONTEXT_BYTES).min(text.len()));
     let before = if start > 0 { "…" } else { "" };
     let after = if end < text.len() { "…" } else { "" };
     format!("{before}{}{after}", text[start..end].trim())
@@ -178,7 +198,7 @@ mod tests {
         JournalRow { number, at_ms: 0, incarnation: 1, entry }
     }
 
-    fn text(outcome: &Outcome) -> &str {
+    fn text(outcome: &ToolOutcome) -> &str {
         match &outcome.parts[0] {
             ModelPart::Text { text } => text,
             ModelPart::Png { .. } => panic!("a picture"),
@@ -187,8 +207,10 @@ mod tests {
 
     #[test]
     fn passages_with_most_words_come_first_and_newer_ones_before_older() {
-        let Wanted::Words(words) = read(r#"{"query": "Port Refused"}"#).unwrap() else { panic!("no words") };
-        let mut search = Search::new(words);
+        let RecallQuery::Words(words) = read(r#"{"query": "Port Refused"}"#).unwrap() else {
+            panic!("no words")
+        };
+        let mut search = JournalSearch::new(words);
         for (number, text) in
             [(3, "the port is 80"), (5, "connection REFUSED on port 80"), (7, "port refused"), (9, "x")]
         {
@@ -214,12 +236,12 @@ mod tests {
     #[test]
     fn nothing_to_find_is_refused() {
         assert!(read("{}").is_err());
-        assert_eq!(read(r#"{"number": 3}"#).unwrap(), Wanted::Entry { number: 3, first: 1 });
+        assert_eq!(read(r#"{"number": 3}"#).unwrap(), RecallQuery::Entry { number: 3, first: 1 });
     }
 
     #[test]
     fn letters_that_change_their_length_in_lower_case_do_no_harm() {
-        let mut search = Search::new(vec!["ende".into()]);
+        let mut search = JournalSearch::new(vec!["ende".into()]);
         search.look_at(&row(1, &format!("{} ENDE", "İ".repeat(500))));
         assert!(text(&search.outcome()).contains("[1]"));
     }

@@ -1,7 +1,6 @@
-//! `shell`: a command, followed for a while. One that takes longer goes on, and can be looked at, waited for and stopped.
+//! `shell`: runs a command and waits for it. A command that takes longer continues in the background, where later calls can read its
+//! output, wait for it and stop it.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use sandyard_pipe::Frame;
@@ -13,21 +12,20 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::output::Gathered;
-use super::{Context, Outcome, Runs, Tool};
-use crate::arguments::{self, Form};
-use crate::keeper::{Keeper, Stream, ToolError};
+use super::lanes::CallLane;
+use super::output::GatheredOutput;
+use super::{Tool, ToolContext, ToolOutcome, ToolRun};
+use crate::arguments::{self, ArgumentForm};
+use crate::keeper::{KeeperClient, KeeperStream, ToolError};
 
-/// Tells which step started a process, in its arguments, where a loop that comes after this one finds it.
+/// A variable in the arguments of a process that names the step which started it. A later loop finds the process by it.
 const STEP_VARIABLE: &str = "SANDYARD_STEP";
-/// How long a command is followed if nothing is said.
+/// How long a call waits for its command by default.
 const DEFAULT_WAIT_S: u64 = 120;
-/// The longest that one call follows.
-const LONGEST_WAIT_S: u64 = 1800;
-/// Between being asked and being made to end.
+/// The longest wait of one call.
+const MAX_WAIT_S: u64 = 1800;
+/// Time between SIGTERM and SIGKILL, and then for the end.
 const STOP_GRACE: Duration = Duration::from_secs(5);
-/// Processes whose output was read in part.
-const MOST_PLACES: usize = 64;
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -36,13 +34,14 @@ Runs a bash command in /workspace and returns its output and exit code. Each cal
 A command that is not done after `wait_s` seconds goes on in the background; you get its process id and the output so far. So start servers and watchers plainly, with a small `wait_s` and without `&` or `nohup`. With `process` instead of `command` you see what is new, wait for the end, or `stop` it.
 There is no terminal: pass flags such as `--yes` so that nothing waits for a key.",
     parameters,
-    runs: Runs::Machine {
+    lane: |_| CallLane::RunsCommands,
+    run: ToolRun::Machine {
         run: |context, arguments| Box::pin(run(context, arguments)),
-        cut_off: |context| Box::pin(async move { cut_off(&context).await }),
+        after_restart: |context| Box::pin(async move { after_restart(&context).await }),
     },
 };
 
-const FORM: Form = Form {
+const FORM: ArgumentForm = ArgumentForm {
     tool: "shell",
     members: &[
         ("command", &["cmd", "script", "code"]),
@@ -61,7 +60,7 @@ fn parameters() -> Value {
         "properties": {
             "command": { "type": "string", "description": "What bash runs; several lines are fine." },
             "cwd": { "type": "string", "description": "Where, relative to /workspace or absolute." },
-            "wait_s": { "type": "integer", "minimum": 0, "maximum": LONGEST_WAIT_S, "description": "Seconds to wait for the end; 120 if not given." },
+            "wait_s": { "type": "integer", "minimum": 0, "maximum": MAX_WAIT_S, "description": "Seconds to wait for the end; 120 if not given." },
             "input": { "type": "string", "description": "Standard input of the command; empty if not given." },
             "process": { "type": "string", "description": "Instead of `command`: the id of one that goes on." },
             "stop": { "type": "boolean", "description": "With `process`: end it." },
@@ -70,7 +69,7 @@ fn parameters() -> Value {
 }
 
 #[derive(Debug, Deserialize)]
-struct Arguments {
+struct ShellArguments {
     command: Option<String>,
     cwd: Option<String>,
     wait_s: Option<u64>,
@@ -80,30 +79,12 @@ struct Arguments {
     stop: bool,
 }
 
-/// How far output was read, so that the next look begins there.
-#[derive(Debug, Default)]
-pub(crate) struct Places(Mutex<BTreeMap<ProcessId, OutputOffsets>>);
-
-impl Places {
-    fn take(&self, process: &ProcessId) -> OutputOffsets {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(process).unwrap_or_default()
-    }
-
-    fn set(&self, process: ProcessId, place: OutputOffsets) {
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if places.len() >= MOST_PLACES {
-            places.pop_first();
-        }
-        places.insert(process, place);
-    }
-}
-
-async fn run(context: Context, text: String) -> Outcome {
-    let arguments: Arguments = match arguments::read(&FORM, &text) {
+async fn run(context: ToolContext, text: String) -> ToolOutcome {
+    let arguments: ShellArguments = match arguments::read(&FORM, &text) {
         Ok(arguments) => arguments,
         Err(error) => return error.into(),
     };
-    let wait = Duration::from_secs(arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).min(LONGEST_WAIT_S));
+    let wait = Duration::from_secs(arguments.wait_s.unwrap_or(DEFAULT_WAIT_S).min(MAX_WAIT_S));
     let outcome = match (&arguments.command, &arguments.process) {
         (Some(command), None) if !command.trim().is_empty() => {
             start(&context, command, &arguments, wait).await
@@ -111,15 +92,15 @@ async fn run(context: Context, text: String) -> Outcome {
         (None, Some(process)) => look(&context, ProcessId(process.clone()), arguments.stop, wait).await,
         _ => return FORM.refuse("give either a `command` or a `process`").into(),
     };
-    outcome.unwrap_or_else(Outcome::from)
+    outcome.unwrap_or_else(ToolOutcome::from)
 }
 
 async fn start(
-    context: &Context,
+    context: &ToolContext,
     command: &str,
-    arguments: &Arguments,
+    arguments: &ShellArguments,
     wait: Duration,
-) -> Result<Outcome, ToolError> {
+) -> Result<ToolOutcome, ToolError> {
     let tag = format!("{STEP_VARIABLE}={}", context.step);
     let start = StartProcess {
         argv: ["env", &tag, "bash", "-c", command].map(str::to_owned).to_vec(),
@@ -129,7 +110,7 @@ async fn start(
     };
     let deadline = Instant::now() + wait;
     let (info, mut stream) = match attached(context.keeper.ask(Request::StartProcess(start)).await) {
-        // Keeper may have started it before it was lost itself.
+        // Keeper may have started the command before the connection was lost: starting it again would run it twice.
         Err(ToolError::Lost) => match of_step(&context.keeper, context.step).await? {
             Some(info) => attach(&context.keeper, &info.id, OutputOffsets::default()).await?,
             None => return Err(ToolError::Lost),
@@ -137,15 +118,15 @@ async fn start(
         other => other?,
     };
     if let Some(input) = &arguments.input {
-        // A command that does not read its input has not failed for that.
+        // A command that does not read its input is not a failure.
         let _ = send_input(&mut stream, input).await;
     }
-    let mut following = Following::new(info.id, OutputOffsets::default());
+    let mut following = FollowedProcess::new(info.id, OutputOffsets::default());
     let exit = following.until(&context.keeper, stream, deadline).await?;
     Ok(following.outcome(context, exit))
 }
 
-async fn send_input(stream: &mut Stream, input: &str) -> Result<(), ToolError> {
+async fn send_input(stream: &mut KeeperStream, input: &str) -> Result<(), ToolError> {
     for part in input.as_bytes().chunks(sandyard_protocol::limits::DATA_BYTES) {
         stream.send_data(part).await?;
     }
@@ -153,14 +134,14 @@ async fn send_input(stream: &mut Stream, input: &str) -> Result<(), ToolError> {
 }
 
 async fn look(
-    context: &Context,
+    context: &ToolContext,
     process: ProcessId,
     stop: bool,
     wait: Duration,
-) -> Result<Outcome, ToolError> {
-    let from = context.places.take(&process);
+) -> Result<ToolOutcome, ToolError> {
+    let from = context.positions.take(&process);
     let (_, stream) = attach(&context.keeper, &process, from).await?;
-    let mut following = Following::new(process.clone(), from);
+    let mut following = FollowedProcess::new(process.clone(), from);
     if !stop {
         let exit = following.until(&context.keeper, stream, Instant::now() + wait).await?;
         return Ok(following.outcome(context, exit));
@@ -169,33 +150,35 @@ async fn look(
     let mut exit = following.until(&context.keeper, stream, Instant::now() + STOP_GRACE).await?;
     if exit.is_none() {
         signal(&context.keeper, &process, 9).await?;
-        let (_, stream) = attach(&context.keeper, &process, following.place).await?;
+        let (_, stream) = attach(&context.keeper, &process, following.position).await?;
         exit = following.until(&context.keeper, stream, Instant::now() + STOP_GRACE).await?;
     }
-    Ok(Outcome { failed: false, ..following.outcome(context, exit) })
+    Ok(ToolOutcome { failed: false, ..following.outcome(context, exit) })
 }
 
-async fn signal(keeper: &Keeper, process: &ProcessId, signal: i32) -> Result<(), ToolError> {
+async fn signal(keeper: &KeeperClient, process: &ProcessId, signal: i32) -> Result<(), ToolError> {
     keeper.ask(Request::SignalProcess { process: process.clone(), signal }).await.map(drop)
 }
 
 async fn attach(
-    keeper: &Keeper,
+    keeper: &KeeperClient,
     process: &ProcessId,
     from: OutputOffsets,
-) -> Result<(ProcessInfo, Stream), ToolError> {
+) -> Result<(ProcessInfo, KeeperStream), ToolError> {
     attached(keeper.ask(Request::AttachProcess { process: process.clone(), from }).await)
 }
 
-fn attached(answer: Result<(Reply, Stream), ToolError>) -> Result<(ProcessInfo, Stream), ToolError> {
+fn attached(
+    answer: Result<(Reply, KeeperStream), ToolError>,
+) -> Result<(ProcessInfo, KeeperStream), ToolError> {
     match answer? {
         (Reply::Process(info), stream) => Ok((info, stream)),
         _ => Err(ToolError::Unexpected),
     }
 }
 
-/// The process that a step started, if it did.
-async fn of_step(keeper: &Keeper, step: u64) -> Result<Option<ProcessInfo>, ToolError> {
+/// Finds the process that a step started.
+async fn of_step(keeper: &KeeperClient, step: u64) -> Result<Option<ProcessInfo>, ToolError> {
     let tag = format!("{STEP_VARIABLE}={step}");
     match keeper.ask(Request::ListProcesses).await? {
         (Reply::Processes(list), _) => Ok(list.into_iter().find(|info| info.argv.get(1) == Some(&tag))),
@@ -203,8 +186,8 @@ async fn of_step(keeper: &Keeper, step: u64) -> Result<Option<ProcessInfo>, Tool
     }
 }
 
-/// What is known of a command whose step was cut off; the command itself is left alone.
-async fn cut_off(context: &Context) -> String {
+/// Describes the command of a step that was cut off. The command itself is left alone.
+async fn after_restart(context: &ToolContext) -> String {
     let found = match of_step(&context.keeper, context.step).await {
         Ok(Some(info)) => info,
         Ok(None) => {
@@ -212,7 +195,7 @@ async fn cut_off(context: &Context) -> String {
         }
         Err(_) => return "The machine could not tell whether the command ran.".into(),
     };
-    let mut following = Following::new(found.id.clone(), OutputOffsets::default());
+    let mut following = FollowedProcess::new(found.id.clone(), OutputOffsets::default());
     let deadline = Instant::now() + Duration::from_millis(500);
     let state = match attach(&context.keeper, &found.id, OutputOffsets::default()).await {
         Ok((_, stream)) => following.until(&context.keeper, stream, deadline).await,
@@ -225,49 +208,49 @@ async fn cut_off(context: &Context) -> String {
             format!("Since then the command has ended by itself: {}.\n{output}", describe(exit))
         }
         Ok(None) => {
-            context.places.set(found.id.clone(), following.place);
+            context.positions.set(found.id.clone(), following.position);
             format!("The command still runs, as process {}. Its output so far:\n{output}", found.id)
         }
         Err(_) => format!("The command ran as process {}.", found.id),
     }
 }
 
-/// A process that is being followed.
-struct Following {
+/// A process whose output is being read.
+struct FollowedProcess {
     process: ProcessId,
-    place: OutputOffsets,
-    output: Gathered,
+    position: OutputOffsets,
+    output: GatheredOutput,
 }
 
-impl Following {
-    fn new(process: ProcessId, place: OutputOffsets) -> Self {
-        Self { process, place, output: Gathered::default() }
+impl FollowedProcess {
+    fn new(process: ProcessId, position: OutputOffsets) -> Self {
+        Self { process, position, output: GatheredOutput::default() }
     }
 
-    /// Gathers output until the end or the deadline; goes on where it was when keeper is restarted.
+    /// Gathers output until the process ends or the deadline passes. When keeper is restarted, it attaches again at its position.
     async fn until(
         &mut self,
-        keeper: &Keeper,
-        stream: Stream,
+        keeper: &KeeperClient,
+        stream: KeeperStream,
         deadline: Instant,
     ) -> Result<Option<Exit>, ToolError> {
         let mut stream = stream;
         loop {
             match tokio::time::timeout_at(deadline, self.read(&mut stream)).await {
                 Ok(Ok(exit)) => return Ok(Some(exit)),
-                Ok(Err(ToolError::Lost)) => stream = attach(keeper, &self.process, self.place).await?.1,
+                Ok(Err(ToolError::Lost)) => stream = attach(keeper, &self.process, self.position).await?.1,
                 Ok(Err(error)) => return Err(error),
                 Err(_) => return Ok(None),
             }
         }
     }
 
-    async fn read(&mut self, stream: &mut Stream) -> Result<Exit, ToolError> {
+    async fn read(&mut self, stream: &mut KeeperStream) -> Result<Exit, ToolError> {
         loop {
             match stream.receive().await?.ok_or(ToolError::Lost)? {
                 Frame::Data(frame) => {
                     let chunk = OutputChunk::decode(frame).ok_or(ToolError::Unexpected)?;
-                    self.place.set(chunk.stream, chunk.offset + chunk.bytes.len() as u64);
+                    self.position.set(chunk.stream, chunk.offset + chunk.bytes.len() as u64);
                     self.output.push(&chunk.bytes);
                 }
                 Frame::Message(message) => match serde_json::from_slice(&message) {
@@ -279,20 +262,21 @@ impl Following {
         }
     }
 
-    fn outcome(self, context: &Context, exit: Option<Exit>) -> Outcome {
+    fn outcome(self, context: &ToolContext, exit: Option<Exit>) -> ToolOutcome {
         let output = self.output.text();
         let output = if output.trim().is_empty() { "(no output)" } else { output.trim_end() };
         match exit {
-            Some(exit) => {
-                Outcome { failed: exit.code != 0, ..Outcome::text(format!("{}\n{output}", describe(exit))) }
-            }
+            Some(exit) => ToolOutcome {
+                failed: exit.code != 0,
+                ..ToolOutcome::text(format!("{}\n{output}", describe(exit)))
+            },
             None => {
                 let text = format!(
                     "Still running, as process {id}. To see more or wait: shell with {{\"process\": \"{id}\"}}; to end it, add \"stop\": true.\n{output}",
                     id = self.process
                 );
-                context.places.set(self.process, self.place);
-                Outcome::text(text)
+                context.positions.set(self.process, self.position);
+                ToolOutcome::text(text)
             }
         }
     }

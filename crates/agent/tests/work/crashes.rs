@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sandyard_agent::End;
+use sandyard_agent::AgentEnd;
 use sandyard_protocol::{JournalEntry, ModelCall, ModelFailure, ModelPart};
 
 use crate::world::{Answer, World, finish, shell, turn};
@@ -58,7 +58,7 @@ fn effects(journal: &[JournalEntry]) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn every_cut_of_the_journal_is_gone_on_from_and_nothing_runs_twice() {
     let first = World::new("do thirty steps", thirty_steps);
-    assert_eq!(first.work().await, End::Finished);
+    assert_eq!(first.work().await, AgentEnd::Finished);
     let whole = first.entries();
     let everything = counts(&first.state().ran);
     assert!(whole.len() > 3 * STEPS && everything.values().all(|count| *count == 1), "{everything:?}");
@@ -77,7 +77,7 @@ async fn every_cut_of_the_journal_is_gone_on_from_and_nothing_runs_twice() {
         };
         let effects = effects(&whole);
         let world = World::with_journal(kept.clone(), Box::new(thirty_steps));
-        assert_eq!(world.work().await, End::Finished, "cut at {cut}");
+        assert_eq!(world.work().await, AgentEnd::Finished, "cut at {cut}");
 
         let mut ran = counts(&world.state().ran);
         for call in &began {
@@ -105,8 +105,8 @@ async fn every_cut_of_the_journal_is_gone_on_from_and_nothing_runs_twice() {
 #[tokio::test]
 async fn a_finished_or_given_up_job_stays_so() {
     for (entry, end) in [
-        (JournalEntry::Finished { summary: "x".into() }, End::Finished),
-        (JournalEntry::GaveUp { reason: "x".into() }, End::GaveUp),
+        (JournalEntry::Finished { summary: "x".into() }, AgentEnd::Finished),
+        (JournalEntry::GaveUp { reason: "x".into() }, AgentEnd::GaveUp),
     ] {
         let world =
             World::with_journal(vec![JournalEntry::Task { text: "t".into() }, entry], Box::new(thirty_steps));
@@ -124,7 +124,7 @@ async fn a_desk_that_is_lost_after_an_entry_was_kept_is_opened_again_and_nothing
             Ok(Answer { calls, ..Answer::default() })
         });
         world.state().cut_desk_after = Some(requests);
-        assert_eq!(world.work().await, End::Finished, "{requests}");
+        assert_eq!(world.work().await, AgentEnd::Finished, "{requests}");
         let commands: Vec<String> = (0..8).map(|turn| format!("step {turn}")).collect();
         assert_eq!(world.state().ran, commands, "{requests}");
         let entries = world.entries();
@@ -147,7 +147,7 @@ async fn a_new_machine_is_told_to_the_model_with_the_step_that_was_lost() {
     let _ = lost.await;
     world.state().incarnation = 2;
     world.state().running.clear();
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     let told = format!("{:?}", world.state().asked.last().unwrap().messages);
     assert!(told.contains("Interrupted") && told.contains("replaced by a new one"), "{told}");
     assert_eq!(world.state().ran, ["hang"]);
@@ -168,7 +168,7 @@ async fn a_command_that_still_runs_after_the_loop_died_is_named() {
     }
     lost.abort();
     let _ = lost.await;
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     let entries = world.entries();
     let said = entries.iter().find_map(|entry| match entry {
         JournalEntry::StepEnded { interrupted: true, parts, .. } => match &parts[0] {

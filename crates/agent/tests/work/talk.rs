@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sandyard_agent::End;
+use sandyard_agent::AgentEnd;
 use sandyard_protocol::{
     JournalEntry, ModelFailure, ModelFailureCode, ModelMessage, OnBreach, StopReason, TaskBudget, WhyAsked,
 };
@@ -36,7 +36,7 @@ async fn a_question_waits_for_its_answer_and_the_answer_reaches_the_model() {
     world.until(|journal| journal.iter().any(|row| matches!(row.entry, JournalEntry::Asked { .. }))).await;
     assert!(!working.is_finished());
     world.say("green");
-    assert_eq!(working.await.unwrap(), End::Finished);
+    assert_eq!(working.await.unwrap(), AgentEnd::Finished);
     let told = format!("{:?}", world.state().asked[1].messages);
     assert!(told.contains("The person says:") && told.contains("green"), "{told}");
     assert_eq!(asked_why(&world.entries()), [WhyAsked::Ask]);
@@ -57,7 +57,7 @@ async fn a_question_survives_the_loop_that_asked_it() {
     lost.abort();
     let _ = lost.await;
     world.say("blue");
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     assert_eq!(asked_why(&world.entries()), [WhyAsked::Ask], "asked once");
     assert!(
         !world
@@ -78,7 +78,7 @@ async fn words_to_a_running_job_are_taken_up_at_the_next_step_after_the_results(
         .until(|journal| journal.iter().any(|row| matches!(row.entry, JournalEntry::StepBegan { .. })))
         .await;
     world.say("use tabs");
-    assert_eq!(working.await.unwrap(), End::Finished);
+    assert_eq!(working.await.unwrap(), AgentEnd::Finished);
     let messages = world.state().asked[1].messages.clone();
     let [.., ModelMessage::Tools { results }, ModelMessage::User { parts }] = messages.as_slice() else {
         panic!("results, then words: {messages:?}")
@@ -97,7 +97,7 @@ async fn a_circle_is_told_to_the_model_and_then_to_a_person() {
     let working = tokio::spawn(sandyard_agent::run(world.socket()));
     world.until(|journal| journal.iter().any(|row| matches!(row.entry, JournalEntry::Asked { .. }))).await;
     world.say("try another way");
-    assert_eq!(working.await.unwrap(), End::Finished);
+    assert_eq!(working.await.unwrap(), AgentEnd::Finished);
     let journal = world.entries();
     assert_eq!(asked_why(&journal), [WhyAsked::Stuck]);
     let nudges = journal.iter().filter(|entry| matches!(entry, JournalEntry::Nudge { .. })).count();
@@ -140,12 +140,12 @@ async fn a_budget_that_is_used_up_asks_or_ends_by_policy() {
     let working = tokio::spawn(sandyard_agent::run(world.socket()));
     world.until(|journal| journal.iter().any(|row| matches!(row.entry, JournalEntry::Asked { .. }))).await;
     world.say("here is more");
-    assert_eq!(working.await.unwrap(), End::Finished);
+    assert_eq!(working.await.unwrap(), AgentEnd::Finished);
     assert_eq!(asked_why(&world.entries()), [WhyAsked::Budget]);
 
     let world = World::new("t", script);
     world.state().budget = TaskBudget { on_breach: OnBreach::End, ..TaskBudget::default() };
-    assert_eq!(world.work().await, End::GaveUp);
+    assert_eq!(world.work().await, AgentEnd::GaveUp);
     assert!(
         matches!(world.entries().last(), Some(JournalEntry::GaveUp { reason }) if reason.contains("budget"))
     );
@@ -155,7 +155,7 @@ async fn a_budget_that_is_used_up_asks_or_ends_by_policy() {
 async fn a_provider_that_refuses_ends_the_job_in_words() {
     for code in [ModelFailureCode::Rejected, ModelFailureCode::Credentials, ModelFailureCode::NotAllowed] {
         let world = World::new("t", move |_| Err(failure(code)));
-        assert_eq!(world.work().await, End::GaveUp);
+        assert_eq!(world.work().await, AgentEnd::GaveUp);
         assert!(
             matches!(world.entries().last(), Some(JournalEntry::GaveUp { reason }) if reason.ends_with("so it is"))
         );
@@ -175,6 +175,6 @@ async fn a_window_that_is_smaller_than_announced_is_packed_until_it_fits() {
         let calls = if answer < 20 { vec![shell(&format!("yes {}", 6000 + answer))] } else { vec![finish()] };
         Ok(Answer { calls, ..Answer::default() })
     });
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     assert!(world.entries().iter().any(|entry| matches!(entry, JournalEntry::Packed { .. })));
 }

@@ -1,6 +1,6 @@
 //! Tools over the socket: at the same time, refused, remembered; and a long job that takes no more room than a short one.
 
-use sandyard_agent::End;
+use sandyard_agent::AgentEnd;
 use sandyard_protocol::{JournalEntry, ModelCall, ModelMessage, ModelPart};
 
 use crate::world::{Answer, World, finish, shell, turn};
@@ -28,7 +28,7 @@ async fn commands_of_one_answer_run_at_the_same_time_and_results_keep_their_orde
         };
         Ok(Answer { calls, ..Answer::default() })
     });
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     assert_eq!(world.state().most_at_once, 3);
     let shown = results(&world.state().asked[1]);
     let order: Vec<bool> = ["sleep 150", "sleep 50", "sleep 100"]
@@ -65,7 +65,7 @@ async fn wrong_calls_are_answered_with_what_would_be_right_and_do_nothing() {
     });
     let working = tokio::spawn(sandyard_agent::run(world.socket()));
     // So many failures in a row are told to the model; the job itself goes on.
-    assert_eq!(working.await.unwrap(), End::Finished);
+    assert_eq!(working.await.unwrap(), AgentEnd::Finished);
     let shown = results(&world.state().asked[1]);
     for ((name, arguments, said), (text, failed)) in wrong.iter().zip(&shown) {
         assert!(text.contains(said) && *failed, "{name} {arguments}: {text}");
@@ -79,7 +79,7 @@ async fn finish_beside_a_failure_does_not_end_the_job() {
         let calls = if turn(call) == 0 { vec![shell("false"), finish()] } else { vec![finish()] };
         Ok(Answer { calls, ..Answer::default() })
     });
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     assert_eq!(world.state().asked.len(), 2);
 }
 
@@ -100,7 +100,7 @@ async fn what_was_cut_is_recalled_whole() {
         Ok(Answer { calls, ..Answer::default() })
     });
     world.state().journal[0].entry = JournalEntry::Task { text: "find the task words".into() };
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     let state = world.state();
     let (first, _) = results(&state.asked[1]).remove(0);
     assert!(first.len() < 20_000 && first.contains("left out"), "{}", first.len());
@@ -123,7 +123,7 @@ async fn a_long_job_fits_its_window_and_people_are_not_forgotten() {
         Ok(Answer { text: "words ".repeat(50), calls, input_tokens: 0, ..Answer::default() })
     });
     world.say("and no comments");
-    assert_eq!(world.work().await, End::Finished);
+    assert_eq!(world.work().await, AgentEnd::Finished);
     let state = world.state();
     let sizes: Vec<usize> = state.asked.iter().map(|call| serde_json::to_vec(call).unwrap().len()).collect();
     // 96,000 tokens are some 320,000 bytes, of which 85 of a hundred are used; here every third byte of JSON is an escape.

@@ -113,7 +113,7 @@ impl World {
     }
 
     /// Runs a loop to its end.
-    pub(crate) async fn work(&self) -> sandyard_agent::End {
+    pub(crate) async fn work(&self) -> sandyard_agent::AgentEnd {
         let work = sandyard_agent::run(self.socket());
         tokio::time::timeout(Duration::from_secs(60), work).await.expect("the loop ends")
     }

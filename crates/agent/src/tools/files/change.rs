@@ -1,25 +1,29 @@
-//! Changing: a whole file, or exact places in one.
+//! Writes whole files and replaces exact texts in files.
 
 use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{Edit, GuestErrorCode, Reply, Request};
 
-use super::super::{Outcome, ToolError};
+use super::super::ToolOutcome;
 use super::{mismatch, view};
-use crate::keeper::Keeper;
+use crate::keeper::{KeeperClient, ToolError};
 use crate::shape;
 
-/// Lines that are shown around an edit.
-const AROUND: u64 = 4;
+/// Lines that a result shows before and after an edit.
+const CONTEXT_LINES: u64 = 4;
 
-pub(super) async fn write(keeper: &Keeper, path: &str, content: String) -> Result<Outcome, ToolError> {
+pub(super) async fn write(
+    keeper: &KeeperClient,
+    path: &str,
+    content: String,
+) -> Result<ToolOutcome, ToolError> {
     let existed =
         matches!(keeper.ask(Request::Stat { path: path.to_owned() }).await, Ok((Reply::Stat(_), _)));
     let request = Request::Write { path: path.to_owned(), size: content.len() as u64, mode: None };
-    // Keeper answers after the content, so the request and the content go first.
+    // Keeper answers after it has received the content.
     let mut stream = keeper.send(request).await?;
     for part in content.as_bytes().chunks(DATA_BYTES) {
         if stream.send_data(part).await.is_err() {
-            // Keeper has stopped reading: its answer says why.
+            // Keeper has stopped reading; its reply says why.
             break;
         }
     }
@@ -29,38 +33,45 @@ pub(super) async fn write(keeper: &Keeper, path: &str, content: String) -> Resul
             let what = if existed { "Replaced" } else { "Wrote" };
             let lines = content.lines().count();
             let text = format!("{what} {path}: {lines} lines, {}.", shape::size(content.len() as u64));
-            Ok(Outcome { files: vec![path.to_owned()], ..Outcome::text(text) })
+            Ok(ToolOutcome { files: vec![path.to_owned()], ..ToolOutcome::text(text) })
         }
         Reply::Failed(error) => Err(ToolError::Refused(error)),
         _ => Err(ToolError::Unexpected),
     }
 }
 
-pub(super) async fn edit(keeper: &Keeper, path: &str, edits: Vec<Edit>) -> Result<Outcome, ToolError> {
+pub(super) async fn edit(
+    keeper: &KeeperClient,
+    path: &str,
+    edits: Vec<Edit>,
+) -> Result<ToolOutcome, ToolError> {
     match keeper.ask(Request::Edit { path: path.to_owned(), edits: edits.clone() }).await {
         Ok((Reply::Stat(_), _)) => {
             let shown = match view::read(keeper, path).await {
                 Ok((bytes, _)) => around(&String::from_utf8_lossy(&bytes), &edits),
                 Err(_) => String::new(),
             };
-            Ok(Outcome { files: vec![path.to_owned()], ..Outcome::text(format!("Edited {path}.\n{shown}")) })
+            Ok(ToolOutcome {
+                files: vec![path.to_owned()],
+                ..ToolOutcome::text(format!("Edited {path}.\n{shown}"))
+            })
         }
         Ok(_) => Err(ToolError::Unexpected),
         Err(ToolError::Refused(error)) if error.code == GuestErrorCode::EditMismatch => {
             let (bytes, _) = view::read(keeper, path).await?;
-            Ok(Outcome::failed(mismatch::explain(path, &String::from_utf8_lossy(&bytes), &edits)))
+            Ok(ToolOutcome::failed(mismatch::explain(path, &String::from_utf8_lossy(&bytes), &edits)))
         }
         Err(error) => Err(error),
     }
 }
 
-/// The lines around the last edit, as they are now.
+/// The lines around the last edit, after the change.
 fn around(text: &str, edits: &[Edit]) -> String {
     let Some(edit) = edits.last() else { return String::new() };
     let Some(place) = text.find(&edit.new).filter(|_| !edit.new.is_empty()) else { return String::new() };
     let first = 1 + text[..place].matches('\n').count() as u64;
     let last = first + edit.new.matches('\n').count() as u64;
-    view::lines(text, first.saturating_sub(AROUND).max(1), last + AROUND).0
+    view::lines(text, first.saturating_sub(CONTEXT_LINES).max(1), last + CONTEXT_LINES).0
 }
 
 #[cfg(test)]

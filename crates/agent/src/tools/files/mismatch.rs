@@ -1,16 +1,16 @@
-//! Why an edit did not apply, in words that make the next one apply: where the text is several times, or what looks most
-//! like it.
+//! Explains why an edit did not apply so that the next attempt succeeds: where the text occurs several times, or which place is most
+//! similar.
 
 use sandyard_protocol::Edit;
 
 use super::view;
 
-/// Places that are named.
-const PLACES: usize = 8;
-/// Lines around the place that looks most like the text.
-const AROUND: u64 = 3;
+/// Occurrences that an explanation lists.
+const MAX_PLACES: usize = 8;
+/// Lines shown before and after the most similar place.
+const SIMILAR_LINES: u64 = 3;
 
-/// Explains the first edit that does not apply, each seen after those before it.
+/// Explains the first edit that does not apply. Each edit is tried after those before it.
 pub(super) fn explain(path: &str, text: &str, edits: &[Edit]) -> String {
     let mut text = text.to_owned();
     for (index, edit) in edits.iter().enumerate() {
@@ -28,7 +28,7 @@ pub(super) fn explain(path: &str, text: &str, edits: &[Edit]) -> String {
             places => {
                 let lines: Vec<String> = places
                     .iter()
-                    .take(PLACES)
+                    .take(MAX_PLACES)
                     .map(|place| (1 + text[..*place].matches('\n').count()).to_string())
                     .collect();
                 return format!(
@@ -44,7 +44,7 @@ pub(super) fn explain(path: &str, text: &str, edits: &[Edit]) -> String {
     )
 }
 
-/// The place that looks most like the text.
+/// Shows the place that is most similar to the text.
 fn nearest(text: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let Some(first) = wanted.first() else { return "It is only white space.".into() };
@@ -58,8 +58,8 @@ fn nearest(text: &str, old: &str) -> String {
         return "Nothing in it looks like that. View the file and copy the text from there.".into();
     };
     let line = best as u64 + 1;
-    let last = line + wanted.len() as u64 - 1 + AROUND;
-    let (shown, _) = view::lines(text, line.saturating_sub(AROUND).max(1), last);
+    let last = line + wanted.len() as u64 - 1 + SIMILAR_LINES;
+    let (shown, _) = view::lines(text, line.saturating_sub(SIMILAR_LINES).max(1), last);
     let why = if same(best) == wanted.len() {
         "It is there with other white space"
     } else {

@@ -8,8 +8,9 @@ use sandyard_protocol::Edit;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Context, Outcome, Runs, Tool};
-use crate::arguments::{self, BadArguments, Form};
+use super::lanes::CallLane;
+use super::{Tool, ToolContext, ToolOutcome, ToolRun};
+use crate::arguments::{self, ArgumentForm, BadArguments};
 
 pub(super) const TOOL: Tool = Tool {
     form: &FORM,
@@ -21,13 +22,14 @@ Works on files in /workspace. `action` says what:
 - search: finds the plain text `text` in names and contents below `path`.
 Prefer edit over write for files that exist. For files outside /workspace use `shell`.",
     parameters,
-    runs: Runs::Machine {
+    lane: lane,
+    run: ToolRun::Machine {
         run: |context, arguments| Box::pin(run(context, arguments)),
-        cut_off: |_| Box::pin(async { "A file is written whole or not at all: view it to see which.".into() }),
+        after_restart: |_| Box::pin(async { "A file is written whole or not at all: view it to see which.".into() }),
     },
 };
 
-const FORM: Form = Form {
+const FORM: ArgumentForm = ArgumentForm {
     tool: "files",
     members: &[
         ("action", &["command", "operation"]),
@@ -67,8 +69,8 @@ fn parameters() -> Value {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Arguments {
-    pub(super) action: Action,
+pub(super) struct FilesArguments {
+    pub(super) action: FilesAction,
     #[serde(default)]
     pub(super) path: String,
     first: Option<u64>,
@@ -82,7 +84,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Action {
+pub(super) enum FilesAction {
     #[serde(alias = "read", alias = "list")]
     View,
     #[serde(alias = "create")]
@@ -93,13 +95,13 @@ pub(super) enum Action {
     Search,
 }
 
-pub(super) fn read(text: &str) -> Result<Arguments, BadArguments> {
-    let mut arguments: Arguments = arguments::read(&FORM, text)?;
+pub(super) fn read(text: &str) -> Result<FilesArguments, BadArguments> {
+    let mut arguments: FilesArguments = arguments::read(&FORM, text)?;
     arguments.path = relative(&arguments.path)?;
     Ok(arguments)
 }
 
-/// A path as keeper takes it: relative to the workspace.
+/// Converts a path to one relative to the workspace, as keeper expects it.
 fn relative(path: &str) -> Result<String, BadArguments> {
     let path = path.trim();
     let inside = match path.strip_prefix("/workspace") {
@@ -112,35 +114,44 @@ fn relative(path: &str) -> Result<String, BadArguments> {
     Ok(inside.trim_start_matches("./").trim_end_matches('/').to_owned())
 }
 
-/// A text that is no file, with its lines numbered from one on.
-pub(super) fn numbered(name: &str, text: &str, first: u64) -> Outcome {
+/// Shows a text that is no file with numbered lines, from line `first`.
+pub(super) fn numbered(name: &str, text: &str, first: u64) -> ToolOutcome {
     view::numbered(name, text, Some(first), None)
 }
 
-async fn run(context: Context, text: String) -> Outcome {
+fn lane(text: &str) -> CallLane {
+    match read(text) {
+        Ok(FilesArguments { action: FilesAction::Write | FilesAction::Edit, path, .. }) => {
+            CallLane::WritesFile(path)
+        }
+        _ => CallLane::ReadsFiles,
+    }
+}
+
+async fn run(context: ToolContext, text: String) -> ToolOutcome {
     let arguments = match read(&text) {
         Ok(arguments) => arguments,
         Err(error) => return error.into(),
     };
-    let needs = |what: &str| Outcome::from(FORM.refuse(what));
-    let Arguments { action, path, first, last, content, old, new, edits, text } = arguments;
+    let needs = |what: &str| ToolOutcome::from(FORM.refuse(what));
+    let FilesArguments { action, path, first, last, content, old, new, edits, text } = arguments;
     let outcome = match action {
-        Action::View => view::view(&context.keeper, &path, first, last).await,
-        Action::Search => match text.filter(|text| !text.is_empty()) {
+        FilesAction::View => view::view(&context.keeper, &path, first, last).await,
+        FilesAction::Search => match text.filter(|text| !text.is_empty()) {
             Some(text) => view::search(&context.keeper, &path, text).await,
             None => return needs("search needs `text`"),
         },
-        Action::Write => match content {
+        FilesAction::Write => match content {
             Some(_) if path.is_empty() => return needs("write needs the `path` of a file"),
             Some(content) => change::write(&context.keeper, &path, content).await,
             None => return needs("write needs `content`"),
         },
-        Action::Edit => match replacements(old, new, edits) {
+        FilesAction::Edit => match replacements(old, new, edits) {
             Some(edits) => change::edit(&context.keeper, &path, edits).await,
             None => return needs("edit needs `old` and `new`, or `edits`; `old` is not empty"),
         },
     };
-    outcome.unwrap_or_else(Outcome::from)
+    outcome.unwrap_or_else(ToolOutcome::from)
 }
 
 fn replacements(old: Option<String>, new: Option<String>, edits: Option<Vec<Edit>>) -> Option<Vec<Edit>> {
@@ -182,7 +193,7 @@ mod tests {
     #[test]
     fn actions_are_known_by_the_names_that_models_use() {
         for (name, action) in
-            [("view", Action::View), ("create", Action::Write), ("str_replace", Action::Edit)]
+            [("view", FilesAction::View), ("create", FilesAction::Write), ("str_replace", FilesAction::Edit)]
         {
             let read = read(&format!(r#"{{"command":"{name}","path":"a","old_str":"x"}}"#)).unwrap();
             assert_eq!(read.action, action);

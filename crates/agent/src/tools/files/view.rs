@@ -1,4 +1,4 @@
-//! Looking: a file's lines, a picture, a folder, what a search finds.
+//! Shows files, pictures, directories and results of a search.
 
 use std::fmt::Write as _;
 
@@ -7,30 +7,30 @@ use sandyard_protocol::{
     DirectoryEntry, EntryKind, FileRange, GuestErrorCode, ModelPart, Reply, Request, SearchHit,
 };
 
+use super::super::ToolOutcome;
 use super::super::code::{PICTURE_BYTES, take};
-use super::super::{Outcome, ToolError};
-use crate::keeper::Keeper;
+use crate::keeper::{KeeperClient, ToolError};
 use crate::shape;
 
-/// The largest part of a file that is looked at.
+/// Bytes that are read of a file.
 const READ_BYTES: u64 = 8 * 1024 * 1024;
-/// Lines that one view shows if nothing is said.
-const LINES: u64 = 400;
-/// Bytes that one view shows; more goes beyond what the model's window takes of a result.
+/// Lines that one view shows by default.
+const DEFAULT_LINES: u64 = 400;
+/// Bytes that one view shows: slightly less than the window takes of a result.
 const SHOWN_BYTES: usize = 15 * 1024;
-/// What is shown of one line.
+/// Bytes that are shown of one line.
 const LINE_BYTES: usize = 2000;
-/// Entries of a folder.
-const ENTRIES: usize = 200;
-/// Hits of a search.
-const HITS: u32 = 60;
+/// Entries that are shown of a directory.
+const MAX_ENTRIES: usize = 200;
+/// Results of one search.
+const MAX_HITS: u32 = 60;
 
 pub(super) async fn view(
-    keeper: &Keeper,
+    keeper: &KeeperClient,
     path: &str,
     first: Option<u64>,
     last: Option<u64>,
-) -> Result<Outcome, ToolError> {
+) -> Result<ToolOutcome, ToolError> {
     if path.is_empty() {
         return list(keeper, path).await;
     }
@@ -44,13 +44,13 @@ pub(super) async fn view(
         return Ok(picture(path, &bytes));
     }
     if bytes.iter().take(8192).any(|byte| *byte == 0) {
-        return Ok(Outcome::failed(format!("{path} is not text ({}).", shape::size(size))));
+        return Ok(ToolOutcome::failed(format!("{path} is not text ({}).", shape::size(size))));
     }
     Ok(numbered(path, &String::from_utf8_lossy(&bytes), first, last))
 }
 
-/// A file's bytes, up to a bound, and its size.
-pub(super) async fn read(keeper: &Keeper, path: &str) -> Result<(Vec<u8>, u64), ToolError> {
+/// Reads at most `READ_BYTES` of a file. Returns them and the size of the file.
+pub(super) async fn read(keeper: &KeeperClient, path: &str) -> Result<(Vec<u8>, u64), ToolError> {
     let range = Some(FileRange { start: 0, length: Some(READ_BYTES) });
     match keeper.ask(Request::Read { path: path.to_owned(), range }).await? {
         (Reply::Content { stat, length }, mut stream) if length <= READ_BYTES => {
@@ -60,29 +60,29 @@ pub(super) async fn read(keeper: &Keeper, path: &str) -> Result<(Vec<u8>, u64), 
     }
 }
 
-fn picture(path: &str, bytes: &[u8]) -> Outcome {
+fn picture(path: &str, bytes: &[u8]) -> ToolOutcome {
     let base64 = base64::prelude::BASE64_STANDARD.encode(bytes);
     if base64.len() > PICTURE_BYTES {
-        return Outcome::failed(format!(
+        return ToolOutcome::failed(format!(
             "{path} is a picture of {}, too large to show.",
             shape::size(bytes.len() as u64)
         ));
     }
     let parts = vec![ModelPart::Text { text: format!("{path}:") }, ModelPart::Png { base64 }];
-    Outcome { parts, ..Outcome::default() }
+    ToolOutcome { parts, ..ToolOutcome::default() }
 }
 
-/// Lines with their numbers, and what is not shown.
-pub(super) fn numbered(path: &str, text: &str, first: Option<u64>, last: Option<u64>) -> Outcome {
+/// Numbered lines, and a note about the lines that are not shown.
+pub(super) fn numbered(path: &str, text: &str, first: Option<u64>, last: Option<u64>) -> ToolOutcome {
     let all = text.lines().count() as u64;
     if all == 0 {
-        return Outcome::text(format!("{path} is empty."));
+        return ToolOutcome::text(format!("{path} is empty."));
     }
     let first = first.unwrap_or(1).max(1);
     if first > all {
-        return Outcome::failed(format!("{path} has only {all} lines."));
+        return ToolOutcome::failed(format!("{path} has only {all} lines."));
     }
-    let wanted = last.unwrap_or(first.saturating_add(LINES - 1)).clamp(first, all);
+    let wanted = last.unwrap_or(first.saturating_add(DEFAULT_LINES - 1)).clamp(first, all);
     let (shown, reached) = lines(text, first, wanted);
     let mut head = format!("{path}, lines {first} to {reached} of {all}:\n");
     if first == 1 && reached == all {
@@ -93,10 +93,10 @@ pub(super) fn numbered(path: &str, text: &str, first: Option<u64>, last: Option<
         // Writing to a string does not fail.
         let _ = write!(shown, "[{} more lines; go on with \"first\": {}]", all - reached, reached + 1);
     }
-    Outcome::text(shown)
+    ToolOutcome::text(shown)
 }
 
-/// Numbered lines from `first` to at most `last`, and the last one that had room.
+/// Numbered lines from `first` to at most `last`, and the number of the last line that had room.
 pub(super) fn lines(text: &str, first: u64, last: u64) -> (String, u64) {
     let (mut shown, mut reached) = (String::new(), first);
     let skip = usize::try_from(first - 1).unwrap_or(usize::MAX);
@@ -112,23 +112,23 @@ pub(super) fn lines(text: &str, first: u64, last: u64) -> (String, u64) {
     (shown, reached)
 }
 
-async fn list(keeper: &Keeper, path: &str) -> Result<Outcome, ToolError> {
+async fn list(keeper: &KeeperClient, path: &str) -> Result<ToolOutcome, ToolError> {
     let request = Request::List { path: path.to_owned(), after: None };
     let (Reply::Entries { entries, more }, _) = keeper.ask(request).await? else {
         return Err(ToolError::Unexpected);
     };
     let name = if path.is_empty() { "/workspace".to_owned() } else { format!("{path}/") };
     if entries.is_empty() {
-        return Ok(Outcome::text(format!("{name} is empty.")));
+        return Ok(ToolOutcome::text(format!("{name} is empty.")));
     }
     let mut text = format!("{name}:\n");
-    for entry in entries.iter().take(ENTRIES) {
+    for entry in entries.iter().take(MAX_ENTRIES) {
         let _ = writeln!(text, "{}", describe(entry));
     }
-    if more || entries.len() > ENTRIES {
+    if more || entries.len() > MAX_ENTRIES {
         text.push_str("[and more; `shell` with `ls` or `find` shows all]");
     }
-    Ok(Outcome::text(text))
+    Ok(ToolOutcome::text(text))
 }
 
 fn describe(entry: &DirectoryEntry) -> String {
@@ -140,13 +140,17 @@ fn describe(entry: &DirectoryEntry) -> String {
     }
 }
 
-pub(super) async fn search(keeper: &Keeper, path: &str, text: String) -> Result<Outcome, ToolError> {
-    let request = Request::Search { path: path.to_owned(), text: text.clone(), limit: HITS };
+pub(super) async fn search(
+    keeper: &KeeperClient,
+    path: &str,
+    text: String,
+) -> Result<ToolOutcome, ToolError> {
+    let request = Request::Search { path: path.to_owned(), text: text.clone(), limit: MAX_HITS };
     let (Reply::Hits { hits, more }, _) = keeper.ask(request).await? else {
         return Err(ToolError::Unexpected);
     };
     if hits.is_empty() {
-        return Ok(Outcome::text(format!("`{text}` was not found, neither in names nor in text files.")));
+        return Ok(ToolOutcome::text(format!("`{text}` was not found, neither in names nor in text files.")));
     }
     let line = |hit: &SearchHit| match hit.line {
         0 => format!("{} (its name)", hit.path),
@@ -156,14 +160,14 @@ pub(super) async fn search(keeper: &Keeper, path: &str, text: String) -> Result<
     if more {
         found.push_str("\n[there may be more; search in a folder, or for a longer text]");
     }
-    Ok(Outcome::text(found))
+    Ok(ToolOutcome::text(found))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text_of(outcome: &Outcome) -> &str {
+    fn text_of(outcome: &ToolOutcome) -> &str {
         match &outcome.parts[0] {
             ModelPart::Text { text } => text,
             ModelPart::Png { .. } => panic!("a picture"),
@@ -184,7 +188,7 @@ mod tests {
             text_of(&long)
         );
         assert!(numbered("a.txt", &text, Some(1001), None).failed);
-        assert!(numbered("a.txt", "", None, None).parts == Outcome::text("a.txt is empty.").parts);
+        assert!(numbered("a.txt", "", None, None).parts == ToolOutcome::text("a.txt is empty.").parts);
     }
 
     #[test]

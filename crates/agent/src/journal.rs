@@ -1,7 +1,8 @@
-//! The desk on the host, where the journal is: opened again whenever it is lost, with nothing lost and nothing twice.
+//! The client of the journal service on the host. It reconnects whenever the connection is lost, loses no entry and appends none
+//! twice.
 //!
-//! Every entry reaches the caller once and in order, through `Rows`: those of the journal, those that a person adds at any
-//! time, and those that the loop itself appends, after they are durable.
+//! Every entry reaches the caller once and in order: those that the journal had when it was opened, those that a person adds
+//! at any time, and those that the loop itself appends, once they are durable.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,58 +12,53 @@ use sandyard_pipe::FrameError;
 use sandyard_protocol::limits::JOURNAL_READ_ENTRIES;
 use sandyard_protocol::{DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, TaskFacts};
 
-use crate::keeper::{Keeper, Stream};
+use crate::keeper::{KeeperClient, KeeperStream};
 
-/// The first wait before the desk is opened again …
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// … and the longest: a host that comes back is found within this.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Delay before the first attempt to reconnect; it doubles with every attempt.
+const FIRST_RETRY: Duration = Duration::from_millis(50);
+/// The longest delay between two attempts: a host that comes back is found within it.
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
 
-/// The desk can't be used any more.
+/// Why the journal can't be written any more.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DeskError {
-    /// The host does not take the entry.
+pub(crate) enum JournalError {
+    /// The host rejected an entry.
     #[error("the host refused an entry of the journal: {message}")]
-    Refused {
-        /// Why.
-        code: DeskRefusal,
-        /// In words.
-        message: String,
-    },
-    /// The journal is not what this loop believes: another one is at work, or it has to begin from the journal again.
+    Refused { code: DeskRefusal, message: String },
+    /// The journal has entries that this loop did not write: another loop is at work, or this one must replay the journal.
     #[error("the journal has gone on without this loop")]
     Overtaken,
 }
 
-/// An open desk.
+/// An open journal.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    keeper: Keeper,
-    stream: Option<Stream>,
+pub(crate) struct JournalClient {
+    keeper: KeeperClient,
+    stream: Option<KeeperStream>,
     facts: TaskFacts,
-    /// The number of the last entry that was received.
+    /// Number of the last entry that was received.
     last: u64,
-    /// Entries that were received and not yet taken.
+    /// Entries that were received and not yet handed to the caller.
     rows: VecDeque<JournalRow>,
 }
 
-/// A connection on which the desk was just opened.
-struct Opened {
-    stream: Stream,
+/// A connection on which the journal was just opened.
+struct OpenedJournal {
+    stream: KeeperStream,
     facts: TaskFacts,
 }
 
-/// What else than people's words may have been added while the desk was closed.
+/// The entry, beside words of people, that may have been added while the connection was lost.
 #[derive(Clone, Copy)]
-enum Expected<'a> {
+enum ExpectedEntry<'a> {
     Nothing,
-    /// The entry that was on its way.
+    /// The entry that this loop was appending.
     Own(&'a JournalEntry),
-    /// The answer to the question that was on its way.
+    /// The answer of the model, which the host appends.
     Answer,
 }
 
-impl Expected<'_> {
+impl ExpectedEntry<'_> {
     fn may_be(self, entry: &JournalEntry) -> bool {
         match (self, entry) {
             (_, JournalEntry::Said { .. }) | (Self::Answer, JournalEntry::Answer { .. }) => true,
@@ -72,20 +68,20 @@ impl Expected<'_> {
     }
 }
 
-impl Desk {
-    /// Opens the desk; its whole journal is then to be taken with `next`.
-    pub(crate) async fn open(keeper: Keeper) -> Self {
-        let Opened { stream, facts } = opened(&keeper).await;
+impl JournalClient {
+    /// Opens the journal, however long the host is away. `replay` then reads its entries.
+    pub(crate) async fn open(keeper: KeeperClient) -> Self {
+        let OpenedJournal { stream, facts } = opened(&keeper).await;
         Self { keeper, stream: Some(stream), facts, last: 0, rows: VecDeque::new() }
     }
 
-    /// What the host said of the task when the desk was last opened.
+    /// What the host said about the task when the journal was last opened.
     pub(crate) fn facts(&self) -> &TaskFacts {
         &self.facts
     }
 
-    /// Hands every entry that the journal had when it was opened to `take`, without keeping any.
-    pub(crate) async fn replay(&mut self, mut take: impl FnMut(JournalRow)) -> Result<(), DeskError> {
+    /// Passes every entry that the journal had when it was opened to `take`.
+    pub(crate) async fn replay(&mut self, mut take: impl FnMut(JournalRow)) -> Result<(), JournalError> {
         while self.last < self.facts.entries {
             match self.receive().await {
                 Ok(DeskReply::Entry(row)) if row.number == self.last + 1 => {
@@ -93,15 +89,15 @@ impl Desk {
                     take(row);
                 }
                 Ok(DeskReply::Entry(row)) if row.number <= self.last => {}
-                Ok(_) => return Err(DeskError::Overtaken),
+                Ok(_) => return Err(JournalError::Overtaken),
                 Err(_) => self.reconnect().await,
             }
         }
         Ok(())
     }
 
-    /// Adds an entry. Returns the entry as it was kept, after everything that came before it.
-    pub(crate) async fn append(&mut self, entry: JournalEntry) -> Result<Vec<JournalRow>, DeskError> {
+    /// Appends an entry. Returns all new entries up to and including it.
+    pub(crate) async fn append(&mut self, entry: JournalEntry) -> Result<Vec<JournalRow>, JournalError> {
         let number = self.last + 1;
         let request = DeskRequest::Append { number, entry: entry.clone() };
         loop {
@@ -112,16 +108,17 @@ impl Desk {
                     Err(_) => {}
                 }
             }
-            // The entry may have been kept: the same number again asks just that.
-            self.reopen(Expected::Own(&entry)).await?;
+            // The entry may have been stored before the connection was lost. Appending it again under the same number is
+            // answered alike and stores it once.
+            self.reopen(ExpectedEntry::Own(&entry)).await?;
             if self.rows.iter().any(|row| row.entry == entry) {
                 return Ok(self.rows.drain(..).collect());
             }
         }
     }
 
-    /// Everything that people have said and nobody has taken, without waiting.
-    pub(crate) fn said(&mut self) -> Vec<JournalRow> {
+    /// Returns what people have said since the last call, without waiting.
+    pub(crate) fn new_replies(&mut self) -> Vec<JournalRow> {
         while let Some(stream) = &mut self.stream {
             match stream.receive_message().now_or_never() {
                 Some(Ok(DeskReply::Said(row))) => self.keep(row),
@@ -133,56 +130,57 @@ impl Desk {
     }
 
     /// Waits for the next words of a person.
-    pub(crate) async fn wait(&mut self) -> Result<Vec<JournalRow>, DeskError> {
+    pub(crate) async fn wait_for_reply(&mut self) -> Result<Vec<JournalRow>, JournalError> {
         while self.rows.is_empty() {
             match self.receive().await {
                 Ok(DeskReply::Said(row)) => self.keep(row),
                 Ok(_) => self.stream = None,
-                Err(_) => self.reopen(Expected::Nothing).await?,
+                Err(_) => self.reopen(ExpectedEntry::Nothing).await?,
             }
         }
         Ok(self.rows.drain(..).collect())
     }
 
-    /// Waits until all entries before that of an answer are here, of which another stream has spoken. It may come with them.
-    pub(crate) async fn up_to(&mut self, number: u64) -> Result<Vec<JournalRow>, DeskError> {
+    /// Waits until all entries before the answer of this number are here. The stream of the model call reported the number. After
+    /// a reconnection the answer itself may be among the returned entries.
+    pub(crate) async fn receive_before(&mut self, number: u64) -> Result<Vec<JournalRow>, JournalError> {
         while self.last + 1 < number {
             match self.receive().await {
                 Ok(DeskReply::Said(row)) => self.keep(row),
                 Ok(_) => self.stream = None,
-                Err(_) => self.reopen(Expected::Answer).await?,
+                Err(_) => self.reopen(ExpectedEntry::Answer).await?,
             }
         }
         Ok(self.rows.drain(..).collect())
     }
 
-    /// Notes an entry that the host wrote for the loop and told on another stream.
-    pub(crate) fn told(&mut self, row: &JournalRow) {
+    /// Notes an answer that the host stored and sent on the stream of the model call.
+    pub(crate) fn skip_answer(&mut self, row: &JournalRow) {
         self.last = self.last.max(row.number);
     }
 
-    /// Hands the whole journal to `take`, entry by entry and each once, without keeping any.
-    pub(crate) async fn read(&mut self, mut take: impl FnMut(JournalRow)) -> Result<(), DeskError> {
+    /// Passes every entry of the journal to `take`, each once.
+    pub(crate) async fn read(&mut self, mut take: impl FnMut(JournalRow)) -> Result<(), JournalError> {
         let mut next = 1;
         while next <= self.last {
             let count = JOURNAL_READ_ENTRIES.min(self.last - next + 1);
             if self.send(&DeskRequest::Read { first: next, count }).await.is_err()
                 || self.read_page(&mut next, &mut take).await.is_err()
             {
-                self.reopen(Expected::Nothing).await?;
+                self.reopen(ExpectedEntry::Nothing).await?;
             }
         }
         Ok(())
     }
 
-    /// One entry of the journal.
-    pub(crate) async fn entry(&mut self, number: u64) -> Result<Option<JournalRow>, DeskError> {
+    /// Reads one entry; `None` if the journal has no entry of this number.
+    pub(crate) async fn entry(&mut self, number: u64) -> Result<Option<JournalRow>, JournalError> {
         let mut found = None;
         while found.is_none() && (1..=self.last).contains(&number) {
             let mut next = number;
             let sent = self.send(&DeskRequest::Read { first: number, count: 1 }).await;
             if sent.is_err() || self.read_page(&mut next, &mut |row| found = Some(row)).await.is_err() {
-                self.reopen(Expected::Nothing).await?;
+                self.reopen(ExpectedEntry::Nothing).await?;
             }
         }
         Ok(found)
@@ -214,15 +212,15 @@ impl Desk {
         Ok(())
     }
 
-    fn keep_own(&mut self, number: u64, entry: JournalEntry) -> Result<Vec<JournalRow>, DeskError> {
+    fn keep_own(&mut self, number: u64, entry: JournalEntry) -> Result<Vec<JournalRow>, JournalError> {
         if number != self.last + 1 {
-            return Err(DeskError::Overtaken);
+            return Err(JournalError::Overtaken);
         }
         self.keep(JournalRow { number, at_ms: 0, incarnation: self.facts.incarnation, entry });
         Ok(self.rows.drain(..).collect())
     }
 
-    /// A row twice is one row.
+    /// Queues an entry for the caller. An entry that was received before is dropped.
     fn keep(&mut self, row: JournalRow) {
         if row.number > self.last {
             self.last = row.number;
@@ -230,15 +228,17 @@ impl Desk {
         }
     }
 
-    async fn appended(&mut self) -> Result<Result<u64, DeskError>, FrameError> {
+    async fn appended(&mut self) -> Result<Result<u64, JournalError>, FrameError> {
         loop {
             match self.receive().await? {
                 DeskReply::Said(row) => self.keep(row),
                 DeskReply::Appended { number } => return Ok(Ok(number)),
                 DeskReply::Refused { code: DeskRefusal::NumberTaken, .. } => {
-                    return Ok(Err(DeskError::Overtaken));
+                    return Ok(Err(JournalError::Overtaken));
                 }
-                DeskReply::Refused { code, message } => return Ok(Err(DeskError::Refused { code, message })),
+                DeskReply::Refused { code, message } => {
+                    return Ok(Err(JournalError::Refused { code, message }));
+                }
                 DeskReply::Opened(_) | DeskReply::Reading { .. } | DeskReply::Entry(_) => {
                     return Err(FrameError::Malformed("not an answer to an entry".into()));
                 }
@@ -246,9 +246,9 @@ impl Desk {
         }
     }
 
-    /// Opens the desk again. Of the entries that are new, people's words and what is expected are kept; any other was written
-    /// by somebody else.
-    async fn reopen(&mut self, expected: Expected<'_>) -> Result<(), DeskError> {
+    /// Opens the journal again and queues its new entries. A new entry that is neither expected nor the words of a person was
+    /// written by another loop.
+    async fn reopen(&mut self, expected: ExpectedEntry<'_>) -> Result<(), JournalError> {
         self.reconnect().await;
         let mut received = 0;
         while received < self.facts.entries {
@@ -257,7 +257,7 @@ impl Desk {
                     received += 1;
                     self.keep(row);
                 }
-                Ok(_) => return Err(DeskError::Overtaken),
+                Ok(_) => return Err(JournalError::Overtaken),
                 Err(_) => {
                     self.reconnect().await;
                     received = 0;
@@ -268,7 +268,7 @@ impl Desk {
     }
 
     async fn reconnect(&mut self) {
-        let Opened { stream, facts } = opened(&self.keeper).await;
+        let OpenedJournal { stream, facts } = opened(&self.keeper).await;
         self.stream = Some(stream);
         self.facts = facts;
     }
@@ -290,24 +290,24 @@ impl Desk {
     }
 }
 
-/// Opens the desk, however long the host is away.
-async fn opened(keeper: &Keeper) -> Opened {
-    let mut wait = FIRST_WAIT;
+/// Opens the journal, however long the host is away.
+async fn opened(keeper: &KeeperClient) -> OpenedJournal {
+    let mut wait = FIRST_RETRY;
     loop {
         if let Ok(opened) = try_open(keeper).await {
             return opened;
         }
         tokio::time::sleep(wait).await;
-        wait = (wait * 2).min(LONGEST_WAIT);
+        wait = (wait * 2).min(LONGEST_RETRY);
     }
 }
 
-async fn try_open(keeper: &Keeper) -> Result<Opened, FrameError> {
-    let mut stream = keeper.desk().await?;
+async fn try_open(keeper: &KeeperClient) -> Result<OpenedJournal, FrameError> {
+    let mut stream = keeper.journal().await?;
     let loop_version = env!("CARGO_PKG_VERSION").to_owned();
     stream.send_message(&DeskRequest::Open { loop_version }).await?;
     match stream.receive_message().await? {
-        DeskReply::Opened(facts) => Ok(Opened { stream, facts: *facts }),
-        _ => Err(FrameError::Malformed("the desk was not opened".into())),
+        DeskReply::Opened(facts) => Ok(OpenedJournal { stream, facts: *facts }),
+        _ => Err(FrameError::Malformed("the journal was not opened".into())),
     }
 }

@@ -1,0 +1,29 @@
+//! How far the output of background commands was shown, so that the next look starts there.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use sandyard_protocol::{OutputOffsets, ProcessId};
+
+/// Processes whose position is remembered. The oldest name is forgotten first; its output is then shown from the start.
+const MAX_POSITIONS: usize = 64;
+
+/// Positions by process.
+#[derive(Debug, Default)]
+pub(crate) struct OutputPositions(Mutex<BTreeMap<ProcessId, OutputOffsets>>);
+
+impl OutputPositions {
+    /// Removes and returns the position in a process's output; the start if nothing was shown.
+    pub(crate) fn take(&self, process: &ProcessId) -> OutputOffsets {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(process).unwrap_or_default()
+    }
+
+    /// Remembers a position.
+    pub(crate) fn set(&self, process: ProcessId, position: OutputOffsets) {
+        let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if positions.len() >= MAX_POSITIONS {
+            positions.pop_first();
+        }
+        positions.insert(process, position);
+    }
+}
