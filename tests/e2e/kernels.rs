@@ -287,7 +287,7 @@ async fn prompts_are_errors_and_dead_kernels_are_replaced_with_a_note() {
     assert_eq!(died["status"], "died", "{died}");
     // A kernel that ends between two calls is noticed as well.
     code(&yard, &id, "bash", "true").await;
-    yard.shell(&id, "pkill -9 -f [b]ash_kernel; sleep 0.5").await;
+    yard.shell(&id, "pkill -9 -f '[b]ash --noprofile --norc --noediting'; sleep 0.5").await;
     let next = code(&yard, &id, "bash", "echo alive").await;
     assert_eq!(next["stdout"], "alive\n", "{next}");
     assert!(next["notes"].to_string().contains("signal 9"), "{next}");

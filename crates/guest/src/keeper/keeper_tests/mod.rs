@@ -2,6 +2,7 @@
 
 mod agent;
 mod job;
+mod kernels;
 mod output;
 mod processes;
 mod services;

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use sandyard_protocol::{ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome};
 use tokio::sync::mpsc;
 
-use super::channels::History;
+use super::backend::{self, LiveKernel};
 use super::kernel::{Execution, Kernel, Order, Target};
-use super::language::Kind;
-use super::launch::{self, Live};
-use super::run::{After, Begun, Run};
+use super::language::KernelKind;
+use super::run::{After, Run};
 use super::sink::Sink;
 use crate::keeper::Keeper;
 use crate::keeper::clock::sleep_until;
@@ -21,7 +20,7 @@ pub(super) struct Actor {
     pub(super) kernel: Arc<Kernel>,
     pub(super) queue: mpsc::Receiver<Arc<Execution>>,
     pub(super) orders: mpsc::Receiver<Order>,
-    pub(super) live: Option<Live>,
+    pub(super) live: Option<LiveKernel>,
     /// Why the process that was there is gone, until somebody was told.
     pub(super) lost: Option<String>,
 }
@@ -92,7 +91,8 @@ impl Actor {
     async fn ensure_live(&mut self) -> Result<(), GuestError> {
         if self.live.is_none() {
             self.kernel.set_state(KernelState::Starting);
-            let launched = launch::launch(&self.keeper, &self.kernel).await;
+            let backend = KernelKind::of(self.kernel.language).backend;
+            let launched = backend.launch(&self.keeper, &self.kernel).await;
             self.kernel.set_state(if launched.is_ok() { KernelState::Idle } else { KernelState::Dead });
             self.live = Some(launched?);
         }
@@ -101,7 +101,7 @@ impl Actor {
 
     async fn stop_process(&mut self) {
         if let Some(live) = self.live.take() {
-            launch::stop(&live.process).await;
+            backend::stop(&live.process).await;
         }
         self.kernel.set_process(None);
         self.kernel.set_state(KernelState::Dead);
@@ -135,7 +135,7 @@ impl Actor {
         let (end, after) = match self.begin(execution).await {
             Ok(()) => {
                 self.kernel.set_state(KernelState::Busy);
-                self.run_live(execution, &mut sink, Begun::Now).await
+                self.run_live(execution, &mut sink).await
             }
             Err((outcome, error)) => {
                 sink.error(error).await;
@@ -151,33 +151,28 @@ impl Actor {
         let keeper = self.keeper.clone();
         let mut sink = Sink::new(&keeper, execution);
         sink.note("keeper was restarted while this ran; some of its output may be lost".into());
-        let fence = match &mut self.live {
-            Some(live) => live.channels.ask_info().await.ok(),
-            None => None,
+        let resumed = match &mut self.live {
+            Some(live) => live.session.resume(&execution.info.id).await.is_ok(),
+            None => false,
         };
-        let Some(fence) = fence else {
+        if !resumed {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
             self.finish(execution, sink, end);
             return After::Lost("was gone when keeper was restarted".into());
-        };
+        }
         self.kernel.set_state(KernelState::Busy);
-        let (end, after) = self.run_live(execution, &mut sink, Begun::Before { fence }).await;
+        let (end, after) = self.run_live(execution, &mut sink).await;
         self.finish(execution, sink, end);
         after
     }
 
-    async fn run_live(
-        &mut self,
-        execution: &Execution,
-        sink: &mut Sink<'_>,
-        begun: Begun,
-    ) -> (ExecutionEnd, After) {
+    async fn run_live(&mut self, execution: &Execution, sink: &mut Sink<'_>) -> (ExecutionEnd, After) {
         let Some(live) = &mut self.live else {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
             return (end, After::Ready);
         };
         let (keeper, kernel, orders) = (&*self.keeper, &*self.kernel, &mut self.orders);
-        Run { keeper, kernel, execution, live, orders, begun }.run(sink).await
+        Run { keeper, kernel, execution, live, orders }.run(sink).await
     }
 
     /// Everything up to the request, within the execution's time.
@@ -201,14 +196,11 @@ impl Actor {
         }
         let Some(live) = &mut self.live else { return Err((Outcome::Died, failure("no kernel".into()))) };
         let job = matches!(execution.target, Target::Job);
-        let broken = |error: super::zmtp::ZmtpError| (Outcome::Died, failure(error.to_string()));
-        if let Some(code) = Kind::of(self.kernel.language).job_preparation.filter(|_| job) {
-            live.channels.execute("prepare", code, History::Silent).await.map_err(broken)?;
-        }
         if job && !crate::keeper::job::note_execution(&self.keeper, &execution.info) {
             return Err((Outcome::Aborted, failure("the spool failed".into())));
         }
-        live.channels.execute(&execution.info.id.0, &execution.code, History::Counted).await.map_err(broken)
+        let sent = live.session.execute(execution).await;
+        sent.map_err(|error| (Outcome::Died, failure(error.to_string())))
     }
 
     fn finish(&self, execution: &Execution, sink: Sink<'_>, end: ExecutionEnd) {
@@ -233,20 +225,20 @@ impl Actor {
 }
 
 /// Returns when the process of an idle kernel ended or its channels broke. What it says meanwhile is for others.
-async fn lost(live: &mut Option<Live>) -> String {
+async fn lost(live: &mut Option<LiveKernel>) -> String {
     let Some(live) = live else { return std::future::pending().await };
     loop {
         tokio::select! {
             exit = live.process.ended() => {
                 return how(exit);
             }
-            heard = live.channels.next() => if let Err(error) = heard {
+            error = live.session.idle() => {
                 // The end of the process tells more than the end of its connection.
                 let gone = tokio::time::timeout(crate::limits::kernels::IDLE_PATIENCE, live.process.ended()).await;
                 if gone.is_err() {
                     return format!("could not be understood any more ({error}) and was ended");
                 }
-            },
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use sandyard_protocol::{ExecutionError, OutputKind, OutputStream};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::content::{Bundle, cut};
+use super::jupyter::{Bundle, cut};
 use crate::limits::kernels::{CELL_BYTES, TREE_BYTES};
 
 /// The outputs of a cell, bounded.

@@ -10,7 +10,7 @@ use sandyard_protocol::{
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use super::connection::ConnectionFile;
+use super::jupyter::ConnectionFile;
 use super::record::Record;
 use crate::keeper::processes::{Ending, Process};
 
@@ -19,9 +19,11 @@ use crate::keeper::processes::{Ending, Process};
 pub(super) struct Document {
     pub(super) id: KernelId,
     pub(super) language: Language,
-    /// By which the kernel knows our requests, of whichever keeper.
+    /// Random text by which requests of every keeper are known. Jupyter kernels read it; the shell's marks come from it.
     pub(super) session: String,
-    pub(super) file: ConnectionFile,
+    /// How Jupyter clients connect; `None` if this kernel is none of theirs.
+    #[serde(default)]
+    pub(super) file: Option<ConnectionFile>,
     pub(super) process: Option<sandyard_protocol::ProcessId>,
 }
 
@@ -43,7 +45,8 @@ pub(super) enum Order {
 pub(super) struct Kernel {
     pub(super) id: KernelId,
     pub(super) language: Language,
-    pub(super) connection_path: String,
+    /// Where the connection file is, if there is one.
+    pub(super) connection_path: Option<String>,
     queue: mpsc::Sender<Arc<Execution>>,
     orders: mpsc::Sender<Order>,
     status: Mutex<Status>,
@@ -60,7 +63,7 @@ struct Status {
 impl Kernel {
     pub(super) fn new(
         document: Document,
-        connection_path: String,
+        connection_path: Option<String>,
         queue: mpsc::Sender<Arc<Execution>>,
         orders: mpsc::Sender<Order>,
     ) -> Self {
@@ -78,7 +81,7 @@ impl Kernel {
             state: status.state,
             queued: u32::try_from(self.queue.max_capacity() - self.queue.capacity()).unwrap_or(u32::MAX),
             execution_count: status.execution_count,
-            connection_file: self.connection_path.clone(),
+            connection_file: self.connection_path.clone().unwrap_or_default(),
         }
     }
 

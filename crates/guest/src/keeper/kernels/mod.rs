@@ -1,28 +1,25 @@
-//! Kernels: persistent Jupyter kernels for Python, TypeScript, JavaScript and bash, started on first use as the job's user
-//! and spoken to by keeper directly.
+//! Kernels: persistent interpreters for Python, TypeScript, JavaScript (`jupyter`) and bash (`shell`), started on first use
+//! as the job's user and spoken to by keeper directly.
 //!
-//! Of one execution: `serve` finds or makes the `kernel` and queues the code; the kernel's `actor` has `launch` start a
-//! process if there is none; `run` sends the code and hears what the kernel says over `channels` (`zmtp`, `message`,
-//! `content`); `sink` puts it into the caller's `record` or the job's output, and into a cell of the `notebook`. A kernel
-//! and its executions belong to keeper, not to a stream, and outlive keeper: `recover` takes them up again.
+//! The way of one execution: `serve` finds or makes the `kernel` and queues the code; the kernel's `actor` has the `backend`
+//! of its `language` start a process if there is none; `run` sends the code and takes what the backend's session reports;
+//! `sink` puts it into the caller's `record` or the job's output, and into a cell of the `notebook`. A kernel and its
+//! executions belong to keeper, not to a stream, and outlive keeper: `recover` connects to them again.
 
 mod actor;
 mod attach;
+mod backend;
 mod cell;
-mod channels;
-mod connection;
-mod content;
+mod jupyter;
 mod kernel;
 mod language;
-mod launch;
-mod message;
 mod notebook;
 mod record;
 mod recover;
 mod run;
+mod shell;
 mod sink;
 mod table;
-mod zmtp;
 
 use std::sync::Arc;
 

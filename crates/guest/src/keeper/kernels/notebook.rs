@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sandyard_protocol::Language;
 use serde::{Deserialize, Serialize};
 
-use super::language::Kind;
+use super::language::KernelKind;
 use crate::keeper::Keeper;
 use crate::keeper::files::{Identity, Replace, Replaced};
 use crate::keeper::spool::{Spool, SpoolError};
@@ -151,7 +151,7 @@ fn append(path: &PathBuf, bytes: u64, cell: &[u8]) -> io::Result<u64> {
 
 /// The whole notebook and its length.
 fn content(keeper: &Keeper, language: Language, bytes: u64) -> io::Result<(u64, impl Read + Send)> {
-    let kind = Kind::of(language);
+    let kind = KernelKind::of(language);
     let (head, tail) = (
         "{\"cells\": [\n".to_owned(),
         format!(

@@ -15,7 +15,7 @@ use sandyard_protocol::limits::{DATA_BYTES, EXECUTION_BYTES, MESSAGE_BYTES, OUTP
 use sandyard_protocol::{ExecutionInfo, KernelEvent, OutputKind, OutputPart, OutputStream};
 use tokio::sync::watch;
 
-use super::content::Bundle;
+use super::jupyter::Bundle;
 use crate::limits::JOB_RESERVE;
 use crate::limits::kernels::{TAIL_BYTES, TEXT_BYTES};
 

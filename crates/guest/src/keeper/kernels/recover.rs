@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use sandyard_protocol::{ExecutionEnd, ExecutionInfo, KernelEvent, KernelState, Outcome};
 
+use super::backend;
 use super::kernel::{Document, Execution, ExecutionLimits, Finished, Target};
-use super::launch;
+use super::language::KernelKind;
 use super::record::Record;
 use super::table::{DOCUMENT, Saved, prepare};
 use crate::keeper::Keeper;
@@ -83,14 +84,15 @@ fn recover_kernel(keeper: &Arc<Keeper>, document: Document, own: Vec<Arc<Executi
     keeper.tasks.spawn(async move {
         if let Some(process) = process {
             kernel.set_state(KernelState::Starting);
-            match launch::reattach(&document, process.clone(), &owner.kernels.budget).await {
+            let backend = KernelKind::of(document.language).backend;
+            match backend.reconnect(&owner, &document, process.clone()).await {
                 Ok(live) => {
                     actor.live = Some(live);
                     kernel.set_state(KernelState::Idle);
                 }
                 Err(_) => {
                     actor.lost = Some("could not be reached when keeper was restarted".into());
-                    launch::stop(&process).await;
+                    backend::stop(&process).await;
                 }
             }
         }

@@ -7,7 +7,7 @@ use sandyard_protocol::{
 };
 
 use super::cell::Cell;
-use super::content::Bundle;
+use super::jupyter::Bundle;
 use super::kernel::{Execution, Finished, Target};
 use crate::keeper::Keeper;
 
@@ -75,11 +75,7 @@ impl<'a> Sink<'a> {
         self.cell.output(kind, self.count, bundle);
     }
 
-    pub(super) async fn error(&mut self, mut error: ExecutionError) {
-        if error.name.is_empty() {
-            // As bash's kernel tells that a command ended with another status than 0.
-            error.name = "NonzeroStatus".into();
-        }
+    pub(super) async fn error(&mut self, error: ExecutionError) {
         self.last_output = Instant::now();
         self.cell.error(&error);
         match &self.execution.target {

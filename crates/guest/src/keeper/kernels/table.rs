@@ -15,13 +15,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use super::actor::Actor;
-use super::connection::{ConnectionFile, random_text};
+use super::backend::LiveKernel;
+use super::jupyter::{Budget, random_text};
 use super::kernel::{Document, Execution, ExecutionLimits, Kernel, Order, Target};
-use super::language::Kind;
-use super::launch::Live;
+use super::language::KernelKind;
 use super::notebook::Notebooks;
 use super::record::Record;
-use super::zmtp::Budget;
 use crate::keeper::Keeper;
 use crate::keeper::clock::boot_ms;
 use crate::keeper::processes::{self, Ending};
@@ -188,7 +187,7 @@ fn make(keeper: &Arc<Keeper>, language: Language) -> Result<Arc<Kernel>, GuestEr
         id,
         language,
         session: random_text().map_err(internal)?,
-        file: ConnectionFile::draw(Kind::of(language).kernel_name).map_err(internal)?,
+        file: KernelKind::of(language).backend.connection().map_err(internal)?,
         process: None,
     };
     let kernel = adopt(keeper, document, None, None);
@@ -200,7 +199,7 @@ fn make(keeper: &Arc<Keeper>, language: Language) -> Result<Arc<Kernel>, GuestEr
 pub(super) fn adopt(
     keeper: &Arc<Keeper>,
     document: Document,
-    live: Option<Live>,
+    live: Option<LiveKernel>,
     lost: Option<String>,
 ) -> Arc<Kernel> {
     let (kernel, actor) = prepare(keeper, document, live, lost);
@@ -212,12 +211,12 @@ pub(super) fn adopt(
 pub(super) fn prepare(
     keeper: &Arc<Keeper>,
     document: Document,
-    live: Option<Live>,
+    live: Option<LiveKernel>,
     lost: Option<String>,
 ) -> (Arc<Kernel>, Actor) {
     let (queue, code) = mpsc::channel(QUEUED_EXECUTIONS);
     let (orders, wishes) = mpsc::channel(ORDERS);
-    let path = connection_path(keeper, &document.id);
+    let path = document.file.is_some().then(|| connection_path(keeper, &document.id));
     let kernel = Arc::new(Kernel::new(document, path, queue, orders));
     keeper.kernels.kernels().push(kernel.clone());
     let actor =
@@ -239,7 +238,8 @@ pub(super) async fn start(keeper: &Arc<Keeper>, language: Language) -> Result<Ar
 pub(super) async fn forget(keeper: &Arc<Keeper>, kernel: &Kernel) {
     keeper.kernels.kernels().retain(|other| other.id != kernel.id);
     keeper.kernels.save(keeper);
-    let argv = vec!["rm".into(), "-f".into(), "--".into(), kernel.connection_path.clone()];
+    let Some(path) = kernel.connection_path.clone() else { return };
+    let argv = vec!["rm".into(), "-f".into(), "--".into(), path];
     // A file that stays names ports where nobody answers; it does no harm.
     let _ = processes::start(keeper, StartProcess { argv, ..StartProcess::default() }).await;
 }

@@ -41,6 +41,11 @@ impl Input {
         Self(Mutex::new(Target::Terminal(fd)))
     }
 
+    /// True if input goes anywhere.
+    pub(super) async fn is_open(&self) -> bool {
+        !matches!(*self.0.lock().await, Target::None)
+    }
+
     /// Writes all bytes, waiting for the process to read. Bytes for a process that reads no more are dropped.
     pub(super) async fn write(&self, bytes: &[u8]) {
         let mut target = self.0.lock().await;

@@ -214,6 +214,17 @@ impl Process {
         }
     }
 
+    /// True if the process has a standard input that somebody may write to.
+    pub(in crate::keeper) async fn takes_input(&self) -> bool {
+        self.input.is_open().await
+    }
+
+    /// Writes to its standard input, waiting for room. Cancelling loses nothing of a write that a pipe takes as a whole, of
+    /// at most 4096 bytes.
+    pub(in crate::keeper) async fn write_input(&self, bytes: &[u8]) {
+        self.input.write(bytes).await;
+    }
+
     /// Says that no more input will come.
     pub(super) async fn close_input(&self, host: &dyn ProcessHost) {
         self.input.close().await;

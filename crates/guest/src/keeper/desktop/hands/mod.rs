@@ -9,6 +9,7 @@ mod keyboard;
 mod keys;
 mod pointer;
 mod scripts;
+mod stability;
 mod windows;
 pub mod worker;
 
@@ -22,6 +23,7 @@ use x11rb::protocol::xproto::{ConnectionExt as _, Window};
 use x11rb::rust_connection::RustConnection;
 
 use images::Picture;
+use stability::StabilityWatch;
 
 /// How often a screen that should come to rest is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -135,10 +137,12 @@ impl Hands {
         Ok(Done { result, png: Some(png) })
     }
 
+    /// Waits until nothing changed for `quiet_ms`, except for what blinks as a text cursor does.
     fn wait_for_stable(&self, quiet_ms: u64, timeout_ms: u64) -> Result<Done, HandsError> {
         let deadline = Instant::now() + Duration::from_millis(timeout_ms.min(GUI_WAIT_MS));
         let quiet = Duration::from_millis(quiet_ms.min(GUI_WAIT_MS));
-        let (mut shown, mut since) = (self.fingerprint()?, Instant::now());
+        let mut watch = StabilityWatch::new(self.width, self.height, self.pixels()?);
+        let mut since = Instant::now();
         let stable = loop {
             if since.elapsed() >= quiet {
                 break true;
@@ -147,9 +151,8 @@ impl Hands {
                 break false;
             }
             pause(LOOK_AGAIN.min(quiet));
-            let now = self.fingerprint()?;
-            if now != shown {
-                (shown, since) = (now, Instant::now());
+            if watch.take(self.pixels()?) {
+                since = Instant::now();
             }
         };
         Ok(Done { result: GuiResult { stable: Some(stable), ..GuiResult::default() }, png: None })

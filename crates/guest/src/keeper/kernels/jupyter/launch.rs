@@ -5,18 +5,17 @@ use std::time::Duration;
 
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputStream, StartProcess};
 
-use super::channels::{Channels, Heard, History};
+use super::JupyterKernel;
+use super::channels::{Channels, History, Received};
 use super::connection::ConnectionFile;
-use super::kernel::{Document, Kernel};
-use super::language::Kind;
+use super::session::JupyterSession;
 use super::zmtp::{Budget, ZmtpError};
 use crate::keeper::Keeper;
 use crate::keeper::capture::{Follower, Piece};
-use crate::keeper::clock::milliseconds;
-use crate::keeper::processes::{self, Ending, Process};
-use crate::limits::kernels::{
-    START_DEADLINE, START_FAILURE_BYTES, START_POLL, START_TRIES, STOP_GRACE, SUBSCRIBE_RETRY,
-};
+use crate::keeper::kernels::backend::{LiveKernel, stop};
+use crate::keeper::kernels::kernel::{Document, Kernel};
+use crate::keeper::processes::{self, Process};
+use crate::limits::kernels::{START_DEADLINE, START_FAILURE_BYTES, START_POLL, START_TRIES, SUBSCRIBE_RETRY};
 
 /// The job's own user writes the connection file, in one step, and becomes the kernel. It goes by the environment because
 /// arguments are listed.
@@ -24,42 +23,43 @@ const START: &str = "set -eu; umask 077; directory=${1%/*}; mkdir -p -- \"$direc
     new=${directory%/*}/.connection-$$; printf %s \"$SANDYARD_CONNECTION\" >\"$new\"; mv -fT -- \"$new\" \"$1\"; \
     unset SANDYARD_CONNECTION; shift; exec \"$@\"";
 
-/// A kernel that runs.
-#[derive(Debug)]
-pub(super) struct Live {
-    pub(super) process: Arc<Process>,
-    pub(super) channels: Channels,
-}
-
 /// Starts the process and waits until it answers. A second try gets other ports.
-pub(super) async fn launch(keeper: &Arc<Keeper>, kernel: &Kernel) -> Result<Live, GuestError> {
+pub(super) async fn launch(
+    this: &'static JupyterKernel,
+    keeper: &Arc<Keeper>,
+    kernel: &Kernel,
+) -> Result<LiveKernel, GuestError> {
     let mut tried = 1;
     loop {
-        match launch_once(keeper, kernel).await {
+        match launch_once(this, keeper, kernel).await {
             Err(_) if tried < START_TRIES => {
                 tried += 1;
-                let fresh = ConnectionFile::draw(Kind::of(kernel.language).kernel_name).map_err(internal)?;
-                kernel.change_document(|document| document.file = fresh);
+                let fresh = ConnectionFile::draw(this.kernel_name).map_err(internal)?;
+                kernel.change_document(|document| document.file = Some(fresh));
             }
             outcome => return outcome,
         }
     }
 }
 
-async fn launch_once(keeper: &Arc<Keeper>, kernel: &Kernel) -> Result<Live, GuestError> {
+async fn launch_once(
+    this: &'static JupyterKernel,
+    keeper: &Arc<Keeper>,
+    kernel: &Kernel,
+) -> Result<LiveKernel, GuestError> {
     let document = kernel.document();
-    let process = processes::start(keeper, start(keeper, kernel, &document)?).await?;
+    let process = processes::start(keeper, start(this, keeper, kernel, &document)?).await?;
     kernel.set_process(Some(process.clone()));
     kernel.change_document(|document| document.process = Some(process.id().clone()));
     keeper.kernels.save(keeper);
     let deadline = tokio::time::timeout(START_DEADLINE, connect(&document, &process, &keeper.kernels.budget));
     match deadline.await {
         Ok(Ok(mut channels)) => {
-            if let Some(code) = Kind::of(kernel.language).preparation {
+            if let Some(code) = this.preparation {
                 // A kernel that is gone already is noticed by whoever needs it.
                 let _ = channels.execute("prepare-kernel", code, History::Silent).await;
             }
-            Ok(Live { process, channels })
+            Ok(live(this, process, channels))
         }
         outcome => {
             let why = last_words(&process);
@@ -76,13 +76,18 @@ async fn launch_once(keeper: &Arc<Keeper>, kernel: &Kernel) -> Result<Live, Gues
     }
 }
 
-fn start(keeper: &Keeper, kernel: &Kernel, document: &Document) -> Result<StartProcess, GuestError> {
-    let kind = Kind::of(kernel.language);
-    let file = kernel.connection_path.clone();
+fn start(
+    this: &JupyterKernel,
+    keeper: &Keeper,
+    kernel: &Kernel,
+    document: &Document,
+) -> Result<StartProcess, GuestError> {
+    let file =
+        kernel.connection_path.clone().ok_or_else(|| internal("a kernel without a connection file"))?;
     let mut argv = vec!["sh".into(), "-c".into(), START.into(), "kernel".into(), file.clone()];
-    argv.extend(kind.program());
+    argv.extend(this.program());
     argv.push(file);
-    let mut env = kind.environment(&keeper.job.environment());
+    let mut env = this.environment(&keeper.job.environment());
     env.insert("SANDYARD_CONNECTION".into(), serde_json::to_string(&document.file).map_err(internal)?);
     Ok(StartProcess { argv, env, ..StartProcess::default() })
 }
@@ -104,20 +109,30 @@ async fn connect(document: &Document, process: &Process, budget: &Budget) -> Res
 /// Opens the channels and waits for the first answer and for the first published message: only then is the subscription in
 /// force, and nothing that the kernel says from now on is missed.
 async fn open(document: &Document, budget: &Budget) -> Result<Channels, ZmtpError> {
-    let mut channels = Channels::open(&document.file, &document.session, budget).await?;
+    let mut channels = open_channels(document, budget).await?;
     let (mut answered, mut subscribed) = (false, false);
     channels.ask_info().await?;
     while !(answered && subscribed) {
         match tokio::time::timeout(SUBSCRIBE_RETRY, channels.next()).await {
-            Ok(heard) => match heard? {
-                Heard::Shell(_) => answered = true,
-                Heard::Iopub(_) => subscribed = true,
+            Ok(received) => match received? {
+                Received::Shell(_) => answered = true,
+                Received::Iopub(_) => subscribed = true,
             },
             Err(_) if answered => drop(channels.ask_info().await?),
             Err(_) => {}
         }
     }
     Ok(channels)
+}
+
+async fn open_channels(document: &Document, budget: &Budget) -> Result<Channels, ZmtpError> {
+    let file = document.file.as_ref().ok_or(ZmtpError::Malformed("no connection file"))?;
+    Channels::open(file, &document.session, budget).await
+}
+
+fn live(this: &'static JupyterKernel, process: Arc<Process>, channels: Channels) -> LiveKernel {
+    let session = Box::new(JupyterSession::new(this, process.clone(), channels));
+    LiveKernel { process, session }
 }
 
 /// The last lines a process printed.
@@ -135,21 +150,16 @@ fn last_words(process: &Process) -> String {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }
 
-/// Ends a kernel's process and waits until it is gone.
-pub(super) async fn stop(process: &Process) {
-    process.end(Ending::after(sandyard_protocol::EndReason::Cancelled, milliseconds(STOP_GRACE)));
-    process.ended().await;
-}
-
-/// Takes up a kernel of the keeper before.
-pub(super) async fn reattach(
+/// Connects to a kernel that an earlier keeper started.
+pub(super) async fn reconnect(
+    this: &'static JupyterKernel,
     document: &Document,
     process: Arc<Process>,
     budget: &Budget,
-) -> Result<Live, ZmtpError> {
+) -> Result<LiveKernel, ZmtpError> {
     let attempt = async {
         loop {
-            match Channels::open(&document.file, &document.session, budget).await {
+            match open_channels(document, budget).await {
                 // The connection of the keeper before may not be gone yet, and ours not be taken.
                 Err(ZmtpError::Io(_)) if process.exit().is_none() => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -159,7 +169,7 @@ pub(super) async fn reattach(
         }
     };
     let channels = tokio::time::timeout(START_DEADLINE, attempt).await.map_err(|_| ZmtpError::Stalled)??;
-    Ok(Live { process, channels })
+    Ok(live(this, process, channels))
 }
 
 fn internal(error: impl std::fmt::Display) -> GuestError {

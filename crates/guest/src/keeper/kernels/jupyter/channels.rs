@@ -31,7 +31,7 @@ pub(super) enum History {
 
 /// A message and where it came.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     /// An answer.
     Shell(Incoming),
     /// Published.
@@ -98,13 +98,13 @@ impl Channels {
     }
 
     /// The next message that is one. May be cancelled.
-    pub(super) async fn next(&mut self) -> Result<Heard, ZmtpError> {
+    pub(super) async fn next(&mut self) -> Result<Received, ZmtpError> {
         loop {
             // What was published before an answer was sent is read before it.
             let heard = tokio::select! {
                 biased;
-                message = self.iopub.receive() => decode(&self.signer, message?).map(Heard::Iopub),
-                message = self.shell.receive() => decode(&self.signer, message?).map(Heard::Shell),
+                message = self.iopub.receive() => decode(&self.signer, message?).map(Received::Iopub),
+                message = self.shell.receive() => decode(&self.signer, message?).map(Received::Shell),
             };
             match heard {
                 Some(heard) => return Ok(heard),

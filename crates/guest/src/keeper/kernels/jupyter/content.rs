@@ -186,7 +186,7 @@ impl Failure {
 
 /// The forms of an output: MIME type and value, in the kernel's order.
 #[derive(Debug, Default)]
-pub(super) struct Bundle(pub(super) Vec<(String, Value)>);
+pub(in crate::keeper::kernels) struct Bundle(pub(in crate::keeper::kernels) Vec<(String, Value)>);
 
 /// A bundle read for its texts.
 #[derive(Default)]
@@ -194,7 +194,7 @@ struct Texts(Bundle);
 
 impl Bundle {
     /// The plain text, if there is one.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(in crate::keeper::kernels) fn text(&self) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(mime, _)| mime == "text/plain")?;
         value.as_str()
     }
@@ -334,7 +334,7 @@ pub(super) fn without_escapes(text: &str) -> String {
 }
 
 /// The beginning of a text, at most so many bytes, on a letter's border.
-pub(super) fn cut(text: &str, bytes: usize) -> String {
+pub(in crate::keeper::kernels) fn cut(text: &str, bytes: usize) -> String {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -8,7 +8,7 @@ use super::message::hexadecimal;
 
 /// A connection file of Jupyter. `kernel_name` makes JupyterLab list the kernel among its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ConnectionFile {
+pub(in crate::keeper::kernels) struct ConnectionFile {
     transport: String,
     ip: String,
     pub(super) shell_port: u16,
@@ -23,7 +23,7 @@ pub(super) struct ConnectionFile {
 
 impl ConnectionFile {
     /// Ports that are free now and a new key. Somebody may take a port before the kernel does; then it is tried again.
-    pub(super) fn draw(kernel_name: &str) -> std::io::Result<Self> {
+    pub(in crate::keeper::kernels) fn draw(kernel_name: &str) -> std::io::Result<Self> {
         let listeners: Vec<TcpListener> =
             (0..5).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;
         let mut ports = [0; 5];
@@ -47,7 +47,7 @@ impl ConnectionFile {
 }
 
 /// 128 random bits as text.
-pub(super) fn random_text() -> std::io::Result<String> {
+pub(in crate::keeper::kernels) fn random_text() -> std::io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
     Ok(hexadecimal(&bytes))

@@ -56,7 +56,7 @@ pub(super) enum Role<'a> {
 
 /// Memory that large frames of all connections share.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Budget(Arc<AtomicUsize>);
+pub(in crate::keeper::kernels) struct Budget(Arc<AtomicUsize>);
 
 /// A part of the budget; given back when dropped.
 #[derive(Debug)]

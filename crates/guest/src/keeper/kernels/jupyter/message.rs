@@ -122,7 +122,7 @@ pub(super) fn decode(signer: &Signer, message: Multipart) -> Option<Incoming> {
 }
 
 /// Lower-case digits of bytes.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub(in crate::keeper::kernels) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
