@@ -13,10 +13,10 @@ help:
 	@echo "make bench     measurements beside bubblewrap, runc, docker and an empty handler"
 	@echo "make install   binary, manual, completions and systemd unit below PREFIX (/usr/local)"
 
-# With the examples, dependencies get the features that tests give them: `make test` compiles nothing twice.
+# With an example, dependencies get the features that tests give them: `make test` compiles nothing twice.
 build:
 	scripts/setup.sh build
-	cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --examples
+	cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --example empty_handler
 
 run:
 	scripts/run.sh

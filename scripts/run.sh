@@ -21,12 +21,12 @@ fi
 scripts/setup.sh run
 
 # The image's builder is linked long before the server, so the image is made while cargo goes on.
-# Examples are built too because they take the same features of dependencies as tests do: nothing is
-# compiled a second time for `make test`.
+# A small example is built too because examples take the same features of dependencies as tests do:
+# nothing is compiled a second time for `make test`.
 builder=$target/release/sandyard-image
 fresh=false
 [ -x "$builder" ] || fresh=true
-cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --examples &
+cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --example empty_handler &
 compiling=$!
 image=
 trap 'kill $compiling $image 2>/dev/null || true' EXIT

@@ -14,8 +14,8 @@ fn main() {
     let guest = env::var_os("SANDYARD_GUEST_BINARY").map_or_else(build_guest, PathBuf::from);
     println!("cargo::rustc-env=SANDYARD_GUEST_BINARY={}", guest.display());
     println!("cargo::rustc-env=SANDYARD_AGENT_BINARY={}", guest.with_file_name("sandyard-agent").display());
-    // The conformance suite's probe is built beside it and only read by tests.
-    println!("cargo::rustc-env=SANDYARD_PROBE_BINARY={}", guest.with_file_name("sandyard-probe").display());
+    // The conformance suite finds the loop of tasks and its own probe there.
+    println!("cargo::metadata=FOLDER={}", guest.parent().unwrap_or(Path::new("/")).display());
 }
 
 fn build_guest() -> PathBuf {
@@ -26,6 +26,7 @@ fn build_guest() -> PathBuf {
         "crates/guest",
         "crates/pipe",
         "crates/protocol",
+        "crates/sys",
         "crates/web",
         "web/src",
         "Cargo.lock",

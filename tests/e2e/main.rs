@@ -19,7 +19,7 @@ mod desktop_view;
 mod downloads;
 mod drivers;
 mod egress;
-#[path = "../../crates/sandbox/tests/docker_yard/engine.rs"]
+#[path = "../../crates/conformance/tests/docker_yard/engine.rs"]
 #[expect(dead_code, reason = "the driver's own tests do more to an engine")]
 mod engine;
 mod faults;

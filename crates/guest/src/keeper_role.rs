@@ -55,7 +55,7 @@ pub fn run() -> Result<(), BootFailure> {
     // Before anything of the pipe is touched. Threads that come later inherit it.
     confine::seal()?;
     confine::verify(config.keeper_id)?;
-    seccomp::install(seccomp::Profile::Keeper { host_sockets: config.link.needs_host_sockets() })?;
+    seccomp::install(seccomp::FilterProfile::Keeper { host_sockets: config.link.needs_host_sockets() })?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

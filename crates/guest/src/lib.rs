@@ -9,14 +9,11 @@ pub mod init;
 pub mod keeper;
 pub mod keeper_role;
 pub mod limits;
+#[cfg(any(test, feature = "local-processes"))]
 pub mod local_processes;
 pub mod machine;
 mod packets;
 pub mod process_host;
-pub mod seccomp;
 pub mod spawner;
 pub mod spawner_client;
 mod sys;
-
-// The launcher of the native driver does the same for its sandboxes.
-pub use sys::{act_as, raise_loopback};

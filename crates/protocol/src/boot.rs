@@ -47,8 +47,6 @@ pub struct BootConfig {
     pub open_files: u64,
     /// The machine shuts down this many seconds after boot, even without the host.
     pub lifetime_s: u64,
-    /// True if the job may create user namespaces.
-    pub nested_user_namespaces: bool,
 }
 
 /// Extra work of init and spawner in a container of Docker or Podman: a user namespace, a minimal /dev, and mounts without devices

@@ -11,6 +11,7 @@ mod agent;
 mod boot;
 mod changes;
 mod desktop;
+pub mod drivers;
 mod errors;
 mod events;
 mod files;

@@ -3,16 +3,28 @@
 //! Every call is idempotent, may be cancelled at any await, and may be repeated after a crash of the
 //! process that made it. A driver keeps one durable marker for each sandbox, made before anything
 //! else and deleted after everything else, so `list` finds whatever a dead process left half made.
+//!
+//! Nothing in the contract says that a machine is on this host. An image is named by content; a driver of local machines
+//! resolves it through the [`LocalImages`] it was opened with. A link is any byte stream: local drivers listen on sockets,
+//! remote ones take what arrives at the server's door ([`InboundLinks`]). Whether a machine lives may be
+//! [`Liveness::Unknown`] for a while, and its network may be closed by a policy only ([`NetworkIsolation`]).
 
 mod availability;
+mod binding;
 mod errors;
+mod images;
+mod inbound_links;
 
-pub use availability::{Availability, FindImage, Offer, OpenError, ProbeImage, Verdict};
+pub use availability::{Availability, Offer, OpenError, Verdict};
+pub use binding::{BindSupport, Binding, BindingPart};
 pub(crate) use errors::with_sources;
-pub use errors::{LinkError, ListError, PrepareImageError, StartError, StopError, UsageError};
+pub use errors::{BindError, LinkError, ListError, PrepareImageError, StartError, StopError, UsageError};
+pub(crate) use images::tree_of;
+pub use images::{ImageDigest, LocalImages};
+pub use inbound_links::{DeliverLinkError, InboundLinks};
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,11 +56,15 @@ pub trait Driver: Send + Sync + 'static {
     /// start. Until there is an image to try with, what is known without. The caller keeps the answer.
     async fn availability(&self) -> Availability;
 
-    /// Makes what this driver needs of an image in another form than a tree: disks of a virtual machine, an image of an engine.
-    /// Kept by content, so it returns at once when it is there. Called before the first `start` of a sandbox from that tree, by
-    /// one caller at a time for each tree; what a cancelled call left half made, the next one replaces. `report` is told how
-    /// far it is, in a few words for the status of waiting jobs.
-    async fn prepare_image(&self, _image_root: &Path, _report: Report<'_>) -> Result<(), PrepareImageError> {
+    /// Makes what this driver needs of an image in another form than a tree: disks of a virtual machine, an image of an engine,
+    /// a copy in a registry. Kept by content, so it returns at once when it is there. Called before the first `start` of a
+    /// sandbox from that image, by one caller at a time for each image; what a cancelled call left half made, the next one
+    /// replaces. `report` receives the progress, in a few words for the status of waiting jobs.
+    async fn prepare_image(
+        &self,
+        _image: &ImageDigest,
+        _report: Report<'_>,
+    ) -> Result<(), PrepareImageError> {
         Ok(())
     }
 
@@ -58,11 +74,24 @@ pub trait Driver: Send + Sync + 'static {
     /// less isolation than `isolation` says.
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError>;
 
+    /// Reports what [`Driver::bind`] can change. Constant for the life of the process.
+    fn binds(&self) -> BindSupport {
+        BindSupport::default()
+    }
+
+    /// Gives a running sandbox its final limits and, where the driver is able to, a workspace. Binding the same again changes
+    /// nothing. After an error some of it may hold: the caller stops the sandbox or binds it again.
+    async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        let _ = (id, binding);
+        Err(BindError::Unsupported { driver: self.name(), part: BindingPart::Limits })
+    }
+
     /// Waits for the next time this sandbox dials the host. Works after a restart of the server too.
     /// Cancelling it loses no connection that has not been returned.
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError>;
 
-    /// Returns when the machine is dead, at once if it is or never was.
+    /// Returns when the machine is known to be dead, at once if it is or never was. Goes on waiting while its state is
+    /// [`Liveness::Unknown`].
     async fn wait_dead(&self, id: &SandboxId);
 
     /// Kills the machine and removes all of it but its workspace: when this returns, no process, mount, device, control
@@ -71,6 +100,12 @@ pub trait Driver: Send + Sync + 'static {
 
     /// Every sandbox with a marker, dead or alive, of this yard only.
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError>;
+
+    /// Reports whether a sandbox lives. One without a marker is dead.
+    async fn liveness(&self, id: &SandboxId) -> Result<Liveness, ListError> {
+        let found = self.list().await?.into_iter().find(|found| found.id == *id);
+        Ok(found.map_or(Liveness::Dead, |found| found.liveness))
+    }
 
     /// What the machine used so far. Works until `stop`.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError>;
@@ -117,10 +152,11 @@ impl fmt::Display for SandboxId {
 pub struct SandboxSpec {
     /// Its name.
     pub id: SandboxId,
-    /// Root file system tree of the image, read-only and shared.
-    pub image_root: PathBuf,
-    /// A directory on the host, made by the caller and kept by it, in which the driver holds the machine's writable
-    /// disk. Starting another sandbox on the same directory later finds the same files.
+    /// The image of its root file system, which it gets read-only.
+    pub image: ImageDigest,
+    /// A directory on the server's host, made by the caller and kept by it, in which a driver of local machines holds the
+    /// machine's writable disk. Starting another sandbox on the same directory later finds the same files. A driver of remote
+    /// machines keeps the disk where the machine is and leaves the directory empty.
     pub workspace: PathBuf,
     /// How much it may use.
     pub limits: Limits,
@@ -128,8 +164,6 @@ pub struct SandboxSpec {
     pub lifetime_s: u64,
     /// Shared by host and guest for the hello of each link.
     pub secret: Secret,
-    /// Whether the job may make user namespaces of its own.
-    pub nested_user_namespaces: bool,
 }
 
 /// What a machine may use.
@@ -193,6 +227,47 @@ pub struct Isolation {
     pub level: IsolationLevel,
     /// The means, for the status: `namespaces+seccomp+landlock`.
     pub runtime: String,
+    /// Network that the machine has beside its link.
+    #[serde(default)]
+    pub network: NetworkIsolation,
+}
+
+impl Isolation {
+    /// The isolation of machines without a network card.
+    pub fn without_network(level: IsolationLevel, runtime: impl Into<String>) -> Self {
+        Self { level, runtime: runtime.into(), network: NetworkIsolation::None }
+    }
+}
+
+/// What keeps a machine from reaching anything but the server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkIsolation {
+    /// The machine has no network card; its link is the only way out.
+    #[default]
+    None,
+    /// The machine has a network card, and a policy of its cluster closes every way but the one to the server. As strong as
+    /// the cluster's enforcement.
+    Policy,
+}
+
+/// Whether a sandbox lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// Its machine runs: by pid, start time and boot id, or by the word of its host; never by pid alone.
+    Alive,
+    /// Its machine is dead or was never whole.
+    Dead,
+    /// Nobody can tell now, because its host or cluster can't be reached. The caller asks again: a sandbox that is called dead
+    /// by mistake costs its job, and starting a second one beside it breaks the promise that a job runs once.
+    Unknown,
+}
+
+impl Liveness {
+    /// The liveness of a machine that is certain either way.
+    pub fn known(alive: bool) -> Self {
+        if alive { Self::Alive } else { Self::Dead }
+    }
 }
 
 /// A sandbox that has a marker.
@@ -200,8 +275,8 @@ pub struct Isolation {
 pub struct FoundSandbox {
     /// Its name.
     pub id: SandboxId,
-    /// Whether its machine is alive: by pid, start time and boot id, never by pid alone.
-    pub alive: bool,
+    /// Whether its machine lives.
+    pub liveness: Liveness,
 }
 
 /// What a machine used.

@@ -3,7 +3,6 @@
 //! Knows neither jobs nor HTTP. A driver starts and stops sandboxes and yields byte streams for them; `machine`
 //! speaks the guest protocol over such a stream and is the same for every driver.
 
-pub mod conformance;
 pub mod driver;
 pub mod drivers;
 pub mod image;

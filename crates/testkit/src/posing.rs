@@ -1,16 +1,15 @@
 //! Fake drivers that pose as others: a name, a wall, what they say of themselves, and how long they take to say it.
 
 use std::io;
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_sandbox::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
-    PrepareImageError, Report, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, LinkError,
+    ListError, PrepareImageError, Report, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
-use sandyard_sandbox::drivers::fake::{FakeDriver, FakeWorld};
 use tempfile::TempDir;
 
 /// A fake driver under another name, with machines of its own.
@@ -94,7 +93,7 @@ impl Driver for PosingDriver {
 
     fn isolation(&self) -> Isolation {
         let level = self.state().level;
-        Isolation { level, runtime: format!("posing as {}", level.as_str()) }
+        Isolation::without_network(level, format!("posing as {}", level.as_str()))
     }
 
     async fn availability(&self) -> Availability {
@@ -106,7 +105,7 @@ impl Driver for PosingDriver {
         pose.answer.clone()
     }
 
-    async fn prepare_image(&self, _: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
+    async fn prepare_image(&self, _: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
         let Pose { image_takes: takes, image_fails: fails, panics, .. } = self.state().clone();
         assert!(!panics, "scripted fault");
         if let Some(takes) = takes {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::{Driver, SandboxId};
-use sandyard_sandbox::drivers::fake::{FakeDriver, FakeWorld};
 use sandyard_server::app::{
     AppError, Flavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
 };
@@ -72,7 +72,7 @@ pub struct ReadyImages;
 #[async_trait]
 impl Images for ReadyImages {
     fn state(&self, _: Flavour) -> ImageState {
-        ImageState::Ready { root: "/".into() }
+        ImageState::Ready { image: sandyard_conformance::unread_image() }
     }
 
     async fn changed(&self) {

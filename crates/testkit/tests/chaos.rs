@@ -174,7 +174,7 @@ async fn live_through(seed: u64) {
     for _ in 0..STEPS {
         yard = history.step(yard).await;
     }
-    yard.world.script(|faults| *faults = sandyard_sandbox::drivers::fake::Faults::default());
+    yard.world.script(|faults| *faults = sandyard_conformance::fake::Faults::default());
     yard = yard.crash().restart().await.unwrap();
     check(seed, &yard, &history).await;
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::future::join_all;
 use sandyard_api::ImageView;
-use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, Offer, Verdict};
+use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, LocalImages, Offer, Verdict};
 use sandyard_server::app::{Flavour, ImageState, Images};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -105,13 +105,12 @@ async fn try_drivers(
     wanted: Option<&str>,
 ) -> Result<Vec<DriverFinding>, CommandError> {
     let folder = tempfile::Builder::new().prefix("sandyard-doctor-").tempdir()?;
-    let probe = images.clone();
     let plan = DriverPlan {
         data: folder.path(),
         cache: &settings.cache,
         pool: 0,
         disk_mib: 64,
-        probe_image: Arc::new(move || probe.base_root()),
+        images: Arc::new(images.clone()),
         settings: &settings.drivers,
     };
     let drivers = drivers::open(&plan, wanted).map_err(ServeError::Driver)?;
@@ -158,7 +157,10 @@ async fn image_findings(
 
 fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
     let (ready, detail, fix) = match images.state(flavour) {
-        ImageState::Ready { root } => (true, root.display().to_string(), None),
+        ImageState::Ready { image } => {
+            let tree = images.tree(&image).map(|tree| tree.display().to_string());
+            (true, tree.unwrap_or_else(|| image.to_string()), None)
+        }
         ImageState::Preparing { percent, step } => (false, format!("{percent} %, {step}"), None),
         ImageState::Missing { detail, hint } => (false, detail, Some(hint)),
     };

@@ -3,22 +3,21 @@
 use std::sync::Arc;
 
 use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
 
 use super::DriverPlan;
 use crate::images::engine;
 
-pub(super) const NAME: &str = "docker";
-
 pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
-    let data = plan.data.join(NAME);
+    let data = plan.data.join(catalogue::DOCKER.name);
     let settings = &plan.settings.docker;
     let driver = DockerDriver::open(DockerConfig {
         run: data.join("run"),
         data,
         socket: engine::socket(settings.socket.as_deref()),
         disk_mib: plan.disk_mib,
-        probe_image: plan.probe_image.clone(),
+        images: plan.images.clone(),
         allow_outdated_runtime: settings.allow_outdated_runtime,
         fail_at: None,
     })?;

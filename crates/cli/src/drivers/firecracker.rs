@@ -4,22 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 
 use super::DriverPlan;
 
-pub(super) const NAME: &str = "firecracker";
-
 pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
     let settings = &plan.settings.firecracker;
     let driver = FirecrackerDriver::open(FirecrackerConfig {
-        data: plan.data.join(NAME),
+        data: plan.data.join(catalogue::FIRECRACKER.name),
         cache: plan.cache.to_owned(),
-        firecracker: settings.program.clone().or_else(|| on_path(NAME)),
+        firecracker: settings.program.clone().or_else(|| on_path("firecracker")),
         jailer: settings.jailer.clone().or_else(|| on_path("jailer")),
         kvm: "/dev/kvm".into(),
         boot_time: settings.boot_time,
-        probe_image: plan.probe_image.clone(),
+        images: plan.images.clone(),
     })?;
     Ok(Arc::new(driver))
 }

@@ -1,6 +1,7 @@
-//! The drivers of this machine: a table of them, in the order in which `auto` tries them, and how each is opened.
+//! Opens the drivers of this machine, in the order in which `auto` tries them.
 //!
-//! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `TABLE`.
+//! A driver is a file here that turns the operator's settings into the driver's own configuration, and a line in `OPENERS`. Names
+//! and levels are in the catalogue of the sandbox crate.
 
 mod docker;
 mod firecracker;
@@ -12,26 +13,25 @@ mod unusable;
 use std::path::Path;
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, IsolationLevel, OpenError, ProbeImage};
+use sandyard_sandbox::driver::{Driver, LocalImages, OpenError};
+use sandyard_sandbox::drivers::{DriverEntry, catalogue};
 
 use self::unusable::Unusable;
 use crate::config::DriverSettings;
 
-/// One driver.
-struct DriverEntry {
-    name: &'static str,
-    /// What it would give where it can't be opened.
-    level: IsolationLevel,
+/// How a driver of the catalogue is opened.
+struct DriverOpener {
+    entry: DriverEntry,
     open: fn(&DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError>,
 }
 
-/// The order is that of `auto`: firecracker, native, oci, docker, qemu.
-const TABLE: &[DriverEntry] = &[
-    DriverEntry { name: firecracker::NAME, level: IsolationLevel::Vm, open: firecracker::open },
-    DriverEntry { name: native::NAME, level: IsolationLevel::Container, open: native::open },
-    DriverEntry { name: oci::NAME, level: IsolationLevel::Container, open: oci::open },
-    DriverEntry { name: docker::NAME, level: IsolationLevel::Container, open: docker::open },
-    DriverEntry { name: qemu::NAME, level: IsolationLevel::Vm, open: qemu::open },
+/// In the order of the catalogue.
+const OPENERS: &[DriverOpener] = &[
+    DriverOpener { entry: catalogue::FIRECRACKER, open: firecracker::open },
+    DriverOpener { entry: catalogue::NATIVE, open: native::open },
+    DriverOpener { entry: catalogue::OCI, open: oci::open },
+    DriverOpener { entry: catalogue::DOCKER, open: docker::open },
+    DriverOpener { entry: catalogue::QEMU, open: qemu::open },
 ];
 
 /// What drivers need.
@@ -44,8 +44,8 @@ pub(crate) struct DriverPlan<'a> {
     pub(crate) pool: usize,
     /// The default disk of a sandbox.
     pub(crate) disk_mib: u64,
-    /// Where an image is to try a start with.
-    pub(crate) probe_image: ProbeImage,
+    /// Images of this host.
+    pub(crate) images: Arc<dyn LocalImages>,
     /// What the operator set for each.
     pub(crate) settings: &'a DriverSettings,
 }
@@ -61,7 +61,7 @@ pub(crate) struct OpenDriverError {
 
 /// The names that `--driver` knows.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().map(|entry| entry.name)
+    OPENERS.iter().map(|opener| opener.entry.name)
 }
 
 /// All drivers, or the one that is wanted. One that this machine can't run is stood in for by one that says why. Must be called
@@ -70,12 +70,13 @@ pub(crate) fn open(
     plan: &DriverPlan<'_>,
     wanted: Option<&str>,
 ) -> Result<Vec<Arc<dyn Driver>>, OpenDriverError> {
-    let wanted = TABLE.iter().filter(|entry| wanted.is_none_or(|name| name == entry.name));
-    wanted.map(|entry| open_one(entry, plan)).collect()
+    let wanted = OPENERS.iter().filter(|opener| wanted.is_none_or(|name| name == opener.entry.name));
+    wanted.map(|opener| open_one(opener, plan)).collect()
 }
 
-fn open_one(entry: &DriverEntry, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenDriverError> {
-    match (entry.open)(plan) {
+fn open_one(opener: &DriverOpener, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenDriverError> {
+    let entry = &opener.entry;
+    match (opener.open)(plan) {
         Ok(driver) => Ok(driver),
         Err(OpenError::Unusable { detail, fix }) => {
             Ok(Arc::new(Unusable::new(entry.name, entry.level, detail, fix)))
@@ -86,18 +87,20 @@ fn open_one(entry: &DriverEntry, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver
 
 #[cfg(test)]
 mod tests {
+    use sandyard_sandbox::driver::IsolationLevel;
+    use sandyard_sandbox::drivers::{CATALOGUE, DriverStage};
+
     use super::*;
 
     fn plan<'a>(folder: &'a Path, settings: &'a DriverSettings) -> DriverPlan<'a> {
-        let probe_image: ProbeImage = Arc::new(|| None);
-        DriverPlan { data: folder, cache: folder, pool: 0, disk_mib: 64, probe_image, settings }
+        let images = Arc::new(sandyard_sandbox::image::ImageStore::new(folder));
+        DriverPlan { data: folder, cache: folder, pool: 0, disk_mib: 64, images, settings }
     }
 
     #[test]
-    fn the_order_is_that_of_the_design() {
-        let design = ["firecracker", "native", "oci", "docker", "qemu"];
-        let place = |name| design.iter().position(|known| *known == name).unwrap();
-        assert!(names().is_sorted_by_key(place));
+    fn every_built_driver_of_the_catalogue_is_opened_in_its_order() {
+        let built = CATALOGUE.iter().filter(|entry| entry.stage == DriverStage::Built);
+        assert!(names().eq(built.map(|entry| entry.name)));
     }
 
     #[tokio::test]
@@ -105,16 +108,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let settings = DriverSettings::default();
         let plan = plan(folder.path(), &settings);
-        let lacking = DriverEntry {
-            name: "lacking",
-            level: IsolationLevel::Vm,
+        let lacking = DriverOpener {
+            entry: DriverEntry { name: "lacking", ..catalogue::QEMU },
             open: |_| Err(OpenError::Unusable { detail: "no kvm".to_owned(), fix: "get one".to_owned() }),
         };
         let driver = open_one(&lacking, &plan).unwrap();
         assert_eq!((driver.name(), driver.isolation().level), ("lacking", IsolationLevel::Vm));
         assert!(!driver.availability().await.may_start());
 
-        let broken = DriverEntry {
+        let broken = DriverOpener {
             open: |_| Err(OpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
             ..lacking
         };

@@ -7,8 +7,6 @@ use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, LauncherProgram, Nativ
 
 use super::DriverPlan;
 
-pub(super) const NAME: &str = "native";
-
 pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
     let driver = NativeDriver::open(NativeConfig {
         data: plan.data.to_owned(),
@@ -20,7 +18,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         parked_slots: plan.pool,
         blank_disks: plan.pool,
         blank_disk_mib: plan.disk_mib,
-        probe_image: plan.probe_image.clone(),
+        images: plan.images.clone(),
         fail_at: None,
     })?;
     Ok(Arc::new(driver))

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
 use super::DriverPlan;
 
-pub(super) const NAME: &str = "oci";
-
 pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
-    let data = plan.data.join(NAME);
+    let data = plan.data.join(catalogue::OCI.name);
     let settings = &plan.settings.oci;
     let driver = OciDriver::open(OciConfig {
         run: data.join("run"),
@@ -18,7 +17,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
         runtime: settings.runtime.clone(),
         allow_outdated_runtime: settings.allow_outdated_runtime,
         disk_mib: plan.disk_mib,
-        probe_image: plan.probe_image.clone(),
+        images: plan.images.clone(),
         fail_at: None,
     })?;
     Ok(Arc::new(driver))

@@ -3,17 +3,16 @@
 use std::sync::Arc;
 
 use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
 
 use super::DriverPlan;
 use crate::config;
 
-pub(super) const NAME: &str = "qemu";
-
 pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
     let settings = &plan.settings.qemu;
     let driver = QemuDriver::open(QemuConfig {
-        data: plan.data.join(NAME),
+        data: plan.data.join(catalogue::QEMU.name),
         cache: plan.cache.to_owned(),
         program: settings.program.clone(),
         acceleration: match settings.accelerator {
@@ -22,7 +21,7 @@ pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> 
             config::QemuAccelerator::Tcg => Acceleration::Only(Accelerator::Tcg),
         },
         boot_time: settings.boot_time,
-        probe_image: plan.probe_image.clone(),
+        images: plan.images.clone(),
         fail_at: None,
     })?;
     Ok(Arc::new(driver))

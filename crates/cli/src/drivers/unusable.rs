@@ -27,7 +27,7 @@ impl Driver for Unusable {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation { level: self.level, runtime: "not usable".to_owned() }
+        Isolation::without_network(self.level, "not usable")
     }
 
     async fn availability(&self) -> Availability {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use sandyard_sandbox::driver::{ImageDigest, LocalImages};
 use sandyard_sandbox::drivers::docker::LoadError;
 use sandyard_sandbox::image::{
     ArchiveError, BuildError, Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore,
@@ -66,7 +67,7 @@ impl ImageError {
 }
 
 /// The images and how far each is. Clones are handles to the same.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct YardImages {
     store: ImageStore,
     packages: Arc<[String]>,
@@ -92,14 +93,6 @@ impl YardImages {
         Preparation::begin(self.clone(), builder, cancellation, settings.images, ui)
     }
 
-    /// The root of an image to try things with.
-    pub(crate) fn base_root(&self) -> Option<PathBuf> {
-        match self.state(app::Flavour::Base) {
-            ImageState::Ready { root } => Some(root),
-            ImageState::Preparing { .. } | ImageState::Missing { .. } => None,
-        }
-    }
-
     /// The image that this server's sandboxes of a flavour run on.
     fn request(&self, flavour: Flavour) -> ImageRequest {
         ImageRequest { with: self.packages.to_vec(), ..ImageRequest::plain(flavour) }
@@ -107,7 +100,7 @@ impl YardImages {
 
     fn found(&self, flavour: Flavour) -> Option<ImageState> {
         let image = self.store.find(&self.request(flavour)).ok().flatten()?;
-        Some(ImageState::Ready { root: image.root })
+        Some(ImageState::Ready { image: image.digest })
     }
 
     fn set(&self, flavour: Flavour, state: ImageState) {
@@ -116,6 +109,19 @@ impl YardImages {
 
     fn get(&self, flavour: Flavour) -> ImageState {
         self.states.borrow().get(&flavour).cloned().unwrap_or_else(|| missing(flavour))
+    }
+}
+
+impl LocalImages for YardImages {
+    fn tree(&self, image: &ImageDigest) -> Option<PathBuf> {
+        self.store.tree(image)
+    }
+
+    fn probe_image(&self) -> Option<ImageDigest> {
+        match self.state(app::Flavour::Base) {
+            ImageState::Ready { image } => Some(image),
+            ImageState::Preparing { .. } | ImageState::Missing { .. } => None,
+        }
     }
 }
 

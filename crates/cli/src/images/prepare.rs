@@ -112,7 +112,7 @@ impl PreparationThread {
             self.images.set(progress.flavour, state);
         };
         let image = self.builder.ensure(&self.images.request(flavour), &mut report)?;
-        self.images.set(flavour, ImageState::Ready { root: image.root });
+        self.images.set(flavour, ImageState::Ready { image: image.digest });
         self.ui.note(&format!("image {flavour}: ready"));
         Ok(())
     }

@@ -68,13 +68,12 @@ impl YardServer {
         let images = YardImages::new(settings);
         let mut config = server_config(settings, machine::memory_mib());
         config.models = model_config(settings, surroundings)?;
-        let probe = images.clone();
         let plan = DriverPlan {
             data: &settings.data,
             cache: &settings.cache,
             pool: settings.pool,
             disk_mib: config.default_limits.machine.disk_mib,
-            probe_image: Arc::new(move || probe.base_root()),
+            images: Arc::new(images.clone()),
             settings: &settings.drivers,
         };
         let drivers = drivers::open(&plan, settings.driver.as_deref())?;

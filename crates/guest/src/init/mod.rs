@@ -90,7 +90,7 @@ pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     confine::become_user(config.keeper_id)?;
     // Keeper inherits both and adds a narrower filter of its own.
     confine::landlock::restrict(&writable)?;
-    seccomp::install(seccomp::Profile::Init { host_sockets: config.link.needs_host_sockets() })?;
+    seccomp::install(seccomp::FilterProfile::Init { host_sockets: config.link.needs_host_sockets() })?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
     let (held, restarts) = (Held::default(), Restarts::default());

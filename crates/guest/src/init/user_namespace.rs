@@ -39,7 +39,7 @@ pub(super) fn enter(first: u32) -> Result<OwnedFd, BootFailure> {
         Forked::Parent(pid) => pid,
     };
     drop(wait);
-    sys::act_as(first).step(STAGE, "act as the machine's own root")?;
+    sandyard_sys::act_as(first).step(STAGE, "act as the machine's own root")?;
     sys::own_users_and_mounts().step(STAGE, "unshare users and mounts")?;
     rustix::io::write(&ready, b"1").step(STAGE, "call for the id maps")?;
     await_maps(writer)?;

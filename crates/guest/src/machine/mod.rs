@@ -57,7 +57,7 @@ fn begin() -> Result<Machine, BootFailure> {
     let groups = groups::prepare(&config.job)?;
     tree::enter()?;
     sys::own_surroundings().step("namespaces", "network, names and shared memory")?;
-    sys::raise_loopback().step("loopback", "lo")?;
+    sandyard_sys::raise_loopback().step("loopback", "lo")?;
     rustix::system::sethostname(config.host_name.as_bytes()).step("name", &config.host_name)?;
     // From here on the two keys of a virtual keyboard are a signal to this process instead of a reset.
     reboot(RebootCommand::CadOff).step("signals", "take the keyboard's order to end")?;

@@ -51,7 +51,7 @@ fn give_up_privilege(config: &BootConfig) -> Result<(), BootFailure> {
     confine::limit_resources(config.open_files)?;
     confine::become_user(config.agent_id)?;
     confine::landlock::restrict(&config.writable)?;
-    seccomp::install(seccomp::Profile::Job { nested_user_namespaces: config.nested_user_namespaces })
+    seccomp::install(seccomp::FilterProfile::Job)
 }
 
 /// Our own program, to be run again. In a sandbox it may be a memory file that has no other name.

@@ -3,6 +3,7 @@
 //! All of it is for single-threaded processes (init, spawner) or for a child between fork and exec.
 
 mod descriptors;
+#[cfg(any(test, feature = "local-processes"))]
 mod local;
 mod machine;
 mod mounts;
@@ -11,11 +12,10 @@ mod signals;
 mod vsock;
 
 pub(crate) use descriptors::{close_on_exec_from, keep_only, take, watch};
+#[cfg(any(test, feature = "local-processes"))]
 pub(crate) use local::prepare_session;
-pub use machine::raise_loopback;
 pub(crate) use machine::{MachineSignals, own_surroundings};
 pub(crate) use mounts::{forbid_devices, forbid_set_user_id};
-pub use processes::act_as;
 pub(crate) use processes::{
     Forked, Namespaces, exec, exec_program, fork, fork_into, kill_all, leave, own_control_groups,
     own_users_and_mounts,

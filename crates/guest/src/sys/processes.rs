@@ -6,8 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use rustix::process::{Pid, Uid};
-use rustix::thread::CapabilitySets;
+use rustix::process::Pid;
 
 /// Which side of a fork this is.
 #[derive(Debug)]
@@ -62,15 +61,6 @@ pub(crate) fn own_control_groups() -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
-}
-
-/// Lets a thread of root's act as another user without losing a capability, so that what it makes is that user's. The kernel counts
-/// watchers, timers and other things of a user namespace also for whoever made it: made by root, all sandboxes would share
-/// root's limits with each other and with the host. Others can't look into the process meanwhile, nor after.
-pub fn act_as(user: u32) -> io::Result<()> {
-    rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::from_raw(user), Uid::ROOT)?;
-    let sets = rustix::thread::capabilities(None)?;
-    Ok(rustix::thread::set_capabilities(None, CapabilitySets { effective: sets.permitted, ..sets })?)
 }
 
 /// Moves this single-threaded process into a user namespace, and a mount namespace that belongs to it.

@@ -1,24 +1,8 @@
 //! What a driver says of itself: whether it can be opened, whether sandboxes really start, and who gets them.
 
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-/// Finds the tree of an image to try a start with, once there is one.
-pub trait FindImage: Fn() -> Option<PathBuf> + Send + Sync {}
-impl<F: Fn() -> Option<PathBuf> + Send + Sync> FindImage for F {}
-
-/// The same, as the configuration of a driver holds it.
-pub type ProbeImage = Arc<dyn FindImage>;
-
-impl fmt::Debug for dyn FindImage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("FindImage")
-    }
-}
 
 /// Whether a driver works here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

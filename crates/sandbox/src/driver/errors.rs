@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::SandboxId;
+use super::{BindingPart, SandboxId};
 
 /// A machine could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +68,33 @@ pub enum LinkError {
         /// Which.
         id: SandboxId,
         /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A running sandbox could not be given other limits or another workspace.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The driver can't change that part of a sandbox after its start.
+    #[error("driver {driver} can't bind {part} after the start")]
+    Unsupported {
+        /// Name of the driver.
+        driver: &'static str,
+        /// The part that it can't change.
+        part: BindingPart,
+    },
+    /// No live machine has that name.
+    #[error("sandbox {0} is not running")]
+    NotRunning(SandboxId),
+    /// A step failed.
+    #[error("bind sandbox {id}: {step}")]
+    Step {
+        /// The sandbox.
+        id: SandboxId,
+        /// The step that failed.
+        step: &'static str,
+        /// Why it failed.
         #[source]
         source: io::Error,
     },

@@ -27,6 +27,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::driver::ImageDigest;
 pub use archive::{Archive, ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, reference, write_file};
 pub use build::{BuildError, Builder, Cancellation};
 pub use host::HostSettings;
@@ -67,35 +68,6 @@ impl Flavour {
 impl fmt::Display for Flavour {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())
-    }
-}
-
-/// Names an image by all that went into it: 64 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ImageDigest(String);
-
-impl ImageDigest {
-    /// Accepts exactly what [`fmt::Display`] writes, because a digest becomes a path.
-    pub fn parse(text: &str) -> Option<Self> {
-        let clean = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
-        (text.len() == 64 && clean).then(|| Self(text.to_owned()))
-    }
-
-    /// The first twelve digits, for people.
-    pub fn short(&self) -> &str {
-        &self.0[..12]
-    }
-
-    /// All digits.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ImageDigest {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::manifest::{Manifest, ManifestError};
-use super::{Flavour, ImageDigest, hex};
+use super::{Flavour, ImageDigest};
 
 /// Raised when the builder itself changes what it makes of the same recipe.
 const FORMAT: &str = "sandyard image 1";
@@ -98,7 +98,7 @@ pub(super) fn recipe_digest(flavour: Flavour, with: &[String]) -> Result<ImageDi
         add(file.path);
         add(file.text);
     }
-    Ok(ImageDigest(hex(&hash.finalize())))
+    Ok(ImageDigest::of_hash(hash.finalize().into()))
 }
 
 /// Names one image of a recipe: its updates are those of `refresh` and of the image it stands on.
@@ -107,7 +107,7 @@ pub(super) fn image_digest(recipe: &ImageDigest, parent: Option<&ImageDigest>, r
     hash.update(recipe.as_str());
     hash.update(parent.map_or("-", ImageDigest::as_str));
     hash.update(refresh.to_le_bytes());
-    ImageDigest(hex(&hash.finalize()))
+    ImageDigest::of_hash(hash.finalize().into())
 }
 
 /// The order and repetition of `--with` must not make another image.

@@ -12,6 +12,7 @@ use super::lock::ImageLock;
 use super::manifest::ManifestError;
 use super::progress::{self, Progress};
 use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
+use crate::driver::LocalImages;
 
 /// Images on this host.
 #[derive(Debug, Clone)]
@@ -179,6 +180,17 @@ impl ImageStore {
 
     fn temporary(&self) -> PathBuf {
         self.cache.join("tmp")
+    }
+}
+
+impl LocalImages for ImageStore {
+    fn tree(&self, image: &ImageDigest) -> Option<PathBuf> {
+        self.get(image).map(|image| image.root)
+    }
+
+    /// Returns the newest image of the smallest flavour.
+    fn probe_image(&self) -> Option<ImageDigest> {
+        self.find(&ImageRequest::plain(Flavour::Base)).ok().flatten().map(|image| image.digest)
     }
 }
 

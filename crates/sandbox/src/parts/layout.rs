@@ -130,7 +130,6 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
         writable,
         open_files: OPEN_FILES,
         lifetime_s: spec.lifetime_s,
-        nested_user_namespaces: spec.nested_user_namespaces,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::interval;
 
-use crate::driver::{PrepareImageError, Report};
+use crate::driver::{ImageDigest, LocalImages, PrepareImageError, Report, tree_of};
 use crate::image::vm::{VmImage, VmImageError, VmImages};
 
 /// Between two words.
@@ -15,23 +15,23 @@ const SAY_AGAIN: Duration = Duration::from_millis(500);
 /// Has `make` make what is missing.
 pub(crate) async fn prepare(
     images: &VmImages,
-    image_root: &Path,
+    trees: &dyn LocalImages,
+    image: &ImageDigest,
     report: Report<'_>,
     make: fn(&VmImages, &Path) -> Result<VmImage, VmImageError>,
 ) -> Result<(), PrepareImageError> {
-    let (makers, root) = (images.clone(), image_root.to_owned());
+    let failed =
+        |source| PrepareImageError { step: format!("make a machine's disk of image {image}"), source };
+    let image_root = tree_of(trees, image).map_err(failed)?;
+    let (makers, root) = (images.clone(), image_root.clone());
     let mut making = tokio::task::spawn_blocking(move || make(&makers, &root));
     let mut looks = interval(SAY_AGAIN);
     let made = loop {
         tokio::select! {
             biased;
             made = &mut making => break made,
-            _ = looks.tick() => report(format!("disk of machines {} %", images.percent_of(image_root))),
+            _ = looks.tick() => report(format!("disk of machines {} %", images.percent_of(&image_root))),
         }
-    };
-    let failed = |source| PrepareImageError {
-        step: format!("make a machine's disk of {}", image_root.display()),
-        source,
     };
     made.map_err(io::Error::other).and_then(|made| made.map_err(io::Error::other)).map(drop).map_err(failed)
 }
@@ -42,6 +42,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::image::ImageStore;
 
     #[expect(
         clippy::disallowed_methods,
@@ -55,17 +56,25 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_waits_is_told_how_far_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("root");
-        fs::create_dir(&root).unwrap();
+        let cache = tempfile::tempdir().unwrap();
+        let digest = ImageDigest::parse(&"1".repeat(64)).unwrap();
+        let folder = cache.path().join("images").join(digest.as_str());
+        fs::create_dir_all(folder.join("root")).unwrap();
         let manifest = serde_json::json!({
             "flavour": "base", "recipe": "0".repeat(64), "parent": null, "with": [], "refresh": 0, "created_s": 1,
             "build_s": 1, "size_bytes": 1024 * 1024, "entries": 1, "packages": 1,
         });
-        fs::write(folder.path().join("manifest.json"), manifest.to_string()).unwrap();
+        fs::write(folder.join("manifest.json"), manifest.to_string()).unwrap();
         let told = Mutex::new(Vec::new());
         let tell = |word: String| told.lock().unwrap().push(word);
-        let failed = prepare(&VmImages::new(folder.path()), &root, &tell, written_half).await;
+        let failed = prepare(
+            &VmImages::new(cache.path()),
+            &ImageStore::new(cache.path()),
+            &digest,
+            &tell,
+            written_half,
+        )
+        .await;
         assert!(failed.is_err());
         let told = told.into_inner().unwrap();
         assert_eq!(told.last().map(String::as_str), Some("disk of machines 50 %"), "{told:?}");

@@ -122,17 +122,16 @@ mod tests {
     use sandyard_protocol::Secret;
 
     use super::*;
-    use crate::driver::SandboxId;
+    use crate::driver::{ImageDigest, SandboxId};
 
     fn config_of(limits: Limits) -> MachineConfig {
         let spec = SandboxSpec {
             id: SandboxId::parse("one").unwrap(),
-            image_root: "/i".into(),
+            image: ImageDigest::parse(&"0".repeat(64)).unwrap(),
             workspace: "/w".into(),
             limits,
             lifetime_s: 60,
             secret: Secret::new([1; 32]),
-            nested_user_namespaces: false,
         };
         let link = LinkTarget::Vsock { port: 7 };
         config(&spec, Ways { link, link_port: None, control_port: None, control_vsock: Some(8) })

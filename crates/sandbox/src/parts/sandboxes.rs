@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::cgroup::{Groups, Layout};
+use super::cgroup::{GroupLimits, Groups, Layout};
 use super::ids::{IdPool, Supply};
 use super::layout::KEEPER_ID;
 use super::links::Links;
@@ -17,8 +17,8 @@ use super::liveness::ProcessIdentity;
 use super::records::{Record, Records};
 use super::{disk, patience, yard_id};
 use crate::driver::{
-    BoxedDuplex, Duplex, FoundSandbox, LinkError, OpenError, SandboxId, StartError, StopError, Usage,
-    UsageError, with_sources,
+    BindError, Binding, BindingPart, BoxedDuplex, Duplex, FoundSandbox, LinkError, Liveness, OpenError,
+    SandboxId, StartError, StopError, Usage, UsageError, with_sources,
 };
 
 /// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
@@ -104,7 +104,9 @@ impl Sandboxes {
     /// Every sandbox that has a marker.
     pub(crate) fn found(&self) -> io::Result<Vec<FoundSandbox>> {
         let alive = |record: Option<Record>| record.is_some_and(|record| record.is_alive());
-        let found = |id: SandboxId| Ok(FoundSandbox { alive: alive(self.records.read(&id)?), id });
+        let found = |id: SandboxId| {
+            Ok(FoundSandbox { liveness: Liveness::known(alive(self.records.read(&id)?)), id })
+        };
         self.records.ids()?.into_iter().map(found).collect()
     }
 
@@ -113,6 +115,26 @@ impl Sandboxes {
         let record = self.records.read(id).and_then(|record| record.ok_or(io::ErrorKind::NotFound.into()));
         let usage = record.and_then(|record| self.groups(&record).usage());
         usage.map_err(|source| UsageError { id: id.clone(), source })
+    }
+
+    /// Gives a running sandbox other limits, through its control groups.
+    pub(crate) fn bind_limits(
+        &self,
+        driver: &'static str,
+        id: &SandboxId,
+        binding: &Binding,
+    ) -> Result<(), BindError> {
+        if binding.workspace.is_some() {
+            return Err(BindError::Unsupported { driver, part: BindingPart::Workspace });
+        }
+        let alive = self.running(id).ok().filter(|running| running.record.is_alive());
+        let running = alive.ok_or_else(|| BindError::NotRunning(id.clone()))?;
+        let limits = GroupLimits { job: binding.limits, disk_in_memory_mib: 0 };
+        self.groups(&running.record).limit(limits).map_err(|source| BindError::Step {
+            id: id.clone(),
+            step: "limit the control groups",
+            source,
+        })
     }
 
     /// What there is of a sandbox that is to be started.

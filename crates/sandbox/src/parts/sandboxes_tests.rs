@@ -31,8 +31,8 @@ fn a_sandbox_is_alive_as_long_as_its_first_process() {
     yard.records.write(&one).unwrap();
     yard.records.write(&two).unwrap();
     let found = yard.found().unwrap();
-    let alive: Vec<_> = found.iter().map(|found| (found.id.as_str(), found.alive)).collect();
-    assert_eq!(alive, [("one", true), ("two", false)]);
+    let alive: Vec<_> = found.iter().map(|found| (found.id.as_str(), found.liveness)).collect();
+    assert_eq!(alive, [("one", Liveness::Alive), ("two", Liveness::Dead)]);
     assert!(Remembered::of(data.path()).unwrap().in_use);
     yard.records.delete(&one.id).unwrap();
     assert!(!Remembered::of(data.path()).unwrap().in_use);

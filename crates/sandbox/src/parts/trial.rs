@@ -2,7 +2,7 @@
 //! time, and leave nothing.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sandyard_pipe::{HelloError, HostOffer, welcome};
@@ -10,7 +10,7 @@ use sandyard_protocol::Secret;
 use tokio::time::timeout;
 
 use super::disk::STOCK;
-use crate::driver::{Driver, Limits, SandboxId, SandboxSpec, with_sources};
+use crate::driver::{Driver, ImageDigest, Limits, SandboxId, SandboxSpec, with_sources};
 
 /// How long a container may take to dial; a loaded machine needs tens of milliseconds.
 pub(crate) const CONTAINER_PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ pub(crate) struct Trial<'a> {
     /// The driver's data directory; the workspace of the trial is made in its stock.
     pub(crate) data: &'a Path,
     /// The image.
-    pub(crate) image_root: PathBuf,
+    pub(crate) image: ImageDigest,
     /// The size of its disk: that of blank ones, if there are any.
     pub(crate) disk_mib: u64,
     /// How long it may take to dial.
@@ -41,12 +41,11 @@ impl Trial<'_> {
         std::fs::create_dir_all(&workspace).map_err(failed)?;
         let spec = SandboxSpec {
             id: id.clone(),
-            image_root: self.image_root,
+            image: self.image,
             workspace: workspace.clone(),
             limits: Limits { disk_mib: self.disk_mib, ..Limits::default() },
             lifetime_s: self.patience.as_secs() * 2,
             secret: Secret::new([0; 32]),
-            nested_user_namespaces: false,
         };
         let tried = greeted(driver, &spec, self.patience).await;
         let tried = tried.map_err(|error| format!("{error}: {}", said(&id).unwrap_or_default().trim()));

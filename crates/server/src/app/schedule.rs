@@ -1,6 +1,7 @@
 //! Schedule: check, store, and, if there is room, claim in the same commit.
 
 use sandyard_sandbox::driver::Limits;
+use sandyard_sandbox::drivers::catalogue;
 use sha2::{Digest, Sha256};
 
 use super::around::TRYING;
@@ -24,9 +25,6 @@ use crate::yard::{claim_changes, new_secret};
 
 /// How long a question waits, if the job does not say: until tomorrow.
 const ASK_TIMEOUT_S: u64 = 24 * 3600;
-
-/// Drivers there are, whether or not this yard has them.
-const DRIVERS: [&str; 7] = ["firecracker", "native", "oci", "docker", "qemu", "kubernetes", "nomad"];
 
 impl Yard {
     /// Makes a job, durably, and answers at once.
@@ -165,7 +163,7 @@ impl Yard {
     /// A driver that exists but can't run here is one thing, a name that nobody knows another.
     fn check_isolation(&self, floor: &Floor) -> Result<(), AppError> {
         let Floor::Driver(name) = floor else { return Ok(()) };
-        if DRIVERS.contains(&name.as_str()) || self.context.drivers.named(name).is_some() {
+        if catalogue::is_known(name) || self.context.drivers.named(name).is_some() {
             return Ok(());
         }
         let message = format!("isolation `{name}` is neither a floor nor a driver");

@@ -2,10 +2,9 @@
 //! one wait for the same making, which goes on when they are cancelled.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sandyard_sandbox::driver::Driver;
+use sandyard_sandbox::driver::{Driver, ImageDigest};
 use tokio::sync::watch;
 
 use super::caught::caught;
@@ -25,20 +24,20 @@ pub(crate) enum Form {
 /// All forms of one server.
 #[derive(Default)]
 pub(crate) struct Forms {
-    forms: Mutex<HashMap<(&'static str, PathBuf), watch::Receiver<Form>>>,
+    forms: Mutex<HashMap<(&'static str, ImageDigest), watch::Receiver<Form>>>,
 }
 
 impl Forms {
     /// The form of a tree for a driver; its making begins if nobody has begun it, or it failed before.
-    pub(crate) fn of(&self, driver: &Arc<dyn Driver>, image_root: &Path) -> watch::Receiver<Form> {
+    pub(crate) fn of(&self, driver: &Arc<dyn Driver>, image: &ImageDigest) -> watch::Receiver<Form> {
         let mut forms = self.forms();
-        let key = (driver.name(), image_root.to_owned());
+        let key = (driver.name(), image.clone());
         if let Some(form) = forms.get(&key)
             && !matches!(*form.borrow(), Form::Failed(_))
         {
             return form.clone();
         }
-        let form = make(Arc::clone(driver), image_root.to_owned());
+        let form = make(Arc::clone(driver), image.clone());
         forms.insert(key, form.clone());
         form
     }
@@ -58,18 +57,18 @@ impl Forms {
         self.forms().retain(|(name, _), form| *name != driver || matches!(*form.borrow(), Form::Making(_)));
     }
 
-    fn forms(&self) -> MutexGuard<'_, HashMap<(&'static str, PathBuf), watch::Receiver<Form>>> {
+    fn forms(&self) -> MutexGuard<'_, HashMap<(&'static str, ImageDigest), watch::Receiver<Form>>> {
         self.forms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn make(driver: Arc<dyn Driver>, image_root: PathBuf) -> watch::Receiver<Form> {
+fn make(driver: Arc<dyn Driver>, image: ImageDigest) -> watch::Receiver<Form> {
     let (sender, form) = watch::channel(Form::Making(String::new()));
     tokio::spawn(async move {
         let report = |words: String| {
             sender.send_replace(Form::Making(words));
         };
-        let made = caught(driver.prepare_image(&image_root, &report)).await;
+        let made = caught(driver.prepare_image(&image, &report)).await;
         sender.send_replace(match made {
             Ok(Ok(())) => Form::Ready,
             Ok(Err(error)) => Form::Failed(chain(&error)),

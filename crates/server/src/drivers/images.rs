@@ -1,8 +1,7 @@
 //! How the yard learns about images; main supplies it, because main decides when and where they are built.
 
-use std::path::PathBuf;
-
 use async_trait::async_trait;
+use sandyard_sandbox::driver::ImageDigest;
 use serde::Serialize;
 
 /// Which tree a job needs.
@@ -31,8 +30,8 @@ impl Flavour {
 pub enum ImageState {
     /// It can be used.
     Ready {
-        /// Its root.
-        root: PathBuf,
+        /// Its content.
+        image: ImageDigest,
     },
     /// It is being built.
     Preparing {

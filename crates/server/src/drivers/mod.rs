@@ -9,11 +9,10 @@ mod images;
 mod known;
 mod rules;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_sandbox::driver::{Availability, Driver};
+use sandyard_sandbox::driver::{Availability, Driver, ImageDigest};
 use tokio::sync::{Notify, watch};
 
 pub(crate) use self::forms::Form;
@@ -75,8 +74,8 @@ impl Drivers {
     }
 
     /// The form in which a driver wants an image; its making begins now if need be.
-    pub(crate) fn form(&self, name: &str, image_root: &Path) -> Option<watch::Receiver<Form>> {
-        self.named(name).map(|driver| self.forms.of(&driver, image_root))
+    pub(crate) fn form(&self, name: &str, image: &ImageDigest) -> Option<watch::Receiver<Form>> {
+        self.named(name).map(|driver| self.forms.of(&driver, image))
     }
 
     /// A start failed in a way that speaks against its driver, so it is tried before it is chosen again.

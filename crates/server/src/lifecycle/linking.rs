@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sandyard_pipe::HostOffer;
-use sandyard_sandbox::driver::{Driver, LinkError, SandboxId};
+use sandyard_sandbox::driver::{Driver, LinkError, Liveness, SandboxId};
 use sandyard_sandbox::machine::Machine;
 
 use crate::error_chain::chain;
@@ -91,15 +91,18 @@ pub(super) enum Alive {
 pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Alive> {
     loop {
         match driver.list().await {
-            Ok(found) => {
-                let found = found.iter().find(|found| found.id == *sandbox)?;
-                return Some(if found.alive { Alive::Yes } else { Alive::No });
-            }
+            Ok(found) => match found.iter().find(|found| found.id == *sandbox)?.liveness {
+                Liveness::Alive => return Some(Alive::Yes),
+                Liveness::Dead => return Some(Alive::No),
+                Liveness::Unknown => {
+                    tracing::warn!(%sandbox, "nobody can tell whether it lives, asking again")
+                }
+            },
             Err(error) => {
                 tracing::warn!(error = %chain(&error), "the sandboxes could not be listed, trying again");
-                tokio::time::sleep(LIST_AGAIN).await;
             }
         }
+        tokio::time::sleep(LIST_AGAIN).await;
     }
 }
 

@@ -3,9 +3,7 @@
 //! A job never gets a weaker wall than its row says, whatever the operator changed since. Whatever a start waits for is told in
 //! the status.
 
-use std::path::Path;
-
-use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec, StartError};
+use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, StartError};
 
 use super::outcome::Outcome;
 use super::starting::Failure;
@@ -33,14 +31,14 @@ pub(super) async fn spec(
     sandbox: &SandboxId,
 ) -> Result<SandboxSpec, Failure> {
     hold_isolation(context, driver, row).await?;
-    let image_root = image(context, row).await?;
-    form(context, driver, row, &image_root).await?;
+    let image = image(context, row).await?;
+    form(context, driver, row, &image).await?;
     let workspace = context.layout.workspace(&row.id);
     disk::make_folder(&workspace)
         .map_err(|error| Failure::Again(format!("make the workspace's folder: {error}")))?;
     Ok(SandboxSpec {
         id: sandbox.clone(),
-        image_root,
+        image,
         workspace,
         limits: row.limits.machine,
         lifetime_s: row.limits.timeout_s
@@ -48,7 +46,6 @@ pub(super) async fn spec(
             + if row.keep { KEPT_S } else { 0 }
             + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
         secret: row.secret.clone(),
-        nested_user_namespaces: false,
     })
 }
 
@@ -97,12 +94,12 @@ async fn hold_isolation(context: &YardContext, driver: &dyn Driver, row: &mut Jo
     Ok(())
 }
 
-/// The tree of the image.
-async fn image(context: &YardContext, row: &mut JobRow) -> Result<std::path::PathBuf, Failure> {
+/// The image of a job's machine, once it is there.
+async fn image(context: &YardContext, row: &mut JobRow) -> Result<ImageDigest, Failure> {
     loop {
         let flavour = flavour(row, context.images.as_ref());
         match context.images.state(flavour) {
-            ImageState::Ready { root } => return Ok(root),
+            ImageState::Ready { image } => return Ok(image),
             ImageState::Missing { detail, hint } => {
                 return Err(Failure::Never(Outcome::failed(FailureCode::NoImage, detail, Some(&hint))));
             }
@@ -119,9 +116,9 @@ async fn form(
     context: &YardContext,
     driver: &dyn Driver,
     row: &mut JobRow,
-    image_root: &Path,
+    image: &ImageDigest,
 ) -> Result<(), Failure> {
-    let Some(mut form) = context.drivers.form(driver.name(), image_root) else { return Ok(()) };
+    let Some(mut form) = context.drivers.form(driver.name(), image) else { return Ok(()) };
     loop {
         let now = form.borrow_and_update().clone();
         match now {

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use sandyard_protocol::Request;
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
-    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Liveness, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
 use machine::Machine;
@@ -63,7 +63,7 @@ impl Driver for ScriptedDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation { level: IsolationLevel::None, runtime: "none".into() }
+        Isolation::without_network(IsolationLevel::None, "none")
     }
 
     async fn availability(&self) -> Availability {
@@ -98,7 +98,7 @@ impl Driver for ScriptedDriver {
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
         let found = |(id, machine): (&SandboxId, &Arc<Machine>)| FoundSandbox {
             id: id.clone(),
-            alive: machine.is_alive(),
+            liveness: Liveness::known(machine.is_alive()),
         };
         Ok(self.machines().iter().map(found).collect())
     }

@@ -2,9 +2,8 @@
 //!
 //! A linear chain of comparisons costs eight times as much to install and is walked by every call that has a guard.
 
+use sandyard_sys::seccomp::table::{ArgumentGuard, ArgumentTest, CallRule, CallRules};
 use seccompiler::{BpfProgram, sock_filter};
-
-use super::table::{Guard, Rule, Rules, Test};
 
 // Offsets in `struct seccomp_data` and opcodes of classic BPF, from linux/seccomp.h and linux/bpf_common.h.
 const NUMBER: u32 = 0;
@@ -35,11 +34,11 @@ pub(super) const NATIVE: u32 = 0xc000_00b7;
 /// A range of call numbers that get the same, up to the next range.
 struct Range {
     start: u32,
-    rule: Rule,
+    rule: CallRule,
 }
 
 /// The program, or `None` if it would be too long.
-pub(super) fn compile(rules: &Rules) -> Option<BpfProgram> {
+pub(super) fn compile(rules: &CallRules) -> Option<BpfProgram> {
     let mut program = vec![
         statement(LOAD, ARCHITECTURE),
         jump(JUMP_EQUAL, NATIVE, 1, 0),
@@ -51,26 +50,26 @@ pub(super) fn compile(rules: &Rules) -> Option<BpfProgram> {
 }
 
 /// Neighbours that get the same become one range; numbers between known calls are unknown, so absent.
-fn ranges(rules: &Rules) -> Vec<Range> {
-    let mut ranges = vec![Range { start: 0, rule: Rule::Absent }];
+fn ranges(rules: &CallRules) -> Vec<Range> {
+    let mut ranges = vec![Range { start: 0, rule: CallRule::Absent }];
     let mut next = 0;
     for (number, rule) in rules.iter().map(|(&number, &rule)| (number, rule)) {
         if number > next {
-            push(&mut ranges, next, Rule::Absent);
+            push(&mut ranges, next, CallRule::Absent);
         }
         push(&mut ranges, number, rule);
         next = number + 1;
     }
-    push(&mut ranges, next, Rule::Absent);
-    push(&mut ranges, X32, Rule::Refuse);
-    push(&mut ranges, 2 * X32, Rule::Absent);
+    push(&mut ranges, next, CallRule::Absent);
+    push(&mut ranges, X32, CallRule::Refuse);
+    push(&mut ranges, 2 * X32, CallRule::Absent);
     ranges
 }
 
-fn push(ranges: &mut Vec<Range>, start: u32, rule: Rule) {
+fn push(ranges: &mut Vec<Range>, start: u32, rule: CallRule) {
     match ranges.last_mut() {
         Some(last) if last.start == start => last.rule = rule,
-        Some(last) if last.rule == rule && !matches!(rule, Rule::Guarded(_)) => {}
+        Some(last) if last.rule == rule && !matches!(rule, CallRule::Guarded(_)) => {}
         _ => ranges.push(Range { start, rule }),
     }
 }
@@ -98,17 +97,17 @@ fn search(ranges: &[Range]) -> Option<BpfProgram> {
     }
 }
 
-fn leaf(rule: Rule) -> Option<BpfProgram> {
+fn leaf(rule: CallRule) -> Option<BpfProgram> {
     match rule {
-        Rule::Allow => Some(vec![statement(RETURN, ALLOW)]),
-        Rule::Refuse => Some(vec![statement(RETURN, REFUSE)]),
-        Rule::Absent => Some(vec![statement(RETURN, ABSENT)]),
-        Rule::Guarded(guard) => guarded(guard),
+        CallRule::Allow => Some(vec![statement(RETURN, ALLOW)]),
+        CallRule::Refuse => Some(vec![statement(RETURN, REFUSE)]),
+        CallRule::Absent => Some(vec![statement(RETURN, ABSENT)]),
+        CallRule::Guarded(guard) => guarded(guard),
     }
 }
 
 /// Each alternative ends in ALLOW; a test that fails jumps behind it, to the next alternative or to the refusal.
-fn guarded(guard: Guard) -> Option<BpfProgram> {
+fn guarded(guard: ArgumentGuard) -> Option<BpfProgram> {
     let mut program = Vec::new();
     for tests in guard {
         let length: usize = tests.iter().map(test_length).sum();
@@ -123,11 +122,11 @@ fn guarded(guard: Guard) -> Option<BpfProgram> {
     Some(program)
 }
 
-fn test_length(test: &Test) -> usize {
+fn test_length(test: &ArgumentTest) -> usize {
     if test.mask == u32::MAX { 2 } else { 3 }
 }
 
-fn push_test(program: &mut BpfProgram, test: &Test, when_false: u8) {
+fn push_test(program: &mut BpfProgram, test: &ArgumentTest, when_false: u8) {
     program.push(statement(LOAD, ARGUMENTS + 8 * u32::from(test.argument)));
     if test.mask != u32::MAX {
         program.push(statement(AND, test.mask));

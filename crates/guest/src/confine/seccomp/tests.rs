@@ -2,18 +2,18 @@
 
 use libc::*;
 use proptest::prelude::*;
+use sandyard_sys::seccomp::table::{self, ArgumentTest, CallRule, CallRules};
+use sandyard_sys::seccomp::{OuterArgument, OuterCalls, OuterProfile};
 use seccompiler::sock_filter;
 
 use super::program::{
     ABSENT, ALLOW, AND, JUMP, JUMP_EQUAL, JUMP_NOT_BELOW, KILL, LOAD, NATIVE, REFUSE, RETURN, compile,
 };
-use super::table::{self, Rule, Rules, Test};
 use super::*;
 
-const JOB: Profile = Profile::Job { nested_user_namespaces: false };
-const KEEPER: Profile = Profile::Keeper { host_sockets: false };
-const INIT: Profile = Profile::Init { host_sockets: false };
-const NESTED: Profile = Profile::Job { nested_user_namespaces: true };
+const JOB: FilterProfile = FilterProfile::Job;
+const KEEPER: FilterProfile = FilterProfile::Keeper { host_sockets: false };
+const INIT: FilterProfile = FilterProfile::Init { host_sockets: false };
 
 /// `struct seccomp_data`.
 #[derive(Clone, Copy)]
@@ -58,21 +58,21 @@ fn verdict(program: &[sock_filter], call: &Call) -> u32 {
 }
 
 /// What the table says, without BPF.
-fn expected(rules: &Rules, call: &Call) -> u32 {
-    let holds = |test: &Test| {
+fn expected(rules: &CallRules, call: &Call) -> u32 {
+    let holds = |test: &ArgumentTest| {
         ((call.arguments[usize::from(test.argument)] as u32 & test.mask) == test.value) != test.negated
     };
     match rules.get(&call.number) {
-        Some(Rule::Allow) => ALLOW,
-        Some(Rule::Refuse) => REFUSE,
-        Some(Rule::Guarded(guard)) if guard.iter().any(|tests| tests.iter().all(holds)) => ALLOW,
-        Some(Rule::Guarded(_)) => REFUSE,
+        Some(CallRule::Allow) => ALLOW,
+        Some(CallRule::Refuse) => REFUSE,
+        Some(CallRule::Guarded(guard)) if guard.iter().any(|tests| tests.iter().all(holds)) => ALLOW,
+        Some(CallRule::Guarded(_)) => REFUSE,
         None if (0x4000_0000..0x8000_0000).contains(&call.number) => REFUSE,
-        Some(Rule::Absent) | None => ABSENT,
+        Some(CallRule::Absent) | None => ABSENT,
     }
 }
 
-fn ask(profile: Profile, number: c_long, arguments: [u64; 6]) -> u32 {
+fn ask(profile: FilterProfile, number: c_long, arguments: [u64; 6]) -> u32 {
     verdict(&compile(&table::rules(profile)).unwrap(), &Call::new(number, arguments))
 }
 
@@ -127,7 +127,7 @@ const NEVER: &[c_long] = &[
 
 #[test]
 fn the_deny_set_is_refused_in_every_profile() {
-    for profile in [JOB, NESTED, KEEPER, INIT] {
+    for profile in [JOB, KEEPER, INIT] {
         for &number in NEVER {
             assert_eq!(ask(profile, number, [0; 6]), REFUSE, "call {number} for {profile:?}");
         }
@@ -135,18 +135,17 @@ fn the_deny_set_is_refused_in_every_profile() {
 }
 
 #[test]
-fn namespaces_are_refused_unless_they_were_given() {
+fn namespaces_are_refused() {
     for flag in
         [CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET]
     {
         let arguments = [u64::from((flag | SIGCHLD).cast_unsigned()), 0, 0, 0, 0, 0];
         for number in [SYS_clone, SYS_unshare] {
             assert_eq!(ask(JOB, number, arguments), REFUSE, "{flag:#x}");
-            assert_eq!(ask(NESTED, number, arguments), ALLOW, "{flag:#x}");
         }
     }
     assert_eq!(ask(JOB, SYS_clone, [SIGCHLD as u64, 0, 0, 0, 0, 0]), ALLOW);
-    for profile in [JOB, NESTED, KEEPER, INIT] {
+    for profile in [JOB, KEEPER, INIT] {
         assert_eq!(ask(profile, SYS_clone3, [0; 6]), ABSENT);
     }
 }
@@ -180,8 +179,8 @@ fn only_a_keeper_whose_link_it_is_may_reach_the_machines_host() {
         (JOB, REFUSE),
         (KEEPER, REFUSE),
         (INIT, REFUSE),
-        (Profile::Keeper { host_sockets: true }, ALLOW),
-        (Profile::Init { host_sockets: true }, ALLOW),
+        (FilterProfile::Keeper { host_sockets: true }, ALLOW),
+        (FilterProfile::Init { host_sockets: true }, ALLOW),
     ] {
         assert_eq!(ask(profile, SYS_socket, arguments), answer, "{profile:?}");
     }
@@ -249,8 +248,8 @@ fn every_known_call_is_listed_once() {
 proptest! {
     #[test]
     fn the_program_says_what_the_table_says(number in prop_oneof![0..500_u32, any::<u32>()],
-        arguments in any::<[u64; 6]>(), small in any::<[u8; 6]>(), use_small: bool, profile in 0..4_usize) {
-        let profile = [JOB, NESTED, KEEPER, INIT][profile];
+        arguments in any::<[u64; 6]>(), small in any::<[u8; 6]>(), use_small: bool, profile in 0..3_usize) {
+        let profile = [JOB, KEEPER, INIT][profile];
         let rules = table::rules(profile);
         let arguments = if use_small { small.map(u64::from) } else { arguments };
         let call = Call { number, architecture: NATIVE, arguments };
@@ -260,7 +259,7 @@ proptest! {
 
 /// What the filter around the machine says of a call.
 fn around(profile: &OuterProfile, name: &str, arguments: &[u64; 6]) -> Option<&'static str> {
-    let holds = |argument: &super::outer::OuterArgument| {
+    let holds = |argument: &OuterArgument| {
         let found = arguments[usize::from(argument.index)];
         match argument.op {
             "SCMP_CMP_NE" => found != argument.value,
@@ -268,15 +267,14 @@ fn around(profile: &OuterProfile, name: &str, arguments: &[u64; 6]) -> Option<&'
             op => panic!("{op}"),
         }
     };
-    let fits =
-        |calls: &&super::outer::OuterCalls| calls.names.contains(&name) && calls.args.iter().all(holds);
+    let fits = |calls: &&OuterCalls| calls.names.contains(&name) && calls.args.iter().all(holds);
     profile.syscalls.iter().find(fits).map(|calls| calls.action)
 }
 
 #[test]
 fn the_deny_set_is_refused_around_the_machine_but_for_what_starts_it() {
     let at_start = ["SYS_mount", "SYS_umount2", "SYS_open_tree", "SYS_move_mount", "SYS_mount_setattr"];
-    let profile = OuterProfile::new(false);
+    let profile = OuterProfile::from_table();
     for (name, number) in table::names() {
         if NEVER.iter().any(|&never| u32::try_from(never) == Ok(number)) && !at_start.contains(&name) {
             let name = name.trim_start_matches("SYS_");
@@ -287,12 +285,11 @@ fn the_deny_set_is_refused_around_the_machine_but_for_what_starts_it() {
     assert_eq!(around(&profile, "socket", &[AF_UNIX as u64, 1, 0, 0, 0, 0]), Some("SCMP_ACT_ALLOW"));
     assert_eq!(around(&profile, "clone3", &[0; 6]), None);
     assert_eq!(around(&profile, "chroot", &[0; 6]), Some("SCMP_ACT_ERRNO"));
-    assert_eq!(around(&OuterProfile::new(true), "chroot", &[0; 6]), Some("SCMP_ACT_ALLOW"));
 }
 
 #[test]
 fn no_two_rules_around_the_machine_contradict_each_other() {
-    let profile = OuterProfile::new(false);
+    let profile = OuterProfile::from_table();
     for (name, _) in table::names() {
         let name = name.trim_start_matches("SYS_");
         let entries: Vec<_> = profile.syscalls.iter().filter(|calls| calls.names.contains(&name)).collect();
@@ -305,14 +302,14 @@ proptest! {
     /// Whatever a filter inside allows gets through the one around it; arguments as programs pass them, without an upper half.
     #[test]
     fn what_is_allowed_inside_is_allowed_around(call in 0..500_usize, arguments in any::<[u32; 6]>(),
-        small in any::<[u8; 6]>(), use_small: bool, profile in 0..4_usize) {
-        let profile = [JOB, NESTED, KEEPER, INIT][profile];
+        small in any::<[u8; 6]>(), use_small: bool, profile in 0..3_usize) {
+        let profile = [JOB, KEEPER, INIT][profile];
         let names = table::names();
         let (name, number) = names[call % names.len()];
         let arguments = if use_small { small.map(u64::from) } else { arguments.map(u64::from) };
         let inside = Call { number, architecture: NATIVE, arguments };
         if verdict(&compile(&table::rules(profile)).unwrap(), &inside) == ALLOW {
-            let outer = OuterProfile::new(profile == NESTED);
+            let outer = OuterProfile::from_table();
             let said = around(&outer, name.trim_start_matches("SYS_"), &arguments);
             prop_assert_eq!(said, Some("SCMP_ACT_ALLOW"), "{}", name);
         }

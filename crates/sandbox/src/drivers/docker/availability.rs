@@ -40,11 +40,11 @@ pub(super) async fn of(yard: &Yard, driver: &dyn Driver) -> Availability {
         Some(outdated) => format!("{}; {outdated}", found.described),
         None => found.described,
     };
-    let Some(image_root) = (yard.config.probe_image)() else {
+    let Some(image) = yard.config.images.probe_image() else {
         return Availability::untried(detail).offered(offer);
     };
     let (data, disk_mib) = (&yard.config.data, yard.config.disk_mib);
-    let trial = Trial { data, image_root, disk_mib, patience: CONTAINER_PATIENCE };
+    let trial = Trial { data, image, disk_mib, patience: CONTAINER_PATIENCE };
     match trial.run(driver, |_| None).await {
         Ok(()) => Availability::usable(detail).offered(offer),
         Err(error) => Availability::missing(error, "run `sandyard doctor docker`"),

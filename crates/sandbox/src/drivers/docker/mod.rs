@@ -14,7 +14,7 @@ mod start;
 mod step;
 mod stop;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -22,10 +22,11 @@ use async_trait::async_trait;
 pub use images::{LoadError, LoadedImage, load_image, loaded_images, remove_image};
 pub use step::Step;
 
+use super::catalogue;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
-    OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
-    UsageError,
+    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation,
+    IsolationLevel, LinkError, ListError, LocalImages, OpenError, PrepareImageError, Report, SandboxId,
+    SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::parts::disk::Disks;
 use crate::parts::ids::Supply;
@@ -50,8 +51,8 @@ pub struct DockerConfig {
     pub socket: PathBuf,
     /// The default disk of a sandbox.
     pub disk_mib: u64,
-    /// An image for `availability`.
-    pub probe_image: ProbeImage,
+    /// Images of this host.
+    pub images: Arc<dyn LocalImages>,
     /// Whether an engine whose runtime has known holes may be used by jobs that name the driver.
     pub allow_outdated_runtime: bool,
     /// Fails every start at this step; for tests.
@@ -111,25 +112,25 @@ impl Yard {
 #[async_trait]
 impl Driver for DockerDriver {
     fn name(&self) -> &'static str {
-        "docker"
+        catalogue::DOCKER.name
     }
 
     fn isolation(&self) -> Isolation {
         let engine = self.yard.engine.known_make().map_or("docker", Make::as_str);
         let runtime = format!("{engine}+user namespace+seccomp+landlock");
-        Isolation { level: IsolationLevel::Container, runtime }
+        Isolation::without_network(IsolationLevel::Container, runtime)
     }
 
     async fn availability(&self) -> Availability {
         availability::of(&self.yard, self).await
     }
 
-    async fn prepare_image(&self, image_root: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
+    async fn prepare_image(&self, image: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
         let failed = |error: LoadError| PrepareImageError {
             step: "load the image into the engine".into(),
             source: error.into(),
         };
-        let image = images::image_of(image_root).map_err(failed)?;
+        let image = self.yard.image(image).map_err(failed)?;
         let (sender, mut percents) = tokio::sync::mpsc::unbounded_channel();
         // At most a hundred and one reports, so the queue is bounded by what is sent.
         let loading = images::ensure(&self.yard.engine, image, move |percent| {
@@ -151,6 +152,14 @@ impl Driver for DockerDriver {
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         self.yard.start(spec).await
+    }
+
+    fn binds(&self) -> BindSupport {
+        BindSupport { limits: true, workspace: false }
+    }
+
+    async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        self.yard.sandboxes.bind_limits(self.name(), id, binding)
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use sandyard_guest::seccomp::OuterProfile;
 use sandyard_protocol::EngineMachine;
+use sandyard_sys::seccomp::OuterProfile;
 
 use super::Yard;
 use super::container::{self, Container};
@@ -18,7 +18,9 @@ use super::engine::Make;
 use super::images::{self, LoadError};
 use super::stage::{Props, Staged};
 use super::step::{Failure, Step, Steps};
-use crate::driver::{SandboxSpec, StartError};
+use crate::driver::{ImageDigest, SandboxSpec, StartError};
+use crate::drivers::catalogue;
+use crate::image::Image;
 use crate::parts::cgroup::GroupLimits;
 use crate::parts::layout::{self, BOOT_FILE, Birth};
 use crate::parts::liveness::ProcessIdentity;
@@ -36,7 +38,7 @@ impl Yard {
         }
         // Asked before anything is made: what an engine that is away would have to remove could not be.
         if let Err(error) = self.engine.ping().await {
-            return Err(StartError::Unusable { driver: "docker", detail: error.to_string() });
+            return Err(StartError::Unusable { driver: catalogue::DOCKER.name, detail: error.to_string() });
         }
         let id_base = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take user ids"))?;
         let outcome = self.make(spec, id_base).await;
@@ -47,8 +49,7 @@ impl Yard {
         let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
         let mut record = Record { id_base: Some(id_base), ..Record::of(spec) };
         steps.run(Step::Marker, id, || self.sandboxes.records.write(&record))?;
-        let image = self.image(&spec.image_root);
-        let image = steps.wait(Step::Image, spec.image_root.display(), image).await?;
+        let image = steps.wait(Step::Image, &spec.image, self.loaded(&spec.image)).await?;
         let groups = self.sandboxes.groups(&record);
         steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
@@ -86,9 +87,15 @@ impl Yard {
         Ok(())
     }
 
-    /// The engine's id of the image.
-    async fn image(&self, image_root: &Path) -> Result<String, LoadError> {
-        images::ensure(&self.engine, images::image_of(image_root)?, |_| {}).await
+    /// Finds the image in this host's store.
+    pub(super) fn image(&self, digest: &ImageDigest) -> Result<Image, LoadError> {
+        let tree = self.config.images.tree(digest).ok_or_else(|| LoadError::NoImage(digest.to_string()))?;
+        images::image_of(&tree)
+    }
+
+    /// Returns the engine's id of the image, which is loaded if the engine lacks it.
+    async fn loaded(&self, digest: &ImageDigest) -> Result<String, LoadError> {
+        images::ensure(&self.engine, self.image(digest)?, |_| {}).await
     }
 
     async fn create(&self, name: &str, container: Container<'_>) -> io::Result<()> {
@@ -130,7 +137,7 @@ impl Yard {
 
     /// The filter, in the form in which the engine takes it.
     fn write_profile(&self, spec: &SandboxSpec, make: Make) -> io::Result<String> {
-        let profile = serde_json::to_string(&OuterProfile::new(spec.nested_user_namespaces))?;
+        let profile = serde_json::to_string(&OuterProfile::from_table())?;
         match make {
             Make::Docker => Ok(profile),
             Make::Podman => {

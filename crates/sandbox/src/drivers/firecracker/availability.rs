@@ -76,11 +76,11 @@ impl Yard {
             }
             Err(error) => return Availability::missing(error.to_string(), "look at the cache of images"),
         }
-        let Some(image_root) = (self.config.probe_image)() else {
+        let Some(image) = self.config.images.probe_image() else {
             return Availability::untried(format!("{found}; not tried: no image yet"));
         };
         let FirecrackerConfig { data, boot_time, .. } = &self.config;
-        let trial = Trial { data, image_root, disk_mib: TRIAL_DISK_MIB, patience: *boot_time };
+        let trial = Trial { data, image, disk_mib: TRIAL_DISK_MIB, patience: *boot_time };
         match trial.run(driver, |id| self.consoles.said(id)).await {
             Ok(()) => Availability::usable(found),
             Err(error) => Availability::missing(

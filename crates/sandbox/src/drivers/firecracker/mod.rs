@@ -21,7 +21,7 @@ mod stop;
 mod sys;
 mod timer;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,10 +31,11 @@ use self::jail::{Jail, Jails};
 use self::links::Links;
 use self::programs::Programs;
 use self::timer::Timers;
+use super::catalogue;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
-    OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
-    UsageError,
+    Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, Limits,
+    LinkError, ListError, LocalImages, OpenError, PrepareImageError, Report, SandboxId, SandboxSpec,
+    StartError, StopError, Usage, UsageError,
 };
 use crate::image::vm::VmImages;
 use crate::parts::console::Consoles;
@@ -63,8 +64,8 @@ pub struct FirecrackerConfig {
     /// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, a
     /// minute where another machine's software does.
     pub boot_time: Duration,
-    /// An image for `availability`.
-    pub probe_image: ProbeImage,
+    /// Images of this host.
+    pub images: Arc<dyn LocalImages>,
 }
 
 /// The driver. Dropping it leaves machines running.
@@ -131,11 +132,11 @@ impl Yard {
 #[async_trait]
 impl Driver for FirecrackerDriver {
     fn name(&self) -> &'static str {
-        "firecracker"
+        catalogue::FIRECRACKER.name
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation { level: IsolationLevel::Vm, runtime: self.yard.runtime() }
+        Isolation::without_network(IsolationLevel::Vm, self.yard.runtime())
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
@@ -150,8 +151,9 @@ impl Driver for FirecrackerDriver {
         self.yard.config.boot_time
     }
 
-    async fn prepare_image(&self, image_root: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
-        machine_image::prepare(&self.yard.images, image_root, report, VmImages::unpacked).await
+    async fn prepare_image(&self, image: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
+        let Yard { images, config, .. } = &*self.yard;
+        machine_image::prepare(images, &*config.images, image, report, VmImages::unpacked).await
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {

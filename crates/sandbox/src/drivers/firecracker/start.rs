@@ -14,7 +14,7 @@ use super::api::Api;
 use super::api::requests::{ActionType, Request};
 use super::jail::{self, Jail};
 use super::{Yard, plan};
-use crate::driver::{SandboxSpec, StartError};
+use crate::driver::{SandboxSpec, StartError, tree_of};
 use crate::image::vm::{VmImage, VmImageError};
 use crate::parts::cgroup::GroupLimits;
 use crate::parts::liveness::ProcessIdentity;
@@ -44,7 +44,8 @@ impl Yard {
 
     async fn build(&self, spec: &SandboxSpec, record: &mut Record, user: u32) -> Result<(), StartError> {
         self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))?;
-        let image = self.image_of(&spec.image_root).await;
+        let tree = tree_of(&*self.config.images, &spec.image).map_err(StartError::at("find the image"))?;
+        let image = self.image_of(&tree).await;
         let image = image.map_err(|error| StartError::at("prepare the image")(io::Error::other(error)))?;
         let groups = self.sandboxes.groups(record);
         groups.create().map_err(StartError::at("make the control groups"))?;

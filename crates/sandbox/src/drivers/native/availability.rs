@@ -18,12 +18,12 @@ impl Yard {
     /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
     pub(super) async fn availability(&self, driver: &NativeDriver) -> Availability {
         let groups = format!("{}control groups {}", self.standing.prefix(), self.sandboxes.layout.describe());
-        let Some(image) = (self.config.probe_image)() else {
+        let Some(image) = self.config.images.probe_image() else {
             return Availability::untried(groups);
         };
         let trial = Trial {
             data: &self.config.data,
-            image_root: image,
+            image,
             disk_mib: self.config.blank_disk_mib,
             patience: CONTAINER_PATIENCE,
         };

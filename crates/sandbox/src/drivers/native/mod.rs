@@ -32,9 +32,11 @@ pub use launcher::step::Step;
 pub use launcher::{LAUNCHER_COMMAND, launcher_main};
 pub use slots::LauncherProgram;
 
+use super::catalogue;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
-    OpenError, ProbeImage, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, FoundSandbox, Isolation,
+    IsolationLevel, Limits, LinkError, ListError, LocalImages, OpenError, SandboxId, SandboxSpec, StartError,
+    StopError, Usage, UsageError,
 };
 use crate::parts::links::Links;
 use crate::parts::programs;
@@ -58,8 +60,8 @@ pub struct NativeConfig {
     pub blank_disks: usize,
     /// Their size: the default disk of a sandbox.
     pub blank_disk_mib: u64,
-    /// An image for `availability`.
-    pub probe_image: ProbeImage,
+    /// Images of this host.
+    pub images: Arc<dyn LocalImages>,
     /// Fails every start at this step; for tests.
     pub fail_at: Option<Step>,
 }
@@ -174,11 +176,11 @@ async fn restock_once(yard: &Yard) -> io::Result<()> {
 #[async_trait]
 impl Driver for NativeDriver {
     fn name(&self) -> &'static str {
-        "native"
+        catalogue::NATIVE.name
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation { level: IsolationLevel::Container, runtime: self.yard.standing.runtime().into() }
+        Isolation::without_network(IsolationLevel::Container, self.yard.standing.runtime())
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
@@ -191,6 +193,18 @@ impl Driver for NativeDriver {
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         self.yard.start(spec).await
+    }
+
+    fn binds(&self) -> BindSupport {
+        BindSupport { limits: self.yard.workspaces.are_on_disk(), workspace: false }
+    }
+
+    async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        if !self.yard.workspaces.are_on_disk() {
+            // A disk in memory counts as the job's, and its size is not in the marker.
+            return Err(BindError::Unsupported { driver: self.name(), part: BindingPart::Limits });
+        }
+        self.yard.sandboxes.bind_limits(self.name(), id, binding)
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {

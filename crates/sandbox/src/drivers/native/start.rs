@@ -15,7 +15,7 @@ use super::launcher::step::{Failure, Step, Steps};
 use super::slots::{self, Slot};
 use super::standing::Standing;
 use super::workspaces::Request;
-use crate::driver::{SandboxSpec, StartError};
+use crate::driver::{SandboxSpec, StartError, tree_of};
 use crate::parts::cgroup::GroupLimits;
 use crate::parts::console;
 use crate::parts::disk::SetAside;
@@ -116,10 +116,12 @@ impl Yard {
         id_map: Vec<Extent>,
         steps: &mut Steps,
     ) -> Result<(i32, OwnedFd), Failure> {
-        let fds = steps.run(Step::Launcher, "files in memory", || self.launch_fds(spec))?;
+        let (fds, image_root) = steps.run(Step::Launcher, "files in memory and the image", || {
+            Ok::<_, io::Error>((self.launch_fds(spec)?, tree_of(&*self.config.images, &spec.image)?))
+        })?;
         let plan = LaunchPlan {
             host_name: spec.id.to_string(),
-            image_root: spec.image_root.clone(),
+            image_root,
             disk,
             link_directory: self.links.directory(&spec.id),
             id_map,

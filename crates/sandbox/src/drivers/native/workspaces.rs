@@ -67,6 +67,11 @@ impl Workspaces {
         }
     }
 
+    /// True if workspaces are disks, false if they are in memory.
+    pub(super) fn are_on_disk(&self) -> bool {
+        matches!(self, Self::OnDisk(_))
+    }
+
     /// How much of a sandbox's disk is charged to its memory.
     pub(super) fn in_memory_mib(&self, limits: &Limits) -> u64 {
         match self {

@@ -57,12 +57,12 @@ impl OciDriver {
         };
         let detail =
             format!("{}{note}; control groups {}", yard.runtime.described, yard.sandboxes.layout.describe());
-        let Some(image_root) = (yard.config.probe_image)() else {
+        let Some(image) = yard.config.images.probe_image() else {
             return Availability::untried(detail).offered(offer);
         };
         let trial = Trial {
             data: &yard.config.data,
-            image_root,
+            image,
             disk_mib: yard.config.disk_mib,
             patience: CONTAINER_PATIENCE,
         };
@@ -81,6 +81,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::image::ImageStore;
 
     fn config(runtime: &str, allow_outdated_runtime: bool) -> OciConfig {
         OciConfig {
@@ -89,7 +90,7 @@ mod tests {
             runtime: Some(runtime.to_owned()),
             allow_outdated_runtime,
             disk_mib: 1,
-            probe_image: Arc::new(|| None),
+            images: Arc::new(ImageStore::new("/nowhere")),
             fail_at: None,
         }
     }

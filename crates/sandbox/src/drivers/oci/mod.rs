@@ -20,13 +20,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use oci_spec::runtime::LinuxSeccomp;
-use sandyard_guest::seccomp::OuterProfile;
+use sandyard_sys::seccomp::OuterProfile;
 
 pub use step::Step;
 
+use super::catalogue;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, LinkError, ListError, OpenError, ProbeImage,
-    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, FoundSandbox, Isolation, LinkError,
+    ListError, LocalImages, OpenError, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
@@ -50,8 +51,8 @@ pub struct OciConfig {
     pub allow_outdated_runtime: bool,
     /// The default disk of a sandbox.
     pub disk_mib: u64,
-    /// An image for `availability`.
-    pub probe_image: ProbeImage,
+    /// Images of this host.
+    pub images: Arc<dyn LocalImages>,
     /// Fails every start at this step; for tests.
     pub fail_at: Option<Step>,
 }
@@ -112,23 +113,22 @@ impl Yard {
 }
 
 /// The filter that the runtime puts around the whole container; the guest adds narrower ones inside.
-fn seccomp(nested_user_namespaces: bool) -> io::Result<LinuxSeccomp> {
-    let profile =
-        serde_json::to_value(OuterProfile::new(nested_user_namespaces)).map_err(io::Error::other)?;
+fn seccomp() -> io::Result<LinuxSeccomp> {
+    let profile = serde_json::to_value(OuterProfile::from_table()).map_err(io::Error::other)?;
     serde_json::from_value(profile).map_err(io::Error::other)
 }
 
 #[async_trait]
 impl Driver for OciDriver {
     fn name(&self) -> &'static str {
-        "oci"
+        catalogue::OCI.name
     }
 
     fn isolation(&self) -> Isolation {
         let runtime = &self.yard.runtime;
         let name = runtime.program.file_name().unwrap_or_default().to_string_lossy();
         let version = runtime.version.map_or_else(String::new, |version| format!(" {version}"));
-        Isolation { level: runtime.kind.level(), runtime: format!("{name}{version}+seccomp+landlock") }
+        Isolation::without_network(runtime.kind.level(), format!("{name}{version}+seccomp+landlock"))
     }
 
     async fn availability(&self) -> Availability {
@@ -137,6 +137,14 @@ impl Driver for OciDriver {
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         self.yard.start(spec).await
+    }
+
+    fn binds(&self) -> BindSupport {
+        BindSupport { limits: true, workspace: false }
+    }
+
+    async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        self.yard.sandboxes.bind_limits(self.name(), id, binding)
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {

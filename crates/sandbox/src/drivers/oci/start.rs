@@ -17,7 +17,8 @@ use super::stage::{self, Props};
 use super::step::{Failure, Step, Steps};
 use super::sys::{self, Staged};
 use super::{availability, runtime};
-use crate::driver::{SandboxId, SandboxSpec, StartError};
+use crate::driver::{SandboxId, SandboxSpec, StartError, tree_of};
+use crate::drivers::catalogue;
 use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::console;
 use crate::parts::ids::{self, Extent};
@@ -49,7 +50,7 @@ impl Yard {
             Before::Nothing => {}
         }
         if let Some((detail, _)) = availability::refusal(&self.config, &self.runtime) {
-            return Err(StartError::Unusable { driver: "oci", detail });
+            return Err(StartError::Unusable { driver: catalogue::OCI.name, detail });
         }
         let mut record = self.new_record(spec).map_err(StartError::at("take user ids"))?;
         let outcome = self.make(spec, &mut record).await;
@@ -125,7 +126,7 @@ impl Yard {
             link: &self.links.directory(&spec.id),
             programs: &self.programs,
             job_groups: &groups.entrances().1,
-            seccomp: super::seccomp(spec.nested_user_namespaces)?,
+            seccomp: super::seccomp()?,
         };
         let document = bundle.spec().map_err(io::Error::other)?;
         fs::write(directory.join("config.json"), serde_json::to_vec(&document).map_err(io::Error::other)?)
@@ -138,7 +139,7 @@ impl Yard {
         let config = layout::boot_config(spec, layout::unix_link(), Birth::Files { cgroup_procs });
         let boot = serde_json::to_vec(&config)?;
         let (disks, workspace, size_mib) = (self.disks.clone(), spec.workspace.clone(), spec.limits.disk_mib);
-        let image_root = spec.image_root.clone();
+        let image_root = tree_of(&*self.config.images, &spec.image)?;
         let users = record.id_base.map(|base| (base, ids::map_text(id_map)));
         let set = move || {
             let disk = disks.ensure(&workspace, size_mib)?;

@@ -5,14 +5,13 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::host::{self, Accelerator};
 use super::{QemuDriver, Yard};
-use crate::driver::{Availability, Offer};
+use crate::driver::{Availability, ImageDigest, Offer};
 use crate::parts::trial::Trial;
 
 /// What the operator wants.
@@ -52,8 +51,8 @@ struct Basis {
 
 impl QemuDriver {
     /// What runs the code of machines, tried if that must be found out.
-    pub(super) async fn accelerator(&self, image_root: &Path) -> Accelerator {
-        self.chosen(image_root).await.accelerator
+    pub(super) async fn accelerator(&self, image: &ImageDigest) -> Accelerator {
+        self.chosen(image).await.accelerator
     }
 
     /// Really starts a machine.
@@ -68,7 +67,7 @@ impl QemuDriver {
             }
             Err(error) => return Availability::missing(error.to_string(), "look at the cache of images"),
         }
-        let Some(image) = (yard.config.probe_image)() else {
+        let Some(image) = yard.config.images.probe_image() else {
             return Availability::untried(format!("QEMU {version}; not tried: no image yet"))
                 .offered(Offer::WhenNeeded);
         };
@@ -84,7 +83,7 @@ impl QemuDriver {
         answer.offered(offer)
     }
 
-    async fn chosen(&self, image_root: &Path) -> Chosen {
+    async fn chosen(&self, image: &ImageDigest) -> Chosen {
         let basis = self.yard.basis();
         if let Acceleration::Only(accelerator) = self.acceleration {
             return Chosen { accelerator, reason: None, basis };
@@ -96,7 +95,7 @@ impl QemuDriver {
         }
         let chosen = match self.yard.remembered(&basis) {
             Some(chosen) => chosen,
-            None => self.find_out(image_root.to_owned(), basis).await,
+            None => self.find_out(image.clone(), basis).await,
         };
         // The first answer is what this process says of itself; only another kernel of machines can change it.
         let _ = self.yard.runtime.set(chosen.accelerator);
@@ -104,11 +103,11 @@ impl QemuDriver {
         chosen
     }
 
-    async fn find_out(&self, image_root: PathBuf, basis: Basis) -> Chosen {
+    async fn find_out(&self, image: ImageDigest, basis: Basis) -> Chosen {
         let reason = match host::no_kvm() {
             Some(reason) => Some(reason),
             None => self
-                .boots(Accelerator::Kvm, image_root, KVM_PATIENCE)
+                .boots(Accelerator::Kvm, image, KVM_PATIENCE)
                 .await
                 .err()
                 .map(|error| format!("no guest boots on /dev/kvm: {error}")),
@@ -124,12 +123,12 @@ impl QemuDriver {
     async fn boots(
         &self,
         accelerator: Accelerator,
-        image_root: PathBuf,
+        image: ImageDigest,
         patience: Duration,
     ) -> Result<(), String> {
         let driver = Self { yard: self.yard.clone(), acceleration: Acceleration::Only(accelerator) };
         let data = &self.yard.config.data;
-        let trial = Trial { data, image_root, disk_mib: TRIAL_DISK_MIB, patience };
+        let trial = Trial { data, image, disk_mib: TRIAL_DISK_MIB, patience };
         trial.run(&driver, |id| self.console(id)).await
     }
 }

@@ -18,7 +18,7 @@ mod step;
 mod stop;
 mod sys;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ pub use step::Step;
 
 use self::acceleration::Chosen;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError,
-    OpenError, PrepareImageError, ProbeImage, Report, SandboxId, SandboxSpec, StartError, StopError, Usage,
-    UsageError,
+    Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, Limits,
+    LinkError, ListError, LocalImages, OpenError, PrepareImageError, Report, SandboxId, SandboxSpec,
+    StartError, StopError, Usage, UsageError,
 };
 use crate::image::vm::VmImages;
 use crate::parts::cgroup::Layout;
@@ -43,7 +43,7 @@ use crate::parts::sandboxes::{Remembered, Sandboxes};
 use crate::parts::{machine_image, machine_plan, requirements};
 
 /// The name in configuration, requests and status.
-const NAME: &str = "qemu";
+const NAME: &str = super::catalogue::QEMU.name;
 /// No disks are kept in stock: formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
 
@@ -60,8 +60,8 @@ pub struct QemuConfig {
     pub acceleration: Acceleration,
     /// How long a machine may take to boot beyond what any sandbox may: an emulated one needs 3 s on an idle host.
     pub boot_time: Duration,
-    /// An image for `availability`.
-    pub probe_image: ProbeImage,
+    /// Images of this host.
+    pub images: Arc<dyn LocalImages>,
     /// Fails every start at this step; for tests.
     pub fail_at: Option<Step>,
 }
@@ -132,7 +132,7 @@ impl Driver for QemuDriver {
 
     fn isolation(&self) -> Isolation {
         let runtime = self.yard.runtime.get().map_or(NAME, |accelerator| accelerator.runtime());
-        Isolation { level: IsolationLevel::Vm, runtime: runtime.into() }
+        Isolation::without_network(IsolationLevel::Vm, runtime)
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
@@ -147,12 +147,13 @@ impl Driver for QemuDriver {
         self.tried().await
     }
 
-    async fn prepare_image(&self, image_root: &Path, report: Report<'_>) -> Result<(), PrepareImageError> {
-        machine_image::prepare(&self.yard.images, image_root, report, VmImages::of).await
+    async fn prepare_image(&self, image: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
+        let Yard { images, config, .. } = &*self.yard;
+        machine_image::prepare(images, &*config.images, image, report, VmImages::of).await
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        let accelerator = self.accelerator(&spec.image_root).await;
+        let accelerator = self.accelerator(&spec.image).await;
         self.yard.start(spec, accelerator).await
     }
 

@@ -16,7 +16,7 @@ use super::command::{Descriptors, Machine};
 use super::host::Accelerator;
 use super::step::{Failure, Step, Steps};
 use super::{Yard, guest_plan, sockets, sys};
-use crate::driver::{SandboxSpec, StartError};
+use crate::driver::{SandboxSpec, StartError, tree_of};
 use crate::image::vm::{VmImage, VmImageError};
 use crate::parts::cgroup::{GroupLimits, Groups};
 use crate::parts::liveness::ProcessIdentity;
@@ -58,7 +58,8 @@ impl Yard {
     }
 
     async fn image_of(&self, spec: &SandboxSpec) -> Result<VmImage, StartError> {
-        let (images, root) = (self.images.clone(), spec.image_root.clone());
+        let root = tree_of(&*self.config.images, &spec.image).map_err(StartError::at("find the image"))?;
+        let images = self.images.clone();
         let found = tokio::task::spawn_blocking(move || images.of(&root)).await;
         match found.map_err(io::Error::other).map_err(StartError::at("prepare the image"))? {
             Ok(image) => Ok(image),

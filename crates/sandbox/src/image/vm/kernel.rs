@@ -128,7 +128,7 @@ fn digest(kernel: &Path, modules: &[PathBuf]) -> Result<ImageDigest, StoreError>
         hash.update((content.len() as u64).to_le_bytes());
         hash.update(&content);
     }
-    Ok(ImageDigest(crate::image::hex(&hash.finalize())))
+    Ok(ImageDigest::of_hash(hash.finalize().into()))
 }
 
 #[cfg(test)]

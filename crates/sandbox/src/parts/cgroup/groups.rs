@@ -83,15 +83,22 @@ impl Groups {
         let (directory, version) = self.at(Controller::Memory, group)?;
         match version {
             Version::One => {
+                let with_swap = directory.join("memory.memsw.limit_in_bytes");
+                let swap_counts = with_swap.exists();
+                // The kernel refuses a limit with swap that is below the one without, at every moment. So the former is
+                // written first when both rise, and last when both fall.
+                let rises = swap_counts && read_number(&with_swap)? < bytes;
+                if rises {
+                    fs::write(&with_swap, bytes.to_string())?;
+                }
                 fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string())?;
                 // Buffers of TCP are counted apart, and without it a job could fill those of the whole host.
                 let of_tcp = directory.join("memory.kmem.tcp.limit_in_bytes");
                 if of_tcp.exists() {
                     fs::write(of_tcp, bytes.to_string())?;
                 }
-                // Without it swap would come on top. It must not be below the limit above, so it comes second.
-                let with_swap = directory.join("memory.memsw.limit_in_bytes");
-                if with_swap.exists() { fs::write(with_swap, bytes.to_string()) } else { Ok(()) }
+                // Without it swap would come on top.
+                if swap_counts && !rises { fs::write(with_swap, bytes.to_string()) } else { Ok(()) }
             }
             Version::Two => {
                 fs::write(directory.join("memory.max"), bytes.to_string())?;
@@ -259,6 +266,10 @@ pub(super) fn yard_directory(yard: &str) -> String {
 fn quota_us(cpus: f64) -> u64 {
     let period = 100_000.0;
     (cpus * period).clamp(1_000.0, 1e12) as u64
+}
+
+fn read_number(file: &Path) -> io::Result<u64> {
+    fs::read_to_string(file)?.trim().parse().map_err(io::Error::other)
 }
 
 fn is_gone(error: &io::Error) -> bool {

@@ -20,7 +20,7 @@ pub(crate) fn user_namespace(map: &str, owner: u32) -> io::Result<OwnedFd> {
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let stays = libc::getppid() == parent
-                && sandyard_guest::act_as(owner).is_ok()
+                && sandyard_sys::act_as(owner).is_ok()
                 && libc::unshare(libc::CLONE_NEWUSER) == 0
                 && libc::write(made.as_raw_fd(), [1_u8].as_ptr().cast(), 1) == 1;
             if stays {

@@ -62,7 +62,7 @@ fn build(plan: &LaunchPlan, materials: &Materials, report: &Report) -> Result<()
     steps.run(Step::Identity, "session", rustix::process::setsid)?;
     steps.run(Step::Identity, "root", guest::become_root)?;
     build_tree(plan, materials, &mut steps)?;
-    steps.run(Step::Loopback, "lo", sandyard_guest::raise_loopback)?;
+    steps.run(Step::Loopback, "lo", sandyard_sys::raise_loopback)?;
     let host_name = plan.host_name.as_bytes();
     steps.run(Step::HostName, &plan.host_name, || rustix::system::sethostname(host_name))?;
     steps.run(Step::Keyring, "session", processes::leave_session_keyring)?;

@@ -42,11 +42,11 @@ pub(in super::super) fn clone_into_of(
     namespaces: libc::c_int,
     parent: Parent,
 ) -> io::Result<Side> {
-    sandyard_guest::act_as(owner)?;
+    sandyard_sys::act_as(owner)?;
     let cloned = clone_into(namespaces, parent);
     // The child becomes root of its own namespace once that has ids.
     if !matches!(cloned, Ok(Side::Child)) {
-        sandyard_guest::act_as(0)?;
+        sandyard_sys::act_as(0)?;
     }
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     cloned

@@ -1,0 +1,167 @@
+//! Links of a fake machine, with a pump that can be cut. Keeper's dial meets the server's wait in memory, or, for a machine that
+//! pretends to be remote, at the server's door.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sandyard_guest::keeper::Dial;
+use sandyard_sandbox::driver::SandboxId;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+use super::FakeWorld;
+
+/// As much as a Unix socket holds.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// How long a keeper waits before it dials a door again that refused it.
+const DIAL_AGAIN: Duration = Duration::from_millis(20);
+
+/// Where keeper and server meet.
+#[derive(Debug, Clone)]
+pub(super) struct FakeLinks {
+    shared: Arc<SharedLinks>,
+}
+
+#[derive(Debug)]
+struct SharedLinks {
+    /// Set for a remote machine: its name, and the world that knows the server's door.
+    remote: Option<(SandboxId, Weak<FakeWorld>)>,
+    waiting: Mutex<VecDeque<oneshot::Sender<DuplexStream>>>,
+    arrived: Notify,
+    pump: Mutex<Option<JoinHandle<()>>>,
+    /// Bytes after which each link breaks.
+    bytes: Option<u64>,
+}
+
+impl FakeLinks {
+    /// Links of a machine on the server's host. Each breaks after `bytes`.
+    pub(super) fn local(bytes: Option<u64>) -> Self {
+        Self::new(None, bytes)
+    }
+
+    /// Links of a machine on another host, which arrive at the server's door.
+    pub(super) fn remote(id: &SandboxId, world: &Arc<FakeWorld>) -> Self {
+        Self::new(Some((id.clone(), Arc::downgrade(world))), None)
+    }
+
+    fn new(remote: Option<(SandboxId, Weak<FakeWorld>)>, bytes: Option<u64>) -> Self {
+        let shared = SharedLinks {
+            remote,
+            waiting: Mutex::default(),
+            arrived: Notify::new(),
+            pump: Mutex::default(),
+            bytes,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The server's side: the next time keeper dials.
+    pub(super) async fn next(&self) -> DuplexStream {
+        loop {
+            let (sender, receiver) = oneshot::channel();
+            self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(sender);
+            self.shared.arrived.notify_waiters();
+            if let Ok(stream) = receiver.await {
+                return stream;
+            }
+        }
+    }
+
+    /// Breaks the present link.
+    pub(super) fn cut(&self) {
+        if let Some(pump) = self.shared.pump.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            pump.abort();
+        }
+    }
+
+    async fn somebody_waits(&self) {
+        loop {
+            let arrived = self.shared.arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable();
+            {
+                let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                waiting.retain(|sender| !sender.is_closed());
+                if !waiting.is_empty() {
+                    return;
+                }
+            }
+            arrived.await;
+        }
+    }
+}
+
+impl FakeLinks {
+    async fn dial_door(&self, id: &SandboxId, world: &Weak<FakeWorld>) -> io::Result<DuplexStream> {
+        loop {
+            let door = world.upgrade().ok_or(io::ErrorKind::ConnectionRefused)?.door().await;
+            let (guest, far) = tokio::io::duplex(BUFFER_BYTES);
+            if door.deliver(id, Box::new(far)).await.is_ok() {
+                return Ok(guest);
+            }
+            tokio::time::sleep(DIAL_AGAIN).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Dial for FakeLinks {
+    type Stream = DuplexStream;
+
+    async fn dial(&mut self) -> io::Result<DuplexStream> {
+        if let Some((id, world)) = &self.shared.remote {
+            return self.dial_door(id, world).await;
+        }
+        loop {
+            self.somebody_waits().await;
+            let waiter = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let (guest, guest_far) = tokio::io::duplex(BUFFER_BYTES);
+            let (host, host_far) = tokio::io::duplex(BUFFER_BYTES);
+            if waiter.is_some_and(|waiter| waiter.send(host).is_ok()) {
+                let pump = tokio::spawn(pump(guest_far, host_far, self.shared.bytes));
+                *self.shared.pump.lock().unwrap_or_else(PoisonError::into_inner) = Some(pump);
+                return Ok(guest);
+            }
+        }
+    }
+
+    /// A server that waits while a link is up has taken over.
+    async fn replaced(&mut self) {
+        match self.shared.remote {
+            // A remote keeper learns of a takeover by the end of its link.
+            Some(_) => std::future::pending().await,
+            None => self.somebody_waits().await,
+        }
+    }
+}
+
+/// Carries bytes both ways until an end is gone or the budget is used up.
+async fn pump(guest: DuplexStream, host: DuplexStream, bytes: Option<u64>) {
+    let (guest_read, guest_write) = tokio::io::split(guest);
+    let (host_read, host_write) = tokio::io::split(host);
+    tokio::select! {
+        () = carry(guest_read, host_write, bytes) => {}
+        () = carry(host_read, guest_write, None) => {}
+    }
+}
+
+async fn carry<R, W>(mut from: ReadHalf<R>, mut to: WriteHalf<W>, budget: Option<u64>)
+where
+    R: AsyncRead,
+    W: AsyncWrite,
+{
+    let mut left = budget.unwrap_or(u64::MAX);
+    let mut buffer = vec![0; BUFFER_BYTES];
+    while left > 0 {
+        let most = usize::try_from(left).unwrap_or(BUFFER_BYTES).min(BUFFER_BYTES);
+        match from.read(&mut buffer[..most]).await {
+            Ok(count) if count > 0 && to.write_all(&buffer[..count]).await.is_ok() => left -= count as u64,
+            _ => return,
+        }
+    }
+}

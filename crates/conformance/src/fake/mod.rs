@@ -1,0 +1,298 @@
+//! A driver in memory, with scripted faults: the real keeper on local processes, no wall at all. For the server's tests.
+//!
+//! The [`FakeWorld`] is what a host would be: it outlives the servers that use it, so a test can kill a server and start
+//! another. It notes every breach of the driver contract that it sees: two live machines of a job, an id used twice.
+
+mod faults;
+mod link;
+mod machine;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub use faults::Faults;
+use link::FakeLinks;
+use machine::FakeMachine;
+use sandyard_sandbox::driver::{
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, FoundSandbox,
+    InboundLinks, Isolation, IsolationLevel, Limits, LinkError, ListError, Liveness, NetworkIsolation,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+};
+use tokio::sync::Notify;
+
+/// How often a driver whose machines' host is away looks for it.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Everything the fake machines of one host share.
+#[derive(Debug)]
+pub struct FakeWorld {
+    folder: PathBuf,
+    state: Mutex<WorldState>,
+    door_changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct WorldState {
+    /// The door that remote machines dial.
+    door: Option<InboundLinks>,
+    machines: BTreeMap<SandboxId, Arc<FakeMachine>>,
+    started: Vec<SandboxId>,
+    bound: BTreeMap<SandboxId, Limits>,
+    breaches: Vec<String>,
+    faults: Faults,
+}
+
+impl FakeWorld {
+    /// A world whose machines keep their spools in this folder.
+    pub fn new(folder: &Path) -> Arc<Self> {
+        Arc::new(Self { folder: folder.to_owned(), state: Mutex::default(), door_changed: Notify::new() })
+    }
+
+    /// Changes what goes wrong from now on.
+    pub fn script(&self, change: impl FnOnce(&mut Faults)) {
+        change(&mut self.state().faults);
+    }
+
+    /// Sandboxes that are alive.
+    pub fn alive(&self) -> Vec<SandboxId> {
+        self.state()
+            .machines
+            .iter()
+            .filter(|(_, machine)| machine.is_alive())
+            .map(|(id, _)| id.clone())
+            .collect()
+    }
+
+    /// Sandboxes that have a marker, dead or alive.
+    pub fn markers(&self) -> Vec<SandboxId> {
+        self.state().machines.keys().cloned().collect()
+    }
+
+    /// Every sandbox that was ever started, in order.
+    pub fn started(&self) -> Vec<SandboxId> {
+        self.state().started.clone()
+    }
+
+    /// Breaches of the contract that were seen.
+    pub fn breaches(&self) -> Vec<String> {
+        self.state().breaches.clone()
+    }
+
+    /// Returns the limits that were bound to a sandbox after its start.
+    pub fn bound_limits(&self, id: &SandboxId) -> Option<Limits> {
+        self.state().bound.get(id).copied()
+    }
+
+    /// Kills a machine: everything in it dies, its marker stays.
+    pub async fn kill(&self, id: &SandboxId) {
+        if let Some(machine) = self.machine(id) {
+            machine.kill().await;
+        }
+    }
+
+    /// Kills the keeper of a machine; another one takes its place, as init would do.
+    pub async fn kill_keeper(&self, id: &SandboxId) {
+        if let Some(machine) = self.machine(id) {
+            machine.restart_keeper();
+        }
+    }
+
+    /// Cuts the present link of a machine.
+    pub fn cut_link(&self, id: &SandboxId) {
+        if let Some(machine) = self.machine(id) {
+            machine.links().cut();
+        }
+    }
+
+    /// Returns the door that remote machines dial, once a server has one.
+    async fn door(&self) -> InboundLinks {
+        loop {
+            let changed = self.door_changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if let Some(door) = self.state().door.clone() {
+                return door;
+            }
+            changed.await;
+        }
+    }
+
+    fn machine(&self, id: &SandboxId) -> Option<Arc<FakeMachine>> {
+        self.state().machines.get(id).cloned()
+    }
+
+    fn state(&self) -> MutexGuard<'_, WorldState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The driver; any number of them may share a world, one for each server.
+#[derive(Debug, Clone)]
+pub struct FakeDriver {
+    world: Arc<FakeWorld>,
+    place: FakePlace,
+}
+
+/// Where the machines pretend to be.
+#[derive(Debug, Clone)]
+enum FakePlace {
+    /// On the server's host: links come by a rendezvous in memory.
+    Local,
+    /// On another host: links arrive at this door of the server.
+    Remote(InboundLinks),
+}
+
+impl FakeDriver {
+    /// A driver of that world's machines.
+    pub fn new(world: Arc<FakeWorld>) -> Self {
+        Self { world, place: FakePlace::Local }
+    }
+
+    /// A driver whose machines behave as on another host: they dial the door of the server that opened a driver last. Machines
+    /// that the world has already are adopted.
+    pub fn remote(world: Arc<FakeWorld>, door: InboundLinks) -> Self {
+        let mut state = world.state();
+        state.machines.keys().for_each(|id| door.expect(id));
+        state.door = Some(door.clone());
+        drop(state);
+        world.door_changed.notify_waiters();
+        Self { world, place: FakePlace::Remote(door) }
+    }
+}
+
+#[async_trait]
+impl Driver for FakeDriver {
+    fn name(&self) -> &'static str {
+        sandyard_protocol::drivers::FAKE
+    }
+
+    fn isolation(&self) -> Isolation {
+        let network = match self.place {
+            FakePlace::Local => NetworkIsolation::None,
+            FakePlace::Remote(_) => NetworkIsolation::Policy,
+        };
+        Isolation { network, ..Isolation::without_network(IsolationLevel::None, "none") }
+    }
+
+    async fn availability(&self) -> Availability {
+        Availability::usable("in memory")
+    }
+
+    async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        let delay = self.world.state().faults.start_delay;
+        tokio::time::sleep(delay).await;
+        let mut state = self.world.state();
+        if state.machines.get(&spec.id).is_some_and(|machine| machine.is_alive()) {
+            return Ok(());
+        }
+        if state.started.contains(&spec.id) {
+            state.breaches.push(format!("sandbox {} was started twice", spec.id));
+        }
+        let job = job_of(&spec.id);
+        if let Some(other) = state
+            .machines
+            .iter()
+            .find(|(id, machine)| job_of(id) == job && machine.is_alive())
+            .map(|(id, _)| id)
+        {
+            let breach = format!("sandbox {} was started while {other} lived", spec.id);
+            state.breaches.push(breach);
+        }
+        state.faults.start()?;
+        let links = match &self.place {
+            FakePlace::Local => FakeLinks::local(state.faults.link_bytes),
+            FakePlace::Remote(door) => {
+                door.expect(&spec.id);
+                FakeLinks::remote(&spec.id, &self.world)
+            }
+        };
+        let machine = FakeMachine::start(spec, &self.world.folder, &state.faults, links)
+            .map_err(|source| StartError::Step { step: format!("make sandbox {}", spec.id), source })?;
+        state.started.push(spec.id.clone());
+        state.machines.insert(spec.id.clone(), machine);
+        Ok(())
+    }
+
+    fn binds(&self) -> BindSupport {
+        BindSupport { limits: true, workspace: false }
+    }
+
+    async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        if binding.workspace.is_some() {
+            return Err(BindError::Unsupported { driver: self.name(), part: BindingPart::Workspace });
+        }
+        let alive = self.world.machine(id).is_some_and(|machine| machine.is_alive());
+        if !alive {
+            return Err(BindError::NotRunning(id.clone()));
+        }
+        self.world.state().bound.insert(id.clone(), binding.limits);
+        Ok(())
+    }
+
+    async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
+        let machine = self.world.machine(id).filter(|machine| machine.is_alive());
+        let machine = machine.ok_or_else(|| LinkError::NotRunning(id.clone()))?;
+        match &self.place {
+            FakePlace::Local => Ok(Box::new(machine.links().next().await)),
+            FakePlace::Remote(door) => tokio::select! {
+                link = door.next(id) => link,
+                // A link that was delivered before the machine died is as good as none.
+                () = machine.dead() => Err(LinkError::NotRunning(id.clone())),
+            },
+        }
+    }
+
+    async fn wait_dead(&self, id: &SandboxId) {
+        if let Some(machine) = self.world.machine(id) {
+            machine.dead().await;
+            while self.world.state().faults.unreachable {
+                tokio::time::sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+
+    async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
+        if self.world.state().faults.refuses_stop() {
+            let source = io::Error::other("scripted");
+            return Err(StopError { id: id.clone(), step: "kill it".into(), source });
+        }
+        if let Some(machine) = self.world.machine(id) {
+            machine.kill().await;
+            machine.remove();
+        }
+        if let FakePlace::Remote(door) = &self.place {
+            door.forget(id);
+        }
+        self.world.state().machines.remove(id);
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
+        let state = self.world.state();
+        let found = |(id, machine): (&SandboxId, &Arc<FakeMachine>)| FoundSandbox {
+            id: id.clone(),
+            liveness: match state.faults.unreachable {
+                true => Liveness::Unknown,
+                false => Liveness::known(machine.is_alive()),
+            },
+        };
+        Ok(state.machines.iter().map(found).collect())
+    }
+
+    async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
+        match self.world.machine(id) {
+            Some(_) => Ok(self.world.state().faults.usage),
+            None => Err(UsageError { id: id.clone(), source: io::ErrorKind::NotFound.into() }),
+        }
+    }
+}
+
+/// Sandboxes are named `<job>-<incarnation>`.
+fn job_of(id: &SandboxId) -> &str {
+    id.as_str().rsplit_once('-').map_or(id.as_str(), |(job, _)| job)
+}

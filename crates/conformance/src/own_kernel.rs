@@ -1,0 +1,80 @@
+//! What only sandboxes with a kernel of their own can get wrong: ways to the host that come with the machine, and a disk whose
+//! file system nobody but a machine may read.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::session::dial;
+use super::{Outcome, Session, SessionError, Subject};
+use sandyard_sandbox::driver::{Driver, Limits, LinkError, SandboxSpec};
+
+/// Enough to boot with.
+const SMALL: Limits = Limits { cpus: 1.0, memory_mib: 128, disk_mib: 64, pids: 64 };
+/// Lines, consoles, disks and memory of a machine, none of which is the job's.
+const WAYS: &str = "/dev/vsock /dev/vhost-vsock /dev/ttyS0 /dev/hvc0 /dev/console /dev/kmsg /dev/mem /dev/port /dev/nvram \
+                    /dev/hwrng /dev/vda /dev/vdb /dev/vdc /dev/vport0p1 /dev/vport1p1";
+/// The file in a workspace's folder that is a virtual machine's disk. Fixed: later versions must find the disks of this one.
+const DISK_FILE: &str = "machine.ext4";
+/// Where the file system says what it is; behind it, where everything else begins.
+const SUPERBLOCK: u64 = 4096;
+/// Tables and journal of a small disk.
+const DAMAGED_BYTES: usize = 4 * 1024 * 1024;
+
+/// Looks at machines from inside and at their disks from outside.
+pub async fn own_kernel(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
+    let spec = subject.spec("own-1", SMALL)?;
+    let disk = spec.workspace.join(DISK_FILE);
+    let session = Session::start((subject.open)(), spec).await?;
+    let found =
+        session.shell(&format!("for way in {WAYS}; do if [ -e $way ]; then echo $way; fi; done")).await?;
+    let written = session.shell("echo kept > kept.txt && sync").await?;
+    let mut outcomes = vec![
+        Outcome::new("S6.ways_to_the_host", found.exit.code == 0 && found.stdout.is_empty(), found.stdout),
+        Outcome::new("D8.written", written.exit.code == 0, written.stderr),
+        unread("D8.running", &disk),
+    ];
+    session.stop().await?;
+    outcomes.push(unread("D8.stopped", &disk));
+    outcomes.extend(hostile_disk(subject, &disk).await?);
+    Ok(outcomes)
+}
+
+/// A machine that wrote what it liked where its file system was: only another machine chokes on it.
+async fn hostile_disk(subject: &Subject, disk: &Path) -> Result<Vec<Outcome>, SessionError> {
+    let driver = (subject.open)();
+    let spec = subject.spec("own-2", SMALL)?;
+    let damaged = spec.workspace.join(DISK_FILE);
+    fs::copy(disk, &damaged).and_then(|_| damage(&damaged)).map_err(SessionError::Workspace)?;
+    driver.start(&spec).await?;
+    let mut outcomes = vec![unread("D8.hostile.running", &damaged), refused(&*driver, &spec).await];
+    driver.stop(&spec.id).await?;
+    outcomes.push(unread("D8.hostile.stopped", &damaged));
+    Ok(outcomes)
+}
+
+async fn refused(driver: &dyn Driver, spec: &SandboxSpec) -> Outcome {
+    let dialled = dial(driver, spec, 1).await.map(drop);
+    let dead = matches!(dialled, Err(SessionError::Link(LinkError::NotRunning(_))));
+    Outcome::new("D8.hostile", dead, format!("{dialled:?}"))
+}
+
+fn damage(disk: &Path) -> io::Result<()> {
+    let mut bytes = vec![0; DAMAGED_BYTES];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    File::options().write(true).open(disk)?.write_all_at(&bytes, SUPERBLOCK)
+}
+
+/// Nothing of this host's kernel reads the disk's file system.
+fn unread(check: &str, disk: &Path) -> Outcome {
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let backing =
+        devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
+    let attached = backing.map(|file| PathBuf::from(file.trim_end())).filter(|file| file == disk);
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let name = disk.display().to_string();
+    let mounted = mounts.lines().filter(|line| line.contains(&name)).map(PathBuf::from);
+    let found: Vec<_> = attached.chain(mounted).collect();
+    Outcome::new(check, disk.exists() && found.is_empty(), format!("{found:?}"))
+}

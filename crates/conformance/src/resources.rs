@@ -1,0 +1,117 @@
+//! Jobs that take what they can get: each must hit its own limit, be named for it, and leave the machine answering.
+
+use super::memory_kinds::memory_kinds;
+use super::{Outcome, Session, SessionError, Subject};
+use sandyard_sandbox::driver::Limits;
+
+/// Small enough to be hit within a second.
+pub(super) const SMALL: Limits = Limits { cpus: 0.5, memory_mib: 96, disk_mib: 96, pids: 48 };
+
+/// What the kernel needs for an open file, at least.
+const SMALLEST_FILE_BYTES: u64 = 128;
+
+/// Lets jobs misbehave.
+pub async fn resources(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
+    let spec = subject.spec("eater-1", SMALL)?;
+    let disk = spec.workspace.clone();
+    let session = Session::start((subject.open)(), spec).await?;
+    session.upload_probe().await?;
+    let mut outcomes = vec![
+        memory(&session, largest_memory_mib(subject)).await?,
+        processes(&session).await?,
+        cpu(&session).await?,
+    ];
+    outcomes.extend(disk_bytes(&session, &disk).await?);
+    outcomes.push(inodes(&session).await?);
+    outcomes.extend(memory_kinds(&session, largest_memory_mib(subject)).await?);
+    outcomes.extend(open_files(&session).await?);
+    let hidden = session.run(&["/workspace/probe", "hide"]).await?;
+    outcomes.push(Outcome::new("R15.hidden", hidden.exit.code == 0, format!("{hidden:?}")));
+    outcomes.push(Outcome::new("ping after all", session.machine.ping().await.is_ok(), "no answer"));
+    let (driver, id) = (session.driver.clone(), session.spec.id.clone());
+    session.stop().await?;
+    let left = driver.list().await.is_ok_and(|found| found.iter().all(|found| found.id != id));
+    outcomes.push(Outcome::new("R15.stopped", left, "still listed"));
+    Ok(outcomes)
+}
+
+/// What the job may take: a disk in memory comes on top.
+fn largest_memory_mib(subject: &Subject) -> u64 {
+    SMALL.memory_mib + if subject.disk_in_memory { SMALL.disk_mib } else { 0 }
+}
+
+async fn memory(session: &Session, largest_mib: u64) -> Result<Outcome, SessionError> {
+    let ran = session.run(&["/workspace/probe", "eat-memory"]).await?;
+    let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
+    let killed = ran.exit.signal == Some(9) && usage.memory_kills >= 1;
+    let within = usage.peak_memory_bytes <= largest_mib * 1024 * 1024;
+    Ok(Outcome::new("R2.memory", killed && within, format!("{:?} {usage:?}", ran.exit)))
+}
+
+async fn processes(session: &Session) -> Result<Outcome, SessionError> {
+    let ran = session.run(&["/workspace/probe", "fork-many", "500"]).await?;
+    let got = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
+    let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
+    let alive = session.machine.ping().await.is_ok();
+    // Ends the sleepers, so that what follows has room.
+    let ended = session.shell("kill -9 -1").await;
+    let refused = got <= SMALL.pids && got + 12 >= SMALL.pids && usage.pids_refused >= 1;
+    Ok(Outcome::new("R1.pids", refused && alive, format!("{got} forks, {usage:?}, alive {alive}, {ended:?}")))
+}
+
+async fn cpu(session: &Session) -> Result<Outcome, SessionError> {
+    let before = session.driver.usage(&session.spec.id).await.unwrap_or_default().cpu_s;
+    let ran = session.run(&["/workspace/probe", "burn", "1500"]).await?;
+    let used = session.driver.usage(&session.spec.id).await.unwrap_or_default().cpu_s - before;
+    let within = used <= 1.5 * SMALL.cpus + 0.25;
+    Ok(Outcome::new("R12.cpu", ran.exit.code == 0 && within && used > 0.05, format!("{used} s of 1.5 s")))
+}
+
+async fn disk_bytes(session: &Session, workspace: &std::path::Path) -> Result<Vec<Outcome>, SessionError> {
+    let ran = session
+        .shell("dd if=/dev/zero of=/workspace/fill bs=1M count=500 2>&1; sync; stat -c %s fill")
+        .await?;
+    let full = ran.stdout.contains("No space left on device");
+    let home = session.shell("dd if=/dev/zero of=$HOME/fill bs=1M count=50 2>&1").await?;
+    let also_full = home.stdout.contains("No space left on device");
+    let on_host = allocated_mib(workspace);
+    let emptied = session.shell("rm -f /workspace/fill $HOME/fill && echo again > /workspace/again").await?;
+    Ok(vec![
+        Outcome::new("R5.disk", full, ran.stdout),
+        Outcome::new("R5.home_shares_the_cap", also_full, home.stdout),
+        Outcome::new("R5.host", on_host <= SMALL.disk_mib + 1, format!("{on_host} MiB on the host")),
+        Outcome::new("R5.recovers", emptied.exit.code == 0, emptied.stderr),
+    ])
+}
+
+async fn inodes(session: &Session) -> Result<Outcome, SessionError> {
+    let script =
+        "mkdir many && cd many && seq 1 20000 | xargs touch 2>&1 | tail -1; ls | wc -l; cd .. && rm -rf many";
+    let ran = session.shell(script).await?;
+    let made = ran.stdout.lines().last().and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(u64::MAX);
+    let refused = ran.stdout.contains("No space left on device") && made < 20_000;
+    Ok(Outcome::new("R6.inodes", refused, format!("{made} files: {}", ran.stdout)))
+}
+
+/// One process meets its own limit; many together meet that of memory, which the kernel charges for open files too.
+async fn open_files(session: &Session) -> Result<Vec<Outcome>, SessionError> {
+    let ran = session.run(&["/workspace/probe", "open-files"]).await?;
+    let opened = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
+    let many = session.shell("for i in $(seq 12); do /workspace/probe open-files & done; wait").await?;
+    let together: u64 = many.stdout.lines().filter_map(|line| line.trim().parse::<u64>().ok()).sum();
+    let most = SMALL.memory_mib * 1024 * 1024 / SMALLEST_FILE_BYTES;
+    let alive = session.machine.ping().await.is_ok();
+    Ok(vec![
+        Outcome::new("R8.descriptors", (100..=65_536).contains(&opened), format!("{opened} files")),
+        Outcome::new("R8.together", together <= most && alive, format!("{together} files, alive {alive}")),
+    ])
+}
+
+/// Space that a workspace takes on the host.
+fn allocated_mib(workspace: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();
+    let blocks: u64 =
+        entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks()).sum();
+    blocks * 512 / (1024 * 1024)
+}

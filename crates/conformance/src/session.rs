@@ -1,0 +1,199 @@
+//! A sandbox with a link, for the suite: start, dial, run, stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sandyard_pipe::{HelloError, HostOffer, welcome};
+use sandyard_protocol::{Exit, OutputStream, StartProcess};
+use tokio::time::timeout;
+
+use super::probe::probe_program;
+use sandyard_sandbox::driver::{Driver, LinkError, SandboxSpec, StartError, StopError};
+use sandyard_sandbox::machine::{FromProcess, Machine, MachineError, ProcessStream};
+
+/// A loaded machine needs tens of milliseconds to dial.
+const DIAL_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest any command of the suite may take.
+const RUN_PATIENCE: Duration = Duration::from_secs(120);
+/// Output kept of one command.
+const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+
+/// A running sandbox.
+pub struct Session {
+    /// Its driver.
+    pub driver: Arc<dyn Driver>,
+    /// What it was made from.
+    pub spec: SandboxSpec,
+    /// The machine at the other end of the link.
+    pub machine: Machine,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    /// Its end.
+    pub exit: Exit,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// The suite could not get to the point of a check.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The name is no sandbox id.
+    #[error("{0} is no sandbox id")]
+    Name(String),
+    /// The workspace directory could not be made.
+    #[error("make a workspace")]
+    Workspace(#[source] std::io::Error),
+    /// The sandbox did not start.
+    #[error("start")]
+    Start(#[from] StartError),
+    /// It did not stop.
+    #[error("stop")]
+    Stop(#[from] StopError),
+    /// It did not dial.
+    #[error("wait for the link")]
+    Link(#[from] LinkError),
+    /// It did not prove itself.
+    #[error("hello")]
+    Hello(#[from] HelloError),
+    /// A call failed.
+    #[error("call")]
+    Machine(#[from] MachineError),
+    /// Something took too long.
+    #[error("{0} took too long")]
+    TooLong(&'static str),
+    /// A program that should have stayed ended.
+    #[error("a program ended before it was ready: {0}")]
+    NotReady(String),
+    /// The probe program is not there.
+    #[error("read the probe")]
+    Probe(#[source] std::io::Error),
+}
+
+impl Session {
+    /// Starts a sandbox and waits for its link.
+    pub async fn start(driver: Arc<dyn Driver>, spec: SandboxSpec) -> Result<Self, SessionError> {
+        driver.start(&spec).await?;
+        let machine = dial(&*driver, &spec, 1).await?;
+        Ok(Self { driver, spec, machine })
+    }
+
+    /// Runs a command to its end.
+    pub async fn run(&self, argv: &[&str]) -> Result<Ran, SessionError> {
+        self.run_to_its_end(command(argv)).await
+    }
+
+    /// Runs a command that is asked to begin in a directory.
+    pub async fn run_in(&self, directory: &str, argv: &[&str]) -> Result<Ran, SessionError> {
+        self.run_to_its_end(StartProcess { cwd: Some(directory.to_owned()), ..command(argv) }).await
+    }
+
+    async fn run_to_its_end(&self, start: StartProcess) -> Result<Ran, SessionError> {
+        timeout(RUN_PATIENCE + self.driver.boot_time(), self.follow(start))
+            .await
+            .map_err(|_| SessionError::TooLong("a command"))?
+    }
+
+    /// Starts a command that says `ready` and stays; it ends when what is returned is dropped.
+    pub async fn stay(&self, argv: &[&str]) -> Result<ProcessStream, SessionError> {
+        let start = StartProcess { ends_with_stream: true, ..command(argv) };
+        let ready = async {
+            let mut stream = self.machine.start_process(start).await?;
+            let mut said = Vec::new();
+            loop {
+                match stream.next().await? {
+                    FromProcess::Output(chunk) => said.extend_from_slice(&chunk.bytes),
+                    FromProcess::Lost(_) => {}
+                    FromProcess::Exited(_) => {
+                        return Err(SessionError::NotReady(String::from_utf8_lossy(&said).into_owned()));
+                    }
+                }
+                if said.ends_with(b"ready\n") {
+                    return Ok(stream);
+                }
+            }
+        };
+        timeout(RUN_PATIENCE + self.driver.boot_time(), ready)
+            .await
+            .map_err(|_| SessionError::TooLong("getting ready"))?
+    }
+
+    /// Runs a shell script to its end.
+    pub async fn shell(&self, script: &str) -> Result<Ran, SessionError> {
+        self.run(&["/bin/bash", "-c", script]).await
+    }
+
+    async fn follow(&self, start: StartProcess) -> Result<Ran, SessionError> {
+        let mut stream = self.machine.start_process(start).await?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        loop {
+            match stream.next().await? {
+                FromProcess::Output(chunk) => {
+                    let kept = if chunk.stream == OutputStream::Stdout { &mut stdout } else { &mut stderr };
+                    if kept.len() < OUTPUT_BYTES {
+                        kept.extend_from_slice(&chunk.bytes);
+                    }
+                }
+                FromProcess::Lost(_) => {}
+                FromProcess::Exited(exit) => {
+                    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+                    return Ok(Ran { exit, stdout: text(stdout), stderr: text(stderr) });
+                }
+            }
+        }
+    }
+
+    /// Puts the probe in the workspace.
+    pub async fn upload_probe(&self) -> Result<(), SessionError> {
+        let program = std::fs::read(probe_program()).map_err(SessionError::Probe)?;
+        self.upload("probe", &program).await
+    }
+
+    /// Puts an executable file in the workspace.
+    pub async fn upload(&self, path: &str, content: &[u8]) -> Result<(), SessionError> {
+        let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
+        let mut writer = self.machine.write(path, size, Some(0o755)).await?;
+        writer.send(content).await?;
+        writer.finish().await?;
+        Ok(())
+    }
+
+    /// Removes the sandbox.
+    pub async fn stop(self) -> Result<(), SessionError> {
+        Ok(self.driver.stop(&self.spec.id).await?)
+    }
+}
+
+fn command(argv: &[&str]) -> StartProcess {
+    StartProcess { argv: argv.iter().map(|&word| word.to_owned()).collect(), ..StartProcess::default() }
+}
+
+/// Waits for a sandbox to dial and greets it under a lease's epoch. A connection that its keeper has given up since is
+/// followed by another, as it is for a server.
+pub(super) async fn dial(
+    driver: &dyn Driver,
+    spec: &SandboxSpec,
+    epoch: u64,
+) -> Result<Machine, SessionError> {
+    let offer = HostOffer {
+        sandbox: spec.id.to_string(),
+        secret: *spec.secret.expose(),
+        epoch,
+        unix_ms: 1_700_000_000_000,
+    };
+    let greeted = async {
+        loop {
+            match welcome(driver.next_link(&spec.id).await?, offer.clone()).await {
+                Err(HelloError::Io(_)) => {}
+                greeted => return Ok(Machine::over(greeted?)),
+            }
+        }
+    };
+    timeout(DIAL_PATIENCE + driver.boot_time(), greeted)
+        .await
+        .map_err(|_| SessionError::TooLong("dialling"))?
+}

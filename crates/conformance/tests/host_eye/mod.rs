@@ -1,0 +1,188 @@
+//! What a look from the host shows of sandboxes that have control groups there: tasks, groups, loop devices, images.
+
+#![expect(clippy::unwrap_used, reason = "support of tests, which fail by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandyard_conformance::{Session, Subject};
+use sandyard_sandbox::driver::Limits;
+use sandyard_sandbox::image::{Flavour, ImageStore};
+
+/// A task as the host sees it.
+#[derive(Debug)]
+struct Task {
+    uid: u32,
+    seccomp: String,
+    no_new_privileges: String,
+    effective_capabilities: String,
+}
+
+/// The newest base image in the cache that the command uses too.
+pub(crate) fn image_root() -> Option<PathBuf> {
+    let cache = std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into());
+    let images = ImageStore::new(cache).list().ok()?;
+    images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)
+}
+
+/// The directories a sandbox needs, and no program: enough to come up to the guest.
+pub(crate) fn bare_image(within: &Path) -> tempfile::TempDir {
+    let image = tempfile::tempdir_in(within).unwrap();
+    fs::set_permissions(image.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    for place in ["proc", "dev", "sys", "run", "workspace", "home/agent", "tmp", "var/tmp"] {
+        fs::create_dir_all(image.path().join(place)).unwrap();
+    }
+    image
+}
+
+/// K3: a program of root's that an image marks to run as its owner runs as the job all the same.
+pub(crate) async fn assert_set_user_id_means_nothing(subject: &Subject, within: &Path) {
+    let image = bare_image(within);
+    let planted = image.path().join("planted");
+    fs::copy(sandyard_conformance::probe_program(), &planted).unwrap();
+    fs::set_permissions(&planted, std::os::unix::fs::PermissionsExt::from_mode(0o6755)).unwrap();
+    let mut spec = subject.spec("planted-1", Limits::default()).unwrap();
+    spec.image = subject.images.add(image.path());
+    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let ran = session.run(&["/planted", "who"]).await.unwrap();
+    assert_eq!(ran.stdout, "1000 1000 1000 1000\n", "{ran:?}");
+    session.stop().await.unwrap();
+}
+
+/// Every control group that a marker of the driver in `data` names, in any hierarchy.
+pub(crate) fn groups(data: &Path) -> BTreeSet<PathBuf> {
+    let names: Vec<String> =
+        list(data.join("sandboxes")).iter().filter_map(|marker| record(marker)).collect();
+    let root = PathBuf::from("/sys/fs/cgroup");
+    let mut found = BTreeSet::new();
+    for hierarchy in list(&root).into_iter().chain([delegated(&root), root]) {
+        for yard in list(&hierarchy).iter().filter(|path| is_named(path, "sandyard-")) {
+            found.extend(list(yard).into_iter().filter(|path| names.iter().any(|name| path.ends_with(name))));
+        }
+    }
+    found
+}
+
+/// The directories that hold those groups, one for each hierarchy. Known only while a sandbox has a marker.
+pub(crate) fn group_homes(data: &Path) -> BTreeSet<PathBuf> {
+    groups(data).iter().filter_map(|group| group.parent().map(Path::to_owned)).collect()
+}
+
+/// Everything in a group.
+pub(crate) fn processes_in(group: &Path) -> Vec<i32> {
+    let own = |name: &str| fs::read_to_string(group.join(name).join("cgroup.procs")).unwrap_or_default();
+    format!("{}{}", own("own"), own("job")).lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Kills what a failed test left; the directories go once they are empty.
+pub(crate) fn kill_groups(data: &Path) {
+    for group in groups(data) {
+        let _ = fs::write(group.join("cgroup.kill"), "1");
+    }
+}
+
+/// Files below a directory that are behind loop devices.
+pub(crate) fn loop_devices_below(directory: &Path) -> Vec<String> {
+    let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
+    let ours = directory.display().to_string();
+    list("/sys/block").iter().filter_map(backing).filter(|file| file.starts_with(&ours)).collect()
+}
+
+/// No loop device, mount, link, marker or group of a driver is left on the host.
+pub(crate) async fn assert_clean(home: &Path, data: &Path, run: &Path) {
+    // The kernel frees disks a moment after the last process that held them.
+    for _ in 0..200 {
+        if loop_devices_below(home).is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(loop_devices_below(home), Vec::<String>::new());
+    assert_eq!(list(run), Vec::<PathBuf>::new());
+    assert_eq!(list(data.join("sandboxes")), Vec::<PathBuf>::new());
+    assert_eq!(groups(data), BTreeSet::new());
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(&home.display().to_string()), "{mounts}");
+}
+
+/// K2, K7 and R16: no task of a sandbox is root on the host, every one is filtered, and two sandboxes share no user.
+pub(crate) async fn assert_every_task_is_confined(subject: &Subject, data: &Path) {
+    let start = async |name| {
+        Session::start((subject.open)(), subject.spec(name, Limits::default()).unwrap()).await.unwrap()
+    };
+    let (one, two) = (start("task-1").await, start("task-2").await);
+    // The threads wait until they have been looked at, however slow the machine is.
+    let threads = "import os,threading,time\ndef wait():\n while not os.path.exists('seen'): time.sleep(0.02)\n\
+                   for _ in range(3): threading.Thread(target=wait).start()";
+    let command = ["python3", "-c", threads];
+    let look = async {
+        let mut tasks = tasks_of(data, "task-1");
+        for _ in 0..600 {
+            if tasks.len() >= 7 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            tasks = tasks_of(data, "task-1");
+        }
+        one.upload("seen", b"").await.unwrap();
+        tasks
+    };
+    let (first, ran) = tokio::join!(look, one.run(&command));
+    assert_eq!(ran.unwrap().exit.code, 0);
+    let other = tasks_of(data, "task-2");
+    assert!(first.len() >= 5, "{first:?}");
+    for task in first.iter().chain(&other) {
+        assert!(task.uid >= 65_536 && task.seccomp == "2" && task.no_new_privileges == "1", "{task:?}");
+        assert_eq!(task.effective_capabilities, "0000000000000000", "{task:?}");
+    }
+    assert!(first.iter().all(|task| other.iter().all(|other| task.uid != other.uid)));
+    one.stop().await.unwrap();
+    two.stop().await.unwrap();
+}
+
+/// Every task of a sandbox.
+fn tasks_of(data: &Path, id: &str) -> Vec<Task> {
+    let name = record(&data.join("sandboxes").join(id)).unwrap();
+    let groups: Vec<_> = groups(data).into_iter().filter(|group| group.ends_with(&name)).collect();
+    let pids: BTreeSet<i32> = groups.iter().flat_map(|group| processes_in(group)).collect();
+    let tasks = pids.iter().flat_map(|pid| list(format!("/proc/{pid}/task")));
+    tasks.filter_map(|task| read_task(&task)).collect()
+}
+
+/// Where an ordinary user's groups are: beside the one this process was moved to.
+fn delegated(root: &Path) -> PathBuf {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    root.join(path).parent().unwrap_or(root).to_owned()
+}
+
+fn record(marker: &Path) -> Option<String> {
+    let text = fs::read_to_string(marker.join("record.json")).ok()?;
+    let record: serde_json::Value = serde_json::from_str(&text).ok()?;
+    Some(record.get("groups")?.as_str()?.to_owned())
+}
+
+fn is_named(path: &Path, prefix: &str) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
+}
+
+/// Everything in a directory.
+pub(crate) fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn read_task(task: &Path) -> Option<Task> {
+    let status = fs::read_to_string(task.join("status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_whitespace().next().map(str::to_owned)
+    };
+    Some(Task {
+        uid: field("Uid")?.parse().ok()?,
+        seccomp: field("Seccomp")?,
+        no_new_privileges: field("NoNewPrivs")?,
+        effective_capabilities: field("CapEff")?,
+    })
+}

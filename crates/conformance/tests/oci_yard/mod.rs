@@ -1,0 +1,130 @@
+//! A yard of sandboxes of an OCI runtime in a temporary directory.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support of tests, which fail by panicking and say what they skip"
+)]
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandyard_conformance::{Subject, TestImages};
+use sandyard_sandbox::driver::{Driver, OpenError, Verdict};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
+
+use crate::host_eye::{self, image_root};
+
+/// A yard that cleans up after itself.
+pub(crate) struct OciYard {
+    directory: tempfile::TempDir,
+    images: TestImages,
+    runtime: &'static str,
+}
+
+impl OciYard {
+    /// Opens a yard of a runtime, or says why the test is skipped. Every host runs runc; others are believed if they say
+    /// that they can't run here.
+    pub(crate) async fn open(runtime: &'static str) -> Option<Self> {
+        let yard = Self::installed(runtime)?;
+        if runtime != "runc" {
+            let availability = OciDriver::open(yard.config()).unwrap().availability().await;
+            if availability.verdict != Verdict::Usable {
+                println!("skipped: {}", availability.detail);
+                return None;
+            }
+        }
+        Some(yard)
+    }
+
+    /// Opens a yard of a runtime that is there, whether it runs or not. Old ones are good enough for tests.
+    pub(crate) fn installed(runtime: &'static str) -> Option<Self> {
+        let Some(image_root) = image_root() else {
+            println!("skipped: needs an image: one built by `sandyard image build base`");
+            return None;
+        };
+        let yard =
+            Self { directory: tempfile::tempdir().unwrap(), images: TestImages::of(&image_root), runtime };
+        match OciDriver::open(yard.config()) {
+            Err(OpenError::Unusable { detail, .. }) => {
+                println!("skipped: {detail}");
+                None
+            }
+            opened => {
+                drop(opened.unwrap());
+                Some(yard)
+            }
+        }
+    }
+
+    pub(crate) fn config(&self) -> OciConfig {
+        OciConfig {
+            data: self.data(),
+            run: self.run(),
+            runtime: Some(self.runtime.to_owned()),
+            allow_outdated_runtime: true,
+            disk_mib: 512,
+            images: Arc::new(self.images.clone()),
+            fail_at: None,
+        }
+    }
+
+    /// The same with a runtime that hangs in `start` and then fails.
+    pub(crate) fn config_that_hangs(&self) -> OciConfig {
+        let program = self.home().join(self.runtime);
+        let script = "#!/bin/sh\nfor word; do [ \"$word\" = start ] && { sleep 8; exit 1; }; done\nexec ";
+        std::fs::write(&program, format!("{script}{} \"$@\"\n", self.runtime)).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        OciConfig { runtime: Some(program.display().to_string()), ..self.config() }
+    }
+
+    pub(crate) fn subject(&self) -> Subject {
+        let config = self.config();
+        Subject {
+            open: Box::new(move || Arc::new(OciDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
+            images: self.images.clone(),
+            workspaces: self.workspaces(),
+            disk_in_memory: false,
+            own_kernel: false,
+        }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.home().join("data")
+    }
+
+    pub(crate) fn workspaces(&self) -> PathBuf {
+        self.home().join("workspaces")
+    }
+
+    pub(crate) fn run(&self) -> PathBuf {
+        self.home().join("run")
+    }
+
+    /// Of sandboxes of this yard no groups, containers or sockets are left: at most their markers.
+    pub(crate) fn assert_only_markers(&self, when: &str) {
+        assert_eq!(host_eye::groups(&self.data()), BTreeSet::new(), "{when}");
+        for place in [self.data().join("state"), self.run()] {
+            assert_eq!(host_eye::list(place), Vec::<PathBuf>::new(), "{when}");
+        }
+    }
+
+    /// Nothing of this yard is left on the host, nor with the runtime.
+    pub(crate) async fn assert_clean(&self) {
+        host_eye::assert_clean(self.home(), &self.data(), &self.run()).await;
+        self.assert_only_markers("in the end");
+    }
+}
+
+impl Drop for OciYard {
+    /// A failed test leaves its sandboxes running.
+    fn drop(&mut self) {
+        host_eye::kill_groups(&self.data());
+    }
+}

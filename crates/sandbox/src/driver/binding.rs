@@ -1,0 +1,42 @@
+//! What a sandbox that already runs is given later: a warm pool starts sandboxes before their jobs are known.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::Limits;
+
+/// The final properties of a sandbox that was started with provisional ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binding {
+    /// Limits of the job. The disk keeps the size of the start: `disk_mib` changes nothing.
+    pub limits: Limits,
+    /// A workspace to use instead of the one of the start; `None` keeps that.
+    pub workspace: Option<PathBuf>,
+}
+
+/// Parts of a binding that a driver is able to change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BindSupport {
+    /// Processors, memory and processes.
+    pub limits: bool,
+    /// The workspace.
+    pub workspace: bool,
+}
+
+/// One part of a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BindingPart {
+    /// Processors, memory and processes.
+    Limits,
+    /// The workspace.
+    Workspace,
+}
+
+impl fmt::Display for BindingPart {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Limits => "limits",
+            Self::Workspace => "a workspace",
+        })
+    }
+}
