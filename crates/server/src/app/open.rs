@@ -21,7 +21,7 @@ use crate::drivers::Drivers;
 use crate::gateways::model::Models;
 use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
-use crate::lifecycle::{Claimed, Reconciler, remove_strays};
+use crate::lifecycle::{ClaimedJob, Reconciler, remove_strays};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{OpenError, Store, StoreError};
 use crate::yard::Admission;
@@ -70,7 +70,7 @@ pub enum StartYardError {
 
 /// The loop of a yard, and the way to it.
 pub(super) struct Running {
-    pub(super) claimed: mpsc::Sender<Claimed>,
+    pub(super) claimed: mpsc::Sender<ClaimedJob>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }

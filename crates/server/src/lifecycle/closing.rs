@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::linking;
-use super::task::{Linked, Next, Task, on};
+use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use crate::disk;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow};
@@ -13,9 +13,9 @@ use crate::store::StoreError;
 /// How long a kept machine that lost its link is waited for at once.
 const RELINK: Duration = Duration::from_secs(60);
 
-impl Task {
+impl JobOwner {
     /// An ended job: hold its machine if it is kept, then remove machine and disk.
-    pub(super) async fn close(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    pub(super) async fn close(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("closing").await;
         if row.keep && row.sandbox == SandboxState::Live {
             self.consolidate(&row).await;
@@ -33,7 +33,7 @@ impl Task {
             self.remove_folder(self.context.layout.start(&row.id)).await;
         }
         let row = self.context.commit(&row, vec![Change::Closed]).await?;
-        if row.delete_requested { on(row) } else { Ok(Next::Done) }
+        if row.delete_requested { on(row) } else { Ok(NextStep::Done) }
     }
 
     /// Keeps a machine within reach until it dies or the job is deleted.
@@ -50,7 +50,7 @@ impl Task {
                 };
                 match linked {
                     Ok(machine) => {
-                        self.linked = Some(Linked::new(machine));
+                        self.linked = Some(LinkedMachine::new(machine));
                     }
                     Err(linking::NoLink::Dead) => return Ok(()),
                     Err(linking::NoLink::Late) => continue,
@@ -66,7 +66,7 @@ impl Task {
     }
 
     /// A deleted job: machine, folder, rows, in this order, so that a crash in between is finished by the next owner.
-    pub(super) async fn delete(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    pub(super) async fn delete(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.stop_present_sandbox(&row).await;
         self.context.config.fail_points.reach("deleting").await;
         self.remove_folder(self.context.layout.job(&row.id)).await;
@@ -74,7 +74,7 @@ impl Task {
         // All that is left of its audit.
         let head = row.audit.as_ref().map(|audit| audit.head.as_str());
         tracing::info!(job = %row.id, head, "deleted");
-        Ok(Next::Done)
+        Ok(NextStep::Done)
     }
 
     /// A log that can't be made stays in chunks, which serve as well.

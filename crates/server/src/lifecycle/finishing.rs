@@ -10,11 +10,11 @@ use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 use serde_json::json;
 
-use super::changes::Changes;
 use super::following::now;
 use super::linking;
+use super::owner::{JobOwner, LinkedMachine, NextStep, on};
+use super::patch::PatchResult;
 use super::starting::bring_up_rescue;
-use super::task::{Linked, Next, Task, on};
 use crate::artifacts::{Additions, ArtifactError, AuditLines, HostFile, JournalLines, Stored, store_export};
 use crate::audit::{Actor, Entry, Kind};
 use crate::disk;
@@ -31,8 +31,8 @@ const ATTEMPTS: u32 = 3;
 /// How long the machine that ran the job may take to link for the export.
 const LINK: Duration = Duration::from_secs(10);
 
-impl Task {
-    pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<Next, StoreError> {
+impl JobOwner {
+    pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("finishing").await;
         let (context, before) = (Arc::clone(&self.context), row.clone());
         let exported = tokio::select! {
@@ -131,16 +131,16 @@ impl Task {
         &mut self,
         row: &JobRow,
         machine: &Machine,
-        changes: &Changes,
+        changes: &PatchResult,
     ) -> Result<Stored, ArtifactError> {
         let export = machine.export("").await?;
         let path = self.context.layout.artifact(&row.id);
         let mut files: Vec<HostFile> = summary(row).into_iter().collect();
         let mut missing = None;
         match changes {
-            Changes::None => {}
-            Changes::Patch(patch) => files.push(patch.clone()),
-            Changes::Missing(why) => missing = Some(why.clone()),
+            PatchResult::None => {}
+            PatchResult::Patch(patch) => files.push(patch.clone()),
+            PatchResult::Missing(why) => missing = Some(why.clone()),
         }
         let at_ms = i64::try_from(now().as_millis()).unwrap_or(i64::MAX);
         let (store, job) = (Arc::clone(&self.context.store), row.number);
@@ -181,7 +181,7 @@ impl Task {
     }
 
     fn hold_link(&mut self, machine: Arc<Machine>) -> Arc<Machine> {
-        self.linked = Some(Linked::new(Arc::clone(&machine)));
+        self.linked = Some(LinkedMachine::new(Arc::clone(&machine)));
         machine
     }
 }

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sandyard_sandbox::driver::{Driver, SandboxId};
 
 use super::linking::{self, NoLink};
-use super::outcome::{Circumstances, Outcome};
+use super::outcome::{EndCircumstances, JobOutcome};
+use super::owner::{JobOwner, LinkedMachine, NextStep, on};
+use super::question_timeout::{QuestionTimeout, waited};
 use super::restarting::TASK_MACHINES;
-use super::session::{Session, SessionEnd};
-use super::task::{Linked, Next, Task, on};
-use super::waiting::{Patience, waited};
+use super::session::{JobSession, SessionEnd};
 use crate::job::FailureCode;
 use crate::job::{Change, JobRow};
 use crate::job::{JobState, SandboxState};
@@ -30,15 +30,15 @@ const RELINK: Duration = Duration::from_secs(5);
 
 /// When and as what the host ends a job that its guest did not end.
 #[derive(Debug, Clone)]
-pub(super) struct Backstop {
+pub(super) struct EndDeadline {
     pub(super) at: Instant,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: JobOutcome,
 }
 
-impl Task {
-    pub(super) async fn follow(&mut self, mut row: JobRow) -> Result<Next, StoreError> {
+impl JobOwner {
+    pub(super) async fn follow(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
         let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id()) else {
-            let outcome = Outcome::driver_gone(&row);
+            let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
         if std::mem::take(&mut self.adopted) && linking::is_alive(driver.as_ref(), &sandbox).await {
@@ -55,7 +55,7 @@ impl Task {
             let end = match self.link_again(driver.as_ref(), &row, &sandbox, backstop.at).await {
                 Err(NoLink::Dead) => SessionEnd::Lost,
                 Err(NoLink::Late) => SessionEnd::Lost,
-                Ok(()) => Session::new(self, &mut row, &mut recorder, &mut backstop).run().await?,
+                Ok(()) => JobSession::new(self, &mut row, &mut recorder, &mut backstop).run().await?,
             };
             match end {
                 SessionEnd::Ended => return on(row),
@@ -94,26 +94,26 @@ impl Task {
         }
         let within = RELINK.min(until.saturating_duration_since(Instant::now()));
         let machine = linking::link(&self.context, driver, row, sandbox, within).await?;
-        self.linked = Some(Linked::new(machine));
+        self.linked = Some(LinkedMachine::new(machine));
         Ok(())
     }
 
-    pub(super) fn cancel_backstop(&self) -> Backstop {
-        self.end_backstop(Outcome::cancelled())
+    pub(super) fn cancel_backstop(&self) -> EndDeadline {
+        self.end_backstop(JobOutcome::cancelled())
     }
 
     /// For a guest that was asked to end its job.
-    pub(super) fn end_backstop(&self, outcome: Outcome) -> Backstop {
-        Backstop { at: Instant::now() + self.context.config.end_grace + END_PATIENCE, outcome }
+    pub(super) fn end_backstop(&self, outcome: JobOutcome) -> EndDeadline {
+        EndDeadline { at: Instant::now() + self.context.config.end_grace + END_PATIENCE, outcome }
     }
 
     /// The host's own limit, should the guest not keep its own: on the job's time, or on its question's.
-    async fn backstop(&self, row: &JobRow) -> Result<Backstop, StoreError> {
+    async fn backstop(&self, row: &JobRow) -> Result<EndDeadline, StoreError> {
         if row.state != JobState::Waiting {
             return Ok(running_backstop(row));
         }
         let stored = self.context.store.request(&row.id).await?;
-        let patience = Patience::of(&stored.ok_or(StoreError::Damaged { what: "request" })?.job);
+        let patience = QuestionTimeout::of(&stored.ok_or(StoreError::Damaged { what: "request" })?.job);
         let until = patience.until(row).unwrap_or_else(Instant::now);
         Ok(waiting_backstop(until, patience.seconds()))
     }
@@ -124,15 +124,15 @@ impl Task {
         driver: &dyn Driver,
         sandbox: &SandboxId,
         row: &JobRow,
-        outcome: Outcome,
-    ) -> Result<Next, StoreError> {
+        outcome: JobOutcome,
+    ) -> Result<NextStep, StoreError> {
         tracing::warn!(%sandbox, reason = outcome.reason.as_deref(), "the host ends the sandbox");
         self.stop_sandbox(driver, sandbox).await;
         on(self.end(row, outcome).await?)
     }
 
     /// The machine is dead. What a task had done is in its journal, so that it can go on in another one.
-    async fn died(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    async fn died(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         let over = row.cancel_requested || time_left(&row).is_zero();
         if row.task.is_some() && !over && row.attempts < TASK_MACHINES {
             return self.another_machine(row).await;
@@ -141,7 +141,7 @@ impl Task {
     }
 
     /// Commits the end of a job whose machine is gone.
-    pub(super) async fn end(&mut self, row: &JobRow, outcome: Outcome) -> Result<JobRow, StoreError> {
+    pub(super) async fn end(&mut self, row: &JobRow, outcome: JobOutcome) -> Result<JobRow, StoreError> {
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: outcome.exit_code, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),
@@ -151,7 +151,7 @@ impl Task {
     }
 }
 
-impl Backstop {
+impl EndDeadline {
     /// The earlier of two.
     pub(super) fn min(self, other: Self) -> Self {
         if other.at < self.at { other } else { self }
@@ -159,14 +159,14 @@ impl Backstop {
 }
 
 /// The host's own limit on the job's time, should the guest not keep it.
-pub(super) fn running_backstop(row: &JobRow) -> Backstop {
+pub(super) fn running_backstop(row: &JobRow) -> EndDeadline {
     let at = Instant::now() + time_left(row) + BACKSTOP;
-    Backstop { at, outcome: Outcome::timed_out(circumstances(row)) }
+    EndDeadline { at, outcome: JobOutcome::timed_out(circumstances(row)) }
 }
 
 /// The same for a question that waits until then, and for so many seconds.
-pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> Backstop {
-    Backstop { at: until + BACKSTOP, outcome: Outcome::unanswered(seconds) }
+pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> EndDeadline {
+    EndDeadline { at: until + BACKSTOP, outcome: JobOutcome::unanswered(seconds) }
 }
 
 /// What is left of the job's time.
@@ -185,19 +185,19 @@ pub(super) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-pub(super) fn circumstances(row: &JobRow) -> Circumstances<'_> {
-    Circumstances { kind: row.kind, limits: &row.limits, usage: row.usage.as_ref(), disk_full: false }
+pub(super) fn circumstances(row: &JobRow) -> EndCircumstances<'_> {
+    EndCircumstances { kind: row.kind, limits: &row.limits, usage: row.usage.as_ref(), disk_full: false }
 }
 
 /// What the death of a machine means.
-fn death(row: &JobRow) -> Outcome {
+fn death(row: &JobRow) -> JobOutcome {
     if row.cancel_requested {
-        return Outcome::cancelled();
+        return JobOutcome::cancelled();
     }
     if row.started_ms.is_some() && time_left(row).is_zero() {
-        return Outcome::timed_out(circumstances(row));
+        return JobOutcome::timed_out(circumstances(row));
     }
-    Outcome::failed(
+    JobOutcome::failed(
         FailureCode::SandboxDied,
         "the sandbox died while the job was running",
         Some("the workspace was saved as it was; schedule the job again if it may run twice"),

@@ -79,7 +79,7 @@ fn offer(row: &JobRow, sandbox: &SandboxId) -> HostOffer {
 
 /// Whether a sandbox that has a marker lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Alive {
+pub(super) enum FoundAlive {
     /// Its machine runs.
     Yes,
     /// Its machine is dead or was never whole.
@@ -88,12 +88,12 @@ pub(super) enum Alive {
 
 /// Looks for a sandbox by its marker; `None` if it has none. What can't be known now is asked again: a sandbox that was called
 /// dead by mistake would cost its job.
-pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Alive> {
+pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<FoundAlive> {
     loop {
         match driver.list().await {
             Ok(found) => match found.iter().find(|found| found.id == *sandbox)?.liveness {
-                Liveness::Alive => return Some(Alive::Yes),
-                Liveness::Dead => return Some(Alive::No),
+                Liveness::Alive => return Some(FoundAlive::Yes),
+                Liveness::Dead => return Some(FoundAlive::No),
                 Liveness::Unknown => {
                     tracing::warn!(%sandbox, "nobody can tell whether it lives, asking again")
                 }
@@ -108,5 +108,5 @@ pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Ali
 
 /// Whether a sandbox is alive, by its marker.
 pub(super) async fn is_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
-    find(driver, sandbox).await == Some(Alive::Yes)
+    find(driver, sandbox).await == Some(FoundAlive::Yes)
 }

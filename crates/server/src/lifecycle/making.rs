@@ -5,8 +5,8 @@
 
 use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, StartError};
 
-use super::outcome::Outcome;
-use super::starting::Failure;
+use super::outcome::JobOutcome;
+use super::starting::StartFailure;
 use crate::disk;
 use crate::drivers::Form;
 use crate::drivers::{Flavour, ImageState, Images};
@@ -29,13 +29,13 @@ pub(super) async fn spec(
     driver: &dyn Driver,
     row: &mut JobRow,
     sandbox: &SandboxId,
-) -> Result<SandboxSpec, Failure> {
+) -> Result<SandboxSpec, StartFailure> {
     hold_isolation(context, driver, row).await?;
     let image = image(context, row).await?;
     form(context, driver, row, &image).await?;
     let workspace = context.layout.workspace(&row.id);
     disk::make_folder(&workspace)
-        .map_err(|error| Failure::Again(format!("make the workspace's folder: {error}")))?;
+        .map_err(|error| StartFailure::Again(format!("make the workspace's folder: {error}")))?;
     Ok(SandboxSpec {
         id: sandbox.clone(),
         image,
@@ -54,13 +54,13 @@ pub(super) async fn start_machine(
     context: &YardContext,
     driver: &dyn Driver,
     spec: &SandboxSpec,
-) -> Result<(), Failure> {
+) -> Result<(), StartFailure> {
     let Err(error) = driver.start(spec).await else { return Ok(()) };
     Err(match error {
-        StartError::NoCapacity(detail) => Failure::Full(detail),
+        StartError::NoCapacity(detail) => StartFailure::Full(detail),
         StartError::Unusable { .. } => {
             context.drivers.doubt(driver.name());
-            Failure::Never(Outcome::failed(
+            StartFailure::Never(JobOutcome::failed(
                 FailureCode::NoDriver,
                 error.to_string(),
                 Some("run `sandyard doctor`"),
@@ -68,13 +68,17 @@ pub(super) async fn start_machine(
         }
         StartError::Step { .. } => {
             context.drivers.doubt(driver.name());
-            Failure::Again(chain(&error))
+            StartFailure::Again(chain(&error))
         }
     })
 }
 
 /// The wall is at least the one that the row tells of; if it is another one, the row tells of that.
-async fn hold_isolation(context: &YardContext, driver: &dyn Driver, row: &mut JobRow) -> Result<(), Failure> {
+async fn hold_isolation(
+    context: &YardContext,
+    driver: &dyn Driver,
+    row: &mut JobRow,
+) -> Result<(), StartFailure> {
     let isolation = driver.isolation();
     if let Some(level) = row.level.filter(|level| isolation.level < *level) {
         let message = format!(
@@ -84,7 +88,7 @@ async fn hold_isolation(context: &YardContext, driver: &dyn Driver, row: &mut Jo
             isolation.level.as_str()
         );
         let hint = "set the driver up as it was, and schedule the job again";
-        return Err(Failure::Never(Outcome::failed(FailureCode::NoDriver, message, Some(hint))));
+        return Err(StartFailure::Never(JobOutcome::failed(FailureCode::NoDriver, message, Some(hint))));
     }
     if row.runtime.as_ref() != Some(&isolation.runtime) {
         let reason = row.isolation_reason.clone();
@@ -95,13 +99,17 @@ async fn hold_isolation(context: &YardContext, driver: &dyn Driver, row: &mut Jo
 }
 
 /// The image of a job's machine, once it is there.
-async fn image(context: &YardContext, row: &mut JobRow) -> Result<ImageDigest, Failure> {
+async fn image(context: &YardContext, row: &mut JobRow) -> Result<ImageDigest, StartFailure> {
     loop {
         let flavour = flavour(row, context.images.as_ref());
         match context.images.state(flavour) {
             ImageState::Ready { image } => return Ok(image),
             ImageState::Missing { detail, hint } => {
-                return Err(Failure::Never(Outcome::failed(FailureCode::NoImage, detail, Some(&hint))));
+                return Err(StartFailure::Never(JobOutcome::failed(
+                    FailureCode::NoImage,
+                    detail,
+                    Some(&hint),
+                )));
             }
             ImageState::Preparing { percent, step } => {
                 tell(context, row, format!("{} image {percent} %: {step}", flavour.as_str())).await?;
@@ -117,18 +125,20 @@ async fn form(
     driver: &dyn Driver,
     row: &mut JobRow,
     image: &ImageDigest,
-) -> Result<(), Failure> {
+) -> Result<(), StartFailure> {
     let Some(mut form) = context.drivers.form(driver.name(), image) else { return Ok(()) };
     loop {
         let now = form.borrow_and_update().clone();
         match now {
             Form::Ready => return Ok(()),
-            Form::Failed(detail) => return Err(Failure::Again(detail)),
+            Form::Failed(detail) => return Err(StartFailure::Again(detail)),
             Form::Making(words) if !words.is_empty() => tell(context, row, words).await?,
             Form::Making(_) => {}
         }
         if form.changed().await.is_err() {
-            return Err(Failure::Again("the making of the image's form ended without a word".to_owned()));
+            return Err(StartFailure::Again(
+                "the making of the image's form ended without a word".to_owned(),
+            ));
         }
     }
 }

@@ -5,23 +5,23 @@
 //! anew with a higher epoch, so that nothing of the old task can be written.
 
 mod adopting;
-mod agent;
-mod changes;
 mod closing;
+mod egress_log;
 mod finishing;
 mod following;
-mod guest_git;
+mod guest_scripts;
 mod linking;
 mod making;
 mod outcome;
+mod owner;
+mod patch;
 mod preparing;
+mod question_timeout;
 mod restarting;
 mod retention;
 mod session;
 mod starting;
-mod task;
-mod waiting;
-mod way_out;
+mod task_gateways;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-use self::outcome::Outcome;
-use self::task::{Origin, Task};
+use self::outcome::JobOutcome;
+use self::owner::{ClaimOrigin, JobOwner};
 use crate::drivers::{Choice, NoDriver, Outlook};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
@@ -51,24 +51,24 @@ pub(crate) use adopting::remove_strays;
 const CLAIM_PAGE: usize = 32;
 
 /// A job that was claimed as it was stored, with its room.
-pub(crate) type Claimed = (Box<JobRow>, Permit);
+pub(crate) type ClaimedJob = (Box<JobRow>, Permit);
 
 /// The loop.
 pub(crate) struct Reconciler {
     context: Arc<YardContext>,
-    claimed: mpsc::Receiver<Claimed>,
+    claimed: mpsc::Receiver<ClaimedJob>,
     tasks: JoinSet<(JobId, u64)>,
-    owned: HashMap<JobId, Owned>,
+    owned: HashMap<JobId, OwnedJob>,
     drivers_tried: bool,
 }
 
-struct Owned {
+struct OwnedJob {
     epoch: u64,
     task: AbortHandle,
 }
 
 impl Reconciler {
-    pub(crate) fn new(context: Arc<YardContext>, claimed: mpsc::Receiver<Claimed>) -> Self {
+    pub(crate) fn new(context: Arc<YardContext>, claimed: mpsc::Receiver<ClaimedJob>) -> Self {
         Self { context, claimed, tasks: JoinSet::new(), owned: HashMap::new(), drivers_tried: false }
     }
 
@@ -85,7 +85,7 @@ impl Reconciler {
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = heartbeat.tick() => self.beat().await,
-                Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit, Origin::Queue),
+                Some((row, permit)) = self.claimed.recv() => self.spawn(*row, permit, ClaimOrigin::Queue),
                 Some(ended) = self.tasks.join_next() => self.ended(ended.ok()),
                 () = wake.wake.notified() => {
                     self.claim().await;
@@ -151,7 +151,7 @@ impl Reconciler {
                     });
                     let permit = self.context.admission.adopt(memory_mib);
                     tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
-                    self.spawn(row, permit, Origin::Orphan);
+                    self.spawn(row, permit, ClaimOrigin::Orphan);
                 }
             }
             Err(error) => {
@@ -185,7 +185,7 @@ impl Reconciler {
                 let claim =
                     Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
                 if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
-                    self.spawn(row, permit, Origin::Queue);
+                    self.spawn(row, permit, ClaimOrigin::Queue);
                 }
             }
         }
@@ -212,7 +212,7 @@ impl Reconciler {
     /// Ends a queued job that no driver can run.
     async fn refuse(&mut self, row: &JobRow, error: &NoDriver) -> Result<(), StoreError> {
         let hint = error.fix.as_deref().unwrap_or("run `sandyard doctor`");
-        let outcome = Outcome::failed(FailureCode::NoDriver, error.to_string(), Some(hint));
+        let outcome = JobOutcome::failed(FailureCode::NoDriver, error.to_string(), Some(hint));
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),
@@ -221,23 +221,23 @@ impl Reconciler {
         let claim = Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
         if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
             let permit = self.context.admission.adopt(0);
-            self.spawn(row, permit, Origin::Queue);
+            self.spawn(row, permit, ClaimOrigin::Queue);
         }
         Ok(())
     }
 
-    fn spawn(&mut self, row: JobRow, permit: Permit, origin: Origin) {
+    fn spawn(&mut self, row: JobRow, permit: Permit, origin: ClaimOrigin) {
         if let Some(old) = self.owned.remove(&row.id) {
             old.task.abort();
         }
         let (job, epoch) = (row.id.clone(), row.epoch);
-        let task = Task::new(Arc::clone(&self.context), &row, permit, origin);
+        let task = JobOwner::new(Arc::clone(&self.context), &row, permit, origin);
         let key = (job.clone(), epoch);
         let handle = self.tasks.spawn(async move {
             task.run(row).await;
             key
         });
-        self.owned.insert(job, Owned { epoch, task: handle });
+        self.owned.insert(job, OwnedJob { epoch, task: handle });
     }
 
     fn ended(&mut self, key: Option<(JobId, u64)>) {

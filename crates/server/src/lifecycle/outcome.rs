@@ -11,7 +11,7 @@ use crate::job::{JobRow, TaskRow};
 
 /// What the end of a job's process means.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct JobOutcome {
     pub(crate) state: JobState,
     pub(crate) reason: Option<String>,
     pub(crate) failure: Option<JobFailure>,
@@ -20,16 +20,16 @@ pub(crate) struct Outcome {
 
 /// What is known about an end beside the exit itself.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct EndCircumstances<'a> {
     pub(crate) kind: JobKind,
     pub(crate) limits: &'a JobLimits,
     pub(crate) usage: Option<&'a Usage>,
     pub(crate) disk_full: bool,
 }
 
-impl Outcome {
+impl JobOutcome {
     /// The meaning of an exit.
-    pub(crate) fn of(exit: Exit, around: Circumstances<'_>) -> Self {
+    pub(crate) fn of(exit: Exit, around: EndCircumstances<'_>) -> Self {
         let outcome = match exit.reason {
             EndReason::Own => own_end(exit, around),
             EndReason::Timeout => time_limit(around),
@@ -42,7 +42,7 @@ impl Outcome {
     }
 
     /// The meaning of an exit of a task's loop, which says in the journal what it came to.
-    pub(crate) fn of_task(exit: Exit, around: Circumstances<'_>, task: &TaskRow) -> Self {
+    pub(crate) fn of_task(exit: Exit, around: EndCircumstances<'_>, task: &TaskRow) -> Self {
         let outcome = match (exit.reason, exit.code, &task.gave_up, &task.summary) {
             (EndReason::Own, 0, _, Some(_)) => Self::succeeded(None),
             (EndReason::Own, _, Some(reason), _) => Self::failed(FailureCode::GaveUp, reason.clone(), None),
@@ -78,7 +78,7 @@ impl Outcome {
     }
 
     /// Ended by the limit on its time.
-    pub(crate) fn timed_out(around: Circumstances<'_>) -> Self {
+    pub(crate) fn timed_out(around: EndCircumstances<'_>) -> Self {
         time_limit(around)
     }
 
@@ -98,15 +98,15 @@ impl Outcome {
     }
 }
 
-fn own_end(exit: Exit, around: Circumstances<'_>) -> Outcome {
+fn own_end(exit: Exit, around: EndCircumstances<'_>) -> JobOutcome {
     if exit.code == 0 && exit.signal.is_none() {
-        return Outcome::succeeded(None);
+        return JobOutcome::succeeded(None);
     }
     let machine = &around.limits.machine;
     let usage = around.usage.copied().unwrap_or_default();
     if usage.memory_kills > 0 {
         let message = format!("out of memory (limit {} MiB)", machine.memory_mib);
-        return Outcome::failed(
+        return JobOutcome::failed(
             FailureCode::OutOfMemory,
             message,
             Some("ask for more with limits.memory_mib"),
@@ -114,28 +114,28 @@ fn own_end(exit: Exit, around: Circumstances<'_>) -> Outcome {
     }
     if usage.pids_refused > 0 {
         let message = format!("process limit reached (limit {})", machine.pids);
-        return Outcome::failed(FailureCode::ProcessLimit, message, Some("ask for more with limits.pids"));
+        return JobOutcome::failed(FailureCode::ProcessLimit, message, Some("ask for more with limits.pids"));
     }
     if around.disk_full {
         let message = format!("disk full (limit {} MiB)", machine.disk_mib);
-        return Outcome::failed(FailureCode::DiskFull, message, Some("ask for more with limits.disk_mib"));
+        return JobOutcome::failed(FailureCode::DiskFull, message, Some("ask for more with limits.disk_mib"));
     }
     match exit.signal {
         Some(signal) => {
             let message = format!("killed by signal {signal}{}", name(signal));
-            Outcome::failed(FailureCode::KilledBySignal, message, None)
+            JobOutcome::failed(FailureCode::KilledBySignal, message, None)
         }
-        None => Outcome::failed(FailureCode::NonzeroExit, format!("exited with code {}", exit.code), None),
+        None => JobOutcome::failed(FailureCode::NonzeroExit, format!("exited with code {}", exit.code), None),
     }
 }
 
-fn time_limit(around: Circumstances<'_>) -> Outcome {
+fn time_limit(around: EndCircumstances<'_>) -> JobOutcome {
     let seconds = around.limits.timeout_s;
     if around.kind == JobKind::Session {
-        return Outcome::succeeded(Some(format!("reached its time limit of {seconds} s")));
+        return JobOutcome::succeeded(Some(format!("reached its time limit of {seconds} s")));
     }
     let message = format!("timed out after {seconds} s{}", strain(around));
-    Outcome::new(
+    JobOutcome::new(
         JobState::TimedOut,
         message,
         FailureCode::TimedOut,
@@ -144,7 +144,7 @@ fn time_limit(around: Circumstances<'_>) -> Outcome {
 }
 
 /// A limit that was met before the time was up is the likelier cause.
-fn strain(around: Circumstances<'_>) -> String {
+fn strain(around: EndCircumstances<'_>) -> String {
     let usage = around.usage.copied().unwrap_or_default();
     match usage {
         Usage { memory_kills: 1.., .. } => {
@@ -157,13 +157,13 @@ fn strain(around: Circumstances<'_>) -> String {
     }
 }
 
-fn idle_limit(around: Circumstances<'_>) -> Outcome {
+fn idle_limit(around: EndCircumstances<'_>) -> JobOutcome {
     let seconds = around.limits.idle_timeout_s.unwrap_or_default();
     if around.kind == JobKind::Session {
-        return Outcome::succeeded(Some(format!("was idle for {seconds} s")));
+        return JobOutcome::succeeded(Some(format!("was idle for {seconds} s")));
     }
     let message = format!("timed out after {seconds} s without output");
-    Outcome::new(
+    JobOutcome::new(
         JobState::TimedOut,
         message,
         FailureCode::IdleTimedOut,
@@ -197,9 +197,9 @@ mod tests {
 
     use super::*;
 
-    fn outcome(kind: JobKind, exit: Exit, usage: Usage, disk_full: bool) -> Outcome {
+    fn outcome(kind: JobKind, exit: Exit, usage: Usage, disk_full: bool) -> JobOutcome {
         let limits = JobLimits { machine: Limits::default(), timeout_s: 5, idle_timeout_s: Some(2) };
-        Outcome::of(exit, Circumstances { kind, limits: &limits, usage: Some(&usage), disk_full })
+        JobOutcome::of(exit, EndCircumstances { kind, limits: &limits, usage: Some(&usage), disk_full })
     }
 
     fn exit(code: i32, signal: Option<i32>, reason: EndReason) -> Exit {

@@ -11,10 +11,10 @@ use sandyard_protocol::EGRESS_PORT;
 use sandyard_sandbox::machine::{EventStream, Machine, MachineError};
 use serde_json::json;
 
-use super::guest_git::{Ran, Script, ScriptError};
-use super::outcome::Outcome;
-use super::starting::Failure;
-use super::way_out::WayOut;
+use super::egress_log::EgressLog;
+use super::guest_scripts::{GuestScript, ScriptError, ScriptResult};
+use super::outcome::JobOutcome;
+use super::starting::StartFailure;
 use crate::disk;
 use crate::error_chain::chain;
 use crate::job::FailureCode;
@@ -39,12 +39,12 @@ pub(super) async fn prepare(
     mut row: JobRow,
     machine: &Arc<Machine>,
     request: &StoredRequest,
-) -> Result<(JobRow, Option<EventStream>), Failure> {
+) -> Result<(JobRow, Option<EventStream>), StartFailure> {
     let mut events = None;
     if let Some(git) = &request.job.git {
         let reason = Some(format!("cloning {}", git.url));
         row = context.commit(&row, vec![Change::Reason(reason)]).await?;
-        events = Some(machine.event_stream().await.map_err(|error| Failure::Again(chain(&error)))?);
+        events = Some(machine.event_stream().await.map_err(|error| StartFailure::Again(chain(&error)))?);
         row = clone(context, row, machine, request, git).await?;
     }
     write_files(&request.files, machine).await?;
@@ -65,11 +65,11 @@ async fn clone(
     machine: &Arc<Machine>,
     request: &StoredRequest,
     git: &GitSource,
-) -> Result<JobRow, Failure> {
-    let mut way_out = WayOut::new(&request.job, &row, context);
-    let _gateways = way_out.serve(machine, None);
+) -> Result<JobRow, StartFailure> {
+    let mut egress_log = EgressLog::new(&request.job, &row, context);
+    let _gateways = egress_log.serve(machine, None);
     let proxy = format!("http://127.0.0.1:{EGRESS_PORT}");
-    let script = Script {
+    let script = GuestScript {
         text: include_str!("scripts/clone.sh"),
         arguments: &[&git.url, git.reference.as_deref().unwrap_or_default(), &proxy],
         time: CLONE,
@@ -82,30 +82,30 @@ async fn clone(
     let ran = loop {
         tokio::select! {
             ran = &mut running => break ran,
-            attempt = way_out.next() => row = context.commit(&row, way_out.record(attempt)).await?,
+            attempt = egress_log.next() => row = context.commit(&row, egress_log.record(attempt)).await?,
         }
     };
-    while let Some(attempt) = way_out.waiting() {
-        row = context.commit(&row, way_out.record(attempt)).await?;
+    while let Some(attempt) = egress_log.waiting() {
+        row = context.commit(&row, egress_log.record(attempt)).await?;
     }
     let detail = match ran {
         Ok(ran) if ran.succeeded() => return Ok(row),
         Ok(ran) => words(&ran),
         Err(ScriptError::Machine(error @ (MachineError::Lost | MachineError::Deadline))) => {
-            return Err(Failure::Again(chain(&error)));
+            return Err(StartFailure::Again(chain(&error)));
         }
         Err(error) => chain(&error),
     };
-    let mut outcome = Outcome::failed(
+    let mut outcome = JobOutcome::failed(
         FailureCode::GitFailed,
         format!("the repository could not be cloned: {detail}"),
         None,
     );
-    outcome.failure = way_out.explain(outcome.failure);
-    Err(Failure::Never(outcome))
+    outcome.failure = egress_log.explain(outcome.failure);
+    Err(StartFailure::Never(outcome))
 }
 
-fn words(ran: &Ran) -> String {
+fn words(ran: &ScriptResult) -> String {
     match (ran.words.is_empty(), ran.exit.reason) {
         (_, sandyard_protocol::EndReason::Timeout) => format!("it took longer than {} s", CLONE.as_secs()),
         (true, _) => format!("git ended with code {}", ran.exit.code),
@@ -113,15 +113,15 @@ fn words(ran: &Ran) -> String {
     }
 }
 
-async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Failure> {
+async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), StartFailure> {
     for file in files {
         write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
-            MachineError::Guest(refusal) => Failure::Never(Outcome::failed(
+            MachineError::Guest(refusal) => StartFailure::Never(JobOutcome::failed(
                 FailureCode::FileRefused,
                 format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
                 None,
             )),
-            other => Failure::Again(chain(&other)),
+            other => StartFailure::Again(chain(&other)),
         })?;
     }
     Ok(())
@@ -141,7 +141,7 @@ async fn snapshot(machine: &Machine, folder: &Path) -> Result<(), String> {
     let received = pack.with_extension("received");
     disk::make_folder(folder).map_err(|error| failed(&error))?;
     let mut output = tokio::fs::File::from_std(disk::new_file(&received).map_err(|error| failed(&error))?);
-    let script = Script {
+    let script = GuestScript {
         text: include_str!("scripts/snapshot.sh"),
         arguments: &[],
         time: SNAPSHOT,

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::outcome::Outcome;
+use super::outcome::JobOutcome;
+use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::starting::bring_up_again;
-use super::task::{Linked, Next, Task, on};
 use crate::job::FailureCode;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose};
@@ -22,14 +22,14 @@ pub(super) const TASK_MACHINES: u32 = 5;
 /// Before another one is made: what killed the first may need a moment to pass.
 const PAUSE: Duration = Duration::from_millis(500);
 
-impl Task {
+impl JobOwner {
     /// Whether the row is in the middle of this.
     pub(super) fn is_restarting(row: &JobRow) -> bool {
         row.task.is_some() && row.sandbox == SandboxState::Starting && !row.begun
     }
 
     /// Names another machine. The one before is dead.
-    pub(super) async fn another_machine(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    pub(super) async fn another_machine(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         tracing::warn!(job = %row.id, attempts = row.attempts, "the sandbox died; the task goes on in another one");
         self.stop_present_sandbox(&row).await;
         let text = "the sandbox died; the task goes on in another one, its processes and kernels are gone";
@@ -41,9 +41,9 @@ impl Task {
     }
 
     /// Makes the machine that the row names.
-    pub(super) async fn start_again(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    pub(super) async fn start_again(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id()) else {
-            let outcome = Outcome::driver_gone(&row);
+            let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
         let context = Arc::clone(&self.context);
@@ -52,12 +52,12 @@ impl Task {
             requested = self.requested(&row) => {
                 let row = requested?;
                 self.stop_sandbox(driver.as_ref(), &sandbox).await;
-                return if row.delete_requested { on(row) } else { on(self.end(&row, Outcome::cancelled()).await?) };
+                return if row.delete_requested { on(row) } else { on(self.end(&row, JobOutcome::cancelled()).await?) };
             }
         };
         match brought_up {
             Ok((row, machine)) => {
-                self.linked = Some(Linked::new(machine));
+                self.linked = Some(LinkedMachine::new(machine));
                 self.follow(row).await
             }
             Err(detail) if row.attempts < TASK_MACHINES => {
@@ -69,7 +69,7 @@ impl Task {
                 self.stop_sandbox(driver.as_ref(), &sandbox).await;
                 let message = format!("the sandbox died, and no other one came up: {detail}");
                 let outcome =
-                    Outcome::failed(FailureCode::SandboxDied, message, Some("run `sandyard doctor`"));
+                    JobOutcome::failed(FailureCode::SandboxDied, message, Some("run `sandyard doctor`"));
                 on(self.end(&row, outcome).await?)
             }
         }

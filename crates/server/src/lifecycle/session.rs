@@ -13,11 +13,11 @@ use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
 use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
 use serde_json::json;
 
-use super::agent::Agent;
-use super::following::{Backstop, SharedMachine};
-use super::outcome::Outcome;
-use super::task::Task;
-use super::way_out::WayOut;
+use super::egress_log::EgressLog;
+use super::following::{EndDeadline, SharedMachine};
+use super::outcome::JobOutcome;
+use super::owner::JobOwner;
+use super::task_gateways::TaskServices;
 use crate::app::FailureCode;
 use crate::gateways::egress::Attempt;
 use crate::gateways::model::Told;
@@ -26,8 +26,8 @@ use crate::job::{JobState, SandboxState};
 use crate::output::{Recorder, Take};
 use crate::store::StoreError;
 
-use clocks::Clocks;
-use commits::{Flight, landing};
+use clocks::GuestClocks;
+use commits::{PendingCommit, landing};
 
 /// Output is committed at least this often.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
@@ -51,37 +51,37 @@ pub(super) enum SessionEnd {
     /// The job is to be deleted.
     Deleted(Box<JobRow>),
     /// The guest can't or must not go on.
-    Refused(Outcome),
+    Refused(JobOutcome),
 }
 
-pub(super) struct Session<'a> {
-    task: &'a mut Task,
+pub(super) struct JobSession<'a> {
+    owner: &'a mut JobOwner,
     row: &'a mut JobRow,
     recorder: &'a mut Recorder,
-    backstop: &'a mut Backstop,
+    backstop: &'a mut EndDeadline,
     /// Moves and notes that wait for the next commit.
     changes: Vec<Change>,
     /// Last event of the guest that was received.
     sequence: u64,
     flush_at: Option<Instant>,
     last_flush: Option<Instant>,
-    flight: Option<Flight>,
+    flight: Option<PendingCommit>,
     ended: Option<Exit>,
     end_asked: bool,
     /// What the guest was told over this link.
-    clocks: Clocks,
+    clocks: GuestClocks,
 }
 
-impl<'a> Session<'a> {
+impl<'a> JobSession<'a> {
     pub(super) fn new(
-        task: &'a mut Task,
+        owner: &'a mut JobOwner,
         row: &'a mut JobRow,
         recorder: &'a mut Recorder,
-        backstop: &'a mut Backstop,
+        backstop: &'a mut EndDeadline,
     ) -> Self {
         let sequence = row.guest_sequence;
         Self {
-            task,
+            owner,
             row,
             recorder,
             backstop,
@@ -92,30 +92,30 @@ impl<'a> Session<'a> {
             flight: None,
             ended: None,
             end_asked: false,
-            clocks: Clocks::Untold,
+            clocks: GuestClocks::Untold,
         }
     }
 
     pub(super) async fn run(mut self) -> Result<SessionEnd, StoreError> {
-        let Some(machine) = self.task.linked.as_ref().map(|linked| linked.machine.clone()) else {
+        let Some(machine) = self.owner.linked.as_ref().map(|linked| linked.machine.clone()) else {
             return Ok(SessionEnd::Lost);
         };
         let mut events = match self.handshake(&machine).await? {
             Ok(events) => events,
             Err(end) => return Ok(end),
         };
-        self.task.context.config.fail_points.reach("begun").await;
+        self.owner.context.config.fail_points.reach("begun").await;
         if self.row.state != JobState::Starting {
-            self.task.publish(self.row);
+            self.owner.publish(self.row);
         }
-        self.task.open_way_out(self.row).await?;
-        let agent = self.task.agent.as_ref().map(Agent::gateways);
-        let _gateways = self.task.way_out.as_ref().map(|way_out| way_out.serve(&machine, agent));
+        self.owner.open_egress(self.row).await?;
+        let agent = self.owner.agent.as_ref().map(TaskServices::gateways);
+        let _gateways = self.owner.egress_log.as_ref().map(|egress_log| egress_log.serve(&machine, agent));
         let end = self.follow(&machine, &mut events).await?;
         if matches!(end, SessionEnd::Lost) {
             self.settle().await?;
         }
-        if let Some(linked) = self.task.linked.as_mut() {
+        if let Some(linked) = self.owner.linked.as_mut() {
             linked.events = Some(events);
         }
         Ok(end)
@@ -146,15 +146,15 @@ impl<'a> Session<'a> {
                     Err(MachineError::Malformed(what)) => return Ok(SessionEnd::Refused(garbage(&what))),
                     Err(_) => return Ok(SessionEnd::Lost),
                 },
-                attempt = attempted(&mut self.task.way_out), if self.changes.len() < WAITING_CHANGES => {
+                attempt = attempted(&mut self.owner.egress_log), if self.changes.len() < WAITING_CHANGES => {
                     self.take_attempt(attempt);
                 }
-                told = told(&mut self.task.agent), if self.changes.len() < WAITING_CHANGES => {
+                told = told(&mut self.owner.agent), if self.changes.len() < WAITING_CHANGES => {
                     self.take_told(told);
                 }
                 landed = landing(&mut self.flight) => self.landed(landed?, events).await?,
                 () = until(self.flush_at), if may_flush => self.take_off(Take::WholeCharacters),
-                () = self.task.watch.changed() => {
+                () = self.owner.watch.changed() => {
                     if let Some(end) = self.look_at_row(machine).await? {
                         return Ok(end);
                     }
@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn take(&mut self, incoming: FromGuest) -> Result<(), Outcome> {
+    fn take(&mut self, incoming: FromGuest) -> Result<(), JobOutcome> {
         match incoming {
             FromGuest::Output(mut chunk) => {
                 chunk.offset = self.row.host_offset(chunk.stream, chunk.offset);
@@ -182,14 +182,14 @@ impl<'a> Session<'a> {
     }
 
     fn take_attempt(&mut self, attempt: Attempt) {
-        if let Some(way_out) = &mut self.task.way_out {
-            self.changes.extend(way_out.record(attempt));
+        if let Some(egress_log) = &mut self.owner.egress_log {
+            self.changes.extend(egress_log.record(attempt));
         }
         self.flush_by(Instant::now() + FLUSH_AFTER);
     }
 
     fn take_told(&mut self, told: Told) {
-        if let Some(agent) = &mut self.task.agent {
+        if let Some(agent) = &mut self.owner.agent {
             self.changes.extend(agent.record(told));
         }
         self.flush_by(Instant::now() + FLUSH_AFTER);
@@ -216,12 +216,12 @@ impl<'a> Session<'a> {
         let moving = self.changes.iter().any(|change| matches!(change, Change::Sandbox(SandboxState::Live)));
         if self.row.state != JobState::Starting && self.row.sandbox == SandboxState::Starting && !moving {
             // Another machine of a task that ran before.
-            self.task.publish(self.row);
+            self.owner.publish(self.row);
             self.changes.push(Change::Sandbox(SandboxState::Live));
         }
         if self.row.state == JobState::Starting && !moving {
             // Within reach before the status says so.
-            self.task.publish(self.row);
+            self.owner.publish(self.row);
             self.changes.push(Change::Sandbox(SandboxState::Live));
             self.changes.push(Change::Move { to: JobState::Running, reason: None });
         }
@@ -238,7 +238,7 @@ impl<'a> Session<'a> {
 
     /// Something was committed for the job, perhaps by somebody else.
     async fn look_at_row(&mut self, machine: &SharedMachine) -> Result<Option<SessionEnd>, StoreError> {
-        let Some(fresh) = self.task.context.store.any_job(&self.row.id).await? else {
+        let Some(fresh) = self.owner.context.store.any_job(&self.row.id).await? else {
             return Err(StoreError::Stale(self.row.id.clone()));
         };
         if fresh.epoch != self.row.epoch {
@@ -261,8 +261,8 @@ impl<'a> Session<'a> {
             return;
         }
         self.end_asked = true;
-        *self.backstop = self.backstop.clone().min(self.task.cancel_backstop());
-        let grace = self.task.context.config.end_grace;
+        *self.backstop = self.backstop.clone().min(self.owner.cancel_backstop());
+        let grace = self.owner.context.config.end_grace;
         let asked = tokio::time::timeout(HANDSHAKE, machine.end_job(EndReason::Cancelled, grace)).await;
         if !matches!(asked, Ok(Ok(_))) {
             tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
@@ -270,14 +270,14 @@ impl<'a> Session<'a> {
     }
 }
 
-async fn attempted(way_out: &mut Option<WayOut>) -> Attempt {
-    match way_out {
-        Some(way_out) => way_out.next().await,
+async fn attempted(egress_log: &mut Option<EgressLog>) -> Attempt {
+    match egress_log {
+        Some(egress_log) => egress_log.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn told(agent: &mut Option<Agent>) -> Told {
+async fn told(agent: &mut Option<TaskServices>) -> Told {
     match agent {
         Some(agent) => agent.next().await,
         None => std::future::pending().await,
@@ -285,9 +285,9 @@ async fn told(agent: &mut Option<Agent>) -> Told {
 }
 
 /// A guest that breaks the protocol is not talked to any more.
-fn garbage(what: &str) -> Outcome {
+fn garbage(what: &str) -> JobOutcome {
     let message = format!("the sandbox broke the protocol: {what}");
-    Outcome::failed(FailureCode::SandboxMisbehaved, message, None)
+    JobOutcome::failed(FailureCode::SandboxMisbehaved, message, None)
 }
 
 async fn until(at: Option<Instant>) {

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use sandyard_sandbox::driver::{Driver, SandboxId};
 use sandyard_sandbox::machine::{EventStream, Machine};
 
-use super::linking::{self, Alive, NoLink};
+use super::linking::{self, FoundAlive, NoLink};
 use super::making::{spec, start_machine};
-use super::outcome::Outcome;
+use super::outcome::JobOutcome;
+use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::preparing::prepare;
-use super::task::{Linked, Next, Task, on};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::SandboxState;
@@ -29,24 +29,24 @@ const FULL_PAUSE: Duration = Duration::from_millis(500);
 const MOST_OWNERS: u64 = 30;
 
 /// Why a machine did not come up.
-pub(super) enum Failure {
+pub(super) enum StartFailure {
     /// Another attempt may work.
     Again(String),
     /// None will.
-    Never(Outcome),
+    Never(JobOutcome),
     /// The host is full.
     Full(String),
     /// The store failed.
     Store(StoreError),
 }
 
-impl From<StoreError> for Failure {
+impl From<StoreError> for StartFailure {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<NoLink> for Failure {
+impl From<NoLink> for StartFailure {
     fn from(no_link: NoLink) -> Self {
         Self::Again(match no_link {
             NoLink::Dead => "the machine died while it started".to_owned(),
@@ -55,10 +55,10 @@ impl From<NoLink> for Failure {
     }
 }
 
-impl Task {
-    pub(super) async fn start(&mut self, row: JobRow) -> Result<Next, StoreError> {
+impl JobOwner {
+    pub(super) async fn start(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         let Some(driver) = self.context.driver(&row) else {
-            let outcome = Outcome::driver_gone(&row);
+            let outcome = JobOutcome::driver_gone(&row);
             return self.end_unstarted(row, outcome).await;
         };
         let Some(sandbox) = row.sandbox_id() else { return self.next_incarnation(row).await };
@@ -67,7 +67,9 @@ impl Task {
         }
         if std::mem::take(&mut self.adopted) && self.is_spoilt(driver.as_ref(), &row, &sandbox).await {
             self.stop_sandbox(driver.as_ref(), &sandbox).await;
-            return self.not_started(row, Failure::Again("its owner died while it was made".into())).await;
+            return self
+                .not_started(row, StartFailure::Again("its owner died while it was made".into()))
+                .await;
         }
         let context = Arc::clone(&self.context);
         let began = Instant::now();
@@ -76,12 +78,12 @@ impl Task {
             requested = self.requested(&row) => {
                 let row = requested?;
                 self.stop_sandbox(driver.as_ref(), &sandbox).await;
-                return if row.delete_requested { on(row) } else { self.end_unstarted(row, Outcome::cancelled()).await };
+                return if row.delete_requested { on(row) } else { self.end_unstarted(row, JobOutcome::cancelled()).await };
             }
         };
         match brought_up {
             Ok((row, machine, events)) => {
-                let mut linked = Linked::new(machine);
+                let mut linked = LinkedMachine::new(machine);
                 linked.events = events;
                 self.linked = Some(linked);
                 self.context.metrics.started(began.elapsed());
@@ -91,7 +93,7 @@ impl Task {
                 yard::count(&self.context.metrics.sandbox_starts_failed);
                 // A commit that failed may have been kept all the same, and then only this machine may run the job; or the job
                 // has another owner by now, and so has the machine.
-                if !matches!(failure, Failure::Store(_)) {
+                if !matches!(failure, StartFailure::Store(_)) {
                     self.stop_sandbox(driver.as_ref(), &sandbox).await;
                 }
                 self.not_started(row, failure).await
@@ -102,42 +104,45 @@ impl Task {
     /// Whether an earlier owner left a machine half made. One that was never begun is simply begun now, and is not held
     /// against the job, unless the same happened too often to be chance.
     async fn is_spoilt(&self, driver: &dyn Driver, row: &JobRow, sandbox: &SandboxId) -> bool {
-        row.epoch > MOST_OWNERS || linking::find(driver, sandbox).await == Some(Alive::No)
+        row.epoch > MOST_OWNERS || linking::find(driver, sandbox).await == Some(FoundAlive::No)
     }
 
-    async fn not_started(&mut self, row: JobRow, failure: Failure) -> Result<Next, StoreError> {
+    async fn not_started(&mut self, row: JobRow, failure: StartFailure) -> Result<NextStep, StoreError> {
         match failure {
-            Failure::Store(error) => Err(error),
-            Failure::Never(outcome) => self.end_unstarted(row, outcome).await,
-            Failure::Full(detail) => {
+            StartFailure::Store(error) => Err(error),
+            StartFailure::Never(outcome) => self.end_unstarted(row, outcome).await,
+            StartFailure::Full(detail) => {
                 tokio::time::sleep(FULL_PAUSE).await;
                 self.context.store.requeue(&row.fence(), detail).await?;
                 self.context.wake.notify_one();
-                Ok(Next::Done)
+                Ok(NextStep::Done)
             }
-            Failure::Again(detail)
+            StartFailure::Again(detail)
                 if row.attempts < self.context.config.start_attempts && row.epoch <= MOST_OWNERS =>
             {
                 tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
                 self.next_incarnation(row).await
             }
-            Failure::Again(detail) => {
+            StartFailure::Again(detail) => {
                 let message = format!("no sandbox came up in {} attempts: {detail}", row.attempts);
-                let outcome =
-                    Outcome::failed(FailureCode::SandboxStartFailed, message, Some("run `sandyard doctor`"));
+                let outcome = JobOutcome::failed(
+                    FailureCode::SandboxStartFailed,
+                    message,
+                    Some("run `sandyard doctor`"),
+                );
                 self.end_unstarted(row, outcome).await
             }
         }
     }
 
     /// Names the next sandbox. The one before is gone.
-    async fn next_incarnation(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    async fn next_incarnation(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Run };
         on(self.context.commit(&row, vec![change]).await?)
     }
 
     /// Ends a job whose process never began and whose sandbox is gone.
-    async fn end_unstarted(&mut self, row: JobRow, outcome: Outcome) -> Result<Next, StoreError> {
+    async fn end_unstarted(&mut self, row: JobRow, outcome: JobOutcome) -> Result<NextStep, StoreError> {
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
             Change::Begun(false),
@@ -153,7 +158,7 @@ async fn bring_up(
     driver: &dyn Driver,
     mut row: JobRow,
     sandbox: &SandboxId,
-) -> Result<(JobRow, Arc<Machine>, Option<EventStream>), Failure> {
+) -> Result<(JobRow, Arc<Machine>, Option<EventStream>), StartFailure> {
     let spec = spec(context, driver, &mut row, sandbox).await?;
     context.config.fail_points.reach("start").await;
     start_machine(context, driver, &spec).await?;
@@ -162,7 +167,7 @@ async fn bring_up(
     let request = context.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
     let link = async {
         let linked = linking::link_first(context, driver, &row, sandbox).await;
-        linked.map_err(Failure::from)
+        linked.map_err(StartFailure::from)
     };
     let (row, machine, events) = if request.files.is_empty() && request.job.git.is_none() {
         // The commit and the boot take about as long, and neither needs the other.
@@ -192,11 +197,11 @@ pub(super) async fn bring_up_again(
         yard::count(&context.metrics.sandboxes_started);
         let begun = context.commit(&row, vec![Change::Begun(true)]).await?;
         let machine = linking::link_first(context, driver, &begun, sandbox).await?;
-        Ok::<_, Failure>((begun, machine))
+        Ok::<_, StartFailure>((begun, machine))
     };
     match up.await {
         Ok(up) => Ok(Ok(up)),
-        Err(Failure::Store(error)) => Err(error),
+        Err(StartFailure::Store(error)) => Err(error),
         Err(failure) => Ok(Err(failure.words())),
     }
 }
@@ -208,14 +213,14 @@ pub(super) async fn bring_up_rescue(
     row: &mut JobRow,
     sandbox: &SandboxId,
 ) -> Result<Arc<Machine>, String> {
-    let spec = spec(context, driver, row, sandbox).await.map_err(Failure::words)?;
-    start_machine(context, driver, &spec).await.map_err(Failure::words)?;
+    let spec = spec(context, driver, row, sandbox).await.map_err(StartFailure::words)?;
+    start_machine(context, driver, &spec).await.map_err(StartFailure::words)?;
     linking::link_first(context, driver, row, sandbox)
         .await
         .map_err(|no_link| format!("the machine did not come up ({no_link:?})"))
 }
 
-impl Failure {
+impl StartFailure {
     fn words(self) -> String {
         match self {
             Self::Again(detail) | Self::Full(detail) => detail,

@@ -5,18 +5,18 @@ use std::time::Instant;
 use sandyard_protocol::{EndReason, Exit};
 use serde_json::json;
 
-use super::{HANDSHAKE, Session};
+use super::{HANDSHAKE, JobSession};
 use crate::audit::{Actor, Entry, Kind};
 use crate::job::JobRow;
 use crate::job::JobState;
 use crate::lifecycle::following::{SharedMachine, running_backstop, time_left, waiting_backstop};
-use crate::lifecycle::outcome::{Circumstances, Outcome};
-use crate::lifecycle::waiting::Silence;
+use crate::lifecycle::outcome::{EndCircumstances, JobOutcome};
+use crate::lifecycle::question_timeout::UnansweredAction;
 use crate::store::{Said, StoreError};
 
 /// What the guest knows of its job's clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Clocks {
+pub(super) enum GuestClocks {
     /// Nothing over this link.
     Untold,
     /// They run.
@@ -25,13 +25,13 @@ pub(super) enum Clocks {
     Stand,
 }
 
-impl Session<'_> {
+impl JobSession<'_> {
     /// Stops the clocks of a job that waits and lets those of one that goes on run, here and in the guest.
     pub(super) async fn hold_clocks(&mut self, machine: &SharedMachine) {
-        let Some(agent) = &self.task.agent else { return };
+        let Some(agent) = &self.owner.agent else { return };
         let wanted = match self.row.state {
-            JobState::Waiting => Clocks::Stand,
-            JobState::Running => Clocks::Run,
+            JobState::Waiting => GuestClocks::Stand,
+            JobState::Running => GuestClocks::Run,
             _ => return,
         };
         let never_stood = self.row.task.as_ref().is_none_or(|task| task.waited_ms == 0);
@@ -39,18 +39,18 @@ impl Session<'_> {
             return;
         }
         let was = std::mem::replace(&mut self.clocks, wanted);
-        if wanted == Clocks::Run && was == Clocks::Untold && never_stood {
+        if wanted == GuestClocks::Run && was == GuestClocks::Untold && never_stood {
             return;
         }
         *self.backstop = match (wanted, agent.patience().until(self.row)) {
-            (Clocks::Stand, Some(until)) => waiting_backstop(until, agent.patience().seconds()),
+            (GuestClocks::Stand, Some(until)) => waiting_backstop(until, agent.patience().seconds()),
             _ => running_backstop(self.row),
         };
         let left = time_left(self.row);
         let told = async {
             match wanted {
-                Clocks::Stand => machine.pause_job().await,
-                Clocks::Run | Clocks::Untold => machine.resume_job(left).await,
+                GuestClocks::Stand => machine.pause_job().await,
+                GuestClocks::Run | GuestClocks::Untold => machine.resume_job(left).await,
             }
         };
         let told = tokio::time::timeout(HANDSHAKE, told).await;
@@ -61,25 +61,25 @@ impl Session<'_> {
 
     /// When the present question has waited long enough.
     pub(super) fn question_until(&self) -> Option<Instant> {
-        self.task.agent.as_ref()?.patience().until(self.row)
+        self.owner.agent.as_ref()?.patience().until(self.row)
     }
 
     /// Nobody answered in time.
     pub(super) async fn unanswered(&mut self, machine: &SharedMachine) -> Result<(), StoreError> {
-        let Some(agent) = &self.task.agent else { return Ok(()) };
+        let Some(agent) = &self.owner.agent else { return Ok(()) };
         let seconds = agent.patience().seconds();
         let entry = Entry::new(Actor::Host, Kind::Reply, json!({ "by": "host", "waited_s": seconds }));
-        if let Silence::Say(said) = agent.patience().silence(self.row)
-            && let Said::Kept(fresh) = self.task.context.store.say(&self.row.id, said, entry).await?
+        if let UnansweredAction::Say(said) = agent.patience().silence(self.row)
+            && let Said::Kept(fresh) = self.owner.context.store.say(&self.row.id, said, entry).await?
         {
             *self.row = *fresh;
             self.hold_clocks(machine).await;
             return Ok(());
         }
         self.end_asked = true;
-        let backstop = self.task.end_backstop(Outcome::unanswered(seconds));
+        let backstop = self.owner.end_backstop(JobOutcome::unanswered(seconds));
         *self.backstop = self.backstop.clone().min(backstop);
-        let end = machine.end_job(EndReason::Cancelled, self.task.context.config.end_grace);
+        let end = machine.end_job(EndReason::Cancelled, self.owner.context.config.end_grace);
         if !matches!(tokio::time::timeout(HANDSHAKE, end).await, Ok(Ok(_))) {
             tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
         }
@@ -87,14 +87,14 @@ impl Session<'_> {
     }
 
     /// What the end of the job's process means. A task says in its journal, up to the latest row, what it came to.
-    pub(super) fn outcome(&self, exit: Exit, around: Circumstances<'_>, latest: &JobRow) -> Outcome {
-        let (Some(agent), Some(task)) = (&self.task.agent, &latest.task) else {
-            return Outcome::of(exit, around);
+    pub(super) fn outcome(&self, exit: Exit, around: EndCircumstances<'_>, latest: &JobRow) -> JobOutcome {
+        let (Some(agent), Some(task)) = (&self.owner.agent, &latest.task) else {
+            return JobOutcome::of(exit, around);
         };
         // Nobody but us asks for an end that no client asked for.
         if exit.reason == EndReason::Cancelled && !latest.cancel_requested {
-            return Outcome::unanswered(agent.patience().seconds());
+            return JobOutcome::unanswered(agent.patience().seconds());
         }
-        Outcome::of_task(exit, around, task)
+        JobOutcome::of_task(exit, around, task)
     }
 }

@@ -7,13 +7,13 @@ use futures_util::future::BoxFuture;
 use sandyard_protocol::{Ack, Exit};
 use sandyard_sandbox::machine::EventStream;
 
-use super::{FLUSH_AFTER, FLUSH_BYTES, Session};
+use super::{FLUSH_AFTER, FLUSH_BYTES, JobSession};
 use crate::error_chain::chain;
 use crate::job::JobState;
 use crate::job::{Change, JobRow};
-use crate::lifecycle::agent::Agent;
 use crate::lifecycle::following::circumstances;
-use crate::lifecycle::outcome::Circumstances;
+use crate::lifecycle::outcome::EndCircumstances;
+use crate::lifecycle::task_gateways::TaskServices;
 use crate::output::{Flush, Take};
 use crate::store::StoreError;
 use crate::yard::YardContext;
@@ -22,9 +22,9 @@ use crate::yard::YardContext;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// A commit under way, and what it commits.
-pub(super) type Flight = BoxFuture<'static, Result<(JobRow, Flush, u64), StoreError>>;
+pub(super) type PendingCommit = BoxFuture<'static, Result<(JobRow, Flush, u64), StoreError>>;
 
-impl Session<'_> {
+impl JobSession<'_> {
     /// Begins a commit of what has come so far.
     pub(super) fn take_off(&mut self, how: Take) {
         let flush = self.recorder.take(how);
@@ -35,7 +35,7 @@ impl Session<'_> {
         if changes.is_empty() {
             return;
         }
-        let (context, row, sequence) = (self.task.context.clone(), self.row.clone(), self.sequence);
+        let (context, row, sequence) = (self.owner.context.clone(), self.row.clone(), self.sequence);
         self.flight = Some(
             async move {
                 write_patiently(&flush).await;
@@ -55,7 +55,7 @@ impl Session<'_> {
         self.flight = None;
         let (row, flush, sequence) = landed;
         self.arrived(row, flush.bytes());
-        self.task.context.config.fail_points.reach("committed").await;
+        self.owner.context.config.fail_points.reach("committed").await;
         // A link that is gone is noticed by the next read.
         let output = self.row.guest_offsets(flush.offsets);
         let _ = events.acknowledge(&Ack { sequence, output }).await;
@@ -74,9 +74,9 @@ impl Session<'_> {
         if row.revision >= self.row.revision {
             *self.row = row;
         }
-        self.task.context.metrics.output_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        self.owner.context.metrics.output_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
         if self.row.state == JobState::Running {
-            self.task.publish(self.row);
+            self.owner.publish(self.row);
         }
     }
 
@@ -102,10 +102,10 @@ impl Session<'_> {
             self.settle().await?;
         }
         self.started();
-        let usage = usage(&self.task.context, self.row).await;
-        let latest = self.task.context.store.any_job(&self.row.id).await?;
+        let usage = usage(&self.owner.context, self.row).await;
+        let latest = self.owner.context.store.any_job(&self.row.id).await?;
         let latest = latest.ok_or_else(|| StoreError::Stale(self.row.id.clone()))?;
-        let around = Circumstances {
+        let around = EndCircumstances {
             usage: usage.as_ref(),
             disk_full: self.recorder.complained_of_full_disk(),
             ..circumstances(self.row)
@@ -113,20 +113,20 @@ impl Session<'_> {
         let outcome = self.outcome(exit, around, &latest);
         let flush = self.recorder.take(Take::AllOfIt);
         let mut changes = std::mem::take(&mut self.changes);
-        changes.extend(self.task.agent.iter_mut().flat_map(Agent::rest));
+        changes.extend(self.owner.agent.iter_mut().flat_map(TaskServices::rest));
         changes.extend(flush.changes.iter().cloned());
         changes.extend(usage.map(Change::Usage));
         changes.push(Change::Ended {
             outcome: outcome.state,
             exit_code: outcome.exit_code,
-            failure: match &self.task.way_out {
-                Some(way_out) => way_out.explain(outcome.failure),
+            failure: match &self.owner.egress_log {
+                Some(egress_log) => egress_log.explain(outcome.failure),
                 None => outcome.failure,
             },
         });
         changes.push(Change::Move { to: JobState::Finishing, reason: outcome.reason });
         write_patiently(&flush).await;
-        let row = commit_patiently(&self.task.context, self.row, changes).await?;
+        let row = commit_patiently(&self.owner.context, self.row, changes).await?;
         self.arrived(row, flush.bytes());
         let output = self.row.guest_offsets(flush.offsets);
         let _ = events.acknowledge(&Ack { sequence: self.sequence, output }).await;
@@ -144,7 +144,7 @@ async fn usage(context: &YardContext, row: &JobRow) -> Option<sandyard_sandbox::
 }
 
 /// The commit under way, once it is done.
-pub(super) async fn landing(flight: &mut Option<Flight>) -> Result<(JobRow, Flush, u64), StoreError> {
+pub(super) async fn landing(flight: &mut Option<PendingCommit>) -> Result<(JobRow, Flush, u64), StoreError> {
     match flight {
         Some(flight) => flight.await,
         None => std::future::pending().await,

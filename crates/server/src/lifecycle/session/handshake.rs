@@ -3,20 +3,20 @@
 use sandyard_protocol::{BeginJob, Resume};
 use sandyard_sandbox::machine::{EventStream, MachineError};
 
-use super::{HANDSHAKE, Session, SessionEnd};
+use super::{HANDSHAKE, JobSession, SessionEnd};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobRow;
 use crate::job::{JobState, SandboxState};
-use crate::lifecycle::agent::Agent;
+use crate::lifecycle::egress_log::EgressLog;
 use crate::lifecycle::following::{SharedMachine, time_left};
-use crate::lifecycle::outcome::Outcome;
-use crate::lifecycle::task::Task;
-use crate::lifecycle::way_out::WayOut;
+use crate::lifecycle::outcome::JobOutcome;
+use crate::lifecycle::owner::JobOwner;
+use crate::lifecycle::task_gateways::TaskServices;
 use crate::store::StoreError;
 use crate::yard::YardContext;
 
-impl Session<'_> {
+impl JobSession<'_> {
     /// Opens the event stream and hands the job over; the latter is harmless if it has begun.
     pub(super) async fn handshake(
         &mut self,
@@ -25,9 +25,9 @@ impl Session<'_> {
         let output = self.row.guest_offsets(self.row.output_offsets());
         let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
         let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
-        let begin = if begins { Some(begin_job(&self.task.context, self.row).await?) } else { None };
+        let begin = if begins { Some(begin_job(&self.owner.context, self.row).await?) } else { None };
         // Opened once on a link: whoever prepared the job may have it already.
-        let opened = self.task.linked.as_mut().and_then(|linked| linked.events.take());
+        let opened = self.owner.linked.as_mut().and_then(|linked| linked.events.take());
         let open = async {
             let mut events = match opened {
                 Some(events) => events,
@@ -47,7 +47,7 @@ impl Session<'_> {
             Ok((Ok(events), Ok(()))) => Ok(events),
             Ok((_, Err(MachineError::Guest(refusal)))) => {
                 let message = format!("the job could not begin: {refusal}");
-                Err(SessionEnd::Refused(Outcome::failed(FailureCode::JobRefused, message, None)))
+                Err(SessionEnd::Refused(JobOutcome::failed(FailureCode::JobRefused, message, None)))
             }
             Ok((Err(error), _) | (_, Err(error))) => {
                 tracing::warn!(job = %self.row.id, error = %chain(&error), "the guest can't be followed");
@@ -58,15 +58,15 @@ impl Session<'_> {
     }
 }
 
-impl Task {
+impl JobOwner {
     /// Makes the job's way to the network, and a task's desk, once.
-    pub(super) async fn open_way_out(&mut self, row: &JobRow) -> Result<(), StoreError> {
-        if self.way_out.is_none() {
+    pub(super) async fn open_egress(&mut self, row: &JobRow) -> Result<(), StoreError> {
+        if self.egress_log.is_none() {
             let stored = self.context.store.request(&row.id).await?;
             let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
-            self.way_out = Some(WayOut::new(&request, row, &self.context));
+            self.egress_log = Some(EgressLog::new(&request, row, &self.context));
             if row.task.is_some() {
-                self.agent = Some(Agent::new(&self.context, &request, row).await);
+                self.agent = Some(TaskServices::new(&self.context, &request, row).await);
             }
         }
         Ok(())

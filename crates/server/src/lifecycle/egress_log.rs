@@ -26,14 +26,14 @@ const NAMED: usize = 5;
 
 /// The gateway of one job.
 #[derive(Debug)]
-pub(super) struct WayOut {
+pub(super) struct EgressLog {
     gateway: Arc<Gateway>,
     attempts: mpsc::Receiver<Attempt>,
     recorded: usize,
     refused: BTreeSet<String>,
 }
 
-impl WayOut {
+impl EgressLog {
     /// Rules were checked when the job was made; one that can't be read any more allows nothing.
     pub(super) fn new(job: &NewJob, row: &JobRow, context: &YardContext) -> Self {
         let config = &context.config.egress;

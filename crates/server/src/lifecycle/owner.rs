@@ -1,7 +1,7 @@
-//! One job's task: reads where the row is, does the next thing, commits, and again until nothing is left to do.
+//! The owner of one job: reads where the row is, does the next thing, commits, and again until nothing is left to do.
 //!
 //! `starting` makes a machine, `following` takes events and output, `finishing` takes the workspace out, `closing` tears
-//! down. Each phase can be entered by a task that knows nothing but the row, which is how a restart goes on.
+//! down. Each phase can be entered by an owner that knows nothing but the row, which is how a restart goes on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use sandyard_pipe::Backoff;
 use sandyard_sandbox::driver::{Driver, SandboxId};
 use sandyard_sandbox::machine::{EventStream, Machine};
 
-use super::agent::Agent;
-use super::way_out::WayOut;
+use super::egress_log::EgressLog;
+use super::task_gateways::TaskServices;
 use crate::error_chain::chain;
 use crate::job::JobRow;
 use crate::job::JobState;
@@ -20,16 +20,16 @@ use crate::yard::Permit;
 use crate::yard::{Reachable, YardContext};
 
 /// The owner of one job, for as long as its lease holds.
-pub(super) struct Task {
+pub(super) struct JobOwner {
     pub(super) context: Arc<YardContext>,
     /// Woken by every commit of the job: cancel and delete arrive this way.
     pub(super) watch: JobWatch,
     /// The machine, while a link to it is up.
-    pub(super) linked: Option<Linked>,
+    pub(super) linked: Option<LinkedMachine>,
     /// The job's way to the network, once it runs.
-    pub(super) way_out: Option<WayOut>,
+    pub(super) egress_log: Option<EgressLog>,
     /// A task's desk and models, once it runs.
-    pub(super) agent: Option<Agent>,
+    pub(super) agent: Option<TaskServices>,
     /// Whether another owner had the job before: a machine may be there already.
     pub(super) adopted: bool,
     /// Its room; given back when the task ends.
@@ -37,7 +37,7 @@ pub(super) struct Task {
 }
 
 /// A machine with a link.
-pub(super) struct Linked {
+pub(super) struct LinkedMachine {
     pub(super) machine: Arc<Machine>,
     /// Before a session: opened while the job was prepared. After it: held open, though nobody reads it after the job's end,
     /// because the guest takes its loss for the loss of the host.
@@ -48,7 +48,7 @@ pub(super) struct Linked {
 
 /// How a task came by its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum ClaimOrigin {
     /// From the queue: it has no machine.
     Queue,
     /// From an owner that is gone: it may have one.
@@ -56,36 +56,36 @@ pub(super) enum Origin {
 }
 
 /// What a phase comes to.
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// On, from this row.
     Row(Box<JobRow>),
     /// There is nothing left to do here.
     Done,
 }
 
-impl Drop for Linked {
+impl Drop for LinkedMachine {
     /// Whoever still holds the machine loses it too: the next owner must not share it with us.
     fn drop(&mut self) {
         self.machine.link().close();
     }
 }
 
-impl Linked {
+impl LinkedMachine {
     pub(super) fn new(machine: Arc<Machine>) -> Self {
         Self { machine, events: None, reachable: None }
     }
 }
 
-impl Task {
-    pub(super) fn new(context: Arc<YardContext>, row: &JobRow, permit: Permit, origin: Origin) -> Self {
+impl JobOwner {
+    pub(super) fn new(context: Arc<YardContext>, row: &JobRow, permit: Permit, origin: ClaimOrigin) -> Self {
         let watch = context.store.watch(&row.id);
         Self {
             context,
             watch,
             linked: None,
-            way_out: None,
+            egress_log: None,
             agent: None,
-            adopted: origin == Origin::Orphan,
+            adopted: origin == ClaimOrigin::Orphan,
             _permit: permit,
         }
     }
@@ -104,11 +104,11 @@ impl Task {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
         loop {
             match self.step(row.clone()).await {
-                Ok(Next::Row(next)) => {
+                Ok(NextStep::Row(next)) => {
                     row = *next;
                     backoff.reset();
                 }
-                Ok(Next::Done) => return,
+                Ok(NextStep::Done) => return,
                 Err(error) if error.is_stale() => {
                     tracing::info!(job = %row.id, "the job belongs to another owner");
                     return;
@@ -125,12 +125,12 @@ impl Task {
         }
     }
 
-    async fn step(&mut self, row: JobRow) -> Result<Next, StoreError> {
+    async fn step(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         if row.delete_requested {
             return self.delete(row).await;
         }
         match row.state {
-            JobState::Queued => Ok(Next::Done),
+            JobState::Queued => Ok(NextStep::Done),
             JobState::Starting => self.start(row).await,
             JobState::Running | JobState::Waiting if Self::is_restarting(&row) => self.start_again(row).await,
             JobState::Running | JobState::Waiting => self.follow(row).await,
@@ -181,6 +181,6 @@ impl Task {
 }
 
 /// Shorthand for the phases.
-pub(super) fn on(row: JobRow) -> Result<Next, StoreError> {
-    Ok(Next::Row(Box::new(row)))
+pub(super) fn on(row: JobRow) -> Result<NextStep, StoreError> {
+    Ok(NextStep::Row(Box::new(row)))
 }

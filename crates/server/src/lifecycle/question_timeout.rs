@@ -11,21 +11,21 @@ use crate::job::{NewJob, OnSilence};
 
 /// What becomes of questions, as the job was scheduled.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct QuestionTimeout {
     ask_timeout: Duration,
     on_silence: OnSilence,
 }
 
 /// What is done when nobody has answered in time.
 #[derive(Debug, PartialEq)]
-pub(super) enum Silence {
+pub(super) enum UnansweredAction {
     /// The job ends.
     End,
     /// This is said in the person's place.
     Say(Box<JournalEntry>),
 }
 
-impl Patience {
+impl QuestionTimeout {
     pub(super) fn of(job: &NewJob) -> Self {
         let ask_timeout = Duration::from_secs(job.task.ask_timeout_s.unwrap_or(LONGEST_WAITS_S));
         Self { ask_timeout, on_silence: job.task.on_silence }
@@ -43,15 +43,15 @@ impl Patience {
     }
 
     /// What to do about a question that nobody answered. A budget that is used up is not raised by silence.
-    pub(super) fn silence(&self, row: &JobRow) -> Silence {
+    pub(super) fn silence(&self, row: &JobRow) -> UnansweredAction {
         let why = row.task.as_ref().and_then(|task| task.question.as_ref()).map(|question| question.why);
         match (self.on_silence, why) {
             (OnSilence::GoOn, Some(WhyAsked::Ask | WhyAsked::Stuck)) => {
                 let text =
                     "Nobody answered in time. Decide yourself as you think best, and go on.".to_owned();
-                Silence::Say(Box::new(JournalEntry::Said { text, by: Speaker::Host, budget: None }))
+                UnansweredAction::Say(Box::new(JournalEntry::Said { text, by: Speaker::Host, budget: None }))
             }
-            _ => Silence::End,
+            _ => UnansweredAction::End,
         }
     }
 
@@ -70,5 +70,5 @@ pub(super) fn waited(row: &JobRow) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "waiting_tests.rs"]
+#[path = "question_timeout_tests.rs"]
 mod tests;

@@ -5,10 +5,10 @@ use crate::job::Question;
 use crate::job::TaskOptions;
 use crate::job::{TaskRow, samples};
 
-fn patience(ask_timeout_s: u64, on_silence: OnSilence) -> Patience {
+fn patience(ask_timeout_s: u64, on_silence: OnSilence) -> QuestionTimeout {
     let mut job = samples::new_job();
     job.task = TaskOptions { ask_timeout_s: Some(ask_timeout_s), on_silence, ..TaskOptions::default() };
-    Patience::of(&job)
+    QuestionTimeout::of(&job)
 }
 
 fn asking(why: WhyAsked, asked_s_ago: u64, waited_s: u64) -> JobRow {
@@ -19,7 +19,7 @@ fn asking(why: WhyAsked, asked_s_ago: u64, waited_s: u64) -> JobRow {
     JobRow { task, ..samples::job_row() }
 }
 
-fn seconds_left(patience: &Patience, row: &JobRow) -> u64 {
+fn seconds_left(patience: &QuestionTimeout, row: &JobRow) -> u64 {
     patience.until(row).unwrap().saturating_duration_since(Instant::now()).as_secs_f64().round() as u64
 }
 
@@ -35,10 +35,10 @@ fn a_question_has_its_own_time_and_all_of_them_together_too() {
 #[test]
 fn only_what_can_go_on_without_an_answer_does() {
     let strict = patience(1, OnSilence::End);
-    assert_eq!(strict.silence(&asking(WhyAsked::Ask, 2, 0)), Silence::End);
+    assert_eq!(strict.silence(&asking(WhyAsked::Ask, 2, 0)), UnansweredAction::End);
     let easy = patience(1, OnSilence::GoOn);
-    assert!(matches!(easy.silence(&asking(WhyAsked::Stuck, 2, 0)), Silence::Say(_)));
-    assert_eq!(easy.silence(&asking(WhyAsked::Budget, 2, 0)), Silence::End);
+    assert!(matches!(easy.silence(&asking(WhyAsked::Stuck, 2, 0)), UnansweredAction::Say(_)));
+    assert_eq!(easy.silence(&asking(WhyAsked::Budget, 2, 0)), UnansweredAction::End);
 }
 
 #[test]

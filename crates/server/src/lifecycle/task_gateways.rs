@@ -6,7 +6,7 @@ use sandyard_protocol::TaskBudget;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::waiting::Patience;
+use super::question_timeout::QuestionTimeout;
 use crate::audit::{Actor, Entry, Kind};
 use crate::gateways::TaskGateways;
 use crate::gateways::desk::{Answers, Desk, DeskParts, StepObserver, limits_of, row_of};
@@ -23,14 +23,14 @@ const WAITING: usize = 64;
 const EVENTS: usize = 100_000;
 
 /// What a task has beside what every job has.
-pub(super) struct Agent {
+pub(super) struct TaskServices {
     gateways: TaskGateways,
     told: mpsc::Receiver<Told>,
     recorded: usize,
-    patience: Patience,
+    patience: QuestionTimeout,
 }
 
-impl Agent {
+impl TaskServices {
     /// The desk and the models of a task.
     pub(super) async fn new(context: &YardContext, job: &NewJob, row: &JobRow) -> Self {
         // A model that is no longer configured leaves a gateway without one, which says so to whoever asks.
@@ -67,12 +67,12 @@ impl Agent {
             gateways: TaskGateways { desk, model: gateway },
             told,
             recorded: 0,
-            patience: Patience::of(job),
+            patience: QuestionTimeout::of(job),
         }
     }
 
     /// What becomes of its questions.
-    pub(super) fn patience(&self) -> &Patience {
+    pub(super) fn patience(&self) -> &QuestionTimeout {
         &self.patience
     }
 

@@ -19,7 +19,7 @@ const MARGIN: Duration = Duration::from_secs(10);
 
 /// A script and its bounds.
 #[derive(Debug)]
-pub(super) struct Script<'a> {
+pub(super) struct GuestScript<'a> {
     pub(super) text: &'static str,
     pub(super) arguments: &'a [&'a str],
     pub(super) time: Duration,
@@ -29,7 +29,7 @@ pub(super) struct Script<'a> {
 
 /// What became of a script.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct ScriptResult {
     pub(super) exit: Exit,
     /// The end of what it said on standard error, without control characters.
     pub(super) words: String,
@@ -50,20 +50,20 @@ pub(super) enum ScriptError {
     Late,
 }
 
-impl Ran {
+impl ScriptResult {
     pub(super) fn succeeded(&self) -> bool {
         self.exit.code == 0 && self.exit.signal.is_none() && self.exit.reason == EndReason::Own
     }
 }
 
-impl Script<'_> {
+impl GuestScript<'_> {
     /// Runs it in the workspace with this input, and keeps its output. Dropping the future ends it.
     pub(super) async fn run(
         &self,
         machine: &Machine,
         input: impl AsyncRead + Send + Unpin,
         output: &mut (impl AsyncWrite + Send + Unpin),
-    ) -> Result<Ran, ScriptError> {
+    ) -> Result<ScriptResult, ScriptError> {
         let running = self.run_unlimited(machine, input, output);
         tokio::time::timeout(self.time + MARGIN, running).await.unwrap_or(Err(ScriptError::Late))
     }
@@ -73,7 +73,7 @@ impl Script<'_> {
         machine: &Machine,
         input: impl AsyncRead + Send + Unpin,
         output: &mut (impl AsyncWrite + Send + Unpin),
-    ) -> Result<Ran, ScriptError> {
+    ) -> Result<ScriptResult, ScriptError> {
         let (mut reader, control) = machine.start_process(self.start()).await?.split();
         let feeding = feed(control, input);
         tokio::pin!(feeding);
@@ -105,7 +105,7 @@ impl Script<'_> {
             }
         };
         output.flush().await.map_err(ScriptError::Keep)?;
-        Ok(Ran { exit, words: readable(words.make_contiguous()) })
+        Ok(ScriptResult { exit, words: readable(words.make_contiguous()) })
     }
 
     fn start(&self) -> StartProcess {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use sandyard_sandbox::machine::Machine;
 
-use super::guest_git::{Script, ScriptError};
+use super::guest_scripts::{GuestScript, ScriptError};
+use super::owner::JobOwner;
 use super::preparing::is_object_id;
-use super::task::Task;
 use crate::artifacts::HostFile;
 use crate::error_chain::chain;
 use crate::job::InputFile;
@@ -26,7 +26,7 @@ const MOST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The patch, or why there is none.
 #[derive(Debug)]
-pub(super) enum Changes {
+pub(super) enum PatchResult {
     /// Nothing to compare with, or nothing changed.
     None,
     /// There are some.
@@ -36,43 +36,43 @@ pub(super) enum Changes {
 }
 
 /// What the workspace was when the job began.
-enum Start {
+enum StartTree {
     /// A tree in a pack of git's.
     Pack { tree: String, pack: tokio::fs::File },
     /// The files of the request, as git's fast-import reads them.
     Files(Vec<u8>),
 }
 
-impl Task {
-    pub(super) async fn changes(&self, row: &JobRow, machine: &Machine) -> Result<Changes, StoreError> {
-        let Some(request) = self.context.store.request(&row.id).await? else { return Ok(Changes::None) };
+impl JobOwner {
+    pub(super) async fn changes(&self, row: &JobRow, machine: &Machine) -> Result<PatchResult, StoreError> {
+        let Some(request) = self.context.store.request(&row.id).await? else { return Ok(PatchResult::None) };
         let start = match (&request.job.git, request.files.is_empty()) {
             (Some(_), _) => match kept(&self.context.layout.start(&row.id)).await {
                 Some(start) => start,
                 // The events say why.
-                None => return Ok(Changes::None),
+                None => return Ok(PatchResult::None),
             },
-            (None, true) if row.task.is_none() => return Ok(Changes::None),
-            (None, _) => Start::Files(stream(&request.files)),
+            (None, true) if row.task.is_none() => return Ok(PatchResult::None),
+            (None, _) => StartTree::Files(stream(&request.files)),
         };
         Ok(compare(machine, start).await)
     }
 }
 
-async fn kept(folder: &Path) -> Option<Start> {
+async fn kept(folder: &Path) -> Option<StartTree> {
     let tree = tokio::fs::read_to_string(folder.join("tree")).await.ok()?;
     let pack = tokio::fs::File::open(folder.join("pack")).await.ok()?;
-    is_object_id(&tree).then_some(Start::Pack { tree, pack })
+    is_object_id(&tree).then_some(StartTree::Pack { tree, pack })
 }
 
-async fn compare(machine: &Machine, start: Start) -> Changes {
+async fn compare(machine: &Machine, start: StartTree) -> PatchResult {
     let (tree, input): (_, Box<dyn tokio::io::AsyncRead + Send + Unpin>) = match start {
-        Start::Pack { tree, pack } => (tree, Box::new(pack)),
-        Start::Files(stream) => (String::new(), Box::new(std::io::Cursor::new(stream))),
+        StartTree::Pack { tree, pack } => (tree, Box::new(pack)),
+        StartTree::Files(stream) => (String::new(), Box::new(std::io::Cursor::new(stream))),
     };
     // One more than may be kept tells a whole patch from a cut one.
     let most = MOST_BYTES + 1;
-    let script = Script {
+    let script = GuestScript {
         text: include_str!("scripts/changes.sh"),
         arguments: &[&tree, &most.to_string()],
         time: TIME,
@@ -80,9 +80,9 @@ async fn compare(machine: &Machine, start: Start) -> Changes {
     };
     let mut patch = Vec::new();
     match script.run(machine, input, &mut patch).await {
-        Ok(ran) if ran.succeeded() && patch.is_empty() => Changes::None,
+        Ok(ran) if ran.succeeded() && patch.is_empty() => PatchResult::None,
         Ok(ran) if ran.succeeded() && patch.len() as u64 <= MOST_BYTES => {
-            Changes::Patch(HostFile { name: NAME, bytes: patch.into() })
+            PatchResult::Patch(HostFile { name: NAME, bytes: patch.into() })
         }
         Ok(ran) if ran.succeeded() => missing("the changes are larger than 16 MiB"),
         Ok(_) => missing("git could not compare the workspace with its start"),
@@ -91,8 +91,8 @@ async fn compare(machine: &Machine, start: Start) -> Changes {
     }
 }
 
-fn missing(why: &str) -> Changes {
-    Changes::Missing(format!("{NAME}: {why}"))
+fn missing(why: &str) -> PatchResult {
+    PatchResult::Missing(format!("{NAME}: {why}"))
 }
 
 /// Files as one commit for git's fast-import. Contents are counted, not quoted; paths are quoted as git's own are.
