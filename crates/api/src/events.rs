@@ -5,7 +5,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sandyard_protocol::OutputStream;
+use sandyard_protocol::{ModelFailureCode, OutputStream, PlanState, Speaker};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -88,14 +88,14 @@ pub enum EventBody {
         /// The words.
         text: String,
         /// `person`, or `host` in the place of one who did not answer.
-        by: String,
+        by: Speaker,
     },
     /// A program asked for a place on the network.
     Egress {
         /// Host and port.
         target: String,
-        /// `allowed`, `refused` or `closed`.
-        decision: String,
+        /// How far the attempt came.
+        decision: EgressDecision,
         /// Why it was refused.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
@@ -132,6 +132,18 @@ impl EventBody {
             Self::Truncated { .. } => "truncated",
         }
     }
+}
+
+/// What became of an attempt to reach the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EgressDecision {
+    /// The job may connect; a `refused` or `closed` follows.
+    Allowed,
+    /// The job may not connect, or the connection failed.
+    Refused,
+    /// The connection is over.
+    Closed,
 }
 
 /// A task's call of a tool, once it is over.
@@ -185,7 +197,7 @@ pub struct ModelEvent {
     pub error: Option<String>,
     /// The kind of that failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
+    pub code: Option<ModelFailureCode>,
     /// Whether nobody waited for the answer any more.
     #[serde(default)]
     pub called_off: bool,
@@ -196,8 +208,8 @@ pub struct ModelEvent {
 pub struct PlanItemView {
     /// What.
     pub text: String,
-    /// `open`, `doing` or `done`.
-    pub state: String,
+    /// How far it is.
+    pub state: PlanState,
 }
 
 /// A run of output.
@@ -299,7 +311,7 @@ mod tests {
             EventBody::File { path: "a".into() },
             EventBody::Screenshot { entry: 1, picture: 0 },
             EventBody::Plan { items: vec![] },
-            EventBody::Said { text: "s".into(), by: "person".into() },
+            EventBody::Said { text: "s".into(), by: Speaker::Person },
             EventBody::Stdout(OutputText::new(7, b"hi")),
             EventBody::Stderr(OutputText::default()),
             EventBody::Note { text: "n".into() },

@@ -14,7 +14,9 @@ mod timestamp;
 mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
-pub use events::{EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, ShellEvent, ToolEvent};
+pub use events::{
+    EgressDecision, EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, ShellEvent, ToolEvent,
+};
 pub use failure::{FailureCode, JobFailure};
 pub use ids::{InvalidJobId, JobId};
 pub use requests::bounds;

@@ -261,6 +261,7 @@ pub enum JournalEntry {
 
 /// The speaker of a `said` entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
     /// A person.
@@ -280,6 +281,7 @@ pub struct PlanItem {
 
 /// Progress of an item of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
     /// Not started.

@@ -158,6 +158,7 @@ pub struct ModelFailure {
 
 /// Kinds of failure, by how the agent's loop should react.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ModelFailureCode {
     /// The job has used up its budget.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use sandyard_server::audit::{Head, PublicKey, verify_lines, verify_zip};
+use sandyard_server::audit::{AuditHead, PublicKey, verify_lines, verify_zip};
 use serde_json::{Value, json};
 
 use crate::context::CommandContext;
@@ -52,7 +52,7 @@ struct Show {
 
 /// What a check found.
 struct CheckedAudit {
-    head: Head,
+    head: AuditHead,
     records: u64,
     files: Option<u64>,
     faults: Vec<String>,
@@ -110,7 +110,7 @@ fn check_zip(path: &Path, key: Option<PublicKey>) -> Result<CheckedAudit, Comman
 }
 
 fn tell(context: &CommandContext, found: &CheckedAudit, pinned: bool) -> Result<(), CommandError> {
-    let Head { job, head, key, .. } = &found.head;
+    let AuditHead { job, head, key, .. } = &found.head;
     let records = counted(usize::try_from(found.records).unwrap_or(usize::MAX), "record");
     if !found.faults.is_empty() {
         let faults: String = found.faults.iter().map(|fault| format!("\n  {}", clean(fault))).collect();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use sandyard_api::{EventBody, JobEvent, JobState, OutputStream, OutputText, Timestamp};
+use sandyard_api::{EgressDecision, EventBody, JobEvent, JobState, OutputStream, OutputText, Timestamp};
 
 use super::show_task::Story;
 use crate::ui::{Tone, Ui, clean};
@@ -45,7 +45,7 @@ impl OutputSink {
                 self.ui
                     .warn(&format!("the job's {name} is too long to keep: only its head and tail will be"));
             }
-            EventBody::Egress { target, decision, reason, .. } if decision == "refused" => {
+            EventBody::Egress { target, decision, reason, .. } if *decision == EgressDecision::Refused => {
                 let reason = reason.as_deref().unwrap_or("not allowed");
                 if self.refused.len() >= REFUSED_HOSTS || !self.refused.insert(target.clone()) {
                     return;

@@ -1,6 +1,7 @@
 //! A task on the terminal: what the model says as it says it, what it does, and what came of it, a line or two each.
 
 use sandyard_api::{EventBody, JobState, ModelEvent, PlanItemView, ToolEvent};
+use sandyard_protocol::{PlanState, Speaker};
 use serde_json::Value;
 
 use super::show::duration;
@@ -50,7 +51,11 @@ impl Story {
             EventBody::Screenshot { .. } => self.ui.faint("  looked at the screen"),
             EventBody::Plan { items } => items.iter().for_each(|item| self.item(item)),
             EventBody::Said { text, by } => {
-                self.ui.toned(&format!("{} said: {}", clean(by), clean_lines(text)), Tone::Strong);
+                let by = match by {
+                    Speaker::Person => "person",
+                    Speaker::Host => "host",
+                };
+                self.ui.toned(&format!("{by} said: {}", clean_lines(text)), Tone::Strong);
             }
             _ => {}
         }
@@ -86,10 +91,10 @@ impl Story {
     }
 
     fn item(&self, item: &PlanItemView) {
-        let sign = match item.state.as_str() {
-            "done" => "[x]",
-            "doing" => "[>]",
-            _ => "[ ]",
+        let sign = match item.state {
+            PlanState::Done => "[x]",
+            PlanState::Doing => "[>]",
+            PlanState::Open => "[ ]",
         };
         self.ui.note(&format!("  {sign} {}", short(&item.text)));
     }

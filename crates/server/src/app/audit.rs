@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
-use serde_json::{Value, json};
 
 use super::{AppError, ErrorCode, Yard};
-use crate::audit::{Actor, Entry, Head, Kind, PublicKey};
+use crate::audit::{
+    AuditActor, AuditEntry, AuditFacts, AuditHead, CallRecord, FileDigest, PublicKey, ScheduleFacts, cut,
+    digest,
+};
 use crate::auth::Caller;
 use crate::job::JobId;
 use crate::store::StoreError;
@@ -17,7 +19,7 @@ use crate::yard::RecordedCall;
 /// The audit of a job as it was at one moment.
 pub struct Audit {
     /// Its signed end.
-    pub head: Head,
+    pub head: AuditHead,
     /// Records in order, then the head, each with a newline.
     pub lines: BoxStream<'static, io::Result<Bytes>>,
 }
@@ -51,39 +53,36 @@ impl Yard {
     pub(crate) async fn record_call(
         &self,
         id: &JobId,
-        kind: Kind,
-        facts: Value,
+        call: CallRecord,
     ) -> Result<Option<RecordedCall>, StoreError> {
-        self.context.recorder.call(id, kind, facts).await
+        self.context.recorder.call(id, call).await
     }
 
     /// An entry about something that the present caller does.
-    pub(super) fn entry(&self, kind: Kind, mut facts: Value) -> Entry {
-        self.caller.describe(&mut facts);
-        Entry::new(Actor::Operator, kind, facts)
+    pub(super) fn entry(&self, facts: AuditFacts) -> AuditEntry {
+        AuditEntry::new(AuditActor::Operator, facts)
     }
 
-    /// What was asked, as a hash: its words, files and environment are nobody's business who reads an audit.
-    pub(super) fn schedule_entry(&self, job: &super::NewJob) -> Entry {
+    /// Describes a new job by hashes: the audit must not reveal prompts, file contents or values of the environment.
+    pub(super) fn schedule_entry(&self, job: &super::NewJob) -> AuditEntry {
         let request = serde_json::to_vec(job).unwrap_or_default();
-        let files: Vec<Value> = job
-            .files
-            .iter()
-            .take(100)
-            .map(|file| {
-                let path = crate::audit::cut(&file.path, 200);
-                json!({ "path": path, "size": file.bytes.len(), "sha256": crate::audit::digest(&file.bytes) })
-            })
-            .collect();
-        self.entry(
-            Kind::Schedule,
-            json!({
-                "kind": job.kind.as_str(), "input_sha256": crate::audit::digest(job.code.as_bytes()),
-                "request_sha256": crate::audit::digest(&request), "isolation": job.isolation.as_text(),
-                "egress": job.egress.iter().take(100).collect::<Vec<_>>(), "model": job.task.model,
-                "files": files, "files_count": job.files.len(),
-                "git": job.git.is_some(), "env": job.env.keys().take(100).collect::<Vec<_>>(),
-            }),
-        )
+        let files = job.files.iter().take(100).map(|file| FileDigest {
+            path: cut(&file.path, 200),
+            size: file.bytes.len() as u64,
+            sha256: Some(digest(&file.bytes)),
+        });
+        self.entry(AuditFacts::Schedule(Box::new(ScheduleFacts {
+            kind: job.kind.as_str(),
+            input_sha256: digest(job.code.as_bytes()),
+            request_sha256: digest(&request),
+            isolation: job.isolation.as_text(),
+            egress: job.egress.iter().take(100).cloned().collect(),
+            model: job.task.model.clone(),
+            files: files.collect(),
+            files_count: job.files.len(),
+            git: job.git.is_some(),
+            env: job.env.keys().take(100).cloned().collect(),
+            caller: self.caller.facts(),
+        })))
     }
 }

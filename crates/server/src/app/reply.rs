@@ -1,10 +1,9 @@
 //! Reply: what a person says to a task, whether it asked or not.
 
 use sandyard_protocol::{JournalEntry, Speaker, TaskBudget};
-use serde_json::json;
 
 use super::{AppError, ErrorCode, Yard};
-use crate::audit::{Kind, digest};
+use crate::audit::{AuditFacts, ReplyFacts, digest};
 use crate::job::JobId;
 use crate::job::JobState;
 use crate::store::Said;
@@ -17,9 +16,12 @@ impl Yard {
             Some(change) => Some(merged(self.budget(id).await?, change)),
             None => None,
         };
-        let facts =
-            json!({ "bytes": text.len(), "sha256": digest(text.as_bytes()), "budget": budget.is_some() });
-        let entry = self.entry(Kind::Reply, facts);
+        let entry = self.entry(AuditFacts::Reply(ReplyFacts::Person {
+            bytes: text.len(),
+            sha256: digest(text.as_bytes()),
+            budget: budget.is_some(),
+            caller: self.caller.facts(),
+        }));
         let said = JournalEntry::Said { text, by: Speaker::Person, budget };
         match self.context.store.say(id, Box::new(said), entry).await? {
             Said::Kept(_) => Ok(()),

@@ -8,7 +8,7 @@ use super::around::TRYING;
 use super::model::{IdempotencyKey, Scheduled};
 use super::{AppError, ErrorCode, Yard};
 use super::{Floor, JobKind, NewJob, RequestedLimits};
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 use crate::disk;
 use crate::drivers::{Choice, NoDriver};
 use crate::gateways::egress::Policy;
@@ -76,7 +76,7 @@ impl Yard {
         mut job: NewJob,
         limits: JobLimits,
         key: Option<IdempotencyKey>,
-        entry: Entry,
+        entry: AuditEntry,
     ) -> InsertJob {
         let files = std::mem::take(&mut job.files);
         InsertJob {

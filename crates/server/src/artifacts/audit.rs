@@ -9,13 +9,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use sandyard_protocol::EntryKind;
-use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ArtifactError;
 use super::archive::Part;
 use super::names::Names;
-use crate::audit::{Actor, Entry, Kind};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, ExportFacts};
 use crate::job::audit_head;
 use crate::job::{Change, Fence};
 use crate::store::Store;
@@ -46,10 +45,13 @@ impl AuditLines {
         let (answer, listed) = oneshot::channel();
         send(parts, Part::List { name: list.clone(), modified_ms: self.at_ms, answer }).await?;
         let listed = listed.await.map_err(|_| closed())?;
-        let facts = json!({
-            "manifest": list, "manifest_sha256": listed.sha256, "entries": listed.entries, "bytes": listed.bytes,
-        });
-        let export = Change::Audit(Entry::new(Actor::Host, Kind::Export, facts));
+        let facts = ExportFacts {
+            manifest: list,
+            manifest_sha256: listed.sha256,
+            entries: listed.entries,
+            bytes: listed.bytes,
+        };
+        let export = Change::Audit(AuditEntry::new(AuditActor::Host, AuditFacts::Export(facts)));
         let row = self.store.commit(&self.fence, vec![export]).await.map_err(failed)?;
         let head = audit_head(&row).ok_or_else(closed)?;
         send(parts, self.file(audit)).await?;

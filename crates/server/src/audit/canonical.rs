@@ -1,11 +1,11 @@
-//! One encoding for one value: JSON without white space, members sorted by name, numbers whole.
+//! The canonical encoding: JSON without white space, members sorted by name, whole numbers only. One value has one encoding.
 //!
-//! Any language can make it again: in Python it is `json.dumps(value, sort_keys=True, separators=(",", ":"),
+//! Every language can produce it. In Python it is `json.dumps(value, sort_keys=True, separators=(",", ":"),
 //! ensure_ascii=False)`.
 
 use serde_json::Value;
 
-/// The encoding of a value.
+/// Encodes a value.
 pub(crate) fn encode(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
@@ -25,7 +25,7 @@ fn write(value: &Value, text: &mut String) {
             text.push(']');
         }
         Value::Object(members) => {
-            // Sorted here, because a feature of the JSON library elsewhere in the tree would keep them as they came.
+            // Sorted here: `serde_json` keeps the order of insertion if any crate in the build enables `preserve_order`.
             let mut sorted: Vec<_> = members.iter().collect();
             sorted.sort_unstable_by_key(|(name, _)| name.as_str());
             text.push('{');

@@ -1,4 +1,4 @@
-//! The server's own key, which signs the heads of chains. Ed25519: the same head is always signed alike.
+//! The server's key, which signs the heads of chains. Ed25519 is deterministic: equal heads have equal signatures.
 
 use std::fmt;
 use std::fs::File;
@@ -9,29 +9,30 @@ use std::str::FromStr;
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
-use super::record::{Digest, Head, bytes_of};
+use super::digest::{Sha256Digest, from_hex, hex, write_hex};
+use super::record::AuditHead;
 use crate::disk;
 use crate::key_file::KeyFileError;
 
 const SEED_BYTES: usize = 32;
 
-/// Signs heads.
+/// The private key of a server's audits.
 pub struct SigningKey {
     pair: Ed25519KeyPair,
     public: PublicKey,
 }
 
-/// Checks what a [`SigningKey`] signed.
+/// Verifies signatures of a [`SigningKey`]. Its text form is 64 hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey([u8; 32]);
 
-/// Text that is no public key.
+/// The text is not a public key.
 #[derive(Debug, thiserror::Error)]
 #[error("a public key has 64 hexadecimal digits")]
 pub struct BadPublicKey;
 
 impl SigningKey {
-    /// The key in a file that only its owner can read; makes the file, durably, if there is none.
+    /// Reads the key from a file that only its owner may read. If there is no file, makes a key and stores it durably.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
         let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
         let mut seed = [0; SEED_BYTES];
@@ -59,31 +60,31 @@ impl SigningKey {
         Ok(Self { pair, public })
     }
 
-    /// What checks its signatures.
+    /// Returns the key that verifies its signatures.
     pub fn public(&self) -> PublicKey {
         self.public
     }
 
-    /// Signs the end of a chain; in hexadecimal.
-    pub(crate) fn sign(&self, job: &str, records: u64, head: &Digest) -> String {
-        let signature = self.pair.sign(Head::statement(job, records, &head.to_string()).as_bytes());
-        signature.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    /// Signs the end of a chain. Returns the signature in hexadecimal.
+    pub(crate) fn sign(&self, job: &str, records: u64, head: &Sha256Digest) -> String {
+        let signature = self.pair.sign(AuditHead::statement(job, records, &head.to_string()).as_bytes());
+        hex(signature.as_ref())
     }
 }
 
 impl PublicKey {
-    /// Whether a head was signed by this key.
-    pub fn accepts(&self, head: &Head) -> bool {
-        let statement = Head::statement(&head.job, head.records, &head.head);
+    /// True if this key signed the head.
+    pub fn accepts(&self, head: &AuditHead) -> bool {
+        let statement = AuditHead::statement(&head.job, head.records, &head.head);
         let key = UnparsedPublicKey::new(&ED25519, self.0);
-        bytes_of(&head.signature)
+        from_hex(&head.signature)
             .is_some_and(|signature| key.verify(statement.as_bytes(), &signature).is_ok())
     }
 }
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        write_hex(&self.0, formatter)
     }
 }
 
@@ -91,7 +92,7 @@ impl FromStr for PublicKey {
     type Err = BadPublicKey;
 
     fn from_str(text: &str) -> Result<Self, BadPublicKey> {
-        let bytes = bytes_of(text).ok_or(BadPublicKey)?;
+        let bytes = from_hex(text).ok_or(BadPublicKey)?;
         bytes.try_into().map(Self).map_err(|_| BadPublicKey)
     }
 }
@@ -119,9 +120,6 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(SigningKey::load_or_create(&path), Err(KeyFileError::Exposed { mode: 0o640, .. })));
         let seed = std::fs::read(&path).unwrap();
-        assert!(
-            !format!("{first:?}")
-                .contains(&seed.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-        );
+        assert!(!format!("{first:?}").contains(&hex(&seed)));
     }
 }

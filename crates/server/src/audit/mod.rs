@@ -1,21 +1,38 @@
-//! The audit of a job: what was done to it and by it, in records of which each names the hash of the one before.
+//! The audit of a job: records of what was done to it and by it, each carrying the hash of the record before.
 //!
-//! Owns the form: the encoding that is hashed (`canonical`), records and their chain (`record`), the key that signs the head
-//! (`key`), and what checks all of it without a server (`verify`, `verify_zip`). It does no I/O but for the key's file and
-//! the archive that is checked; the store appends records in the commit of what they tell, and knows when many are
-//! folded into one.
+//! Owns the format: the facts of each kind (`facts`, `call_facts`, `task_facts`), the encoding that is hashed (`canonical`),
+//! records and their chain (`record`), the key that signs the head (`key`), and the verifier, which needs no server
+//! (`verify`, `verify_zip`). The only files it touches are the key and the archive under verification. The store appends a
+//! record in the commit of the change that it describes, and folds floods of records into one.
 
+mod call_facts;
 mod canonical;
+mod digest;
+mod facts;
 mod key;
+mod kind;
 mod record;
+mod task_facts;
 mod verify;
 mod verify_zip;
 
+pub use digest::Sha256Digest;
 pub use key::{BadPublicKey, PublicKey, SigningKey};
-pub use record::{Actor, Digest, Head};
-pub use verify::{Fault, Verdict, VerifyError, verify_lines};
+pub use record::{AuditActor, AuditHead};
+pub use verify::{AuditFault, AuditVerdict, VerifyError, verify_lines};
 pub use verify_zip::{ZipFault, ZipVerdict, ZipVerifyError, verify_zip};
 
+pub(crate) use call_facts::{
+    AnswerFacts, BodyFacts, CallEnd, CallFacts, CallOutcome, CallRecord, CallerFacts, ResultFacts,
+    WrittenFacts,
+};
 pub(crate) use canonical::encode;
-pub(crate) use record::{Chain, Entry, Kind, Line, cut, digest};
+pub(crate) use digest::{digest, hex};
+pub(crate) use facts::{
+    AuditFacts, EgressFacts, ExportFacts, FileDigest, ReplyFacts, ScheduleFacts, StateFacts, WorkspaceFacts,
+    WorkspaceFindings,
+};
+pub(crate) use kind::AuditKind;
+pub(crate) use record::{AuditChain, AuditEntry, AuditLine, cut};
+pub(crate) use task_facts::{ModelAnswerFacts, ModelCallFacts, StepEndFacts, StepFacts};
 pub(crate) use verify_zip::manifest_line;

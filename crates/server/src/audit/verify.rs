@@ -1,103 +1,106 @@
-//! Checks an audit: whether its records are those that were signed, and if not, which one is not.
+//! Verifies an audit: are its records the signed ones, and if not, which record differs?
 //!
-//! Each record is hashed anew and held against its own `hash`, its `number` and the record before; then the end against the
-//! signed head. Whoever altered a record and its own hash is found by the record after it; whoever made all hashes after it
-//! anew, by the signature.
+//! The verifier hashes each record again and compares the result with the record's own `hash`, its `number` and the record
+//! before; then it compares the end with the signed head. The next record exposes an altered record whose hash was adjusted
+//! too. The signature exposes a chain whose hashes were all recomputed.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::canonical::encode;
+use super::digest::Sha256Digest;
+use super::facts::ExportFacts;
 use super::key::PublicKey;
-use super::record::{Digest, Head};
+use super::record::AuditHead;
 
-/// Members of a record beside its facts, so that nothing can be added that looks as if it were part of it.
+/// The members of a record. A record with any other member is rejected: it could pass for part of the signed content.
 const MEMBERS: [&str; 7] = ["actor", "at", "facts", "hash", "kind", "number", "previous"];
-/// Faults that are told; after the first the others often follow from it.
-const FAULTS: usize = 20;
+/// Faults that a verdict lists; most later faults follow from the first.
+const MAX_FAULTS: usize = 20;
 
-/// What was found.
+/// The result of a verification.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
-    /// The job.
+pub struct AuditVerdict {
+    /// The job of the audit.
     pub job: String,
-    /// Records that were read.
+    /// Number of records in the audit.
     pub records: u64,
-    /// The signed end, as the audit says it.
-    pub head: Head,
-    /// What is wrong; nothing if it is as it was signed.
-    pub faults: Vec<Fault>,
-    /// The last record of an export, for what else is to be checked.
-    pub(super) export: Option<Value>,
+    /// The head that the audit carries.
+    pub head: AuditHead,
+    /// Differences from what was signed; empty for an intact audit.
+    pub faults: Vec<AuditFault>,
+    /// Facts of the last export, by which `verify_zip` checks the files.
+    pub(super) export: Option<ExportFacts>,
 }
 
-/// An audit that can't be checked at all.
+/// The audit can't be verified at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyError {
-    /// It has no signed head.
-    #[error("the audit has no signed head in its last line: it was cut off, or is none")]
+    /// The last line is not a head.
+    #[error("the last line is not a signed head: the file was cut off, or is not an audit")]
     NoHead,
-    /// The head names a key that is none.
-    #[error("the audit's head names no usable key")]
+    /// The head carries no valid public key.
+    #[error("the audit's head carries no valid public key")]
     BadKey,
 }
 
-/// Something that is not as it was signed.
+/// A difference from what was signed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// A line that is no record.
+pub enum AuditFault {
+    /// A line is not a record.
     #[error("line {line} is not a record")]
     NotARecord {
-        /// Counted from 1.
+        /// Number of the line, from 1.
         line: u64,
     },
-    /// Its content is not what was hashed.
+    /// The content of a record differs from the hashed content.
     #[error("record {0} was altered")]
     Altered(u64),
-    /// It is not there.
+    /// Records are missing.
     #[error("{}", removed(*.first, *.last))]
     Removed {
-        /// From this number.
+        /// First missing number.
         first: u64,
-        /// To this one.
+        /// Last missing number.
         last: u64,
     },
-    /// It stands where another belongs.
+    /// A record stands in another record's place.
     #[error("record {number} is out of order: it stands after record {after}")]
     Reordered {
-        /// Which.
+        /// Number of the record.
         number: u64,
-        /// Where.
+        /// Number of the record before it in the file.
         after: u64,
     },
-    /// It is there twice.
+    /// A record number occurs twice.
     #[error("record {0} is there twice")]
     Twice(u64),
-    /// It belongs to another chain.
+    /// A record belongs to another chain.
     #[error("record {0} does not continue this chain")]
     Foreign(u64),
-    /// The end is missing.
+    /// The last records are missing.
     #[error("the end was cut off: {}", removed(*.first, *.last))]
     CutOff {
-        /// From this number.
+        /// First missing number.
         first: u64,
-        /// To this one.
+        /// Last missing number.
         last: u64,
     },
-    /// There is more than was signed.
+    /// Records follow the signed end.
     #[error("record {0} was added after the signed end")]
     Added(u64),
-    /// All hashes fit each other, but not the signed one.
-    #[error("the records were rewritten: they end in another hash than the signed one")]
+    /// The records are consistent with each other, but not with the signed hash.
+    #[error("the records were rewritten: the last hash differs from the signed one")]
     Rewritten,
-    /// The signature is not by the key.
+    /// The signature is not valid for the key.
     #[error("the head is not signed by the key {0}")]
     Signature(String),
-    /// It was signed by another key than the one that was expected.
+    /// The head carries another key than the expected one.
     #[error("the audit names the key {named}, not the expected {expected}")]
     OtherKey {
-        /// In the audit.
+        /// The key in the head.
         named: String,
-        /// By the caller.
+        /// The key that the caller expects.
         expected: String,
     },
 }
@@ -110,61 +113,62 @@ fn removed(first: u64, last: u64) -> String {
     }
 }
 
-/// Checks an audit as text: records, then the head, a line each. Without an expected key the one that it names is believed.
-pub fn verify_lines(text: &str, expected: Option<PublicKey>) -> Result<Verdict, VerifyError> {
+/// Verifies an audit as text: one line for each record, then the head. Without an expected key, the key in the head is
+/// trusted; the result then only shows that the audit is consistent.
+pub fn verify_lines(text: &str, expected: Option<PublicKey>) -> Result<AuditVerdict, VerifyError> {
     let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     let head = lines.pop().and_then(read_head).ok_or(VerifyError::NoHead)?;
     let named: PublicKey = head.key.parse().map_err(|_| VerifyError::BadKey)?;
-    let mut walk = Walk::new(&head.job);
+    let mut walk = ChainWalk::new(&head.job);
     for (place, line) in lines.iter().enumerate() {
         walk.take(place as u64 + 1, line);
     }
     walk.end(&head);
     if let Some(expected) = expected.filter(|expected| *expected != named) {
-        walk.fault(Fault::OtherKey { named: named.to_string(), expected: expected.to_string() });
+        walk.fault(AuditFault::OtherKey { named: named.to_string(), expected: expected.to_string() });
     }
     let key = expected.unwrap_or(named);
     if !key.accepts(&head) {
-        walk.fault(Fault::Signature(key.to_string()));
+        walk.fault(AuditFault::Signature(key.to_string()));
     }
     let mut faults = walk.faults;
-    faults.truncate(FAULTS);
-    Ok(Verdict { job: head.job.clone(), records: lines.len() as u64, head, faults, export: walk.export })
+    faults.truncate(MAX_FAULTS);
+    Ok(AuditVerdict { job: head.job.clone(), records: lines.len() as u64, head, faults, export: walk.export })
 }
 
-fn read_head(line: &str) -> Option<Head> {
+fn read_head(line: &str) -> Option<AuditHead> {
     let mut value: Value = serde_json::from_str(line).ok()?;
     serde_json::from_value(value.get_mut("head")?.take()).ok()
 }
 
-/// A record as far as the chain is concerned.
-struct Read {
+/// The members of a record that link it into the chain.
+struct HashedRecord {
     number: u64,
-    /// What it says of itself.
-    stated: Digest,
-    /// What it really hashes to.
-    hash: Digest,
-    previous: Digest,
+    /// The member `hash`.
+    stated: Sha256Digest,
+    /// The hash of the content.
+    hash: Sha256Digest,
+    previous: Sha256Digest,
 }
 
-/// The way through the records.
-struct Walk {
-    /// Number and stated hash of the last record in order.
+/// The state of a walk through the records in file order.
+struct ChainWalk {
+    /// Number and stated hash of the last record that was in order.
     last: u64,
-    last_hash: Digest,
-    /// Numbers that are missing so far; one that comes later was moved.
+    last_hash: Sha256Digest,
+    /// Numbers skipped so far. A record whose number is found here later was moved.
     missing: Vec<u64>,
-    faults: Vec<Fault>,
-    export: Option<Value>,
+    faults: Vec<AuditFault>,
+    export: Option<ExportFacts>,
 }
 
-impl Walk {
+impl ChainWalk {
     fn new(job: &str) -> Self {
-        let last_hash = Digest::root(job);
+        let last_hash = Sha256Digest::root(job);
         Self { last: 0, last_hash, missing: Vec::new(), faults: Vec::new(), export: None }
     }
 
-    fn fault(&mut self, fault: Fault) {
+    fn fault(&mut self, fault: AuditFault) {
         if !self.faults.contains(&fault) {
             self.faults.push(fault);
         }
@@ -172,11 +176,11 @@ impl Walk {
 
     fn take(&mut self, line: u64, text: &str) {
         let Some((read, value)) = read_record(text) else {
-            self.fault(Fault::NotARecord { line });
+            self.fault(AuditFault::NotARecord { line });
             return;
         };
         if read.stated != read.hash {
-            self.fault(Fault::Altered(read.number));
+            self.fault(AuditFault::Altered(read.number));
         }
         if read.number <= self.last {
             self.out_of_order(read.number);
@@ -184,19 +188,19 @@ impl Walk {
         }
         let in_order = read.number == self.last + 1;
         if !in_order {
-            // Bounded, because a number may be anything.
+            // Bounded, because a forged number can be huge.
             self.missing.extend((self.last + 1..read.number).take(100_000));
         } else if read.previous != self.last_hash {
-            // The record says what it continues, and is itself what was hashed: then the one before is another.
+            // This record is intact and continues another hash, so the record before it was replaced.
             let culprit = if read.stated == read.hash && self.last > 0 {
-                Fault::Altered(self.last)
+                AuditFault::Altered(self.last)
             } else {
-                Fault::Foreign(read.number)
+                AuditFault::Foreign(read.number)
             };
             self.fault(culprit);
         }
         if value["kind"] == "export" {
-            self.export = Some(value);
+            self.export = value.get("facts").and_then(|facts| ExportFacts::deserialize(facts).ok());
         }
         (self.last, self.last_hash) = (read.number, read.stated);
     }
@@ -205,30 +209,30 @@ impl Walk {
         match self.missing.iter().position(|missing| *missing == number) {
             Some(place) => {
                 self.missing.swap_remove(place);
-                self.fault(Fault::Reordered { number, after: self.last });
+                self.fault(AuditFault::Reordered { number, after: self.last });
             }
-            None => self.fault(Fault::Twice(number)),
+            None => self.fault(AuditFault::Twice(number)),
         }
     }
 
-    fn end(&mut self, head: &Head) {
+    fn end(&mut self, head: &AuditHead) {
         self.missing.sort_unstable();
         let runs = self.missing.chunk_by(|one, next| one + 1 == *next);
-        let removed: Vec<Fault> = runs
-            .filter_map(|run| Some(Fault::Removed { first: *run.first()?, last: *run.last()? }))
+        let removed: Vec<AuditFault> = runs
+            .filter_map(|run| Some(AuditFault::Removed { first: *run.first()?, last: *run.last()? }))
             .collect();
         self.faults.extend(removed);
         if self.last < head.records {
-            self.fault(Fault::CutOff { first: self.last + 1, last: head.records });
+            self.fault(AuditFault::CutOff { first: self.last + 1, last: head.records });
         } else if self.last > head.records {
-            self.fault(Fault::Added(head.records + 1));
+            self.fault(AuditFault::Added(head.records + 1));
         } else if self.last_hash.to_string() != head.head && self.faults.is_empty() {
-            self.fault(Fault::Rewritten);
+            self.fault(AuditFault::Rewritten);
         }
     }
 }
 
-fn read_record(text: &str) -> Option<(Read, Value)> {
+fn read_record(text: &str) -> Option<(HashedRecord, Value)> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     let members = value.as_object_mut()?;
     if members.len() != MEMBERS.len() || !MEMBERS.iter().all(|name| members.contains_key(*name)) {
@@ -237,8 +241,8 @@ fn read_record(text: &str) -> Option<(Read, Value)> {
     let stated = members.remove("hash")?.as_str()?.parse().ok()?;
     let previous = members.get("previous")?.as_str()?.parse().ok()?;
     let number = members.get("number")?.as_u64()?;
-    let hash = Digest::of(encode(&value).as_bytes());
-    Some((Read { number, stated, hash, previous }, value))
+    let hash = Sha256Digest::of(encode(&value).as_bytes());
+    Some((HashedRecord { number, stated, hash, previous }, value))
 }
 
 #[cfg(test)]

@@ -1,23 +1,25 @@
 use serde_json::json;
 
 use super::*;
-use crate::audit::{Actor, Chain, SigningKey};
+use crate::audit::{AuditActor, AuditChain, SigningKey};
 
 struct Made {
     key: SigningKey,
     lines: Vec<String>,
-    head: Head,
+    head: AuditHead,
     _folder: tempfile::TempDir,
 }
 
 fn made(records: u64) -> Made {
     let folder = tempfile::tempdir().unwrap();
     let key = SigningKey::load_or_create(&folder.path().join("audit.key")).unwrap();
-    let mut chain = Chain::begin("job");
+    let mut chain = AuditChain::begin("job");
     let lines = (1..=records)
-        .map(|number| chain.append(1_000, Actor::Host, "file", &json!({ "path": format!("f{number}") })).text)
+        .map(|number| {
+            chain.append(1_000, AuditActor::Host, "file", json!({ "path": format!("f{number}") })).text
+        })
         .collect();
-    let head = Head {
+    let head = AuditHead {
         job: "job".into(),
         records,
         head: chain.head.to_string(),
@@ -28,7 +30,7 @@ fn made(records: u64) -> Made {
 }
 
 impl Made {
-    fn verify(&self) -> Verdict {
+    fn verify(&self) -> AuditVerdict {
         let mut lines = self.lines.clone();
         lines.push(self.head.line());
         verify_lines(&lines.join("\n"), Some(self.key.public())).unwrap()
@@ -42,7 +44,7 @@ impl Made {
     fn rehash(&mut self, place: usize) {
         let mut value: Value = serde_json::from_str(&self.lines[place]).unwrap();
         value.as_object_mut().unwrap().remove("hash");
-        let hash = Digest::of(encode(&value).as_bytes()).to_string();
+        let hash = Sha256Digest::of(encode(&value).as_bytes()).to_string();
         value["hash"] = json!(hash);
         self.lines[place] = value.to_string();
     }
@@ -79,7 +81,7 @@ fn an_altered_record_with_its_hash_made_anew_is_named() {
     let mut made = made(5);
     made.lines[4] = made.lines[4].replace("\":\"f", "\":\"g").replace("\":\"gile\"", "\":\"file\"");
     made.rehash(4);
-    assert_eq!(made.told(), ["the records were rewritten: they end in another hash than the signed one"]);
+    assert_eq!(made.told(), ["the records were rewritten: the last hash differs from the signed one"]);
 }
 
 #[test]
@@ -111,8 +113,8 @@ fn a_cut_off_end_is_named() {
 #[test]
 fn records_that_were_added_or_repeated_are_named() {
     let mut made = made(3);
-    let mut chain = Chain { records: 3, head: made.head.head.parse().unwrap() };
-    made.lines.push(chain.append(2_000, Actor::Host, "file", &json!({})).text);
+    let mut chain = AuditChain { records: 3, head: made.head.head.parse().unwrap() };
+    made.lines.push(chain.append(2_000, AuditActor::Host, "file", json!({})).text);
     assert_eq!(made.told(), ["record 4 was added after the signed end"]);
     made.lines[3] = made.lines[1].clone();
     assert_eq!(made.told(), ["record 2 is there twice"]);
@@ -121,7 +123,8 @@ fn records_that_were_added_or_repeated_are_named() {
 #[test]
 fn records_of_another_job_do_not_fit() {
     let mut made = made(2);
-    made.lines[0] = Chain::begin("other").append(1_000, Actor::Host, "file", &json!({ "path": "f1" })).text;
+    made.lines[0] =
+        AuditChain::begin("other").append(1_000, AuditActor::Host, "file", json!({ "path": "f1" })).text;
     assert_eq!(made.told(), ["record 1 does not continue this chain", "record 1 was altered"]);
 }
 
@@ -129,10 +132,10 @@ fn records_of_another_job_do_not_fit() {
 fn a_chain_that_was_made_anew_is_found_by_its_signature() {
     let (mut made, other) = (made(3), made(3));
     made.lines[1] = made.lines[1].replace("\":\"f", "\":\"g").replace("\":\"gile\"", "\":\"file\"");
-    let mut chain = Chain::begin("job");
+    let mut chain = AuditChain::begin("job");
     for line in &mut made.lines {
         let value: Value = serde_json::from_str(line).unwrap();
-        *line = chain.append(1_000, Actor::Host, "file", &value["facts"]).text;
+        *line = chain.append(1_000, AuditActor::Host, "file", value["facts"].clone()).text;
     }
     made.head.head = chain.head.to_string();
     let key = made.key.public();
@@ -184,7 +187,7 @@ fn garbage_is_refused_without_panic() {
         r#"{"number":18446744073709551615,"actor":1,"at":1,"facts":1,"hash":"x","kind":1,"previous":"y"}"#
             .into();
     assert!(made.told().contains(&"line 1 is not a record".to_owned()));
-    let mut chain = Chain { records: u64::MAX - 1, head: Digest::root("job") };
-    made.lines[0] = chain.append(0, Actor::Host, "file", &json!({})).text;
+    let mut chain = AuditChain { records: u64::MAX - 1, head: Sha256Digest::root("job") };
+    made.lines[0] = chain.append(0, AuditActor::Host, "file", json!({})).text;
     assert!(!made.told().is_empty());
 }

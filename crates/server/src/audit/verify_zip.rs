@@ -1,81 +1,83 @@
-//! Checks a download without a server: its audit, and that its files are those that were exported.
+//! Verifies a download without a server: its audit, and that its files are the exported ones.
 //!
-//! The host writes its audit as the last entry of the archive, whatever it is called, and names the list of files in the
-//! record of the export. Every other entry is hashed and compared with that list, so that a changed file is named.
+//! The audit is always the last entry of the archive, whatever its name. The record of the export names the list of files
+//! in the archive. The verifier hashes every other entry and compares it with that list.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 use zip::read::ZipFile;
 use zip::result::ZipError;
 
 use super::canonical::encode;
+use super::digest::{digest, hex};
+use super::facts::ExportFacts;
 use super::key::PublicKey;
-use super::verify::{Verdict, VerifyError, verify_lines};
+use super::verify::{AuditVerdict, VerifyError, verify_lines};
 
-/// The longest audit or list that is read into memory: beyond what bounds in the server let it become.
-const TEXT_BYTES: u64 = 1024 * 1024 * 1024;
-/// Files that are named.
-const NAMED: usize = 20;
+/// The longest audit or list that is read into memory. The server's own limits keep both far below it.
+const MAX_TEXT_BYTES: u64 = 1024 * 1024 * 1024;
+/// Files that a verdict names.
+const MAX_FAULTS: usize = 20;
 
-/// What was found.
+/// The result of verifying a download.
 #[derive(Debug)]
 pub struct ZipVerdict {
-    /// Of the audit in it.
-    pub audit: Verdict,
-    /// Files that were compared with the list.
+    /// The result for the audit in the archive.
+    pub audit: AuditVerdict,
+    /// Number of files compared with the list.
     pub files: u64,
-    /// What is wrong with them.
+    /// Files that differ from the exported ones.
     pub faults: Vec<ZipFault>,
 }
 
-/// An entry that is not as it was exported.
+/// A difference between the archive and the export.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ZipFault {
-    /// It is another.
+    /// A file has another content, size or mode.
     #[error("the file `{0}` was altered")]
     Altered(String),
-    /// It is not there.
+    /// A listed file is not in the archive.
     #[error("the file `{0}` is missing")]
     Missing(String),
-    /// It is not in the list.
+    /// A file is not in the list.
     #[error("the file `{0}` was added")]
     Added(String),
-    /// The list of files is not the one in the record of the export.
+    /// The list of files does not match the record of the export.
     #[error("the list of files `{0}` was altered")]
     List(String),
-    /// There is no such record, or no such list.
-    #[error("the audit tells of no export, so the files can't be compared")]
+    /// The audit has no record of an export.
+    #[error("the audit has no record of an export, so the files can't be compared")]
     NoExport,
-    /// There is more to say than was said.
-    #[error("{0} more files are not as they were exported")]
+    /// Number of further differences.
+    #[error("{0} more files differ from the exported ones")]
     More(usize),
 }
 
-/// A download that can't be checked at all.
+/// The download can't be verified at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ZipVerifyError {
-    /// It is no archive, or can't be read.
+    /// The file is not a readable zip archive.
     #[error("read the archive")]
     Zip(#[from] ZipError),
-    /// It has no audit as its last entry.
+    /// The last entry is not an audit.
     #[error("the archive has no audit as its last entry")]
     NoAudit,
-    /// Its audit can't be checked.
+    /// The audit can't be verified.
     #[error(transparent)]
     Audit(#[from] VerifyError),
 }
 
-/// Checks a download.
+/// Verifies a download.
 pub fn verify_zip(file: impl Read + Seek, expected: Option<PublicKey>) -> Result<ZipVerdict, ZipVerifyError> {
     let mut archive = ZipArchive::new(file)?;
     let last = archive.len().checked_sub(1).ok_or(ZipVerifyError::NoAudit)?;
     let text = text_of(archive.by_index(last)?).ok_or(ZipVerifyError::NoAudit)?;
     let audit = verify_lines(&text, expected)?;
-    let mut found = Found::default();
+    let mut found = ZipFindings::default();
     match list(&mut archive, audit.export.as_ref()) {
         Some(Ok((name, listed))) => compare(&mut archive, last, &name, listed, &mut found)?,
         Some(Err(name)) => found.fault(ZipFault::List(name)),
@@ -84,23 +86,22 @@ pub fn verify_zip(file: impl Read + Seek, expected: Option<PublicKey>) -> Result
     Ok(ZipVerdict { audit, files: found.files, faults: found.end() })
 }
 
-/// Name of a list of files, and its lines by path.
+/// The name of a list of files, and its lines by path.
 type FileList = (String, BTreeMap<String, String>);
 
-/// The list of files that the record of the export names; only its name if it was altered.
+/// Reads the list of files that the record of the export names. The inner error is the name of an altered list.
 fn list(
     archive: &mut ZipArchive<impl Read + Seek>,
-    export: Option<&Value>,
+    export: Option<&ExportFacts>,
 ) -> Option<Result<FileList, String>> {
-    let facts = &export?["facts"];
-    let (name, sha256) = (facts["manifest"].as_str()?, facts["manifest_sha256"].as_str()?);
+    let ExportFacts { manifest: name, manifest_sha256, .. } = export?;
     let text = archive.by_name(name).ok().and_then(text_of);
-    let Some(text) = text.filter(|text| super::digest(text.as_bytes()) == sha256) else {
-        return Some(Err(name.to_owned()));
+    let Some(text) = text.filter(|text| digest(text.as_bytes()) == *manifest_sha256) else {
+        return Some(Err(name.clone()));
     };
-    let path = |line: &str| Some(serde_json::from_str::<Value>(line).ok()?["path"].as_str()?.to_owned());
+    let path = |line: &str| serde_json::from_str::<ListedPath>(line).ok().map(|listed| listed.path);
     let lines = text.lines().filter_map(|line| Some((path(line)?, line.to_owned()))).collect();
-    Some(Ok((name.to_owned(), lines)))
+    Some(Ok((name.clone(), lines)))
 }
 
 fn compare(
@@ -108,7 +109,7 @@ fn compare(
     audit: usize,
     list: &str,
     mut listed: BTreeMap<String, String>,
-    found: &mut Found,
+    found: &mut ZipFindings,
 ) -> Result<(), ZipError> {
     for place in (0..archive.len()).filter(|place| *place != audit) {
         let entry = archive.by_index(place)?;
@@ -119,7 +120,7 @@ fn compare(
         found.files += 1;
         match listed.remove(&path) {
             None => found.fault(ZipFault::Added(path)),
-            // An entry that can't be read, say because its checksum is wrong, is another one too.
+            // An unreadable entry, for example one with a wrong checksum, counts as altered.
             Some(line) if describe(entry, &path).as_ref() != Some(&line) => {
                 found.fault(ZipFault::Altered(path))
             }
@@ -132,7 +133,7 @@ fn compare(
     Ok(())
 }
 
-/// The line of an entry, as the list has it.
+/// Returns the line that the list must have for an entry; none if the entry can't be read.
 fn describe(mut entry: ZipFile<'_, impl Read>, path: &str) -> Option<String> {
     let mode = entry.unix_mode().unwrap_or(0);
     let (kind, mode) = if entry.is_dir() {
@@ -155,29 +156,44 @@ fn describe(mut entry: ZipFile<'_, impl Read>, path: &str) -> Option<String> {
     Some(manifest_line(path, kind, mode, size, &hasher.finalize()))
 }
 
-/// One line of a list of files. Of a link the target is what is hashed.
+/// A line of a list of files, as far as it names the file.
+#[derive(Deserialize)]
+struct ListedPath {
+    path: String,
+}
+
+/// A line of a list of files.
+#[derive(Serialize)]
+struct ManifestLine<'a> {
+    path: &'a str,
+    kind: &'a str,
+    mode: String,
+    size: u64,
+    sha256: String,
+}
+
+/// Returns one line of a list of files. For a symbolic link, `size` and `sha256` are those of its target text.
 pub(crate) fn manifest_line(path: &str, kind: &str, mode: u32, size: u64, sha256: &[u8]) -> String {
-    let sha256: String = sha256.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mode = format!("{:04o}", mode & 0o777);
-    encode(&json!({ "path": path, "kind": kind, "mode": mode, "size": size, "sha256": sha256 }))
+    let line = ManifestLine { path, kind, mode: format!("{:04o}", mode & 0o777), size, sha256: hex(sha256) };
+    encode(&serde_json::to_value(line).unwrap_or_default())
 }
 
 fn text_of(entry: ZipFile<'_, impl Read>) -> Option<String> {
     let mut text = String::new();
-    entry.take(TEXT_BYTES).read_to_string(&mut text).ok()?;
+    entry.take(MAX_TEXT_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
 #[derive(Default)]
-struct Found {
+struct ZipFindings {
     files: u64,
     faults: Vec<ZipFault>,
     more: usize,
 }
 
-impl Found {
+impl ZipFindings {
     fn fault(&mut self, fault: ZipFault) {
-        if self.faults.len() < NAMED {
+        if self.faults.len() < MAX_FAULTS {
             self.faults.push(fault);
         } else {
             self.more += 1;

@@ -1,6 +1,6 @@
 //! Who uses the API, as an audit names them: never by a key, but by what tells one key from another.
 
-use serde_json::{Value, json};
+use crate::audit::CallerFacts;
 
 /// Whoever sent a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +39,8 @@ impl Caller {
         Self { over: Some("mcp"), ..self }
     }
 
-    /// Adds who it is to the facts of a record.
-    pub(crate) fn describe(&self, facts: &mut Value) {
-        let Some(members) = facts.as_object_mut() else { return };
-        members.insert("by".to_owned(), json!(self.who));
-        members.extend(self.over.map(|over| ("over".to_owned(), json!(over))));
+    /// Returns the caller's part of the facts of a record.
+    pub(crate) fn facts(&self) -> CallerFacts {
+        CallerFacts { by: self.who.clone(), over: self.over }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 use crate::error_chain::chain;
 use crate::job::Fence;
 use crate::store::{Store, StoreError};
@@ -17,7 +17,7 @@ pub(crate) struct OwnerNotes {
 
 impl OwnerNotes {
     /// Writes entries; whoever is no longer the owner can't.
-    pub(crate) async fn note(&self, entries: Vec<Entry>) -> Result<(), StoreError> {
+    pub(crate) async fn note(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         let written = self.store.note(&self.fence.job, Some(self.fence.epoch), entries).await;
         match written {
             Ok(Some(_)) => Ok(()),

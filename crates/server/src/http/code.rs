@@ -21,14 +21,13 @@ use sandyard_protocol::{
     OutputStream,
 };
 use sandyard_sandbox::machine::{ExecutionStream, FromExecution, MachineError};
-use serde_json::json;
 
 use super::HttpState;
 use super::body;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, Named, wants_events};
 use super::shell_output::HeadAndTail;
-use super::witness;
+use crate::audit::CallOutcome;
 
 /// Ends code that names no limit of its own, so that no request waits for ever.
 const TIMEOUT_S: u64 = 3600;
@@ -91,7 +90,7 @@ async fn answer(headers: &HeaderMap, execution: ExecutionStream) -> Answer {
         return Ok(stream_events(execution).into_response());
     }
     let view = collect(execution).await?;
-    let outcome = witness::Outcome(json!({ "status": view.status, "execution": view.execution }));
+    let outcome = CallOutcome::Code { status: view.status, execution: view.execution.clone() };
     let mut response = Json(view).into_response();
     response.extensions_mut().insert(outcome);
     Ok(response)

@@ -15,7 +15,6 @@ use futures_util::stream;
 use sandyard_api::{ErrorBody, OutputText, ShellEvent, ShellRequest, ShellView};
 use sandyard_protocol::{EndReason, Exit, OutputStream, StartProcess};
 use sandyard_sandbox::machine::{FromProcess, MachineError, ProcessControl, ProcessReader};
-use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::HttpState;
@@ -23,7 +22,7 @@ use super::body;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, wants_events};
 use super::shell_output::HeadAndTail;
-use super::witness::Outcome;
+use crate::audit::CallOutcome;
 
 /// Ends a command that names no limit of its own, so that no request waits for ever.
 const TIMEOUT_S: u64 = 3600;
@@ -56,7 +55,7 @@ pub(super) async fn run(
     }
     let view = collect(reader).await?;
     drop(feed);
-    let outcome = Outcome(json!({ "exit_code": view.exit_code, "timed_out": view.timed_out }));
+    let outcome = CallOutcome::Shell { exit_code: view.exit_code, timed_out: view.timed_out };
     let mut response = Json(view).into_response();
     response.extensions_mut().insert(outcome);
     Ok(response)

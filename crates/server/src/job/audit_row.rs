@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use sandyard_api::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use crate::audit::{Actor, Chain, Digest, Entry, Line, SigningKey, digest, encode};
+use crate::audit::{
+    AuditActor, AuditChain, AuditEntry, AuditKind, AuditLine, Sha256Digest, SigningKey, digest, encode,
+};
 use crate::job::JobId;
 
 /// Records of one kind with all their facts: with 400 bytes each, some 2 MB.
@@ -42,12 +43,21 @@ pub(crate) struct AuditRow {
 /// Entries of one kind that share a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Fold {
-    actor: Actor,
+    actor: AuditActor,
     count: u64,
     first_ms: i64,
     last_ms: i64,
     /// Over the digest so far and the encoding of each entry's facts.
     digest: String,
+}
+
+/// Facts of the record that a fold becomes, whatever its kind.
+#[derive(Serialize)]
+struct FoldFacts {
+    folded: u64,
+    sha256: String,
+    first_at: String,
+    last_at: String,
 }
 
 /// What became of an entry.
@@ -70,7 +80,7 @@ pub(crate) struct Notes {
 impl AuditRow {
     /// Before the first record.
     pub(crate) fn begin(job: &JobId) -> Self {
-        let chain = Chain::begin(job.as_str());
+        let chain = AuditChain::begin(job.as_str());
         Self {
             records: 0,
             head: chain.head.to_string(),
@@ -82,35 +92,35 @@ impl AuditRow {
     }
 
     /// Adds an entry; `lines` gets what is to be written.
-    pub(crate) fn note(&mut self, entry: &Entry, now_ms: i64, lines: &mut Vec<Line>) -> Noted {
-        let kind = entry.kind.as_str();
-        let count = self.counts.entry(kind.to_owned()).or_default();
+    pub(crate) fn note(&mut self, entry: &AuditEntry, now_ms: i64, lines: &mut Vec<AuditLine>) -> Noted {
+        let (kind, facts) = (entry.kind(), entry.facts.to_json());
+        let count = self.counts.entry(kind.as_str().to_owned()).or_default();
         *count += 1;
-        if *count <= DETAILED || !entry.kind.may_be_many() {
-            return Noted::Record(self.append(entry.actor, kind, &entry.facts, now_ms, lines));
+        if *count <= DETAILED || !kind.may_be_many() {
+            return Noted::Record(self.append(entry.actor, kind.as_str(), facts, now_ms, lines));
         }
         let before = *count - 1 - DETAILED;
-        self.fold(entry, now_ms);
-        let is_due = self.open.get(kind).is_some_and(|fold| {
+        self.fold(entry.actor, kind, &facts, now_ms);
+        let is_due = self.open.get(kind.as_str()).is_some_and(|fold| {
             fold.count >= FOLDED.max(before) || now_ms.saturating_sub(fold.first_ms) >= OPEN_MS
         });
         if is_due {
-            self.seal(kind, now_ms, lines);
+            self.seal(kind.as_str(), now_ms, lines);
         }
         Noted::Folded
     }
 
     /// Makes records of all open folds.
-    pub(crate) fn seal_all(&mut self, now_ms: i64, lines: &mut Vec<Line>) {
+    pub(crate) fn seal_all(&mut self, now_ms: i64, lines: &mut Vec<AuditLine>) {
         let kinds: Vec<String> = self.open.keys().cloned().collect();
         for kind in kinds {
             self.seal(&kind, now_ms, lines);
         }
     }
 
-    fn fold(&mut self, entry: &Entry, now_ms: i64) {
-        let fold = self.open.entry(entry.kind.as_str().to_owned()).or_insert_with(|| Fold {
-            actor: entry.actor,
+    fn fold(&mut self, actor: AuditActor, kind: AuditKind, facts: &serde_json::Value, now_ms: i64) {
+        let fold = self.open.entry(kind.as_str().to_owned()).or_insert_with(|| Fold {
+            actor,
             count: 0,
             first_ms: now_ms,
             last_ms: now_ms,
@@ -118,30 +128,32 @@ impl AuditRow {
         });
         fold.count += 1;
         fold.last_ms = now_ms;
-        fold.digest = digest(format!("{}{}", fold.digest, encode(&entry.facts)).as_bytes());
+        fold.digest = digest(format!("{}{}", fold.digest, encode(facts)).as_bytes());
     }
 
-    fn seal(&mut self, kind: &str, now_ms: i64, lines: &mut Vec<Line>) {
+    fn seal(&mut self, kind: &str, now_ms: i64, lines: &mut Vec<AuditLine>) {
         let Some(fold) = self.open.remove(kind) else { return };
-        let facts = json!({
-            "folded": fold.count, "sha256": fold.digest,
-            "first_at": Timestamp::from_unix_ms(fold.first_ms).to_text(),
-            "last_at": Timestamp::from_unix_ms(fold.last_ms).to_text(),
-        });
-        self.append(fold.actor, kind, &facts, now_ms, lines);
+        let facts = FoldFacts {
+            folded: fold.count,
+            sha256: fold.digest,
+            first_at: Timestamp::from_unix_ms(fold.first_ms).to_text(),
+            last_at: Timestamp::from_unix_ms(fold.last_ms).to_text(),
+        };
+        let facts = serde_json::to_value(facts).unwrap_or_default();
+        self.append(fold.actor, kind, facts, now_ms, lines);
     }
 
     fn append(
         &mut self,
-        actor: Actor,
+        actor: AuditActor,
         kind: &str,
-        facts: &serde_json::Value,
+        facts: serde_json::Value,
         now_ms: i64,
-        lines: &mut Vec<Line>,
+        lines: &mut Vec<AuditLine>,
     ) -> u64 {
         // A head that can't be read is no reason to begin anew: the next record names what is there, and is found out.
-        let head = self.head.parse().unwrap_or_else(|()| Digest::of(self.head.as_bytes()));
-        let mut chain = Chain { records: self.records, head };
+        let head = self.head.parse().unwrap_or_else(|()| Sha256Digest::of(self.head.as_bytes()));
+        let mut chain = AuditChain { records: self.records, head };
         let line = chain.append(now_ms, actor, kind, facts);
         (self.records, self.head) = (chain.records, chain.head.to_string());
         lines.push(line);
@@ -159,15 +171,28 @@ impl AuditRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Kind;
+    use crate::audit::{AuditFacts, EgressFacts, StateFacts};
+    use crate::job::JobState;
 
     /// Entries that are counted and have no record yet.
     fn waiting(audit: &AuditRow) -> u64 {
         audit.open.values().map(|fold| fold.count).sum()
     }
 
-    fn entry(kind: Kind, number: u64) -> Entry {
-        Entry::new(Actor::Job, kind, json!({ "target": format!("host{number}:443") }))
+    fn egress(number: u64) -> AuditEntry {
+        let facts = AuditFacts::Egress(EgressFacts::allowed(format!("host{number}:443")));
+        AuditEntry::new(AuditActor::Job, facts)
+    }
+
+    fn state() -> AuditEntry {
+        let facts = StateFacts {
+            state: JobState::Running,
+            reason: None,
+            driver: None,
+            runtime: None,
+            exit_code: None,
+        };
+        AuditEntry::new(AuditActor::Host, AuditFacts::State(facts))
     }
 
     #[test]
@@ -175,9 +200,9 @@ mod tests {
         let job = crate::job::random_id().unwrap();
         let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
         for number in 0..100_000 {
-            audit.note(&entry(Kind::Egress, number), 1_000, &mut lines);
+            audit.note(&egress(number), 1_000, &mut lines);
         }
-        assert_eq!(audit.note(&entry(Kind::State, 0), 1_000, &mut lines), Noted::Record(lines.len() as u64));
+        assert_eq!(audit.note(&state(), 1_000, &mut lines), Noted::Record(lines.len() as u64));
         audit.seal_all(2_000, &mut lines);
         assert!(lines.len() < DETAILED as usize + 20, "{} records", lines.len());
         let folded: u64 = lines
@@ -194,10 +219,10 @@ mod tests {
         let job = crate::job::random_id().unwrap();
         let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
         for number in 0..=DETAILED {
-            audit.note(&entry(Kind::File, number), 0, &mut lines);
+            audit.note(&egress(number), 0, &mut lines);
         }
         assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED, 1));
-        assert_eq!(audit.note(&entry(Kind::File, 0), OPEN_MS, &mut lines), Noted::Folded);
+        assert_eq!(audit.note(&egress(0), OPEN_MS, &mut lines), Noted::Folded);
         assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED + 1, 0));
     }
 }

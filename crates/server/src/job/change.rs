@@ -6,10 +6,11 @@ use sandyard_sandbox::driver::{Isolation, Usage};
 
 use sandyard_api::JobFailure;
 
+use super::event::StoredEvent;
 use super::row::ArtifactRow;
 use super::state::{JobState, SandboxState};
 use super::task_row::SpentRow;
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 
 /// One thing that happens to a job. A batch of them is one commit.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,9 +46,9 @@ pub(crate) enum Change {
     /// The artifact is in place.
     Artifact(ArtifactRow),
     /// An entry of its audit.
-    Audit(Entry),
-    /// An event of another kind.
-    Event { kind: &'static str, data: serde_json::Value },
+    Audit(AuditEntry),
+    /// An event that no other change leaves.
+    Event(StoredEvent),
     /// Nothing is left to do.
     Closed,
 }

@@ -5,6 +5,7 @@
 pub(crate) mod apply;
 mod audit_row;
 mod change;
+mod event;
 mod filter;
 mod id;
 mod limits;
@@ -18,6 +19,7 @@ mod task_row;
 
 pub(crate) use audit_row::{AuditRow, Noted, Notes};
 pub(crate) use change::{Change, ChunkRow, EventRow, Purpose};
+pub(crate) use event::{ModelAnswerEvent, StoredEvent, StoredModelEvent};
 pub use filter::JobFilter;
 pub use id::{JobId, RandomError, random as random_id};
 pub use limits::{JobLimits, LONGEST_WAITS_S};

@@ -11,7 +11,7 @@ use super::limits::JobLimits;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};
 use super::task_row::TaskRow;
-use crate::audit::Head;
+use crate::audit::AuditHead;
 
 /// A job as it is stored. Everything but the request's text, its files, its events and its output.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,9 +158,9 @@ pub(crate) struct Fence {
 }
 
 /// The signed head of a row.
-pub(crate) fn audit_head(row: &JobRow) -> Option<Head> {
+pub(crate) fn audit_head(row: &JobRow) -> Option<AuditHead> {
     let audit = row.audit.as_ref()?;
-    Some(Head {
+    Some(AuditHead {
         job: row.id.to_string(),
         records: audit.records,
         head: audit.head.clone(),

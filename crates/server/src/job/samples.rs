@@ -16,8 +16,12 @@ pub(crate) fn signer() -> std::sync::Arc<crate::audit::SigningKey> {
 }
 
 /// An entry of an audit.
-pub(crate) fn entry() -> crate::audit::Entry {
-    crate::audit::Entry::new(crate::audit::Actor::Operator, crate::audit::Kind::Cancel, serde_json::json!({}))
+pub(crate) fn entry() -> crate::audit::AuditEntry {
+    let caller = crate::audit::CallerFacts { by: "local".into(), over: None };
+    crate::audit::AuditEntry::new(
+        crate::audit::AuditActor::Operator,
+        crate::audit::AuditFacts::Cancel(caller),
+    )
 }
 
 /// A request.

@@ -11,7 +11,7 @@ use sandyard_api::JobFailure;
 use super::id::JobId;
 use super::request::JobKind;
 use super::state::{JobState, SandboxState};
-use crate::audit::Head;
+use crate::audit::AuditHead;
 
 /// All that can be told of a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +71,7 @@ pub struct JobStatus {
     /// End of standard error.
     pub stderr_tail: String,
     /// The signed end of its audit.
-    pub audit: Option<Head>,
+    pub audit: Option<AuditHead>,
     /// Rises with every committed change: an entity tag for pollers.
     pub revision: u64,
 }

@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sandyard_sandbox::machine::Machine;
-use serde_json::Value;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::audit::{Actor, Entry, Kind, cut};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, EgressFacts, cut};
 use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy, Refusal, TARGET_BYTES};
 use crate::gateways::notes::OwnerNotes;
 use crate::gateways::{self, TaskGateways};
-use crate::job::{Change, JobRow};
+use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{JobFailure, NewJob};
 use crate::yard::YardContext;
 
@@ -70,26 +68,26 @@ impl EgressLog {
         let mut changes = Vec::new();
         // What is allowed was recorded before it was done.
         let is_recorded = attempt.outcome == Outcome::Allowed;
-        let data = match attempt.outcome {
-            Outcome::Allowed => json!({ "target": attempt.target, "decision": "allowed" }),
+        let facts = match attempt.outcome {
+            Outcome::Allowed => EgressFacts::allowed(attempt.target),
             Outcome::Refused(refusal) => {
                 // A host that can't be reached for another reason is not helped by a rule.
                 if matches!(refusal, Refusal::Denied(_)) && self.refused.len() < NAMED {
                     self.refused.insert(attempt.target.clone());
                 }
-                json!({ "target": attempt.target, "decision": "refused", "reason": refusal.to_string() })
+                EgressFacts::refused(attempt.target, refusal.to_string())
             }
             Outcome::Closed { sent, received } => {
                 changes.push(Change::EgressBytes(sent.saturating_add(received)));
-                json!({ "target": attempt.target, "decision": "closed", "sent": sent, "received": received })
+                EgressFacts::closed(attempt.target, sent, received)
             }
         };
         if !is_recorded {
-            changes.push(Change::Audit(Entry::new(Actor::Job, Kind::Egress, bounded(&data))));
+            changes.push(Change::Audit(AuditEntry::new(AuditActor::Job, bounded(&facts))));
         }
         self.recorded += 1;
         if self.recorded <= EVENTS {
-            changes.push(Change::Event { kind: "egress", data });
+            changes.push(Change::Event(StoredEvent::Egress(facts)));
         }
         changes
     }
@@ -108,13 +106,9 @@ impl EgressLog {
     }
 }
 
-/// The same facts with every text cut: the sandbox chose them.
-fn bounded(data: &Value) -> Value {
-    let mut data = data.clone();
-    for member in data.as_object_mut().into_iter().flat_map(|members| members.values_mut()) {
-        if let Some(text) = member.as_str() {
-            *member = json!(cut(text, TARGET_BYTES));
-        }
-    }
-    data
+/// The facts for the audit, with bounded text: the sandbox chose the target.
+fn bounded(facts: &EgressFacts) -> AuditFacts {
+    let target = cut(&facts.target, TARGET_BYTES);
+    let reason = facts.reason.as_deref().map(|reason| cut(reason, TARGET_BYTES));
+    AuditFacts::Egress(EgressFacts { target, reason, ..facts.clone() })
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
-use serde_json::json;
 
 use super::following::now;
 use super::linking;
@@ -16,12 +15,12 @@ use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::patch::PatchResult;
 use super::starting::bring_up_rescue;
 use crate::artifacts::{Additions, ArtifactError, AuditLines, HostFile, JournalLines, Stored, store_export};
-use crate::audit::{Actor, Entry, Kind};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts};
 use crate::disk;
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobFailure;
-use crate::job::{Change, JobRow, Purpose};
+use crate::job::{Change, JobRow, Purpose, StoredEvent};
 use crate::job::{JobState, SandboxState};
 use crate::store::StoreError;
 use crate::yard::new_secret;
@@ -52,10 +51,11 @@ impl JobOwner {
                 self.context.metrics.artifact_bytes.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
                 if !stored.skipped.is_empty() {
                     let text = format!("left out of the download: {}", stored.skipped.join(", "));
-                    changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+                    changes.push(Change::Event(StoredEvent::Note { text }));
                 }
-                let facts = json!({ "sha256": stored.artifact.sha256, "bytes": bytes, "left_out": stored.skipped.len() });
-                changes.push(Change::Audit(Entry::new(Actor::Host, Kind::Artifact, facts)));
+                let (sha256, left_out) = (stored.artifact.sha256.clone(), stored.skipped.len());
+                let facts = AuditFacts::Artifact { sha256, bytes, left_out };
+                changes.push(Change::Audit(AuditEntry::new(AuditActor::Host, facts)));
                 changes.push(Change::Artifact(stored.artifact));
             }
             Err(failure) => {
@@ -66,7 +66,7 @@ impl JobOwner {
                     changes.push(Change::Ended { outcome, exit_code, failure: Some(failure) });
                 } else {
                     let text = failure.message;
-                    changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+                    changes.push(Change::Event(StoredEvent::Note { text }));
                 }
             }
         }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use sandyard_protocol::EGRESS_PORT;
 use sandyard_sandbox::machine::{EventStream, Machine, MachineError};
-use serde_json::json;
 
 use super::egress_log::EgressLog;
 use super::guest_scripts::{GuestScript, ScriptError, ScriptResult};
@@ -18,7 +17,7 @@ use super::starting::StartFailure;
 use crate::disk;
 use crate::error_chain::chain;
 use crate::job::FailureCode;
-use crate::job::{Change, JobRow};
+use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{GitSource, InputFile};
 use crate::store::StoredRequest;
 use crate::yard::YardContext;
@@ -52,7 +51,7 @@ pub(super) async fn prepare(
         let mut changes = vec![Change::Reason(None)];
         if let Err(detail) = snapshot(machine, &context.layout.start(&row.id)).await {
             let text = format!("there will be no changes.patch: {detail}");
-            changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+            changes.push(Change::Event(StoredEvent::Note { text }));
         }
         row = context.commit(&row, changes).await?;
     }

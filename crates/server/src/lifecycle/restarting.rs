@@ -6,14 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::starting::bring_up_again;
 use crate::job::FailureCode;
 use crate::job::SandboxState;
-use crate::job::{Change, JobRow, Purpose};
+use crate::job::{Change, JobRow, Purpose, StoredEvent};
 use crate::store::StoreError;
 use crate::yard::new_secret;
 
@@ -35,7 +33,7 @@ impl JobOwner {
         let text = "the sandbox died; the task goes on in another one, its processes and kernels are gone";
         let changes = vec![
             Change::Incarnation { secret: new_secret(), purpose: Purpose::Run },
-            Change::Event { kind: "note", data: json!({ "text": text }) },
+            Change::Event(StoredEvent::Note { text: text.to_owned() }),
         ];
         on(self.context.commit(&row, changes).await?)
     }

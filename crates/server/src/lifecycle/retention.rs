@@ -4,9 +4,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::json;
-
-use crate::audit::{Actor, Entry, Kind};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, CallerFacts};
 use crate::config::RetentionConfig;
 use crate::error_chain::chain;
 use crate::job::JobId;
@@ -23,7 +21,8 @@ pub(super) async fn sweep(context: &YardContext) {
         Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
     };
     for id in to_remove(&ended, &context.config.retention, now_ms) {
-        let entry = Entry::new(Actor::Host, Kind::Delete, json!({ "by": "retention" }));
+        let facts = AuditFacts::Delete(CallerFacts { by: "retention".to_owned(), over: None });
+        let entry = AuditEntry::new(AuditActor::Host, facts);
         match context.request_delete(&id, entry).await {
             Ok(Some(_)) => yard::count(&context.metrics.jobs_retired),
             Ok(None) => {}

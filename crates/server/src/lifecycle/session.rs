@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
 use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
-use serde_json::json;
 
 use super::egress_log::EgressLog;
 use super::following::{EndDeadline, SharedMachine};
@@ -21,7 +20,7 @@ use super::task_gateways::TaskServices;
 use crate::app::FailureCode;
 use crate::gateways::egress::Attempt;
 use crate::gateways::model::Told;
-use crate::job::{Change, JobRow};
+use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{JobState, SandboxState};
 use crate::output::{Recorder, Take};
 use crate::store::StoreError;
@@ -229,7 +228,7 @@ impl<'a> JobSession<'a> {
 
     fn note(&mut self, text: &str) {
         let text: String = text.chars().take(limits::TEXT_BYTES).collect();
-        self.changes.push(Change::Event { kind: "note", data: json!({ "text": text }) });
+        self.changes.push(Change::Event(StoredEvent::Note { text }));
     }
 
     fn flush_by(&mut self, at: Instant) {

@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use sandyard_protocol::TaskBudget;
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::question_timeout::QuestionTimeout;
-use crate::audit::{Actor, Entry, Kind};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelCallFacts};
 use crate::gateways::TaskGateways;
 use crate::gateways::desk::{Answers, Desk, DeskParts, StepObserver, limits_of, row_of};
 use crate::gateways::model::{
     Budget, Called, Gateway, GatewayParts, Money, Outcome, Recorder, Spent, Told, Words,
 };
 use crate::job::NewJob;
-use crate::job::{Change, JobRow, SpentRow};
+use crate::job::{Change, JobRow, ModelAnswerEvent, SpentRow, StoredEvent, StoredModelEvent};
 use crate::yard::YardContext;
 
 /// Words and calls that wait for the next commit; a model that says more waits too.
@@ -101,47 +100,53 @@ impl TaskServices {
 
     /// What it changes in the job's record.
     pub(super) fn record(&mut self, told: Told) -> Vec<Change> {
-        let (mut changes, data) = match told {
+        let (mut changes, event) = match told {
             Told::Words(Words { number, offset, text, .. }) => {
-                (Vec::new(), json!({ "entry": number, "offset": offset, "text": text }))
+                (Vec::new(), StoredModelEvent::Text { entry: number, offset, text })
             }
             Told::Called(called) => {
                 let mut changes = vec![Change::Spent(row_of(called.spent))];
                 changes.extend(unanswered(&called).map(Change::Audit));
-                (changes, describe(&called))
+                (changes, describe(called))
             }
         };
         self.recorded += 1;
         if self.recorded <= EVENTS {
-            changes.push(Change::Event { kind: "model", data });
+            changes.push(Change::Event(StoredEvent::Model(event)));
         }
         changes
     }
 }
 
 /// The record of a call without an answer; an answer's is written with it.
-fn unanswered(called: &Called) -> Option<Entry> {
-    let outcome = match &called.outcome {
+fn unanswered(called: &Called) -> Option<AuditEntry> {
+    let (model, number) = (called.model.clone(), called.number);
+    let facts = match &called.outcome {
         Outcome::Answered { .. } => return None,
-        Outcome::Failed(failure) => json!(failure.code),
-        Outcome::CalledOff => json!("called_off"),
+        Outcome::Failed(failure) => ModelCallFacts::failed(model, number, failure.code),
+        Outcome::CalledOff => ModelCallFacts::called_off(model, number),
     };
-    let facts = json!({ "model": called.model, "outcome": outcome, "entry": called.number });
-    Some(Entry::new(Actor::Host, Kind::Model, facts))
+    Some(AuditEntry::new(AuditActor::Host, AuditFacts::Model(facts)))
 }
 
 /// How a call ended, for those who watch.
-fn describe(called: &Called) -> serde_json::Value {
-    let (entry, model) = (called.number, &called.model);
-    match &called.outcome {
-        Outcome::Answered { usage, cost } => json!({
-            "entry": entry, "model": model, "done": true, "usd": cost.map(Money::usd),
-            "tokens_in": usage.input, "tokens_cached": usage.cached, "tokens_out": usage.output,
+fn describe(called: Called) -> StoredModelEvent {
+    let (entry, model) = (called.number, called.model);
+    match called.outcome {
+        Outcome::Answered { usage, cost } => StoredModelEvent::Answered(ModelAnswerEvent {
+            entry,
+            model,
+            done: true,
+            usd: cost.map(Money::usd),
+            tokens_in: usage.input,
+            tokens_cached: usage.cached,
+            tokens_out: usage.output,
         }),
-        Outcome::Failed(failure) => json!({
-            "entry": entry, "model": model, "done": true, "error": failure.message, "code": failure.code,
-        }),
-        Outcome::CalledOff => json!({ "entry": entry, "model": model, "done": true, "called_off": true }),
+        Outcome::Failed(failure) => {
+            let (error, code) = (failure.message, failure.code);
+            StoredModelEvent::Failed { entry, model, done: true, error, code }
+        }
+        Outcome::CalledOff => StoredModelEvent::CalledOff { entry, model, done: true, called_off: true },
     }
 }
 
@@ -168,7 +173,7 @@ fn unknown(job: &NewJob) -> sandyard_protocol::ModelFacts {
 /// Has the recorder look at the workspace after each step.
 fn step_observer(context: &YardContext) -> StepObserver {
     let recorder = Arc::clone(&context.recorder);
-    Arc::new(move |job, step| recorder.look(job, step))
+    Arc::new(move |job, step| recorder.diff_workspace(job, step))
 }
 
 async fn recorder(context: &YardContext, model: &str) -> Option<Arc<Recorder>> {

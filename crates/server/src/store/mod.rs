@@ -20,7 +20,7 @@ pub(crate) use rows::{
 };
 pub(crate) use watch::JobWatch;
 
-use crate::audit::{Entry, Line};
+use crate::audit::{AuditEntry, AuditLine};
 use crate::job::{Change, ChunkRow, EventRow, Fence, JobFilter, JobId, JobRow, Notes};
 
 /// The store of one yard. Reads may be cancelled; a cancelled write may or may not have happened.
@@ -97,7 +97,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Appended, StoreError>;
 
     /// Adds what a person says to a task that listens, and who said it to its audit; whoever owns the job is woken.
-    async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: Entry) -> Result<Said, StoreError>;
+    async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: AuditEntry) -> Result<Said, StoreError>;
 
     /// Adds entries to a job's audit, before what they tell is done: what became of each, or `None` if the job is unknown.
     /// With an epoch, only for the owner. When it returns they outlive this process; the disk has them with the next commit
@@ -106,11 +106,11 @@ pub(crate) trait Store: Send + Sync + 'static {
         &self,
         id: &JobId,
         epoch: Option<u64>,
-        entries: Vec<Entry>,
+        entries: Vec<AuditEntry>,
     ) -> Result<Option<Notes>, StoreError>;
 
     /// Records of the audit of the job with that number, from a number on, in order, at most so many.
-    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<Line>, StoreError>;
+    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError>;
 
     /// Entries of the journal of the job with that number, from a number on, in order: at most so many, and no more once
     /// they have so many bytes.
@@ -123,10 +123,10 @@ pub(crate) trait Store: Send + Sync + 'static {
     ) -> Result<Vec<JournalRow>, StoreError>;
 
     /// Asks for the end of a job; a queued one ends at once. `None` if unknown.
-    async fn request_cancel(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError>;
+    async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError>;
 
     /// Marks a job as deleted: from then on only reconcile knows it. `None` if unknown.
-    async fn request_delete(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError>;
+    async fn request_delete(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError>;
 
     /// Removes every trace of a job that is marked as deleted.
     async fn remove(&self, fence: &Fence) -> Result<(), StoreError>;

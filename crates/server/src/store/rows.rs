@@ -1,6 +1,6 @@
 //! What the store takes and returns beside the rows of `job`.
 
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 use crate::job::{InputFile, JobId, JobRow, NewJob};
 
 /// A job to be stored.
@@ -10,7 +10,7 @@ pub(crate) struct InsertJob {
     pub(crate) request: StoredRequest,
     pub(crate) key: Option<StoredKey>,
     /// What its audit begins with.
-    pub(crate) entry: Entry,
+    pub(crate) entry: AuditEntry,
     /// Jobs that may wait; at that number an insert is refused.
     pub(crate) queue: usize,
 }

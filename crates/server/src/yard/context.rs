@@ -6,7 +6,7 @@ use sandyard_sandbox::driver::{Driver, Limits};
 use tokio::sync::Notify;
 
 use super::{Admission, AuditRecorder, Machines, Metrics, StatusCache, metrics};
-use crate::audit::{Entry, PublicKey};
+use crate::audit::{AuditEntry, PublicKey};
 use crate::blobs::Layout;
 use crate::config::ServerConfig;
 use crate::drivers::Drivers;
@@ -62,7 +62,7 @@ impl YardContext {
     pub(crate) async fn request_delete(
         &self,
         id: &JobId,
-        entry: Entry,
+        entry: AuditEntry,
     ) -> Result<Option<JobRow>, StoreError> {
         let marked = self.store.request_delete(id, entry).await;
         // Also after a failure: the commit may have happened.

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_protocol::JournalEntry;
-use serde_json::json;
 
-use crate::audit::{Actor, Entry, Kind, digest};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelAnswerFacts, ModelCallFacts, digest};
 use crate::error_chain::chain;
 use crate::gateways::model::{Asking, KeptAnswer, Ledger, LedgerError, Money, Spent};
 use crate::gateways::notes::OwnerNotes;
@@ -59,8 +58,9 @@ impl Ledger for Answers {
         spent: Spent,
         cost: Option<Money>,
     ) -> Result<u64, LedgerError> {
-        let record = Change::Audit(describe(&answer, cost));
-        let changes = vec![Change::Spent(row_of(spent)), record, Change::Journal(Box::new(answer))];
+        let mut changes = vec![Change::Spent(row_of(spent))];
+        changes.extend(describe(&answer, cost).map(Change::Audit));
+        changes.push(Change::Journal(Box::new(answer)));
         let row = self.store.commit(&self.fence, changes).await.map_err(failed)?;
         row.task.map(|task| task.entries).ok_or(LedgerError)
     }
@@ -69,29 +69,30 @@ impl Ledger for Answers {
         let Asking { number, model, with_key, bytes, sha256 } = asking;
         let provider = model.split('/').next().unwrap_or_default();
         let secret = with_key.then(|| {
-            let facts =
-                json!({ "secret": format!("the key of {provider}"), "for": "a model call", "entry": number });
-            Entry::new(Actor::Host, Kind::Secret, facts)
+            let secret = format!("the key of {provider}");
+            let facts = AuditFacts::Secret { secret, purpose: "a model call", entry: number };
+            AuditEntry::new(AuditActor::Host, facts)
         });
-        let facts =
-            json!({ "model": model, "outcome": "asked", "entry": number, "bytes": bytes, "sha256": sha256 });
-        let entries = secret.into_iter().chain([Entry::new(Actor::Agent, Kind::Model, facts)]).collect();
+        let facts = AuditFacts::Model(ModelCallFacts::asked(model, number, bytes, sha256));
+        let entries = secret.into_iter().chain([AuditEntry::new(AuditActor::Agent, facts)]).collect();
         let notes = OwnerNotes { store: Arc::clone(&self.store), fence: self.fence.clone() };
         notes.note(entries).await.map_err(|_| LedgerError)
     }
 }
 
 /// What the audit holds of an answer: what it took and its hash, not its words.
-fn describe(answer: &JournalEntry, cost: Option<Money>) -> Entry {
-    let sha256 = digest(&serde_json::to_vec(answer).unwrap_or_default());
-    let facts = match answer {
-        JournalEntry::Answer { model, usage, calls, .. } => json!({
-            "model": model, "outcome": "answered", "tokens_in": usage.input, "tokens_cached": usage.cached,
-            "tokens_out": usage.output, "picousd": cost.map(Money::units), "calls": calls.len(), "sha256": sha256,
-        }),
-        _ => json!({ "sha256": sha256 }),
+fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
+    let JournalEntry::Answer { model, usage, calls, .. } = answer else { return None };
+    let facts = ModelAnswerFacts {
+        tokens_in: usage.input,
+        tokens_cached: usage.cached,
+        tokens_out: usage.output,
+        picousd: cost.map(Money::units),
+        calls: calls.len(),
+        sha256: digest(&serde_json::to_vec(answer).unwrap_or_default()),
     };
-    Entry::new(Actor::Host, Kind::Model, facts)
+    let facts = AuditFacts::Model(ModelCallFacts::answered(model.clone(), facts));
+    Some(AuditEntry::new(AuditActor::Host, facts))
 }
 
 fn failed(error: StoreError) -> LedgerError {

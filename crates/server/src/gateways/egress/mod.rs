@@ -19,12 +19,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
-use serde_json::json;
-
 pub use addresses::PrivateException;
 pub(crate) use policy::Policy;
 
-use crate::audit::{Actor, Entry, Kind, cut};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, EgressFacts, cut};
 use crate::gateways::notes::OwnerNotes;
 use addresses::NoWay;
 use pace::Pace;
@@ -243,8 +241,8 @@ impl Gateway {
     /// What can't be recorded does not happen.
     async fn note(&self, target: &Target) -> Result<(), Refusal> {
         let Some(notes) = &self.notes else { return Ok(()) };
-        let facts = json!({ "target": cut(&target.to_string(), TARGET_BYTES), "decision": "allowed" });
-        let entry = Entry::new(Actor::Job, Kind::Egress, facts);
+        let facts = EgressFacts::allowed(cut(&target.to_string(), TARGET_BYTES));
+        let entry = AuditEntry::new(AuditActor::Job, AuditFacts::Egress(facts));
         notes.note(vec![entry]).await.map_err(|_| Refusal::Unrecorded)
     }
 

@@ -4,9 +4,8 @@
 
 use axum::http::Method;
 use axum::response::Response;
-use serde_json::json;
 
-use crate::audit::{Kind, cut};
+use crate::audit::{BodyFacts, CallEnd, CallFacts, CallRecord, cut};
 use crate::auth::Caller;
 use crate::auth::origins::JobOrigin;
 use crate::http::HttpState;
@@ -38,9 +37,13 @@ pub(super) async fn note(
         return Ok(None);
     };
     let path = path.strip_prefix(place).unwrap_or_default().trim_start_matches('/');
-    let mut facts = json!({ "operation": method.as_str(), "path": cut(path, PATH_BYTES), "through": "lab" });
-    Caller::pass().describe(&mut facts);
-    let call = state.yard().record_call(&origin.job, Kind::File, facts).await?;
+    let call = CallFacts::File {
+        operation: method.as_str().to_owned(),
+        path: cut(path, PATH_BYTES),
+        through: Some("lab"),
+    };
+    let call = CallRecord { call, body: BodyFacts::default(), caller: Caller::pass().facts() };
+    let call = state.yard().record_call(&origin.job, call).await?;
     let changes = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
     Ok(call.map(|call| Witnessed { call, changes }))
 }
@@ -49,8 +52,8 @@ impl Witnessed {
     /// It is over.
     pub(super) fn ended(self, answer: Option<&Response>) {
         if self.changes {
-            self.call.look();
+            self.call.diff_workspace();
         }
-        self.call.ended(json!({ "status": answer.map(|answer| answer.status().as_u16()) }));
+        self.call.ended(CallEnd::Forwarded { status: answer.map(|answer| answer.status().as_u16()) });
     }
 }

@@ -3,9 +3,8 @@
 use axum::extract::Request;
 use axum::http::header::UPGRADE;
 use axum::http::{Method, Uri};
-use serde_json::{Value, json};
 
-use crate::audit::{Kind, cut};
+use crate::audit::{CallFacts, cut};
 use crate::http::parts::query_pairs;
 
 /// Of a path or a name that a caller chose.
@@ -24,24 +23,23 @@ pub(super) enum BodyOf {
 
 /// Something that is recorded.
 pub(super) struct Action {
-    pub(super) kind: Kind,
-    pub(super) facts: Value,
+    pub(super) call: CallFacts,
     pub(super) body: BodyOf,
     /// Whether files may be others afterwards.
     pub(super) changes: bool,
 }
 
 impl Action {
-    fn new(kind: Kind, facts: Value) -> Self {
-        Self { kind, facts, body: BodyOf::Nobody, changes: false }
+    fn new(call: CallFacts) -> Self {
+        Self { call, body: BodyOf::Nobody, changes: false }
     }
 
-    fn call(kind: Kind) -> Self {
-        Self { kind, facts: json!({}), body: BodyOf::Call, changes: true }
+    fn call(call: CallFacts) -> Self {
+        Self { call, body: BodyOf::Call, changes: true }
     }
 
     fn open(what: &str) -> Self {
-        Self::new(Kind::Open, json!({ "what": what }))
+        Self::new(CallFacts::Open { what: what.to_owned(), control: None, method: None })
     }
 }
 
@@ -51,24 +49,25 @@ pub(super) fn action(request: &Request, route: &str) -> Option<Action> {
     let route = route.strip_prefix("/jobs/{id}/")?;
     let get = matches!(*method, Method::GET | Method::HEAD);
     Some(match route {
-        "tickets" => Action { changes: false, ..Action::call(Kind::Ticket) },
-        "download" => Action::new(Kind::Download, json!({})),
+        "tickets" => Action { changes: false, ..Action::call(CallFacts::Ticket {}) },
+        "download" => Action::new(CallFacts::Download {}),
         "shell" if get && request.headers().contains_key(UPGRADE) => Action::open("terminal"),
-        "shell" if !get => Action::call(Kind::Shell),
-        "code" => Action::call(Kind::Code),
-        "gui" => Action::call(Kind::Gui),
-        "screenshot.png" => Action::new(Kind::Gui, json!({ "what": "screenshot" })),
+        "shell" if !get => Action::call(CallFacts::Shell {}),
+        "code" => Action::call(CallFacts::Code {}),
+        "gui" => Action::call(CallFacts::Gui { what: None }),
+        "screenshot.png" => Action::new(CallFacts::Gui { what: Some("screenshot") }),
         "desktop/socket" => {
             let control =
                 query_pairs(uri.query().unwrap_or_default()).contains(&("control".into(), "1".into()));
-            Action::new(Kind::Open, json!({ "what": "desktop", "control": control }))
+            Action::new(CallFacts::Open { what: "desktop".to_owned(), control: Some(control), method: None })
         }
         "lab" => Action::open("lab"),
         "ports/{port}" | "proxy/{port}" | "proxy/{port}/" | "proxy/{port}/{*path}" => port(method, uri),
         _ if route.starts_with("kernels") && !get => {
             let tail = uri.path().splitn(5, '/').nth(4).unwrap_or_default();
-            let facts = json!({ "method": method.as_str(), "kernel": cut(tail, TEXT_BYTES) });
-            Action { kind: Kind::Kernel, facts, body: BodyOf::Call, changes: false }
+            let call =
+                CallFacts::Kernel { method: method.as_str().to_owned(), kernel: cut(tail, TEXT_BYTES) };
+            Action { call, body: BodyOf::Call, changes: false }
         }
         _ if route.starts_with("files") => file(method, uri),
         _ => return None,
@@ -78,7 +77,8 @@ pub(super) fn action(request: &Request, route: &str) -> Option<Action> {
 fn port(method: &Method, uri: &Uri) -> Action {
     // Without the query, which may hold a ticket or somebody's secret.
     let way = uri.path().splitn(4, '/').nth(3).unwrap_or_default();
-    Action::new(Kind::Open, json!({ "what": cut(way, TEXT_BYTES), "method": method.as_str() }))
+    let method = Some(method.as_str().to_owned());
+    Action::new(CallFacts::Open { what: cut(way, TEXT_BYTES), control: None, method })
 }
 
 fn file(method: &Method, uri: &Uri) -> Action {
@@ -94,6 +94,7 @@ fn file(method: &Method, uri: &Uri) -> Action {
         _ => ("read", BodyOf::Nobody),
     };
     let changes = matches!(operation, "write" | "change" | "remove");
-    let facts = json!({ "operation": operation, "path": cut(path, TEXT_BYTES) });
-    Action { kind: Kind::File, facts, body, changes }
+    let call =
+        CallFacts::File { operation: operation.to_owned(), path: cut(path, TEXT_BYTES), through: None };
+    Action { call, body, changes }
 }

@@ -12,20 +12,20 @@ use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use sandyard_api::bounds;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::audit::{cut, digest};
+use crate::audit::{BodyFacts, cut, digest};
 
 /// Hash and length of what has passed.
 pub(super) type Sum = Arc<Mutex<(Sha256, u64)>>;
 
 /// Reads a body for its hash and puts it back. One that is too long or breaks off is left to the handler to refuse.
-pub(super) async fn read_first(request: Request, facts: &mut Value) -> Request {
+pub(super) async fn read_first(request: Request) -> (Request, BodyFacts) {
     let announced =
         request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|length| length > bounds::BODY_BYTES) {
-        return request;
+        return (request, BodyFacts::default());
     }
     let (parts, mut body) = request.into_parts();
     let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
@@ -40,26 +40,24 @@ pub(super) async fn read_first(request: Request, facts: &mut Value) -> Request {
         }
     };
     let bytes = bytes.freeze();
-    describe_call(&bytes, rest.is_none(), facts);
+    let facts = describe_call(&bytes, rest.is_none());
     let body = match rest {
         None => Body::from(bytes),
         Some(rest) => Body::from_stream(stream::once(async { Ok(bytes) }).chain(rest)),
     };
-    Request::from_parts(parts, body)
+    (Request::from_parts(parts, body), facts)
 }
 
 /// The hash of a call, and of its members those that say what kind of call it is.
-fn describe_call(bytes: &[u8], whole: bool, facts: &mut Value) {
-    let Some(facts) = facts.as_object_mut() else { return };
-    facts.insert("bytes".to_owned(), json!(bytes.len()));
-    if whole {
-        facts.insert("sha256".to_owned(), json!(digest(bytes)));
-    }
+fn describe_call(bytes: &[u8], whole: bool) -> BodyFacts {
     let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    for name in ["language", "kernel", "for"] {
-        if let Some(text) = body.get(name).and_then(Value::as_str) {
-            facts.insert(name.to_owned(), json!(cut(text, 64)));
-        }
+    let member = |name| body.get(name).and_then(Value::as_str).map(|text| cut(text, 64));
+    BodyFacts {
+        bytes: Some(bytes.len()),
+        sha256: whole.then(|| digest(bytes)),
+        language: member("language"),
+        kernel: member("kernel"),
+        purpose: member("for"),
     }
 }
 

@@ -15,22 +15,18 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
 use sha2::Digest;
 
 use super::HttpState;
 use super::failure::Failure;
 use super::parts::job_segment;
 use crate::app::AppError;
+use crate::audit::{AnswerFacts, BodyFacts, CallEnd, CallOutcome, CallRecord, WrittenFacts, hex};
 use crate::auth::Caller;
 use crate::job::JobId;
 use crate::yard::RecordedCall;
 use actions::{Action, BodyOf, action};
 use bodies::{Hashed, Streamed, Sum, read_first};
-
-/// What a handler wants to be recorded of its result.
-#[derive(Debug, Clone)]
-pub(super) struct Outcome(pub(super) Value);
 
 /// The layer.
 pub(super) async fn record(State(state): State<HttpState>, request: Request, next: Next) -> Response {
@@ -45,34 +41,33 @@ pub(super) async fn record(State(state): State<HttpState>, request: Request, nex
 
 async fn witnessed(
     state: &HttpState,
-    mut action: Action,
+    action: Action,
     job: &JobId,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Failure> {
     let began = Instant::now();
     let caller = request.extensions().get::<Caller>().cloned().unwrap_or_default();
-    let mut hashed = None;
+    let (mut hashed, mut body) = (None, BodyFacts::default());
     match action.body {
         BodyOf::Nobody => {}
-        BodyOf::Call => request = read_first(request, &mut action.facts).await,
+        BodyOf::Call => (request, body) = read_first(request).await,
         BodyOf::File => {
             let sum = Sum::default();
             hashed = Some(Arc::clone(&sum));
             request = request.map(|inner| Body::new(Hashed { inner, sum }));
         }
     }
-    caller.describe(&mut action.facts);
-    let call = state.yard().record_call(job, action.kind, action.facts).await.map_err(AppError::from)?;
+    let call = CallRecord { call: action.call, body, caller: caller.facts() };
+    let call = state.yard().record_call(job, call).await.map_err(AppError::from)?;
     let mut response = next.run(request).await;
     let Some(call) = call else { return Ok(response) };
     let mut facts = result(&mut response, began);
-    if let (Some(sum), Some(facts)) = (hashed, facts.as_object_mut()) {
+    if let Some(sum) = hashed {
         let (hasher, size) = sum.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let sha256: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        facts.extend([("sha256".to_owned(), json!(sha256)), ("size".to_owned(), json!(size))]);
+        facts.written = Some(WrittenFacts { sha256: hex(&hasher.finalize()), size });
     }
-    let end = End { call: Some(call), facts, changes: action.changes };
+    let end = End { ends: Some((call, facts)), changes: action.changes };
     let streams = response
         .headers()
         .get(CONTENT_TYPE)
@@ -84,32 +79,30 @@ async fn witnessed(
     Ok(response)
 }
 
-fn result(response: &mut Response, began: Instant) -> Value {
-    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut facts = json!({ "status": response.status().as_u16(), "took_ms": took_ms });
-    let error = response.extensions().get::<Failure>().map(|failure| failure.code());
-    let outcome = response.extensions_mut().remove::<Outcome>();
-    if let Some(facts) = facts.as_object_mut() {
-        facts.extend(error.map(|code| ("error".to_owned(), json!(code))));
-        facts.extend(outcome.map(|outcome| ("outcome".to_owned(), outcome.0)));
+/// A handler puts a [`CallOutcome`] into the extensions of its response if it has one to record.
+fn result(response: &mut Response, began: Instant) -> AnswerFacts {
+    AnswerFacts {
+        status: response.status().as_u16(),
+        took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        error: response.extensions().get::<Failure>().map(|failure| failure.code()),
+        outcome: response.extensions_mut().remove::<CallOutcome>(),
+        written: None,
     }
-    facts
 }
 
 /// Tells the result when it is dropped: after the answer, or after the last part of it.
 struct End {
-    call: Option<RecordedCall>,
-    facts: Value,
+    ends: Option<(RecordedCall, AnswerFacts)>,
     changes: bool,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        let Some(call) = self.call.take() else { return };
+        let Some((call, facts)) = self.ends.take() else { return };
         if self.changes {
-            call.look();
+            call.diff_workspace();
         }
-        call.ended(self.facts.take());
+        call.ended(CallEnd::Answered(facts));
     }
 }
 

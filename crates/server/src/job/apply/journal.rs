@@ -1,34 +1,40 @@
-//! What an entry of a task's journal changes beside the journal: the question and the state, the summary, and events.
+//! Applies an entry of a task's journal: the question, the state, the summary, the audit record and the events that follow.
 //!
-//! The loop is hostile like everything in a sandbox: of what it writes, only bounded pieces get into rows and events.
+//! The agent's loop is hostile like everything in a sandbox: rows and events hold only bounded pieces of its text.
 
-use sandyard_protocol::{JournalEntry, ModelPart, Speaker, WhyAsked};
-use serde_json::{Value, json};
+use sandyard_api::{PlanItemView, ToolEvent};
+use sandyard_protocol::{JournalEntry, ModelPart, WhyAsked};
+use serde_json::Value;
 
 use super::{Applied, ChangeError, NewEntry, audit, event, move_to};
-use crate::audit::{Actor, Entry, Kind, digest};
-use crate::job::{JobRow, JobState, OpenStep, Question, SpentRow, TaskRow};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, StepEndFacts, StepFacts, cut, digest};
+use crate::job::{JobRow, JobState, OpenStep, Question, SpentRow, StoredEvent, TaskRow};
 
-/// A question or a summary in the status: some pages.
-const STATUS_BYTES: usize = 16 * 1024;
-/// Arguments or output of a tool in an event: what fits a screen.
-const SHOWN_BYTES: usize = 2000;
-/// Words of a person in an event.
-const SAID_BYTES: usize = 64 * 1024;
-/// Names of calls and tools.
-const NAME_BYTES: usize = 100;
-/// Tool calls at once that are told apart; models ask for fewer.
-const OPEN_STEPS: usize = 64;
-/// Events that the journal of one job leaves: a flood ends there, states are told for ever.
-const EVENTS: u64 = 100_000;
-/// Files of one step, or things to do, that are told one by one.
-const LISTED: usize = 100;
-/// Files of one step in its audit, and of each path so much.
-const RECORDED_FILES: usize = 20;
-const PATH_BYTES: usize = 500;
+/// Longest question, summary or reason in the status: some pages.
+const MAX_STATUS_BYTES: usize = 16 * 1024;
+/// Longest arguments or output of a tool in an event: one screen.
+const MAX_SHOWN_BYTES: usize = 2000;
+/// Longest message of a person in an event.
+const MAX_SAID_BYTES: usize = 64 * 1024;
+/// Longest name of a call or tool.
+const MAX_NAME_BYTES: usize = 100;
+/// Open tool calls whose names are remembered; models ask for fewer at once.
+const MAX_OPEN_STEPS: usize = 64;
+/// Events that the journal of one job may leave. A flood ends there; events of states are not counted.
+const MAX_EVENTS: u64 = 100_000;
+/// Files of one step, or items of a plan, that events list.
+const MAX_LISTED: usize = 100;
+/// Files of one step that its audit record lists.
+const MAX_RECORDED_FILES: usize = 20;
+/// Longest path in an audit record.
+const MAX_RECORDED_PATH_BYTES: usize = 500;
+/// Longest path in a `file` event: the kernel's PATH_MAX.
+const MAX_EVENT_PATH_BYTES: usize = 4096;
+/// Longest item of a plan in an event.
+const MAX_PLAN_ITEM_BYTES: usize = 500;
 
 impl SpentRow {
-    /// The greater of each.
+    /// Returns the greater of each figure.
     pub(super) fn most(self, other: Self) -> Self {
         Self {
             steps: self.steps.max(other.steps),
@@ -60,9 +66,9 @@ pub(crate) fn journal(
         text,
     });
     let record = record(&task, entry);
-    let mut told = consequences(&mut task, entry, now_ms);
-    told.truncate(usize::try_from(EVENTS.saturating_sub(task.told)).unwrap_or(usize::MAX));
-    task.told += told.len() as u64;
+    let mut events = consequences(&mut task, entry, now_ms);
+    events.truncate(usize::try_from(MAX_EVENTS.saturating_sub(task.told)).unwrap_or(usize::MAX));
+    task.told += events.len() as u64;
     row.task = Some(task);
     if let Some(record) = record {
         audit(row, &record, now_ms, applied);
@@ -76,13 +82,13 @@ pub(crate) fn journal(
         }
         _ => {}
     }
-    for (kind, data) in told {
-        event(row, kind, data, now_ms, applied);
+    for happened in &events {
+        event(row, happened, now_ms, applied);
     }
     Ok(())
 }
 
-/// The name of an entry in the table.
+/// Returns the kind of an entry in the journal's table.
 fn kind(entry: &JournalEntry) -> &'static str {
     match entry {
         JournalEntry::Task { .. } => "task",
@@ -99,150 +105,138 @@ fn kind(entry: &JournalEntry) -> &'static str {
     }
 }
 
-/// What the audit holds of an entry: names and hashes, not the words. Answers are recorded by whoever paid for them, and what
-/// people say by whoever heard them.
-fn record(task: &TaskRow, entry: &JournalEntry) -> Option<Entry> {
-    let of_agent = |kind, facts| Some(Entry::new(Actor::Agent, kind, facts));
-    match entry {
+/// Returns the audit record of an entry: names and hashes, not the text. The model gateway records answers, and the use case
+/// `reply` records what people say.
+fn record(task: &TaskRow, entry: &JournalEntry) -> Option<AuditEntry> {
+    let facts = match entry {
         JournalEntry::StepBegan { call, name, arguments } => {
-            let mut facts = json!({
-                "call": cut(call, NAME_BYTES), "tool": cut(name, NAME_BYTES), "bytes": arguments.len(),
-                "sha256": digest(arguments.as_bytes()),
-            });
-            if name == "files"
-                && let (Some(about), Some(facts)) = (file_facts(arguments), facts.as_object_mut())
-            {
-                facts.extend(about);
-            }
-            of_agent(Kind::Step, facts)
+            let (action, path) = if name == "files" { file_target(arguments) } else { (None, None) };
+            AuditFacts::Step(StepFacts {
+                call: cut(call, MAX_NAME_BYTES),
+                tool: cut(name, MAX_NAME_BYTES),
+                bytes: arguments.len(),
+                sha256: digest(arguments.as_bytes()),
+                action,
+                path,
+            })
         }
         JournalEntry::StepEnded { call, parts, failed, interrupted, took_ms, files } => {
-            let tool = task.open_steps.iter().find(|step| step.call == *call).map(|step| step.name.as_str());
-            let files: Vec<String> =
-                files.iter().take(RECORDED_FILES).map(|path| cut(path, PATH_BYTES)).collect();
-            let result = serde_json::to_vec(parts).unwrap_or_default();
-            let facts = json!({
-                "call": cut(call, NAME_BYTES), "tool": tool, "failed": failed, "interrupted": interrupted,
-                "took_ms": took_ms, "files": files, "sha256": digest(&result),
-            });
-            of_agent(Kind::StepEnded, facts)
+            let step = task.open_steps.iter().find(|step| step.call == *call);
+            let files = files.iter().take(MAX_RECORDED_FILES);
+            AuditFacts::StepEnded(StepEndFacts {
+                call: cut(call, MAX_NAME_BYTES),
+                tool: step.map(|step| step.name.clone()),
+                failed: *failed,
+                interrupted: *interrupted,
+                took_ms: *took_ms,
+                files: files.map(|path| cut(path, MAX_RECORDED_PATH_BYTES)).collect(),
+                sha256: digest(&serde_json::to_vec(parts).unwrap_or_default()),
+            })
         }
         JournalEntry::Asked { question, why } => {
-            of_agent(Kind::Asked, json!({ "why": why, "sha256": digest(question.as_bytes()) }))
+            AuditFacts::Asked { why: *why, sha256: digest(question.as_bytes()) }
         }
         JournalEntry::Finished { summary } => {
-            of_agent(Kind::Finished, json!({ "done": true, "sha256": digest(summary.as_bytes()) }))
+            AuditFacts::Finished { done: true, sha256: digest(summary.as_bytes()) }
         }
         JournalEntry::GaveUp { reason } => {
-            of_agent(Kind::Finished, json!({ "done": false, "sha256": digest(reason.as_bytes()) }))
+            AuditFacts::Finished { done: false, sha256: digest(reason.as_bytes()) }
         }
         JournalEntry::Task { .. }
         | JournalEntry::Said { .. }
         | JournalEntry::Answer { .. }
         | JournalEntry::Plan { .. }
         | JournalEntry::Nudge { .. }
-        | JournalEntry::Packed { .. } => None,
-    }
+        | JournalEntry::Packed { .. } => return None,
+    };
+    Some(AuditEntry::new(AuditActor::Agent, facts))
 }
 
-/// Which file a call of the file tool is about, and what it does with it.
-fn file_facts(arguments: &str) -> Option<serde_json::Map<String, Value>> {
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
-    let of = |name: &str, bytes| Some((name.to_owned(), json!(cut(arguments.get(name)?.as_str()?, bytes))));
-    Some([of("action", NAME_BYTES), of("path", PATH_BYTES)].into_iter().flatten().collect())
+/// Returns action and path from the arguments of the file tool.
+fn file_target(arguments: &str) -> (Option<String>, Option<String>) {
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    let text = |name: &str, max_bytes| Some(cut(arguments.get(name)?.as_str()?, max_bytes));
+    (text("action", MAX_NAME_BYTES), text("path", MAX_RECORDED_PATH_BYTES))
 }
 
-/// Changes what the row knows of the task, and says which events that leaves.
-fn consequences(task: &mut TaskRow, entry: &JournalEntry, now_ms: i64) -> Vec<(&'static str, Value)> {
-    let number = task.entries;
+/// Updates the task's part of the row and returns the events that follow.
+fn consequences(task: &mut TaskRow, entry: &JournalEntry, now_ms: i64) -> Vec<StoredEvent> {
     match entry {
-        // What an answer says is told while it comes, and what it took by whoever settles it.
+        // The model gateway reports an answer's text while it arrives, and its cost when it is complete.
         JournalEntry::Task { .. } | JournalEntry::Answer { .. } | JournalEntry::Packed { .. } => Vec::new(),
         JournalEntry::Said { text, by, budget } => {
             answered(task, now_ms);
             task.budget = budget.or(task.budget);
-            let by = if *by == Speaker::Person { "person" } else { "host" };
-            vec![("said", json!({ "text": cut(text, SAID_BYTES), "by": by }))]
+            vec![StoredEvent::Said { text: cut(text, MAX_SAID_BYTES), by: *by }]
         }
         JournalEntry::StepBegan { call, name, arguments } => {
-            let (call, name) = (cut(call, NAME_BYTES), cut(name, NAME_BYTES));
-            let data = json!({ "call": call, "tool": name, "arguments": cut(arguments, SHOWN_BYTES) });
-            task.open_steps.truncate(OPEN_STEPS - 1);
-            task.open_steps.insert(0, OpenStep { call, name });
-            vec![("step", data)]
+            let (call, tool) = (cut(call, MAX_NAME_BYTES), cut(name, MAX_NAME_BYTES));
+            task.open_steps.truncate(MAX_OPEN_STEPS - 1);
+            task.open_steps.insert(0, OpenStep { call: call.clone(), name: tool.clone() });
+            vec![StoredEvent::Step { call, tool, arguments: cut(arguments, MAX_SHOWN_BYTES) }]
         }
         JournalEntry::StepEnded { call, parts, failed, interrupted, took_ms, files } => {
-            let call = cut(call, NAME_BYTES);
+            let call = cut(call, MAX_NAME_BYTES);
             let step = task.open_steps.iter().position(|step| step.call == call);
             let tool = step.map(|step| task.open_steps.remove(step).name);
-            let mut told = vec![(
-                "tool",
-                json!({
-                    "call": call, "tool": tool, "failed": failed, "interrupted": interrupted, "took_ms": took_ms,
-                    "output": output(parts),
-                }),
-            )];
-            told.extend(files.iter().take(LISTED).map(|path| ("file", json!({ "path": cut(path, 4096) }))));
-            told.extend(
-                pictures(parts).map(|place| ("screenshot", json!({ "entry": number, "picture": place }))),
+            let (failed, interrupted, took_ms) = (*failed, *interrupted, *took_ms);
+            let ended = ToolEvent { call, tool, failed, interrupted, took_ms, output: output(parts) };
+            let mut events = vec![StoredEvent::Tool(ended)];
+            events.extend(files.iter().take(MAX_LISTED).map(written));
+            events.extend(
+                pictures(parts).map(|picture| StoredEvent::Screenshot { entry: task.entries, picture }),
             );
-            told
+            events
         }
         JournalEntry::Plan { items } => {
-            let items: Vec<Value> = items
-                .iter()
-                .take(LISTED)
-                .map(|item| json!({ "text": cut(&item.text, 500), "state": item.state }))
-                .collect();
-            vec![("plan", json!({ "items": items }))]
+            let view = |text: &str, state| PlanItemView { text: cut(text, MAX_PLAN_ITEM_BYTES), state };
+            let items = items.iter().take(MAX_LISTED).map(|item| view(&item.text, item.state)).collect();
+            vec![StoredEvent::Plan { items }]
         }
-        JournalEntry::Nudge { text } => vec![("note", json!({ "text": cut(text, SHOWN_BYTES) }))],
+        JournalEntry::Nudge { text } => vec![StoredEvent::Note { text: cut(text, MAX_SHOWN_BYTES) }],
         JournalEntry::Asked { question, why } => {
             asked(task, question, *why, now_ms);
             Vec::new()
         }
         JournalEntry::Finished { summary } => {
-            task.summary = Some(cut(summary, STATUS_BYTES));
+            task.summary = Some(cut(summary, MAX_STATUS_BYTES));
             Vec::new()
         }
         JournalEntry::GaveUp { reason } => {
-            task.gave_up = Some(cut(reason, STATUS_BYTES));
+            task.gave_up = Some(cut(reason, MAX_STATUS_BYTES));
             Vec::new()
         }
     }
 }
 
-fn asked(task: &mut TaskRow, question: &str, why: WhyAsked, now_ms: i64) {
-    task.question = Some(Question { text: cut(question, STATUS_BYTES), why, asked_ms: now_ms });
+fn written(path: &String) -> StoredEvent {
+    StoredEvent::File { path: cut(path, MAX_EVENT_PATH_BYTES) }
 }
 
-/// Whatever was asked is no longer asked.
+fn asked(task: &mut TaskRow, question: &str, why: WhyAsked, now_ms: i64) {
+    task.question = Some(Question { text: cut(question, MAX_STATUS_BYTES), why, asked_ms: now_ms });
+}
+
+/// Clears the open question and adds the time it was open.
 pub(super) fn answered(task: &mut TaskRow, now_ms: i64) {
     if let Some(question) = task.question.take() {
         task.waited_ms += u64::try_from(now_ms - question.asked_ms).unwrap_or(0);
     }
 }
 
-/// The words of a result, in short.
+/// Returns the beginning of a result's first text.
 fn output(parts: &[ModelPart]) -> String {
-    let words = parts.iter().find_map(|part| match part {
-        ModelPart::Text { text } => Some(cut(text, SHOWN_BYTES)),
+    let text = parts.iter().find_map(|part| match part {
+        ModelPart::Text { text } => Some(cut(text, MAX_SHOWN_BYTES)),
         ModelPart::Png { .. } => None,
     });
-    words.unwrap_or_default()
+    text.unwrap_or_default()
 }
 
-/// Places of the pictures among the parts of a result.
-fn pictures(parts: &[ModelPart]) -> impl Iterator<Item = usize> {
+/// Returns the places of the pictures among the parts of a result.
+fn pictures(parts: &[ModelPart]) -> impl Iterator<Item = u64> {
     let is_picture = |(_, part): &(usize, &ModelPart)| matches!(part, ModelPart::Png { .. });
-    parts.iter().enumerate().filter(is_picture).map(|(place, _)| place).take(LISTED)
-}
-
-fn cut(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    format!("{}…", &text[..text.floor_char_boundary(bytes)])
+    parts.iter().enumerate().filter(is_picture).map(|(place, _)| place as u64).take(MAX_LISTED)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use sandyard_protocol::{PlanItem, PlanState};
+use sandyard_protocol::{PlanItem, PlanState, Speaker};
 
 use super::*;
 use crate::job::samples;
@@ -69,17 +69,17 @@ fn the_end_of_a_step_names_its_tool_whatever_the_order() {
 #[test]
 fn steps_that_never_end_do_not_pile_up() {
     let mut row = task();
-    for number in 0..3 * OPEN_STEPS {
+    for number in 0..3 * MAX_OPEN_STEPS {
         add(&mut row, &[began(&number.to_string())]);
     }
-    assert_eq!(row.task.unwrap().open_steps.len(), OPEN_STEPS);
+    assert_eq!(row.task.unwrap().open_steps.len(), MAX_OPEN_STEPS);
 }
 
 #[test]
 fn a_flood_of_entries_stops_leaving_events_but_states_are_told() {
     let mut row = task();
     if let Some(task) = &mut row.task {
-        task.told = EVENTS - 1;
+        task.told = MAX_EVENTS - 1;
     }
     let items = vec![PlanItem { text: "x".into(), state: PlanState::Open }];
     let plan = JournalEntry::Plan { items };

@@ -1,21 +1,21 @@
-//! How a change changes a row: pure, so that every store behaves alike.
+//! Applies changes to a row. Pure, so that every store behaves alike.
 //!
-//! `Applied` says what else has to be written in the same commit. A refused change leaves nothing behind, because
-//! the store works on a copy of the row.
+//! `Applied` lists what the store must write in the same commit. A rejected change leaves nothing behind, because the store
+//! works on a copy of the row.
 
 use sandyard_protocol::OutputStream;
-use serde_json::json;
 
 mod journal;
 
 use super::audit_row::AuditRow;
 use super::change::{Change, ChunkRow, EventRow, Purpose};
+use super::event::StoredEvent;
 use super::id::JobId;
 use super::row::JobRow;
 use super::state::{JobState, SandboxState, allowed};
-use crate::audit::{Actor, Entry, Kind, Line, cut};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, AuditKind, AuditLine, StateFacts, cut};
 
-/// What a batch adds beside the row itself.
+/// Everything that a batch of changes adds beside the row.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
     pub(crate) events: Vec<EventRow>,
@@ -23,38 +23,38 @@ pub(crate) struct Applied {
     /// Chunks to delete: stream, first, end.
     pub(crate) dropped: Vec<(OutputStream, u64, u64)>,
     pub(crate) journal: Vec<NewEntry>,
-    pub(crate) audit: Vec<Line>,
+    pub(crate) audit: Vec<AuditLine>,
 }
 
-/// A change that a row can't take.
+/// A change that can't be applied to the row.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeError {
-    /// The table of moves forbids it.
+    /// The table of legal moves has no such move.
     #[error("job {job} can't go from {from:?} to {to:?}")]
     IllegalMove { job: JobId, from: JobState, to: JobState },
-    /// Output that does not follow what is stored.
-    #[error("output of job {job} at {offset} does not follow what is stored")]
+    /// The output does not continue the stored output.
+    #[error("output of job {job} at {offset} does not continue the stored output")]
     OutputGap { job: JobId, offset: u64 },
-    /// The row lacks what the change needs.
+    /// The row lacks a part that the change needs.
     #[error("stored {what} can't be read")]
     Damaged { what: &'static str },
 }
 
-/// Words about a state in its audit.
-const REASON_BYTES: usize = 500;
+/// Longest reason in the audit record of a state.
+const MAX_REASON_BYTES: usize = 500;
 
-/// An entry of a journal, as it is written.
+/// A journal entry to be written.
 #[derive(Debug)]
 pub(crate) struct NewEntry {
     pub(crate) number: u64,
     pub(crate) kind: &'static str,
     pub(crate) at_ms: i64,
     pub(crate) incarnation: u32,
-    /// As JSON.
+    /// The entry as JSON.
     pub(crate) text: String,
 }
 
-/// Applies all changes to the row, or fails.
+/// Applies all changes to the row, in order, or fails.
 pub(crate) fn apply(row: &mut JobRow, changes: Vec<Change>, now_ms: i64) -> Result<Applied, ChangeError> {
     let mut applied = Applied::default();
     for change in changes {
@@ -104,7 +104,7 @@ fn apply_one(
             row_stream.tail_chunk = end;
             applied.dropped.push((stream, first, end));
             if first_time {
-                event(row, "truncated", json!({ "stream": stream }), now_ms, applied);
+                event(row, &StoredEvent::Truncated { stream }, now_ms, applied);
             }
         }
         Change::Ended { outcome, exit_code, failure } => {
@@ -122,9 +122,9 @@ fn apply_one(
         Change::Journal(entry) => return journal::journal(row, &entry, now_ms, applied),
         Change::Artifact(artifact) => row.artifact = Some(artifact),
         Change::Audit(entry) => audit(row, &entry, now_ms, applied),
-        Change::Event { kind, data } => event(row, kind, data, now_ms, applied),
+        Change::Event(happened) => event(row, &happened, now_ms, applied),
         Change::Closed => {
-            // A job that is being deleted is done with when its row is gone.
+            // A job under deletion stays open until its row is gone, so that a crash in between does not lose the deletion.
             row.open = row.delete_requested;
             if row.sandbox != SandboxState::None {
                 row.sandbox = SandboxState::Gone;
@@ -162,30 +162,27 @@ pub(super) fn move_to(
     Ok(())
 }
 
-/// The state in the audit, with the wall the job really got when it is known. What is folded has its record by the end.
+/// Records the state in the audit, at the start with the driver and runtime that the job really got. Open folds are sealed
+/// before a terminal state, so that every entry has its record by the end.
 fn state_record(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
-    let mut facts = json!({ "state": row.state });
     let starting = row.state == JobState::Starting;
-    let reason = row.reason.as_deref().map(|reason| cut(reason, REASON_BYTES));
-    let members = [
-        ("reason", reason.map(Into::into)),
-        ("driver", row.driver.clone().filter(|_| starting).map(Into::into)),
-        ("runtime", row.runtime.clone().filter(|_| starting).map(Into::into)),
-        ("exit_code", row.exit_code.filter(|_| row.state.is_terminal()).map(Into::into)),
-    ];
-    if let Some(object) = facts.as_object_mut() {
-        object.extend(members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-    }
+    let facts = StateFacts {
+        state: row.state,
+        reason: row.reason.as_deref().map(|reason| cut(reason, MAX_REASON_BYTES)),
+        driver: row.driver.clone().filter(|_| starting),
+        runtime: row.runtime.clone().filter(|_| starting),
+        exit_code: row.exit_code.filter(|_| row.state.is_terminal()),
+    };
     if row.state.is_terminal() {
         seal(row, now_ms, applied);
     }
-    audit(row, &Entry::new(Actor::Host, Kind::State, facts), now_ms, applied);
+    audit(row, &AuditEntry::new(AuditActor::Host, AuditFacts::State(facts)), now_ms, applied);
 }
 
-/// Adds an entry to the audit.
-pub(crate) fn audit(row: &mut JobRow, entry: &Entry, now_ms: i64, applied: &mut Applied) {
-    if entry.kind == Kind::Export {
-        // What is taken out must be whole.
+/// Adds an entry to the audit. An entry of a kind that floods may be folded.
+pub(crate) fn audit(row: &mut JobRow, entry: &AuditEntry, now_ms: i64, applied: &mut Applied) {
+    if entry.kind() == AuditKind::Export {
+        // The audit in a download ends with the export, so no entry may still wait in a fold.
         seal(row, now_ms, applied);
     }
     let (id, from) = (&row.id, applied.audit.len());
@@ -201,26 +198,21 @@ fn seal(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
     row.audit_bytes += bytes(&applied.audit[from..]);
 }
 
-/// What lines take in the store.
-pub(crate) fn bytes(lines: &[Line]) -> u64 {
+/// Returns the bytes that lines take in the store.
+pub(crate) fn bytes(lines: &[AuditLine]) -> u64 {
     lines.iter().map(|line| line.text.len() as u64).sum()
 }
 
-/// The event of the state the row is in.
+/// Adds the event of the row's state.
 pub(crate) fn state_event(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
-    let mut data = json!({ "state": row.state });
-    if let (Some(reason), Some(object)) = (&row.reason, data.as_object_mut()) {
-        object.insert("reason".into(), json!(reason));
-    }
-    if let (Some(question), Some(object)) =
-        (row.task.as_ref().and_then(|task| task.question.as_ref()), data.as_object_mut())
-    {
-        object.insert("question".into(), json!(question.text));
-    }
-    if let (Some(code), true, Some(object)) = (row.exit_code, row.state.is_terminal(), data.as_object_mut()) {
-        object.insert("exit_code".into(), json!(code));
-    }
-    event(row, "state", data, now_ms, applied);
+    let question = row.task.as_ref().and_then(|task| task.question.as_ref());
+    let happened = StoredEvent::State {
+        state: row.state,
+        reason: row.reason.clone(),
+        question: question.map(|question| question.text.clone()),
+        exit_code: row.exit_code.filter(|_| row.state.is_terminal()),
+    };
+    event(row, &happened, now_ms, applied);
 }
 
 fn output(row: &mut JobRow, chunk: ChunkRow, now_ms: i64, applied: &mut Applied) -> Result<(), ChangeError> {
@@ -230,23 +222,13 @@ fn output(row: &mut JobRow, chunk: ChunkRow, now_ms: i64, applied: &mut Applied)
     }
     stream.bytes += chunk.length;
     stream.next_chunk += 1;
-    let kind = match chunk.stream {
-        OutputStream::Stdout => "stdout",
-        OutputStream::Stderr => "stderr",
-    };
-    let data = json!({ "chunk": chunk.number, "offset": chunk.offset, "length": chunk.length });
-    event(row, kind, data, now_ms, applied);
+    let ChunkRow { stream, number, offset, length, .. } = chunk;
+    event(row, &StoredEvent::Output { stream, chunk: number, offset, length }, now_ms, applied);
     applied.chunks.push(chunk);
     Ok(())
 }
 
-pub(super) fn event(
-    row: &mut JobRow,
-    kind: &str,
-    data: serde_json::Value,
-    now_ms: i64,
-    applied: &mut Applied,
-) {
+fn event(row: &mut JobRow, happened: &StoredEvent, now_ms: i64, applied: &mut Applied) {
     row.last_event += 1;
-    applied.events.push(EventRow { id: row.last_event, kind: kind.to_owned(), at_ms: now_ms, data });
+    applied.events.push(happened.row(row.last_event, now_ms));
 }

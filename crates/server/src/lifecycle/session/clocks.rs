@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use sandyard_protocol::{EndReason, Exit};
-use serde_json::json;
 
 use super::{HANDSHAKE, JobSession};
-use crate::audit::{Actor, Entry, Kind};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, ReplyFacts};
 use crate::job::JobRow;
 use crate::job::JobState;
 use crate::lifecycle::following::{SharedMachine, running_backstop, time_left, waiting_backstop};
@@ -68,7 +67,8 @@ impl JobSession<'_> {
     pub(super) async fn unanswered(&mut self, machine: &SharedMachine) -> Result<(), StoreError> {
         let Some(agent) = &self.owner.agent else { return Ok(()) };
         let seconds = agent.patience().seconds();
-        let entry = Entry::new(Actor::Host, Kind::Reply, json!({ "by": "host", "waited_s": seconds }));
+        let facts = AuditFacts::Reply(ReplyFacts::Host { by: "host", waited_s: seconds });
+        let entry = AuditEntry::new(AuditActor::Host, facts);
         if let UnansweredAction::Say(said) = agent.patience().silence(self.row)
             && let Said::Kept(fresh) = self.owner.context.store.say(&self.row.id, said, entry).await?
         {

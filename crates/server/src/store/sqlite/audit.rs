@@ -6,7 +6,7 @@ use super::columns;
 use super::read as rows;
 use super::write::Now;
 use super::writer::Writing;
-use crate::audit::{Entry, Line};
+use crate::audit::{AuditEntry, AuditLine};
 use crate::job::JobId;
 use crate::job::apply;
 use crate::job::{AuditRow, Notes};
@@ -18,7 +18,7 @@ pub(super) fn note(
     now: Now,
     id: &JobId,
     epoch: Option<u64>,
-    entries: &[Entry],
+    entries: &[AuditEntry],
 ) -> Result<Option<Notes>, StoreError> {
     let Some(mut row) = rows::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(None);
@@ -46,7 +46,7 @@ pub(super) fn note(
 }
 
 /// Writes records. The primary key keeps a second one of a number out.
-pub(super) fn insert(writing: &Writing<'_>, job: i64, lines: &[Line]) -> Result<(), StoreError> {
+pub(super) fn insert(writing: &Writing<'_>, job: i64, lines: &[AuditLine]) -> Result<(), StoreError> {
     for line in lines {
         writing
             .connection
@@ -62,12 +62,13 @@ pub(super) fn read(
     job: i64,
     first: u64,
     limit: usize,
-) -> Result<Vec<Line>, StoreError> {
+) -> Result<Vec<AuditLine>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT number, record FROM audit WHERE job = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
     )?;
     let first = i64::try_from(first).unwrap_or(i64::MAX);
-    let found = statement
-        .query_map(params![job, first, limit], |row| Ok(Line { number: row.get(0)?, text: row.get(1)? }))?;
+    let found = statement.query_map(params![job, first, limit], |row| {
+        Ok(AuditLine { number: row.get(0)?, text: row.get(1)? })
+    })?;
     Ok(found.collect::<Result<_, _>>()?)
 }

@@ -7,7 +7,7 @@ use super::columns;
 use super::read;
 use super::write::{self, Now};
 use super::writer::Writing;
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 use crate::job::JobId;
 use crate::job::JobState;
 use crate::job::apply::NewEntry;
@@ -87,7 +87,7 @@ pub(super) fn say(
     now: Now,
     id: &JobId,
     said: Box<JournalEntry>,
-    entry: Entry,
+    entry: AuditEntry,
 ) -> Result<Said, StoreError> {
     let Some(row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(Said::Unknown);

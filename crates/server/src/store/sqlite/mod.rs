@@ -30,7 +30,7 @@ use super::{
     Appended, Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch,
     Notes, OpenError, Retained, Said, StateCounts, Store, StoreError, StoredRequest,
 };
-use crate::audit::{Entry, Line, SigningKey};
+use crate::audit::{AuditEntry, AuditLine, SigningKey};
 use crate::job::JobFilter;
 use crate::job::JobId;
 
@@ -249,7 +249,7 @@ impl Store for SqliteStore {
         self.writer()?.write(move |writing| journal::append(writing, now(), &fence, number, entry)).await
     }
 
-    async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: Entry) -> Result<Said, StoreError> {
+    async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: AuditEntry) -> Result<Said, StoreError> {
         let id = id.clone();
         self.writer()?.write(move |writing| journal::say(writing, now(), &id, said, entry)).await
     }
@@ -258,14 +258,14 @@ impl Store for SqliteStore {
         &self,
         id: &JobId,
         epoch: Option<u64>,
-        entries: Vec<Entry>,
+        entries: Vec<AuditEntry>,
     ) -> Result<Option<Notes>, StoreError> {
         let id = id.clone();
         let writer = self.writer()?;
         writer.write_lightly(move |writing| audit::note(writing, now(), &id, epoch, &entries)).await
     }
 
-    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<Line>, StoreError> {
+    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
         self.read(|connection| audit::read(connection, job, first, limit))
     }
 
@@ -279,12 +279,12 @@ impl Store for SqliteStore {
         self.read(|connection| read::journal(connection, job, first, limit, bytes))
     }
 
-    async fn request_cancel(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError> {
+    async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
         self.writer()?.write(move |writing| write::request_cancel(writing, now(), &id, entry)).await
     }
 
-    async fn request_delete(&self, id: &JobId, entry: Entry) -> Result<Option<JobRow>, StoreError> {
+    async fn request_delete(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
         self.writer()?.write(move |writing| write::request_delete(writing, now(), &id, entry)).await
     }

@@ -8,7 +8,7 @@ use super::columns;
 use super::journal;
 use super::read;
 use super::writer::Writing;
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 use crate::job::JobId;
 use crate::job::JobState;
 use crate::job::apply::{self, Applied};
@@ -199,7 +199,7 @@ pub(super) fn request_cancel(
     writing: &mut Writing<'_>,
     now: Now,
     id: &JobId,
-    entry: Entry,
+    entry: AuditEntry,
 ) -> Result<Option<JobRow>, StoreError> {
     let Some(mut row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(None);
@@ -222,7 +222,7 @@ pub(super) fn request_delete(
     writing: &mut Writing<'_>,
     now: Now,
     id: &JobId,
-    entry: Entry,
+    entry: AuditEntry,
 ) -> Result<Option<JobRow>, StoreError> {
     let Some(mut row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
         return Ok(None);

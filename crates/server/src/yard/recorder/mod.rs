@@ -1,75 +1,74 @@
-//! What writes the audit beside the commits of reconcile: calls that are about to be made, how they ended, and what they left
-//! behind in the workspace.
+//! The audit recorder: records API calls before they are made, their results, and the files they changed.
 //!
-//! A call is noted before it is made, and not made if it can't be. Its result is noted a moment later, together with
-//! others (`results`), so that nobody waits for it: a call without a result is one during which the server died. After calls
-//! that may have changed files a look is taken at the workspace (`looks`), beside everything else.
+//! A call is recorded before it is made, and rejected if that fails. Its result is recorded shortly afterwards together with
+//! other results (`result_queue`), so that no caller waits for it: a call without a result is one during which the server
+//! died. After a call that may have changed files, `workspace_diff` compares the workspace with its last known state.
 
-mod results;
+mod result_queue;
 mod workspace_diff;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
-use self::results::Results;
+use self::result_queue::ResultQueue;
 use self::workspace_diff::WorkspaceDiffs;
 use super::{Machines, StatusCache};
-use crate::audit::{Actor, Entry, Kind};
-use crate::job::JobId;
-use crate::job::Noted;
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, AuditKind, CallEnd, CallRecord, ResultFacts};
+use crate::job::{JobId, Noted};
 use crate::store::{Store, StoreError};
 
-/// The recorder of a yard.
+/// The audit recorder of a yard.
 pub(crate) struct AuditRecorder {
-    notes: Notes,
-    results: Results,
+    writer: AuditWriter,
+    results: ResultQueue,
     diffs: WorkspaceDiffs,
 }
 
-/// The way to the store for what is noted.
+/// Appends entries to the audits in the store, for callers that do not own the job.
 #[derive(Clone)]
-struct Notes {
+struct AuditWriter {
     store: Arc<dyn Store>,
     ended: Arc<StatusCache>,
 }
 
-impl Notes {
-    async fn write(&self, job: &JobId, entries: Vec<Entry>) -> Result<Option<Vec<Noted>>, StoreError> {
+impl AuditWriter {
+    /// Returns what became of each entry; none if there is no such job.
+    async fn write(&self, job: &JobId, entries: Vec<AuditEntry>) -> Result<Option<Vec<Noted>>, StoreError> {
         let written = self.store.note(job, None, entries).await?;
         if written.as_ref().is_some_and(|written| written.is_over) {
-            // The status that is kept tells the head of its audit.
+            // The cached status of an ended job contains the head of its audit, which has just changed.
             self.ended.forget(job);
         }
         Ok(written.map(|written| written.noted))
     }
 }
 
-/// A call that was noted and has no result yet. Dropped, it is one that was given up.
+/// A recorded call without a result. Dropping it records that the caller gave up.
 pub(crate) struct RecordedCall {
     recorder: Arc<AuditRecorder>,
     job: JobId,
-    kind: Kind,
+    kind: AuditKind,
+    /// Number of the call's record; none if it was folded.
     number: Option<u64>,
     ended: bool,
 }
 
 impl AuditRecorder {
     pub(crate) fn new(store: Arc<dyn Store>, ended: Arc<StatusCache>, machines: Machines) -> Arc<Self> {
-        let notes = Notes { store, ended };
-        let results = Results::new(notes.clone());
-        let diffs = WorkspaceDiffs::new(notes.clone(), machines);
-        Arc::new(Self { notes, results, diffs })
+        let writer = AuditWriter { store, ended };
+        let results = ResultQueue::new(writer.clone());
+        let diffs = WorkspaceDiffs::new(writer.clone(), machines);
+        Arc::new(Self { writer, results, diffs })
     }
 
-    /// Notes a call; an unknown job has no audit, and its caller is told elsewhere.
+    /// Records a call. Returns none for an unknown job, which has no audit; the handler reports that to the caller.
     pub(crate) async fn call(
         self: &Arc<Self>,
         job: &JobId,
-        kind: Kind,
-        facts: Value,
+        call: CallRecord,
     ) -> Result<Option<RecordedCall>, StoreError> {
-        let noted = self.notes.write(job, vec![Entry::new(Actor::Operator, kind, facts)]).await?;
+        let entry = AuditEntry::new(AuditActor::Operator, AuditFacts::Call(Box::new(call)));
+        let kind = entry.kind();
+        let noted = self.writer.write(job, vec![entry]).await?;
         Ok(noted.map(|noted| {
             let number = noted.into_iter().find_map(|noted| match noted {
                 Noted::Record(number) => Some(number),
@@ -79,43 +78,41 @@ impl AuditRecorder {
         }))
     }
 
-    /// WorkspaceDiffs at what has changed in a workspace, soon, because of what is named.
-    pub(crate) fn look(&self, job: &JobId, after: String) {
-        self.diffs.ask(job, after);
+    /// Compares the workspace soon, and records the changes with `after` as a cause. Does not wait.
+    pub(crate) fn diff_workspace(&self, job: &JobId, after: String) {
+        self.diffs.request(job, after);
     }
 
-    /// Writes what is still to be written.
+    /// Writes the results that wait in the queue.
     pub(crate) async fn settle(&self) {
         self.results.flush().await;
     }
 }
 
 impl RecordedCall {
-    /// It is over.
-    pub(crate) fn ended(mut self, facts: Value) {
-        self.tell(facts);
+    /// Records the result.
+    pub(crate) fn ended(mut self, end: CallEnd) {
+        self.queue_result(end);
     }
 
-    fn tell(&mut self, mut facts: Value) {
+    fn queue_result(&mut self, end: CallEnd) {
         self.ended = true;
-        if let Some(members) = facts.as_object_mut() {
-            members.insert("of".to_owned(), json!(self.number));
-            members.insert("kind".to_owned(), json!(self.kind.as_str()));
-        }
-        self.recorder.results.add(&self.job, Entry::new(Actor::Host, Kind::Result, facts));
+        let facts = ResultFacts { of: self.number, kind: self.kind.as_str(), end };
+        let entry = AuditEntry::new(AuditActor::Host, AuditFacts::Result(facts));
+        self.recorder.results.add(&self.job, entry);
     }
 
-    /// What it may have changed is looked at.
-    pub(crate) fn look(&self) {
+    /// Compares the workspace soon, with this call as a cause.
+    pub(crate) fn diff_workspace(&self) {
         let number = self.number.map(|number| format!(" {number}")).unwrap_or_default();
-        self.recorder.look(&self.job, format!("{}{number}", self.kind.as_str()));
+        self.recorder.diff_workspace(&self.job, format!("{}{number}", self.kind.as_str()));
     }
 }
 
 impl Drop for RecordedCall {
     fn drop(&mut self) {
         if !self.ended {
-            self.tell(json!({ "given_up": true }));
+            self.queue_result(CallEnd::GivenUp { given_up: true });
         }
     }
 }

@@ -1,4 +1,7 @@
-//! WorkspaceDiffs at workspaces: one at a time for each job, beside what the job does; what is asked for meanwhile is one look more.
+//! Workspace diffs: after calls that may have changed files, the guest lists the changes and the audit records them.
+//!
+//! At most one diff runs for each job, beside everything else that the job does. Requests that arrive meanwhile share the
+//! next diff.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,112 +9,128 @@ use std::time::{Duration, Instant};
 
 use sandyard_protocol::{ChangedPath, WorkspaceChanges};
 use sandyard_sandbox::machine::Machine;
-use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::super::Machines;
-use super::Notes;
-use crate::audit::{Actor, Entry, Kind, cut};
+use super::AuditWriter;
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, FileDigest, WorkspaceFacts, WorkspaceFindings, cut};
 use crate::error_chain::chain;
 use crate::job::JobId;
 
-/// Calls that come shortly after each other share a look, so that a flood of them costs few.
-const GATHER: Duration = Duration::from_millis(100);
-/// The guest bounds its own time; one that does not answer is left alone.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Reasons that one record names.
-const REASONS: usize = 20;
-/// Paths that one record names, and of each so much.
-const PATHS: usize = 100;
-const PATH_BYTES: usize = 200;
+/// How long requests are gathered, so that a flood of calls costs few diffs.
+const GATHER_TIME: Duration = Duration::from_millis(100);
+/// Longest wait for the guest, which bounds its own time below this.
+const DIFF_TIMEOUT: Duration = Duration::from_secs(20);
+/// Causes that one record names.
+const MAX_CAUSES: usize = 20;
+/// Paths that one record names.
+const MAX_PATHS: usize = 100;
+/// Longest path in a record.
+const MAX_PATH_BYTES: usize = 200;
+/// Longest error text in a record.
+const MAX_ERROR_BYTES: usize = 200;
+/// Hexadecimal digits of a SHA-256.
+const SHA256_DIGITS: usize = 64;
 
-/// Reasons for the next look, for each job that is being looked at.
-type Asked = Arc<Mutex<HashMap<JobId, Vec<String>>>>;
+/// Causes of the next diff, for each job that has a diff task.
+type DiffRequests = Arc<Mutex<HashMap<JobId, Vec<String>>>>;
 
-/// All looks under way.
+/// The diff tasks of a yard. Dropping it ends them.
 pub(super) struct WorkspaceDiffs {
-    notes: Notes,
+    writer: AuditWriter,
     machines: Machines,
-    asked: Asked,
+    requests: DiffRequests,
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl WorkspaceDiffs {
-    pub(super) fn new(notes: Notes, machines: Machines) -> Self {
-        Self { notes, machines, asked: Asked::default(), tasks: Mutex::default() }
+    pub(super) fn new(writer: AuditWriter, machines: Machines) -> Self {
+        Self { writer, machines, requests: DiffRequests::default(), tasks: Mutex::default() }
     }
 
-    /// Sees to it that the workspace is looked at after this moment.
-    pub(super) fn ask(&self, job: &JobId, after: String) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reasons) = asked.get_mut(job) {
-            if reasons.len() < REASONS {
-                reasons.push(after);
+    /// Ensures that a diff begins after this moment.
+    pub(super) fn request(&self, job: &JobId, after: String) {
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(causes) = requests.get_mut(job) {
+            // The job has a task, which takes this cause into its next round.
+            if causes.len() < MAX_CAUSES {
+                causes.push(after);
             }
             return;
         }
-        asked.insert(job.clone(), vec![after]);
-        drop(asked);
+        requests.insert(job.clone(), vec![after]);
+        drop(requests);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        tasks.spawn(look(self.notes.clone(), self.machines.clone(), Arc::clone(&self.asked), job.clone()));
+        let requests = Arc::clone(&self.requests);
+        tasks.spawn(diff_until_idle(self.writer.clone(), self.machines.clone(), requests, job.clone()));
     }
 }
 
-/// WorkspaceDiffs until nobody asks any more.
-async fn look(notes: Notes, machines: Machines, asked: Asked, job: JobId) {
+/// Runs diffs of one job until no request is left.
+async fn diff_until_idle(writer: AuditWriter, machines: Machines, requests: DiffRequests, job: JobId) {
     loop {
-        tokio::time::sleep(GATHER).await;
-        let reasons = {
-            let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-            match asked.get_mut(&job) {
-                Some(reasons) if !reasons.is_empty() => std::mem::take(reasons),
+        tokio::time::sleep(GATHER_TIME).await;
+        let causes = {
+            let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+            match requests.get_mut(&job) {
+                Some(causes) if !causes.is_empty() => std::mem::take(causes),
+                // Removed under the same lock: a request from now on starts a task of its own.
                 _ => {
-                    asked.remove(&job);
+                    requests.remove(&job);
                     return;
                 }
             }
         };
-        // Without a machine the export tells what is there.
+        // Without a machine there is nothing to compare; the export lists the files.
         let Some(machine) = machines.get(&job) else { continue };
-        let Some(facts) = facts(&machine, &reasons).await else { continue };
-        let entry = Entry::new(Actor::Host, Kind::Workspace, facts);
-        if let Err(error) = notes.write(&job, vec![entry]).await {
-            tracing::warn!(%job, error = %chain(&error), "a look at the workspace is missing in the audit");
+        let Some(facts) = diff(&machine, causes).await else { continue };
+        let entry = AuditEntry::new(AuditActor::Host, AuditFacts::Workspace(facts));
+        if let Err(error) = writer.write(&job, vec![entry]).await {
+            tracing::warn!(%job, error = %chain(&error), "a workspace diff is missing in the audit");
         }
     }
 }
 
-/// What is recorded of a look; nothing if nothing has changed.
-async fn facts(machine: &Machine, after: &[String]) -> Option<Value> {
+/// Returns the facts of a diff; none if nothing has changed.
+async fn diff(machine: &Machine, after: Vec<String>) -> Option<WorkspaceFacts> {
     let began = Instant::now();
-    match tokio::time::timeout(PATIENCE, machine.workspace_changes()).await {
-        Ok(Ok(changes)) if changes.is_empty() => None,
-        Ok(Ok(changes)) => Some(describe(&changes, after, began.elapsed())),
-        Ok(Err(error)) => Some(json!({ "after": after, "failed": cut(&chain(&error), 200) })),
-        Err(_) => Some(json!({ "after": after, "failed": "the sandbox did not answer in time" })),
-    }
+    let failed = |failed: String| WorkspaceFindings::Failed { failed };
+    let found = match tokio::time::timeout(DIFF_TIMEOUT, machine.workspace_changes()).await {
+        Ok(Ok(changes)) if changes.is_empty() => return None,
+        Ok(Ok(changes)) => describe(&changes, began.elapsed()),
+        Ok(Err(error)) => failed(cut(&chain(&error), MAX_ERROR_BYTES)),
+        Err(_) => failed("the sandbox did not answer in time".to_owned()),
+    };
+    Some(WorkspaceFacts { after, found })
 }
 
-/// The guest is not believed: its lists are cut, and its numbers are its own.
-fn describe(changes: &WorkspaceChanges, after: &[String], took: Duration) -> Value {
-    let mut room = PATHS;
-    let mut list = |paths: &[ChangedPath]| -> Vec<Value> {
-        let listed: Vec<Value> = paths.iter().take(room).map(path).collect();
+/// Bounds the guest's lists. The numbers are the guest's own and are not checked.
+fn describe(changes: &WorkspaceChanges, took: Duration) -> WorkspaceFindings {
+    let mut room = MAX_PATHS;
+    let mut list = |paths: &[ChangedPath]| -> Vec<FileDigest> {
+        let listed: Vec<FileDigest> = paths.iter().take(room).map(bounded).collect();
         room -= listed.len();
         listed
     };
     let (added, changed) = (list(&changes.added), list(&changes.changed));
-    let removed: Vec<String> = changes.removed.iter().take(room).map(|path| cut(path, PATH_BYTES)).collect();
-    json!({
-        "after": after, "added": added, "changed": changed, "removed": removed,
-        "counts": [changes.added_count, changes.changed_count, changes.removed_count],
-        "entries": changes.entries, "complete": changes.complete, "first": changes.first,
-        "took_ms": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-    })
+    let removed = changes.removed.iter().take(room).map(|path| cut(path, MAX_PATH_BYTES)).collect();
+    WorkspaceFindings::Changed {
+        added,
+        changed,
+        removed,
+        counts: [changes.added_count, changes.changed_count, changes.removed_count],
+        entries: changes.entries,
+        complete: changes.complete,
+        first: changes.first,
+        took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+    }
 }
 
-fn path(changed: &ChangedPath) -> Value {
-    let sha256 = changed.sha256.as_deref().map(|hash| cut(hash, 64));
-    json!({ "path": cut(&changed.path, PATH_BYTES), "size": changed.size, "sha256": sha256 })
+fn bounded(changed: &ChangedPath) -> FileDigest {
+    FileDigest {
+        path: cut(&changed.path, MAX_PATH_BYTES),
+        size: changed.size,
+        sha256: changed.sha256.as_deref().map(|hash| cut(hash, SHA256_DIGITS)),
+    }
 }

@@ -1,0 +1,76 @@
+//! SHA-256 digests and their hexadecimal form.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest. Its text form is 64 lower-case hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sha256Digest([u8; 32]);
+
+impl Sha256Digest {
+    /// Hashes bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Returns the `previous` hash of a job's first record. It depends on the job, so that no record fits into the
+    /// chain of another job.
+    pub fn root(job: &str) -> Self {
+        Self::of(format!("sandyard audit 1\n{job}\n").as_bytes())
+    }
+}
+
+impl fmt::Display for Sha256Digest {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, formatter)
+    }
+}
+
+impl FromStr for Sha256Digest {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let bytes = from_hex(text).ok_or(())?;
+        bytes.try_into().map(Self).map_err(|_| ())
+    }
+}
+
+/// Returns the SHA-256 of some bytes in the form that facts carry.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256Digest::of(bytes).to_string()
+}
+
+/// Encodes bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(super) fn write_hex(bytes: &[u8], formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+}
+
+/// Decodes lower-case hexadecimal digits. Upper-case digits are rejected: a digest has one spelling only.
+pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let plain = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    if !plain || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    (0..digits.len() / 2).map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_read_back() {
+        let digest = Sha256Digest::of(b"x");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        for wrong in ["", "0", "zz", &"A".repeat(64), &"0".repeat(66)] {
+            assert!(wrong.parse::<Sha256Digest>().is_err(), "{wrong}");
+        }
+    }
+}
