@@ -23,7 +23,7 @@ use crate::gateways::egress::Attempt;
 use crate::gateways::model::Told;
 use crate::job::{Change, JobRow};
 use crate::job::{JobState, SandboxState};
-use crate::output::{Recorder, Take};
+use crate::output::{OutputRecorder, Take};
 use crate::store::StoreError;
 
 use clocks::GuestClocks;
@@ -57,7 +57,7 @@ pub(super) enum SessionEnd {
 pub(super) struct JobSession<'a> {
     owner: &'a mut JobOwner,
     row: &'a mut JobRow,
-    recorder: &'a mut Recorder,
+    recorder: &'a mut OutputRecorder,
     backstop: &'a mut EndDeadline,
     /// Moves and notes that wait for the next commit.
     changes: Vec<Change>,
@@ -76,7 +76,7 @@ impl<'a> JobSession<'a> {
     pub(super) fn new(
         owner: &'a mut JobOwner,
         row: &'a mut JobRow,
-        recorder: &'a mut Recorder,
+        recorder: &'a mut OutputRecorder,
         backstop: &'a mut EndDeadline,
     ) -> Self {
         let sequence = row.guest_sequence;
