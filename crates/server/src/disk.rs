@@ -1,24 +1,21 @@
 //! Files on the host's disk: private to this user, and whole or absent after a crash.
 
-use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-
-use bytes::Bytes;
+use std::path::Path;
 
 /// Makes a folder and its parents for this user alone.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Opens a new file for this user alone; one that a crash left is replaced.
+/// Opens a new file for this user alone, for writing and reading. A file that a crash left is truncated.
 pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-/// Puts a whole file in its place, durably: temporary file, sync, rename, sync of the folder.
+/// Writes a whole file durably: temporary file, sync, rename, sync of the folder.
 pub(crate) fn write_durably(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let temporary = path.with_extension("partial");
     let mut file = new_file(&temporary)?;
@@ -29,30 +26,8 @@ pub(crate) fn write_durably(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     place_durably(&temporary, path)
 }
 
-/// Writes files, durably, whose names nobody knows yet, into folders that are made if missing.
-pub(crate) fn write_all_durably(files: &[(PathBuf, Bytes)]) -> io::Result<()> {
-    let folders: BTreeSet<&Path> = files.iter().filter_map(|(path, _)| path.parent()).collect();
-    for folder in &folders {
-        make_folder(folder)?;
-    }
-    let mut written = Vec::with_capacity(files.len());
-    for (path, bytes) in files {
-        let mut file = new_file(path)?;
-        file.write_all(bytes)?;
-        written.push(file);
-    }
-    // All of them are on their way to the disk before the first is waited for.
-    for file in &written {
-        file.sync_data()?;
-    }
-    for folder in folders {
-        File::open(folder)?.sync_all()?;
-    }
-    Ok(())
-}
-
 /// Renames a synced file into its place, durably.
-pub(crate) fn place_durably(from: &Path, to: &Path) -> io::Result<()> {
+fn place_durably(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)?;
     match to.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
@@ -60,15 +35,24 @@ pub(crate) fn place_durably(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a tree; one that is not there is removed already.
+/// Removes a tree; one that is missing is removed already.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
-    match std::fs::remove_dir_all(path) {
+    missing_is_fine(std::fs::remove_dir_all(path))
+}
+
+/// Removes a file; one that is missing is removed already.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    missing_is_fine(std::fs::remove_file(path))
+}
+
+fn missing_is_fine(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-/// Runs something that blocks on the disk off the async threads.
+/// Runs work that blocks on the disk on a thread of the blocking pool.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {

@@ -170,6 +170,18 @@ impl TestYard {
         }
     }
 
+    /// Downloads the whole artifact of an ended job.
+    pub async fn download(&self, id: &JobId) -> Result<Vec<u8>, TestError> {
+        let download = self.yard.download(id).await?;
+        let length = download.length;
+        let mut stream = download.read(0, length).await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = stream.next().await {
+            bytes.extend_from_slice(&piece?);
+        }
+        Ok(bytes)
+    }
+
     /// Waits until something of the world is as wanted.
     pub async fn wait_world(
         &self,

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use sandyard_server::app::{
     ErrorCode, IdempotencyKey, JobFilter, JobState, RequestedLimits, StartYardError, WithOutput,
 };
@@ -43,8 +44,11 @@ async fn l14_a_second_server_on_the_same_data_refuses() {
     let yard = TestYard::new().await.unwrap();
     let config = sandyard_server::config::ServerConfig::new(yard.data().to_owned(), 1024);
     let images: std::sync::Arc<dyn sandyard_server::app::Images> = std::sync::Arc::new(NoImages);
+    let half_written = yard.data().join("scratch/archive");
+    std::fs::write(&half_written, "of the first server").unwrap();
     let second = sandyard_server::app::Yard::start(config, Vec::new(), images).await;
     assert!(matches!(second, Err(StartYardError::Held { .. })));
+    assert!(half_written.exists(), "a refused server touches no file of the first");
 }
 
 struct NoImages;
@@ -68,16 +72,20 @@ async fn l31_retention_removes_the_oldest_and_an_open_download_finishes() {
     .await
     .unwrap();
     let old = yard.run(shell("head -c 100000 /dev/urandom > big")).await.unwrap();
-    let mut download = yard.yard.download(&old.id).await.unwrap();
+    let download = yard.yard.download(&old.id).await.unwrap();
+    let length = download.length;
+    let mut stream = download.read(0, length).await.unwrap();
     let new = yard.run(shell("echo new > new")).await.unwrap();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     while yard.yard.status(&old.id, WithOutput::Without).await.is_ok() || yard.job_folder(&old.id).exists() {
         assert!(tokio::time::Instant::now() < deadline, "the old job was not removed");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let mut bytes = Vec::new();
-    download.file.read_to_end(&mut bytes).unwrap();
-    assert_eq!(bytes.len() as u64, download.length);
+    let mut read = 0;
+    while let Some(piece) = stream.next().await {
+        read += piece.unwrap().len() as u64;
+    }
+    assert_eq!(read, length);
     assert!(yard.yard.download(&new.id).await.is_ok(), "the newest stays");
 }
 

@@ -1,34 +1,26 @@
 //! Archive: a folder of a live machine as a zip.
 
-use std::fs::File;
-
 use sandyard_sandbox::machine::Export;
 
+use super::download::DownloadSource;
 use super::{AppError, Download, ErrorCode, Yard};
 use crate::artifacts::{self, ArtifactError};
-use crate::disk;
 use crate::job::JobId;
 
 impl Yard {
-    /// Packs an export. The file has lost its name by the time it is returned, so it goes with its reader.
+    /// Packs an export into a scratch file, which is removed when the download is over.
     pub async fn archive(&self, id: &JobId, export: Export) -> Result<Download, AppError> {
         if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
-        let name = crate::job::random_id().map_err(|error| AppError::internal(&error))?;
-        let path = self.context.layout.job(id).join(format!("archive-{name}.zip"));
         let bounds = &self.context.config.export;
-        let stored = artifacts::store_export(export, &path, bounds, artifacts::Additions::default())
+        let additions = artifacts::HostAdditions::default();
+        let packed = artifacts::pack_export(export, &self.context.scratch, bounds, additions)
             .await
             .map_err(|error| refusal(&error))?;
-        let opened = disk::blocking(move || {
-            let file = File::open(&path)?;
-            std::fs::remove_file(&path)?;
-            Ok(file)
-        });
-        let file = opened.await.map_err(|error| AppError::internal(&error))?;
-        let artifact = stored.artifact;
-        Ok(Download { file, length: artifact.bytes, sha256: artifact.sha256, file_name: format!("{id}.zip") })
+        let (artifact, source) = (packed.artifact, DownloadSource::Scratch(packed.file));
+        let file_name = format!("{id}.zip");
+        Ok(Download { length: artifact.bytes, sha256: artifact.sha256, file_name, source })
     }
 }
 
@@ -37,7 +29,7 @@ fn refusal(error: &ArtifactError) -> AppError {
         ArtifactError::TooLarge(_) => {
             return AppError::new(ErrorCode::TooLarge, "the folder is larger than an archive may be");
         }
-        ArtifactError::Write(_) => return AppError::internal(error),
+        ArtifactError::Write(_) | ArtifactError::Store(_) => return AppError::internal(error),
         ArtifactError::Guest(_) => "the sandbox can't be reached at the moment",
         ArtifactError::Deadline(_) => "the sandbox took too long",
     };

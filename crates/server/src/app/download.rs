@@ -1,27 +1,67 @@
 //! Download: the artifact of an ended job.
 
-use std::fs::File;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
 
 use super::{AppError, ErrorCode, Yard};
 use crate::artifacts::{EMPTY_ZIP, empty_sha256};
-use crate::disk;
+use crate::blobs::{BlobKey, BlobNoun, BlobRange, Blobs, ScratchFile, read_file};
 use crate::job::JobId;
 use crate::job::JobRow;
 
-/// An artifact, open for reading: it stays readable even if retention removes it meanwhile.
+/// The bytes of a download, in order.
+pub type DownloadStream = Pin<Box<dyn Stream<Item = Result<Bytes, std::io::Error>> + Send>>;
+
+/// A zip that can be read.
 pub struct Download {
-    /// The zip.
-    pub file: File,
-    /// Its length.
+    /// Length of the whole zip, in bytes.
     pub length: u64,
-    /// Its SHA-256 in hexadecimal, an entity tag.
+    /// SHA-256 of the whole zip in hexadecimal, an entity tag.
     pub sha256: String,
     /// A name for the file, safe for a header: `<name or id>.zip` in ASCII.
     pub file_name: String,
+    pub(super) source: DownloadSource,
+}
+
+/// Where the bytes of a download are.
+pub(super) enum DownloadSource {
+    /// The stored result of a job.
+    Blob(Arc<dyn Blobs>, BlobKey),
+    /// A zip that was made for this download alone.
+    Scratch(ScratchFile),
+    /// The zip of a workspace that never was.
+    Empty,
+}
+
+impl Download {
+    /// Reads `length` bytes from `start` on; both must be within the zip. A stream that has begun is not disturbed when the
+    /// job is deleted.
+    pub async fn read(self, start: u64, length: u64) -> Result<DownloadStream, AppError> {
+        match self.source {
+            DownloadSource::Blob(blobs, key) => {
+                let content = blobs.get(&key, BlobRange::Bytes { start, length }).await;
+                content.map(|content| content.bytes).map_err(|error| AppError::internal(&error))
+            }
+            DownloadSource::Scratch(file) => {
+                read_file(file.into_unnamed(), start, length).map_err(|error| AppError::internal(&error))
+            }
+            DownloadSource::Empty => {
+                let (start, length) = (
+                    usize::try_from(start).unwrap_or(usize::MAX),
+                    usize::try_from(length).unwrap_or(usize::MAX),
+                );
+                let part = EMPTY_ZIP.get(start..start.saturating_add(length)).unwrap_or_default();
+                Ok(Box::pin(stream::iter([Ok(Bytes::from_static(part))])))
+            }
+        }
+    }
 }
 
 impl Yard {
-    /// The artifact of an ended job; a conflict before.
+    /// Returns the artifact of an ended job; a conflict if the job has not ended.
     pub async fn download(&self, id: &JobId) -> Result<Download, AppError> {
         let row = self.row(id).await?;
         if !row.state.is_terminal() {
@@ -30,21 +70,31 @@ impl Yard {
                 AppError::new(ErrorCode::NotEnded, message).hint("wait for it with GET /status/{id}?wait=30")
             );
         }
-        let path = self.context.layout.artifact(id);
-        let (length, sha256) = match &row.artifact {
-            Some(artifact) => (artifact.bytes, artifact.sha256.clone()),
-            None if row.begun => return Err(missing()),
-            None => {
-                // A job that never began has an empty workspace; its archive is made when somebody asks.
-                let target = path.clone();
-                let made = disk::blocking(move || disk::write_durably(&target, &[EMPTY_ZIP])).await;
-                made.map_err(|error| AppError::internal(&error))?;
-                (EMPTY_ZIP.len() as u64, empty_sha256())
+        let file_name = file_name(&row);
+        let Some(artifact) = row.artifact else {
+            if row.begun {
+                return Err(missing());
             }
+            // A job that never began has an empty workspace.
+            let (length, sha256) = (EMPTY_ZIP.len() as u64, empty_sha256());
+            return Ok(Download { length, sha256, file_name, source: DownloadSource::Empty });
         };
-        let file = File::open(&path).map_err(|error| AppError::internal(&error))?;
-        Ok(Download { file, length, sha256, file_name: file_name(&row) })
+        let key = BlobKey::new(id, BlobNoun::ResultArchive);
+        let found = self.context.blobs.length(&key).await.map_err(|error| AppError::internal(&error))?;
+        if found != Some(artifact.bytes) {
+            return Err(AppError::internal(&DamagedResult { found, expected: artifact.bytes }));
+        }
+        let source = DownloadSource::Blob(Arc::clone(&self.context.blobs), key);
+        Ok(Download { length: artifact.bytes, sha256: artifact.sha256, file_name, source })
     }
+}
+
+/// The stored archive is missing or not the one that was committed. Found before the answer's headers promise a length.
+#[derive(Debug, thiserror::Error)]
+#[error("the stored archive has {found:?} bytes, {expected} were committed")]
+struct DamagedResult {
+    found: Option<u64>,
+    expected: u64,
 }
 
 fn missing() -> AppError {

@@ -86,9 +86,9 @@ impl Position {
         };
         if let (Some(stream), Some(object)) = (stream, data.as_object_mut()) {
             let number = object.remove("chunk").and_then(|number| number.as_u64()).unwrap_or(0);
-            let (store, layout) = (self.context.store.as_ref(), &self.context.layout);
+            let (store, blobs) = (self.context.store.as_ref(), self.context.blobs.as_ref());
             let text = match store.job(&self.id).await? {
-                Some(row) => output::chunk_text(store, layout, &row, stream, number).await?,
+                Some(row) => output::chunk_text(store, blobs, &row, stream, number).await?,
                 None => None,
             };
             match text {

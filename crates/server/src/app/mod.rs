@@ -27,7 +27,7 @@ pub use crate::job::{
     JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
 };
 pub use audit::Audit;
-pub use download::Download;
+pub use download::{Download, DownloadStream};
 pub use errors::AppError;
 pub use events::EventStream;
 pub use logs::LogStream;

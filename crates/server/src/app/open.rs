@@ -14,7 +14,7 @@ use super::Yard;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
 use crate::auth::Caller;
-use crate::blobs::Layout;
+use crate::blobs::{FolderBlobs, Scratch, WorkspaceFolders};
 use crate::config::{ModelsError, ServerConfig};
 use crate::disk;
 use crate::drivers::Drivers;
@@ -101,10 +101,13 @@ impl Yard {
         let data = config.data.clone();
         let prepare = |source| StartYardError::Prepare { path: data.clone(), source };
         disk::make_folder(&data).map_err(prepare)?;
-        let layout = Layout::open(&data).map_err(prepare)?;
         let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
         let audit_key = signer.public();
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&data, signer).map_err(not_opened)?);
+        // Behind the store, which holds the yard's lock: opening empties the scratch folder of whichever server uses it.
+        let scratch = Scratch::open(&data).map_err(prepare)?;
+        let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
+        let workspaces = WorkspaceFolders::new(&data);
         let (ended, machines) = (Arc::new(StatusCache::default()), Machines::default());
         let wake = Arc::new(Notify::new());
         let drivers = Drivers::new(drivers, config.floors.clone(), &wake);
@@ -117,7 +120,9 @@ impl Yard {
             store,
             drivers,
             images,
-            layout,
+            blobs,
+            scratch,
+            workspaces,
             metrics: Metrics::default(),
             ended,
             machines,

@@ -1,5 +1,6 @@
 //! Schedule: check, store, and, if there is room, claim in the same commit.
 
+use bytes::Bytes;
 use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::drivers::catalogue;
 use sha2::{Digest, Sha256};
@@ -9,8 +10,9 @@ use super::model::{IdempotencyKey, Scheduled};
 use super::{AppError, ErrorCode, Yard};
 use super::{Floor, JobKind, NewJob, RequestedLimits};
 use crate::audit::AuditEntry;
-use crate::disk;
+use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
 use crate::drivers::{Choice, NoDriver};
+use crate::error_chain::chain;
 use crate::gateways::egress::Policy;
 use crate::gateways::model::NoModel;
 use crate::job::JobLimits;
@@ -52,11 +54,11 @@ impl Yard {
         let entry = self.schedule_entry(&job);
         let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
-        let folder = self.make_folder(&insert).await?;
+        self.put_text(&insert).await?;
         let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
         if !matches!(stored, Ok((Inserted::New(_), _))) {
             // A refused request leaves nothing behind.
-            let _ = disk::remove_tree(&folder);
+            let _ = self.context.blobs.remove_all(&BlobScope::Job(id)).await;
         }
         self.answer(stored?).await
     }
@@ -91,16 +93,14 @@ impl Yard {
         }
     }
 
-    /// The job's folder with its input, made before the row: a folder without a row is removed at the next start.
-    async fn make_folder(&self, insert: &InsertJob) -> Result<std::path::PathBuf, AppError> {
-        let folder = self.context.layout.job(&insert.row.id);
-        let input = self.context.layout.input(&insert.row.id);
-        let written = disk::make_folder(&folder).and_then(|()| {
-            let mut file = disk::new_file(&input)?;
-            std::io::Write::write_all(&mut file, insert.request.job.code.as_bytes())
-        });
-        written.map(|()| folder).map_err(|error| {
-            tracing::warn!(%error, "a job's folder could not be made");
+    /// Stores the text of the request, before the row: blobs without a row are removed at the next start.
+    async fn put_text(&self, insert: &InsertJob) -> Result<(), AppError> {
+        let key = BlobKey::new(&insert.row.id, BlobNoun::RequestText);
+        let text = Bytes::copy_from_slice(insert.request.job.code.as_bytes());
+        // The store has the request too, so nothing waits for the disk here.
+        let stored = self.context.blobs.put_all(vec![(key, text)], Durability::Copy).await;
+        stored.map_err(|error| {
+            tracing::warn!(error = %chain(&error), "the text of a request could not be stored");
             AppError::new(ErrorCode::DiskUnavailable, "the yard's disk can't be written at the moment")
                 .hint("look for a full disk or a read-only file system")
                 .retry_after(30)

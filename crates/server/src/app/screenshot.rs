@@ -1,33 +1,31 @@
-//! Pictures of a job: the last one of its desktop, kept beside the job, and those that a task looked at, in its journal.
-
-use std::io;
+//! Screenshots of a job: the last one of its desktop, a blob, and those that a task looked at, in its journal.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_protocol::{JournalEntry, ModelPart};
 
 use super::{AppError, ErrorCode, Yard};
-use crate::disk;
+use crate::blobs::{BlobErrorKind, BlobKey, BlobNoun, BlobRange};
 use crate::job::JobId;
 
-/// How every picture of this kind begins.
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+/// The first bytes of every PNG.
+const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 impl Yard {
-    /// The last picture; not found if the job had no desktop.
+    /// Returns the last screenshot; an error if the job had no desktop.
     pub async fn last_screenshot(&self, id: &JobId) -> Result<Vec<u8>, AppError> {
         self.row(id).await?;
-        let path = self.context.layout.screenshot(id);
-        match disk::blocking(move || std::fs::read(path)).await {
-            Ok(png) => Ok(png),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+        let key = BlobKey::new(id, BlobNoun::LastScreenshot);
+        match self.context.blobs.read(&key, BlobRange::Whole).await {
+            Ok(png) => Ok(png.into()),
+            Err(error) if error.kind == BlobErrorKind::NotFound => {
                 Err(AppError::new(ErrorCode::NoScreenshot, "this job had no desktop"))
             }
             Err(error) => Err(AppError::internal(&error)),
         }
     }
 
-    /// A picture that a task looked at, as a `screenshot` event names it.
+    /// Returns a picture that a task looked at, as a `screenshot` event names it.
     pub async fn seen_picture(&self, id: &JobId, entry: u64, picture: u64) -> Result<Vec<u8>, AppError> {
         let row = self.row(id).await?;
         let rows = self.context.store.journal(row.number, entry, 1, usize::MAX).await?;
@@ -39,11 +37,11 @@ impl Yard {
     }
 }
 
-/// The bytes are the sandbox's: what does not begin as a picture is not given out as one.
+/// The bytes come from the sandbox: they are served as a PNG only if they begin as one.
 fn png(entry: JournalEntry, picture: u64) -> Option<Vec<u8>> {
     let JournalEntry::StepEnded { parts, .. } = entry else { return None };
     let ModelPart::Png { base64 } = parts.get(usize::try_from(picture).ok()?)? else { return None };
-    STANDARD.decode(base64).ok().filter(|bytes| bytes.starts_with(PNG))
+    STANDARD.decode(base64).ok().filter(|bytes| bytes.starts_with(PNG_SIGNATURE))
 }
 
 #[cfg(test)]
@@ -66,10 +64,10 @@ mod tests {
 
     #[test]
     fn only_what_begins_as_a_picture_is_one() {
-        let bytes = [PNG, b"pixels"].concat();
+        let bytes = [PNG_SIGNATURE, b"pixels"].concat();
         assert_eq!(png(entry(&bytes), 1), Some(bytes));
         assert_eq!(png(entry(b"<script>"), 1), None);
-        assert_eq!(png(entry(PNG), 0), None);
-        assert_eq!(png(entry(PNG), 2), None);
+        assert_eq!(png(entry(PNG_SIGNATURE), 0), None);
+        assert_eq!(png(entry(PNG_SIGNATURE), 2), None);
     }
 }

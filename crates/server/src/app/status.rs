@@ -98,9 +98,9 @@ impl Yard {
     pub(super) async fn describe(&self, row: JobRow, output: WithOutput) -> Result<JobStatus, AppError> {
         let (mut stdout_tail, mut stderr_tail) = (String::new(), String::new());
         if output == WithOutput::Tails {
-            let (store, layout) = (self.context.store.as_ref(), &self.context.layout);
-            stdout_tail = output::tail(store, layout, &row, OutputStream::Stdout).await?;
-            stderr_tail = output::tail(store, layout, &row, OutputStream::Stderr).await?;
+            let (store, blobs) = (self.context.store.as_ref(), self.context.blobs.as_ref());
+            stdout_tail = output::tail(store, blobs, &row, OutputStream::Stdout).await?;
+            stderr_tail = output::tail(store, blobs, &row, OutputStream::Stderr).await?;
         }
         let audit = crate::job::audit_head(&row);
         let task = row.task.unwrap_or_default();

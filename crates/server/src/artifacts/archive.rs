@@ -1,8 +1,7 @@
-//! Writes one zip: modes, links as links, UTF-8 names, zip64 where needed; hashed once it is whole.
+//! Writes one zip: modes, symbolic links, UTF-8 names, zip64 where needed; hashed once it is whole.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -14,37 +13,37 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use super::HostFile;
-use super::manifest::{Listed, Manifest};
-use crate::disk;
+use super::manifest::{ArchiveManifest, ManifestSummary};
+use crate::blobs::{Scratch, ScratchFile};
 use crate::job::ArtifactRow;
 
-/// The whole of a zip without entries: its end record.
+/// A zip without entries: the end record alone.
 pub(crate) const EMPTY_ZIP: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// From here on an entry is written as zip64: deflate may make it larger than it was.
-const LARGE_BYTES: u64 = 0xf000_0000;
-/// Fast: a workspace is packed once and often never fetched.
-const LEVEL: i64 = 1;
+/// Entries of at least this size are written as zip64. Below 4 GiB, because deflate may make an entry larger.
+const ZIP64_BYTES: u64 = 0xf000_0000;
+/// The fastest level: a workspace is packed once and often never fetched.
+const DEFLATE_LEVEL: i64 = 1;
 
-/// The hash of [`EMPTY_ZIP`].
+/// The SHA-256 of [`EMPTY_ZIP`], in hexadecimal.
 pub(crate) fn empty_sha256() -> String {
     hexadecimal(&Sha256::digest(EMPTY_ZIP))
 }
 
-/// What the archive's thread is told, in order.
+/// A message to the thread of the archive.
 #[derive(Debug)]
-pub(super) enum Part {
-    /// A new entry.
+pub(super) enum ArchivePart {
+    /// Begins an entry.
     Entry { name: String, kind: EntryKind, mode: u32, size: u64, modified_ms: i64, target: String },
-    /// Bytes of the present file.
+    /// Bytes of the entry that was begun last.
     Bytes(Bytes),
-    /// The list of all entries so far, as a file of this name; what it says of itself is answered.
-    List { name: String, modified_ms: i64, answer: oneshot::Sender<Listed> },
-    /// The archive is whole. Without it, it is thrown away.
+    /// Writes the list of all entries so far as a file of this name, and answers its figures.
+    List { name: String, modified_ms: i64, answer: oneshot::Sender<ManifestSummary> },
+    /// The archive is whole. An archive without an end is thrown away.
     End,
 }
 
-impl Part {
+impl ArchivePart {
     pub(super) fn entry(name: String, entry: &ExportEntry) -> Self {
         Self::Entry {
             name,
@@ -69,58 +68,58 @@ impl Part {
     }
 }
 
-/// A zip that is being written beside its place.
-pub(super) struct Archive {
+/// Writes a zip into a scratch file.
+pub(super) struct ArchiveWriter {
     zip: ZipWriter<BufWriter<File>>,
-    manifest: Manifest,
+    manifest: ArchiveManifest,
 }
 
-impl Archive {
-    /// Writes all parts and puts the file in its place; blocks.
-    pub(super) fn write(path: &Path, mut parts: mpsc::Receiver<Part>) -> io::Result<ArtifactRow> {
-        let temporary = path.with_extension("partial");
-        let result = Self::write_beside(&temporary, &mut parts);
-        // Whoever sends must not wait for a reader that has failed.
+impl ArchiveWriter {
+    /// Writes all parts into a scratch file and returns it; blocks. After a failure nothing is left.
+    pub(super) fn write(
+        scratch: &Scratch,
+        mut parts: mpsc::Receiver<ArchivePart>,
+    ) -> io::Result<(ArtifactRow, ScratchFile)> {
+        let result = Self::write_parts(scratch, &mut parts);
+        // The sender must not wait for a reader that has failed.
         parts.close();
-        match result {
-            Ok(artifact) => disk::place_durably(&temporary, path).map(|()| artifact),
-            Err(error) => {
-                let _ = std::fs::remove_file(&temporary);
-                Err(error)
-            }
-        }
+        result
     }
 
-    fn write_beside(temporary: &Path, parts: &mut mpsc::Receiver<Part>) -> io::Result<ArtifactRow> {
-        let zip = ZipWriter::new(BufWriter::new(disk::new_file(temporary)?));
-        let mut archive = Self { zip, manifest: Manifest::beside(temporary)? };
+    fn write_parts(
+        scratch: &Scratch,
+        parts: &mut mpsc::Receiver<ArchivePart>,
+    ) -> io::Result<(ArtifactRow, ScratchFile)> {
+        let file = scratch.file()?;
+        let zip = ZipWriter::new(BufWriter::new(file.handle()?));
+        let manifest = ArchiveManifest::new(scratch.file()?.into_unnamed());
+        let mut archive = Self { zip, manifest };
         loop {
             match parts.blocking_recv() {
-                Some(Part::End) => break,
+                Some(ArchivePart::End) => break,
                 Some(part) => archive.add(part)?,
                 None => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
             }
         }
         let buffered = archive.zip.finish().map_err(io::Error::from)?;
-        let mut file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        hash(&mut file)
+        let mut written = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok((hash(&mut written)?, file))
     }
 
-    fn add(&mut self, part: Part) -> io::Result<()> {
+    fn add(&mut self, part: ArchivePart) -> io::Result<()> {
         match part {
-            Part::Bytes(bytes) => {
+            ArchivePart::Bytes(bytes) => {
                 self.manifest.bytes(&bytes);
                 self.zip.write_all(&bytes)
             }
-            Part::Entry { name, kind, mode, size, modified_ms, target } => {
+            ArchivePart::Entry { name, kind, mode, size, modified_ms, target } => {
                 self.manifest.entry(&name, kind, mode, &target)?;
                 let options = SimpleFileOptions::default()
                     .compression_method(CompressionMethod::Deflated)
-                    .compression_level(Some(LEVEL))
+                    .compression_level(Some(DEFLATE_LEVEL))
                     .unix_permissions(mode & 0o777)
                     .last_modified_time(date(modified_ms))
-                    .large_file(size >= LARGE_BYTES);
+                    .large_file(size >= ZIP64_BYTES);
                 match kind {
                     EntryKind::Directory => self.zip.add_directory(name, options),
                     EntryKind::Symlink => self.zip.add_symlink(name, target, options),
@@ -128,20 +127,20 @@ impl Archive {
                 }
                 .map_err(io::Error::from)
             }
-            Part::List { name, modified_ms, answer } => {
+            ArchivePart::List { name, modified_ms, answer } => {
                 let options = SimpleFileOptions::default()
                     .compression_method(CompressionMethod::Deflated)
-                    .compression_level(Some(LEVEL))
+                    .compression_level(Some(DEFLATE_LEVEL))
                     .unix_permissions(0o644)
                     .last_modified_time(date(modified_ms))
-                    .large_file(self.manifest.length() >= LARGE_BYTES);
+                    .large_file(self.manifest.length() >= ZIP64_BYTES);
                 self.zip.start_file(name, options).map_err(io::Error::from)?;
                 let listed = self.manifest.write(&mut self.zip)?;
-                // Whoever asked may have given up; then the archive is thrown away.
+                // The receiver may have given up; then the archive is thrown away.
                 let _ = answer.send(listed);
                 Ok(())
             }
-            Part::End => Ok(()),
+            ArchivePart::End => Ok(()),
         }
     }
 }
@@ -165,7 +164,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A zip knows the years 1980 to 2107; what lies outside becomes its first day.
+/// A zip can express the years 1980 to 2107; times outside become the first day of 1980.
 fn date(modified_ms: i64) -> DateTime {
     let Ok(at) = time::OffsetDateTime::from_unix_timestamp(modified_ms.div_euclid(1000)) else {
         return DateTime::default();

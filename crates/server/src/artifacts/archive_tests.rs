@@ -1,23 +1,29 @@
+use std::path::Path;
 use std::process::Command;
 
 use super::*;
 
-fn entry(name: &str, kind: EntryKind, mode: u32, size: u64, target: &str) -> Part {
+fn entry(name: &str, kind: EntryKind, mode: u32, size: u64, target: &str) -> ArchivePart {
     let modified_ms = 1_700_000_000_000;
-    Part::Entry { name: name.into(), kind, mode, size, modified_ms, target: target.into() }
+    ArchivePart::Entry { name: name.into(), kind, mode, size, modified_ms, target: target.into() }
 }
 
-async fn archive(path: &Path, parts: impl Iterator<Item = Part> + Send) -> io::Result<ArtifactRow> {
+/// Writes an archive with a scratch folder in `data`, to the file `output.zip` there.
+async fn archive(data: &Path, parts: impl Iterator<Item = ArchivePart> + Send) -> io::Result<ArtifactRow> {
     let (sender, receiver) = mpsc::channel(4);
-    let target = path.to_owned();
-    let writer = tokio::task::spawn_blocking(move || Archive::write(&target, receiver));
+    let scratch = Scratch::open(data).unwrap();
+    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver));
     for part in parts {
         if sender.send(part).await.is_err() {
             break;
         }
     }
     drop(sender);
-    writer.await.unwrap()
+    let (row, file) = writer.await.unwrap()?;
+    let mut file = file.into_unnamed();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    io::copy(&mut file, &mut File::create(data.join("output.zip")).unwrap()).unwrap();
+    Ok(row)
 }
 
 fn python(script: &str, path: &Path) -> String {
@@ -33,12 +39,12 @@ async fn f10_modes_links_and_names_are_right() {
     let parts = vec![
         entry("bin", EntryKind::Directory, 0o755, 0, ""),
         entry("bin/run.sh", EntryKind::File, 0o4755, 2, ""),
-        Part::Bytes(Bytes::from_static(b"hi")),
+        ArchivePart::Bytes(Bytes::from_static(b"hi")),
         entry("grüße-世界.txt", EntryKind::File, 0o600, 0, ""),
         entry("link", EntryKind::Symlink, 0o777, 0, "/etc/passwd"),
-        Part::End,
+        ArchivePart::End,
     ];
-    let stored = archive(&path, parts.into_iter()).await.unwrap();
+    let stored = archive(folder.path(), parts.into_iter()).await.unwrap();
     assert_eq!(stored.bytes, std::fs::metadata(&path).unwrap().len());
     let listing = python(
         "import sys,zipfile\nz=zipfile.ZipFile(sys.argv[1])\nassert z.testzip() is None\n\
@@ -54,11 +60,12 @@ async fn f10_modes_links_and_names_are_right() {
 #[tokio::test]
 async fn f12_an_archive_without_an_end_is_thrown_away() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("output.zip");
-    let error =
-        archive(&path, vec![entry("a", EntryKind::File, 0o644, 0, "")].into_iter()).await.unwrap_err();
+    let error = archive(folder.path(), vec![entry("a", EntryKind::File, 0o644, 0, "")].into_iter())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert!(!folder.path().join("output.zip").exists());
+    assert_eq!(std::fs::read_dir(folder.path().join("scratch")).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -67,8 +74,8 @@ async fn more_than_65535_entries_open_elsewhere() {
     let path = folder.path().join("output.zip");
     let parts = (0..66_000)
         .map(|number| entry(&format!("f{number}"), EntryKind::File, 0o644, 0, ""))
-        .chain(std::iter::once(Part::End));
-    archive(&path, parts).await.unwrap();
+        .chain(std::iter::once(ArchivePart::End));
+    archive(folder.path(), parts).await.unwrap();
     let count = python("import sys,zipfile\nprint(len(zipfile.ZipFile(sys.argv[1]).namelist()))", &path);
     assert_eq!(count, "66000");
 }
@@ -81,13 +88,13 @@ async fn a_file_over_4_gib_opens_elsewhere() {
     let blocks = 513u64;
     let size = blocks * block.len() as u64;
     let parts = std::iter::once(entry("zeros", EntryKind::File, 0o644, size, ""))
-        .chain((0..blocks).map(|_| Part::Bytes(block.clone())))
+        .chain((0..blocks).map(|_| ArchivePart::Bytes(block.clone())))
         .chain([
             entry("after", EntryKind::File, 0o644, 2, ""),
-            Part::Bytes(Bytes::from_static(b"ok")),
-            Part::End,
+            ArchivePart::Bytes(Bytes::from_static(b"ok")),
+            ArchivePart::End,
         ]);
-    archive(&path, parts).await.unwrap();
+    archive(folder.path(), parts).await.unwrap();
     let script = "import sys,zipfile\nz=zipfile.ZipFile(sys.argv[1])\n\
                   print(z.getinfo('zeros').file_size, z.read('after').decode())";
     assert_eq!(python(script, &path), format!("{size} ok"));

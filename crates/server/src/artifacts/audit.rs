@@ -1,7 +1,7 @@
-//! The audit of a job in its download: the list of its files, and behind everything else the records, the export's among
-//! them, and their signed head.
+//! The audit of a job in its download: the list of its files, then, as the last entry, the records and their signed head.
 //!
-//! The record of the export is committed before it is written, so that the store's chain and the download's are the same.
+//! The record of the export is committed before the records are written, so that the chain in the store and the chain in
+//! the download are the same.
 
 use std::io;
 use std::sync::Arc;
@@ -12,38 +12,40 @@ use sandyard_protocol::EntryKind;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ArtifactError;
-use super::archive::Part;
-use super::names::Names;
+use super::archive::ArchivePart;
+use super::names::EntryNames;
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ExportFacts};
 use crate::job::audit_head;
 use crate::job::{Change, Fence};
 use crate::store::Store;
 use crate::store::audit_lines;
 
-/// Their names among the files of the host's.
-const LIST: &str = "files.jsonl";
-const AUDIT: &str = "audit.jsonl";
+/// Name of the list among the host's files.
+const LIST_NAME: &str = "files.jsonl";
+/// Name of the records among the host's files.
+const AUDIT_NAME: &str = "audit.jsonl";
 
-/// The audit of the job with that number.
+/// The audit of one job, to be added to its download.
 pub(crate) struct AuditLines {
     pub(crate) store: Arc<dyn Store>,
+    /// The job's number in the store.
     pub(crate) job: i64,
     pub(crate) fence: Fence,
-    /// When it was taken, in milliseconds since the epoch.
+    /// Modification time of both files, in milliseconds since the epoch.
     pub(crate) at_ms: i64,
 }
 
 impl AuditLines {
-    /// Writes both, beside what the job has made and never in its place. They are the last entries of the archive.
+    /// Adds both files as the last entries of the archive, under names that the job does not use.
     pub(super) async fn send(
         self,
-        names: &mut Names,
-        parts: &mpsc::Sender<Part>,
+        names: &mut EntryNames,
+        parts: &mpsc::Sender<ArchivePart>,
     ) -> Result<(), ArtifactError> {
         let failed = |error: crate::store::StoreError| ArtifactError::Write(io::Error::other(error));
-        let (list, audit) = (names.beside(LIST), names.beside(AUDIT));
+        let (list, audit) = (names.beside(LIST_NAME), names.beside(AUDIT_NAME));
         let (answer, listed) = oneshot::channel();
-        send(parts, Part::List { name: list.clone(), modified_ms: self.at_ms, answer }).await?;
+        send(parts, ArchivePart::List { name: list.clone(), modified_ms: self.at_ms, answer }).await?;
         let listed = listed.await.map_err(|_| closed())?;
         let facts = ExportFacts {
             manifest: list,
@@ -57,18 +59,18 @@ impl AuditLines {
         send(parts, self.file(audit)).await?;
         let mut lines = Box::pin(audit_lines(Arc::clone(&self.store), self.job, 1, head.records));
         while let Some(bytes) = lines.next().await {
-            send(parts, Part::Bytes(bytes.map_err(failed)?)).await?;
+            send(parts, ArchivePart::Bytes(bytes.map_err(failed)?)).await?;
         }
-        send(parts, Part::Bytes(Bytes::from(format!("{}\n", head.line())))).await
+        send(parts, ArchivePart::Bytes(Bytes::from(format!("{}\n", head.line())))).await
     }
 
-    fn file(&self, name: String) -> Part {
+    fn file(&self, name: String) -> ArchivePart {
         let (kind, modified_ms) = (EntryKind::File, self.at_ms);
-        Part::Entry { name, kind, mode: 0o644, size: 0, modified_ms, target: String::new() }
+        ArchivePart::Entry { name, kind, mode: 0o644, size: 0, modified_ms, target: String::new() }
     }
 }
 
-async fn send(parts: &mpsc::Sender<Part>, part: Part) -> Result<(), ArtifactError> {
+async fn send(parts: &mpsc::Sender<ArchivePart>, part: ArchivePart) -> Result<(), ArtifactError> {
     parts.send(part).await.map_err(|_| closed())
 }
 

@@ -1,22 +1,22 @@
-//! What an artifact may hold.
+//! Bounds of an artifact.
 
 use std::time::Duration;
 
-/// What an artifact may hold. A disk bounds none of it: a file may have holes and many names.
+/// Bounds of an artifact. The size of the disk is no bound: a file may have holes and many names.
 #[derive(Debug, Clone)]
 pub struct ExportConfig {
-    /// Files, directories and links: about 300 bytes of memory each while the archive is written.
+    /// Number of files, directories and links. Each takes about 300 bytes of memory while the archive is written.
     pub entries: u64,
-    /// Their names together, which are in memory until the archive's end.
+    /// Length of all names together; they are in memory until the archive is finished.
     pub name_bytes: u64,
-    /// Uncompressed bytes; never more than the job's disk has.
+    /// Uncompressed bytes; at most the size of the job's disk.
     pub bytes: u64,
-    /// Time for the whole of it.
+    /// Time for the whole export.
     pub timeout: Duration,
 }
 
 impl ExportConfig {
-    /// The bounds of a workspace on a disk of that size: whatever a guest says, no more was ever in it.
+    /// The bounds for a workspace on a disk of that size: a guest that reports more is not believed.
     pub(crate) fn on_a_disk(&self, disk_mib: u64) -> Self {
         Self { bytes: self.bytes.min(disk_mib.saturating_mul(1024 * 1024)), ..self.clone() }
     }

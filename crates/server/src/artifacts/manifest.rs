@@ -1,39 +1,37 @@
-//! The list of what an archive holds: a line for each entry, with the hash of what was written.
+//! The list of the entries in an archive: a line for each, with the hash of its bytes.
 //!
-//! It is gathered in a file without a name beside the archive: a workspace may have more entries than memory should hold.
+//! The lines are collected in a scratch file, because a workspace may have more entries than memory should hold.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
 
 use sandyard_protocol::EntryKind;
 use sha2::{Digest, Sha256};
 
 use crate::audit::manifest_line;
-use crate::disk;
 
-/// What a list says of itself.
+/// The figures of a finished list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Listed {
-    /// Of the list, in hexadecimal.
+pub(crate) struct ManifestSummary {
+    /// SHA-256 of the list, in hexadecimal.
     pub(crate) sha256: String,
     pub(crate) entries: u64,
-    /// Of the files in it.
+    /// Uncompressed bytes of all entries.
     pub(crate) bytes: u64,
 }
 
-/// A list that grows.
-pub(super) struct Manifest {
+/// A list that is being collected.
+pub(super) struct ArchiveManifest {
     lines: BufWriter<File>,
     hasher: Sha256,
     length: u64,
     entries: u64,
     bytes: u64,
-    open: Option<Open>,
+    open: Option<OpenEntry>,
 }
 
 /// The entry whose bytes are coming.
-struct Open {
+struct OpenEntry {
     name: String,
     kind: &'static str,
     mode: u32,
@@ -41,17 +39,14 @@ struct Open {
     hasher: Sha256,
 }
 
-impl Manifest {
-    /// An empty one.
-    pub(super) fn beside(archive: &Path) -> io::Result<Self> {
-        let path = archive.with_extension("list");
-        let file = disk::new_file(&path)?;
-        std::fs::remove_file(&path)?;
+impl ArchiveManifest {
+    /// An empty list, collected in this empty file.
+    pub(super) fn new(file: File) -> Self {
         let (lines, hasher) = (BufWriter::new(file), Sha256::new());
-        Ok(Self { lines, hasher, length: 0, entries: 0, bytes: 0, open: None })
+        Self { lines, hasher, length: 0, entries: 0, bytes: 0, open: None }
     }
 
-    /// A new entry; the one before is whole.
+    /// Begins an entry and ends the one before.
     pub(super) fn entry(&mut self, name: &str, kind: EntryKind, mode: u32, target: &str) -> io::Result<()> {
         self.close()?;
         let (kind, mode) = match kind {
@@ -60,7 +55,7 @@ impl Manifest {
             EntryKind::Symlink => ("symlink", 0o777),
             EntryKind::File | EntryKind::Other => ("file", mode),
         };
-        let mut open = Open { name: name.to_owned(), kind, mode, size: 0, hasher: Sha256::new() };
+        let mut open = OpenEntry { name: name.to_owned(), kind, mode, size: 0, hasher: Sha256::new() };
         if kind == "symlink" {
             open.hasher.update(target.as_bytes());
             open.size = target.len() as u64;
@@ -69,7 +64,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// Bytes of the present entry.
+    /// Adds bytes to the entry that was begun last.
     pub(super) fn bytes(&mut self, bytes: &[u8]) {
         if let Some(open) = &mut self.open {
             open.hasher.update(bytes);
@@ -88,19 +83,19 @@ impl Manifest {
         self.lines.write_all(line.as_bytes())
     }
 
-    /// Bytes of the list so far.
+    /// Length of the list so far, in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Writes the whole of it.
-    pub(super) fn write(&mut self, target: &mut impl Write) -> io::Result<Listed> {
+    /// Ends the list and writes it to `target`.
+    pub(super) fn write(&mut self, target: &mut impl Write) -> io::Result<ManifestSummary> {
         self.close()?;
         self.lines.flush()?;
         let mut file = self.lines.get_ref();
         file.seek(SeekFrom::Start(0))?;
         io::copy(&mut file.take(self.length), target)?;
         let sha256 = self.hasher.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Listed { sha256, entries: self.entries, bytes: self.bytes })
+        Ok(ManifestSummary { sha256, entries: self.entries, bytes: self.bytes })
     }
 }

@@ -1,7 +1,7 @@
 //! Artifacts: the zip of a workspace, written by the host from the entries a guest reports.
 //!
-//! `names` decides what an entry may be called, `archive` writes the zip on a thread of its own, this file carries
-//! entries from the guest to it. The file appears in its place only when it is whole and synced; its hash is committed last.
+//! This file carries entries from the guest to `archive`, which writes the zip into a scratch file on a thread of its own;
+//! `names` checks the name of each entry. The caller stores the finished file as a blob and commits its hash last.
 
 mod archive;
 mod audit;
@@ -11,15 +11,15 @@ mod manifest;
 mod names;
 
 use std::io;
-use std::path::Path;
 
 use bytes::Bytes;
 use sandyard_protocol::EntryKind;
 use sandyard_sandbox::machine::{Export, MachineError};
 use tokio::sync::mpsc;
 
-use self::archive::{Archive, Part};
-use self::names::Names;
+use self::archive::{ArchivePart, ArchiveWriter};
+use self::names::EntryNames;
+use crate::blobs::{BlobError, Scratch, ScratchFile};
 use crate::job::ArtifactRow;
 
 pub(crate) use archive::{EMPTY_ZIP, empty_sha256};
@@ -28,7 +28,10 @@ pub(crate) use journal::JournalLines;
 pub use limits::ExportConfig;
 
 /// Parts between guest and disk: at most 1 MiB of data in memory.
-const PARTS: usize = 16;
+const QUEUED_PARTS: usize = 16;
+
+/// Skipped entries that are reported by name.
+const MAX_SKIPPED: usize = 100;
 
 /// An artifact could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -36,35 +39,40 @@ pub(crate) enum ArtifactError {
     /// The guest went away or broke the protocol.
     #[error("read the workspace")]
     Guest(#[from] MachineError),
-    /// More than an artifact may hold.
+    /// The workspace exceeds a bound.
     #[error("the workspace is larger than an artifact may be ({0})")]
     TooLarge(&'static str),
-    /// The disk of the host refused.
+    /// The scratch file could not be written.
     #[error("write the archive")]
     Write(#[source] io::Error),
-    /// It took too long.
+    /// The finished archive could not be stored.
+    #[error("store the archive")]
+    Store(#[from] BlobError),
+    /// The export took too long; the limit in seconds.
     #[error("the export took longer than {0} s")]
     Deadline(u64),
 }
 
-/// A finished artifact and what is missing from it.
+/// A finished archive.
 #[derive(Debug)]
-pub(crate) struct Stored {
+pub(crate) struct PackedExport {
     pub(crate) artifact: ArtifactRow,
+    /// Entries that were left out, with the reason. At most [`MAX_SKIPPED`].
     pub(crate) skipped: Vec<String>,
+    pub(crate) file: ScratchFile,
 }
 
 /// A file that the host adds to an artifact.
 #[derive(Debug, Clone)]
 pub(crate) struct HostFile {
-    /// At the top of the archive. If the job has something of that name, a number is put before its ending.
+    /// Name at the top level. If the job has an entry of that name, a number is put before the ending.
     pub(crate) name: &'static str,
     pub(crate) bytes: Bytes,
 }
 
-/// What the host adds to the job's own files.
+/// The entries that the host adds behind the job's own.
 #[derive(Default)]
-pub(crate) struct Additions<'a> {
+pub(crate) struct HostAdditions<'a> {
     /// The journal of a task.
     pub(crate) journal: Option<JournalLines>,
     /// The audit of the job.
@@ -73,15 +81,15 @@ pub(crate) struct Additions<'a> {
     pub(crate) files: &'a [HostFile],
 }
 
-/// Takes an export and stores it as a zip at `path`, with what the host adds behind the job's own files.
-pub(crate) async fn store_export(
+/// Writes an export and the host's additions as a zip into a scratch file.
+pub(crate) async fn pack_export(
     export: Export,
-    path: &Path,
+    scratch: &Scratch,
     bounds: &ExportConfig,
-    additions: Additions<'_>,
-) -> Result<Stored, ArtifactError> {
+    additions: HostAdditions<'_>,
+) -> Result<PackedExport, ArtifactError> {
     let deadline = bounds.timeout;
-    match tokio::time::timeout(deadline, carry(export, path, bounds, additions)).await {
+    match tokio::time::timeout(deadline, carry(export, scratch, bounds, additions)).await {
         Ok(result) => result,
         Err(_) => Err(ArtifactError::Deadline(deadline.as_secs())),
     }
@@ -89,24 +97,24 @@ pub(crate) async fn store_export(
 
 async fn carry(
     mut export: Export,
-    path: &Path,
+    scratch: &Scratch,
     bounds: &ExportConfig,
-    additions: Additions<'_>,
-) -> Result<Stored, ArtifactError> {
-    let (parts, receiver) = mpsc::channel(PARTS);
-    let target = path.to_owned();
-    let writer = tokio::task::spawn_blocking(move || Archive::write(&target, receiver));
+    additions: HostAdditions<'_>,
+) -> Result<PackedExport, ArtifactError> {
+    let (parts, receiver) = mpsc::channel(QUEUED_PARTS);
+    let scratch = scratch.clone();
+    let writer = tokio::task::spawn_blocking(move || ArchiveWriter::write(&scratch, receiver));
     let carried = send_parts(&mut export, &parts, bounds, additions).await;
     drop(parts);
-    // An archive that has not been told its end is thrown away by the writer.
+    // Without an end part, the writer throws the archive away.
     let written = writer.await.map_err(|error| ArtifactError::Write(io::Error::other(error)))?;
     match (carried, written) {
-        (Ok(mut skipped), Ok(artifact)) => {
+        (Ok(mut skipped), Ok((artifact, file))) => {
             skipped.extend(export.skipped().iter().cloned());
-            skipped.truncate(100);
-            Ok(Stored { artifact, skipped })
+            skipped.truncate(MAX_SKIPPED);
+            Ok(PackedExport { artifact, skipped, file })
         }
-        // A writer that failed closes the channel, which the carrier notices too: the disk's error is the cause.
+        // A writer that failed closes the channel, and then the carrier fails too: the writer's error is the cause.
         (Ok(_) | Err(ArtifactError::Write(_)), Err(error)) => Err(ArtifactError::Write(error)),
         (Err(error), _) => Err(error),
     }
@@ -114,13 +122,13 @@ async fn carry(
 
 async fn send_parts(
     export: &mut Export,
-    parts: &mpsc::Sender<Part>,
+    parts: &mpsc::Sender<ArchivePart>,
     bounds: &ExportConfig,
-    additions: Additions<'_>,
+    additions: HostAdditions<'_>,
 ) -> Result<Vec<String>, ArtifactError> {
     let closed = |_| ArtifactError::Write(io::Error::from(io::ErrorKind::BrokenPipe));
     let (mut entries, mut bytes, mut name_bytes) = (0u64, 0u64, 0u64);
-    let mut names = Names::default();
+    let mut names = EntryNames::default();
     let mut skipped = Vec::new();
     while let Some(entry) = export.next_entry().await? {
         entries += 1;
@@ -138,30 +146,30 @@ async fn send_parts(
         let name = match names.accept(&entry.path, entry.kind) {
             Ok(name) => name,
             Err(refused) => {
-                if skipped.len() < 100 {
+                if skipped.len() < MAX_SKIPPED {
                     skipped.push(format!("{}: {refused}", entry.path.escape_debug()));
                 }
                 continue;
             }
         };
         let is_file = entry.kind == EntryKind::File;
-        parts.send(Part::entry(name, &entry)).await.map_err(closed)?;
+        parts.send(ArchivePart::entry(name, &entry)).await.map_err(closed)?;
         while is_file && let Some(piece) = export.next_bytes().await? {
-            parts.send(Part::Bytes(piece)).await.map_err(closed)?;
+            parts.send(ArchivePart::Bytes(piece)).await.map_err(closed)?;
         }
     }
     for file in additions.files {
         let name = names.free(file.name);
-        parts.send(Part::host_file(name, file)).await.map_err(closed)?;
-        parts.send(Part::Bytes(file.bytes.clone())).await.map_err(closed)?;
+        parts.send(ArchivePart::host_file(name, file)).await.map_err(closed)?;
+        parts.send(ArchivePart::Bytes(file.bytes.clone())).await.map_err(closed)?;
     }
     if let Some(journal) = additions.journal {
         journal.send(&mut names, parts).await?;
     }
-    // Last, because it tells of all the others.
+    // Last, because the audit lists all other entries.
     if let Some(audit) = additions.audit {
         audit.send(&mut names, parts).await?;
     }
-    parts.send(Part::End).await.map_err(closed)?;
+    parts.send(ArchivePart::End).await.map_err(closed)?;
     Ok(skipped)
 }

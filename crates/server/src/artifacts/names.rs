@@ -1,16 +1,16 @@
-//! What an entry of an archive may be called. The guest is not believed: whoever unpacks the zip must be safe.
+//! Checks the names of entries. The guest is not trusted: unpacking the zip must be safe for everybody.
 //!
-//! A job can have millions of names, each as long as a path may be, so they are not kept. The guest promises an order, depth first
-//! and sorted in each directory: whoever is held to it can name nothing twice and nothing below a file or a link.
+//! A job can have millions of names, each as long as a path may be, so they are not kept. The guest must send them in order,
+//! depth first and sorted in each directory. In that order no name comes twice, and none lies below a file or a link.
 
 use std::collections::HashSet;
 
 use sandyard_protocol::EntryKind;
 use sha2::{Digest, Sha256};
 
-/// Why an entry is left out.
+/// Why an entry is left out of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum NameRefusal {
     #[error("not a relative path inside the workspace")]
     Path,
     #[error("the name is longer than an archive can hold")]
@@ -21,49 +21,49 @@ pub(super) enum Refused {
     Order,
 }
 
-/// Longest name in a zip: its field has 16 bits, and directories take a slash more.
-const NAME_BYTES: usize = u16::MAX as usize - 1;
-/// Where the host puts its own files, unless the job has something of that name.
+/// Longest name in a zip: the length has 16 bits, and a directory's name ends with another slash.
+const MAX_NAME_BYTES: usize = u16::MAX as usize - 1;
+/// Folder for the host's files, unless the job has an entry of that name.
 const HOST_FOLDER: &str = ".sandyard";
-/// How a backslash is written, which other systems read as a separator.
+/// Replaces a backslash, which other systems read as a separator.
 const BACKSLASH: &str = "%5C";
 
-/// Enough of a hash that nobody finds two names with the same.
+/// A part of a SHA-256 that is long enough to rule out collisions.
 type Digest16 = [u8; 16];
 
-/// What must be known of the names of an archive so far.
+/// The state that checks the next name of an archive.
 #[derive(Debug)]
-pub(super) struct Names {
-    /// The last path that was accepted, name by name.
+pub(super) struct EntryNames {
+    /// The components of the last accepted path.
     last: Vec<String>,
-    /// Whether it is a directory, in which the next may be. The workspace itself is one.
+    /// True if that path is a directory, which the next entry may lie in. True for the workspace itself.
     in_directory: bool,
-    /// Names at the top, in lower case: files of the host's are put beside them.
+    /// Names at the top level, in lower case: the host's files must not take them.
     top: HashSet<Digest16>,
-    /// Names with something that a backslash could have become: these alone can meet another of theirs out of order.
+    /// Names that contain the replacement of a backslash: only these can come twice although the order holds.
     rewritten: HashSet<Digest16>,
 }
 
-impl Default for Names {
+impl Default for EntryNames {
     fn default() -> Self {
         Self { last: Vec::new(), in_directory: true, top: HashSet::new(), rewritten: HashSet::new() }
     }
 }
 
-impl Names {
-    /// The name in the archive, without a trailing slash.
-    pub(super) fn accept(&mut self, path: &str, kind: EntryKind) -> Result<String, Refused> {
+impl EntryNames {
+    /// Returns the name for the archive, without a trailing slash.
+    pub(super) fn accept(&mut self, path: &str, kind: EntryKind) -> Result<String, NameRefusal> {
         if !is_plain(path) {
-            return Err(Refused::Path);
+            return Err(NameRefusal::Path);
         }
         let name = path.replace('\\', BACKSLASH);
-        if name.len() > NAME_BYTES {
-            return Err(Refused::Long);
+        if name.len() > MAX_NAME_BYTES {
+            return Err(NameRefusal::Long);
         }
         let parts: Vec<&str> = path.split('/').collect();
         self.check_order(&parts)?;
         if name.contains(BACKSLASH) && !self.rewritten.insert(digest(&name)) {
-            return Err(Refused::Twice);
+            return Err(NameRefusal::Twice);
         }
         if parts.len() == 1 {
             self.top.insert(digest(&name.to_ascii_lowercase()));
@@ -74,19 +74,19 @@ impl Names {
         Ok(name)
     }
 
-    /// An entry is in the directory that came last, or in one above it after everything that was there.
-    fn check_order(&self, parts: &[&str]) -> Result<(), Refused> {
+    /// An entry lies in the last directory, or in one above it, behind all entries that were there before.
+    fn check_order(&self, parts: &[&str]) -> Result<(), NameRefusal> {
         let shared = self.last.iter().zip(parts).take_while(|(one, other)| one == *other).count();
         let follows = match (self.last.get(shared), parts.get(shared)) {
-            (_, None) => return Err(Refused::Twice),
+            (_, None) => return Err(NameRefusal::Twice),
             (None, Some(_)) => self.in_directory,
             (Some(last), Some(part)) => *part > last.as_str(),
         };
-        if follows && parts.len() == shared + 1 { Ok(()) } else { Err(Refused::Order) }
+        if follows && parts.len() == shared + 1 { Ok(()) } else { Err(NameRefusal::Order) }
     }
 
-    /// A name for a file that tells of the job, once all of the job's are known: in the host's folder, or at the top if the job has a
-    /// folder like that.
+    /// Returns a name for a file about the job: in the host's folder, or at the top level if the job has an entry of the
+    /// folder's name. Call it after the job's own entries.
     pub(super) fn beside(&mut self, name: &str) -> String {
         if self.top.contains(&digest(HOST_FOLDER)) {
             self.free(&format!("sandyard-{name}"))
@@ -95,8 +95,8 @@ impl Names {
         }
     }
 
-    /// A name at the top for a file of the host's: this one, or with a number before its ending if the job has it in whatever
-    /// case, because not every file system tells cases apart.
+    /// Returns a name at the top level for a file of the host: `name`, or with a number before its ending if the job has that
+    /// name. Case is ignored, because some file systems ignore it.
     pub(super) fn free(&mut self, name: &str) -> String {
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
         let numbered = (2..).map(|number| format!("{stem}-{number}.{ending}"));
@@ -123,15 +123,15 @@ fn is_plain(path: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn accept(names: &mut Names, path: &str, kind: EntryKind) -> Result<String, Refused> {
+    fn accept(names: &mut EntryNames, path: &str, kind: EntryKind) -> Result<String, NameRefusal> {
         names.accept(path, kind)
     }
 
     #[test]
     fn a_file_of_the_hosts_takes_no_name_of_the_jobs() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         assert_eq!(names.free("changes.patch"), "changes.patch");
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         accept(&mut names, "Changes.PATCH", EntryKind::File).unwrap();
         accept(&mut names, "changes-2.patch", EntryKind::Directory).unwrap();
         assert_eq!(names.free("changes.patch"), "changes-3.patch");
@@ -139,11 +139,11 @@ mod tests {
 
     #[test]
     fn what_tells_of_the_job_is_in_a_folder_of_the_hosts_or_beside_one_of_the_jobs() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         accept(&mut names, "src", EntryKind::Directory).unwrap();
         assert_eq!(names.beside("audit.jsonl"), ".sandyard/audit.jsonl");
         for (kind, name) in [(EntryKind::Directory, ".sandyard"), (EntryKind::Symlink, ".Sandyard")] {
-            let mut names = Names::default();
+            let mut names = EntryNames::default();
             accept(&mut names, name, kind).unwrap();
             accept(&mut names, "sandyard-files.jsonl", EntryKind::File).unwrap();
             assert_eq!(names.beside("audit.jsonl"), "sandyard-audit.jsonl");
@@ -154,33 +154,37 @@ mod tests {
     #[test]
     fn f10_names_that_would_leave_the_folder_are_refused() {
         for path in ["", "/etc/passwd", "..", "../x", "a/../../x", "a//b", "./a", "a/.", "a/", "a\0b"] {
-            assert_eq!(accept(&mut Names::default(), path, EntryKind::File), Err(Refused::Path), "{path:?}");
+            assert_eq!(
+                accept(&mut EntryNames::default(), path, EntryKind::File),
+                Err(NameRefusal::Path),
+                "{path:?}"
+            );
         }
     }
 
     #[test]
     fn a_backslash_is_no_separator() {
-        let name = accept(&mut Names::default(), "..\\..\\x", EntryKind::File);
+        let name = accept(&mut EntryNames::default(), "..\\..\\x", EntryKind::File);
         assert_eq!(name.as_deref(), Ok("..%5C..%5Cx"));
     }
 
     #[test]
     fn nothing_is_written_through_a_link() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         accept(&mut names, "a", EntryKind::Symlink).unwrap();
-        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(Refused::Order));
-        assert_eq!(accept(&mut names, "a", EntryKind::Directory), Err(Refused::Twice));
-        assert_eq!(accept(&mut names, "a", EntryKind::File), Err(Refused::Twice));
+        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(NameRefusal::Order));
+        assert_eq!(accept(&mut names, "a", EntryKind::Directory), Err(NameRefusal::Twice));
+        assert_eq!(accept(&mut names, "a", EntryKind::File), Err(NameRefusal::Twice));
         accept(&mut names, "b", EntryKind::Directory).unwrap();
         accept(&mut names, "b/c", EntryKind::File).unwrap();
-        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(Refused::Order));
-        assert_eq!(accept(&mut names, "b/c/d", EntryKind::File), Err(Refused::Order));
-        assert_eq!(accept(&mut names, "b", EntryKind::Symlink), Err(Refused::Twice));
+        assert_eq!(accept(&mut names, "a/passwd", EntryKind::File), Err(NameRefusal::Order));
+        assert_eq!(accept(&mut names, "b/c/d", EntryKind::File), Err(NameRefusal::Order));
+        assert_eq!(accept(&mut names, "b", EntryKind::Symlink), Err(NameRefusal::Twice));
     }
 
     #[test]
     fn f17_names_that_differ_in_case_or_form_both_stay() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         for path in ["READ.ME", "cafe\u{301}", "caf\u{e9}", "read.me"] {
             assert_eq!(accept(&mut names, path, EntryKind::File).as_deref(), Ok(path));
         }
@@ -188,17 +192,17 @@ mod tests {
 
     #[test]
     fn what_reads_the_same_in_the_archive_is_there_once() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         accept(&mut names, "a%5Cb", EntryKind::Directory).unwrap();
         accept(&mut names, "a%5Cb/c", EntryKind::File).unwrap();
         accept(&mut names, "a0", EntryKind::File).unwrap();
-        assert_eq!(accept(&mut names, "a\\b", EntryKind::Directory), Err(Refused::Twice));
-        assert_eq!(accept(&mut names, "a\\b/c", EntryKind::File), Err(Refused::Order));
+        assert_eq!(accept(&mut names, "a\\b", EntryKind::Directory), Err(NameRefusal::Twice));
+        assert_eq!(accept(&mut names, "a\\b/c", EntryKind::File), Err(NameRefusal::Order));
     }
 
     #[test]
     fn a_tree_comes_depth_first_and_sorted() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         for (path, kind) in [
             ("d", EntryKind::Directory),
             ("d/e", EntryKind::Directory),
@@ -209,14 +213,14 @@ mod tests {
             assert_eq!(accept(&mut names, path, kind).as_deref(), Ok(path));
         }
         for path in ["d/g", "d/e/g", "c", "d.txt/x", "z/y"] {
-            assert_eq!(accept(&mut names, path, EntryKind::File), Err(Refused::Order), "{path}");
+            assert_eq!(accept(&mut names, path, EntryKind::File), Err(NameRefusal::Order), "{path}");
         }
     }
 
-    /// R9 of names: a million of the longest would be gigabytes.
+    /// A million of the longest names would take gigabytes.
     #[test]
     fn long_names_are_not_kept() {
-        let mut names = Names::default();
+        let mut names = EntryNames::default();
         let deep = vec!["d".repeat(200); 20];
         for depth in 1..=deep.len() {
             accept(&mut names, &deep[..depth].join("/"), EntryKind::Directory).unwrap();

@@ -1,5 +1,114 @@
-//! The bytes of jobs: results, output, start trees and pictures.
+//! The bytes of jobs: results, output, start trees, screenshots and request texts.
+//!
+//! Callers name a blob by a typed [`BlobKey`] and never see where it lies. `folder` keeps blobs below the data directory; an
+//! object store joins by implementing [`Blobs`]. `scratch` holds files that are still being written, always on this host.
+//! `workspaces` is about something else: the folders in which local drivers keep the disks of sandboxes.
 
-mod layout;
+#[cfg(test)]
+mod conformance;
+mod error;
+mod folder;
+mod key;
+#[cfg(test)]
+mod memory;
+mod scratch;
+mod workspaces;
 
-pub(crate) use layout::Layout;
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+
+pub(crate) use error::{BlobError, BlobErrorKind};
+pub(crate) use folder::FolderBlobs;
+pub(crate) use key::{BlobKey, BlobNoun, BlobScope};
+#[cfg(test)]
+pub(crate) use memory::MemoryBlobs;
+pub(crate) use scratch::{Scratch, ScratchFile, read_file};
+pub(crate) use workspaces::WorkspaceFolders;
+
+use crate::job::JobId;
+
+/// Bytes of a blob, in order.
+pub(crate) type BlobStream = BoxStream<'static, std::io::Result<Bytes>>;
+
+/// A part of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlobRange {
+    Whole,
+    Bytes { start: u64, length: u64 },
+}
+
+/// What a power failure may do to a blob that was put.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// Nothing: the blob is on stable storage before `put` returns.
+    Synced,
+    /// Lose or damage it. Only for copies of what the store keeps: it saves a sync for each job.
+    Copy,
+}
+
+/// An open blob.
+pub(crate) struct BlobContent {
+    /// How many bytes `bytes` yields, unless it fails.
+    pub(crate) length: u64,
+    pub(crate) bytes: BlobStream,
+}
+
+/// The blobs of one yard.
+///
+/// A blob is whole or absent: no reader ever sees part of one, whatever is interrupted, cancelled or killed. A put replaces
+/// the blob of that key atomically; of several puts of one key at the same time, one wins. A reader that has opened a blob
+/// reads it to its end even if it is replaced or removed meanwhile. Removal is idempotent. Every call may be repeated after
+/// a failure; a call that failed or was cancelled may have happened.
+///
+/// The contract fits object stores: nothing is renamed from key to key, nothing is changed in place, a put knows no length
+/// in advance (a multipart upload with a checksum), and listings come in pages ordered by the bytes of [`BlobKey::name`].
+#[async_trait]
+pub(crate) trait Blobs: Debug + Send + Sync + 'static {
+    /// Stores the bytes of a stream. If the stream fails, the put fails and the blob is what it was before.
+    async fn put(&self, key: &BlobKey, bytes: BlobStream, durability: Durability) -> Result<(), BlobError>;
+
+    /// Stores a file that was written in the scratch folder, durably, and takes it away from there.
+    async fn put_file(&self, key: &BlobKey, file: ScratchFile) -> Result<(), BlobError>;
+
+    /// Stores several blobs and shares the cost of a sync between them. After a failure some of them may be stored.
+    async fn put_all(&self, blobs: Vec<(BlobKey, Bytes)>, durability: Durability) -> Result<(), BlobError>;
+
+    /// Opens a blob. A range that reaches beyond its end is an error of kind `Damaged`: callers know lengths from the store.
+    async fn get(&self, key: &BlobKey, range: BlobRange) -> Result<BlobContent, BlobError>;
+
+    /// Reads a small blob or a small part of one into memory.
+    async fn read(&self, key: &BlobKey, range: BlobRange) -> Result<Bytes, BlobError> {
+        let content = self.get(key, range).await?;
+        collect(content).await.map_err(|source| BlobError::new(key.name(), source))
+    }
+
+    /// The length of a blob, or `None` if there is none.
+    async fn length(&self, key: &BlobKey) -> Result<Option<u64>, BlobError>;
+
+    /// The first blobs of a scope behind `after`, in order; an empty page is the end.
+    async fn list(&self, scope: &BlobScope, after: Option<&BlobKey>) -> Result<Vec<BlobKey>, BlobError>;
+
+    /// The first jobs behind `after` that may have blobs, in order; an empty page is the end.
+    async fn jobs(&self, after: Option<&JobId>) -> Result<Vec<JobId>, BlobError>;
+
+    /// Removes blobs.
+    async fn remove(&self, keys: Vec<BlobKey>) -> Result<(), BlobError>;
+
+    /// Removes every blob of a scope.
+    async fn remove_all(&self, scope: &BlobScope) -> Result<(), BlobError>;
+}
+
+/// The most keys or jobs in one page of a listing, as object stores have it.
+const PAGE_KEYS: usize = 1000;
+
+async fn collect(mut content: BlobContent) -> std::io::Result<Bytes> {
+    let mut whole = Vec::with_capacity(usize::try_from(content.length).map_err(std::io::Error::other)?);
+    while let Some(piece) = content.bytes.next().await {
+        whole.extend_from_slice(&piece?);
+    }
+    Ok(whole.into())
+}

@@ -11,7 +11,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::Stream;
 
-use super::ranges::Part;
+use super::ranges::ContentPart;
 
 /// A stream of bytes from a file or a guest.
 pub(super) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, std::io::Error>> + Send>>;
@@ -28,7 +28,7 @@ pub(super) struct ContentHead<'a> {
     /// Its whole length.
     pub(super) length: u64,
     /// Which part is sent.
-    pub(super) part: Part,
+    pub(super) part: ContentPart,
 }
 
 impl ContentHead<'_> {
@@ -46,12 +46,12 @@ impl ContentHead<'_> {
         put(ACCEPT_RANGES, "bytes");
         put(CACHE_CONTROL, "no-cache");
         match self.part {
-            Part::Range { start, length } => {
+            ContentPart::Range { start, length } => {
                 put(CONTENT_LENGTH, &length.to_string());
                 put(CONTENT_RANGE, &format!("bytes {start}-{}/{}", start + length - 1, self.length));
                 *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             }
-            Part::Whole | Part::Outside => put(CONTENT_LENGTH, &self.length.to_string()),
+            ContentPart::Whole | ContentPart::Outside => put(CONTENT_LENGTH, &self.length.to_string()),
         }
         response
     }
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn f14_a_part_says_which() {
-        let part = Part::Range { start: 4, length: 3 };
+        let part = ContentPart::Range { start: 4, length: 3 };
         let head = ContentHead { kind: "application/zip", file_name: "x", tag: "\"t\"", length: 10, part };
         let response = head.answer(Body::empty());
         assert_eq!(response.status(), 206);

@@ -1,25 +1,17 @@
 //! `GET /jobs/{id}/download`: the result of an ended job.
 
-use std::io::SeekFrom;
-
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use sandyard_api::ErrorBody;
-use tokio::io::{AsyncReadExt, AsyncSeekExt};
-use tokio_util::io::ReaderStream;
 
 use super::HttpState;
 use super::content::ContentHead;
 use super::failure::{Answer, Failure};
 use super::parts::{Job, none_match, query};
-use super::ranges::{Part, requested};
-use crate::app::AppError;
-
-/// Bytes read from the file at once: few system calls, little memory for each of many slow readers.
-const READ_BYTES: usize = 64 * 1024;
+use super::ranges::{ContentPart, requested};
 
 /// The workspace as a zip, for every ended job. Takes ranges.
 #[utoipa::path(
@@ -53,23 +45,21 @@ pub(super) async fn read(
     }
     let part = requested(&headers, download.length, &tag);
     let (start, length) = match part {
-        Part::Whole => (0, download.length),
-        Part::Range { start, length } => (start, length),
-        Part::Outside => return Err(Failure::outside(download.length)),
+        ContentPart::Whole => (0, download.length),
+        ContentPart::Range { start, length } => (start, length),
+        ContentPart::Outside => return Err(Failure::outside(download.length)),
     };
-    let mut file = tokio::fs::File::from_std(download.file);
-    let body = if method == Method::HEAD {
-        Body::empty()
-    } else {
-        file.seek(SeekFrom::Start(start)).await.map_err(|error| AppError::internal(&error))?;
-        Body::from_stream(ReaderStream::with_capacity(file.take(length), READ_BYTES))
-    };
+    let file_name = download.file_name.clone();
     let head = ContentHead {
         kind: "application/zip",
-        file_name: &download.file_name,
+        file_name: &file_name,
         tag: &tag,
         length: download.length,
         part,
+    };
+    let body = match method {
+        Method::HEAD => Body::empty(),
+        _ => Body::from_stream(download.read(start, length).await?),
     };
     Ok(head.answer(body))
 }

@@ -22,7 +22,7 @@ use super::HttpState;
 use super::content::{ByteStream, ContentHead};
 use super::failure::{Answer, Failure};
 use super::parts::{Job, none_match, query};
-use super::ranges::{self, Part};
+use super::ranges::{self, ContentPart};
 use super::{archive, files_change};
 
 /// The workspace itself.
@@ -161,14 +161,14 @@ async fn content(
     }
     let part = ranges::requested(headers, size, &tag);
     let length = match part {
-        Part::Outside => return Err(Refusal::Other(Failure::outside(size))),
-        Part::Whole if conditional && !only_head => {
+        ContentPart::Outside => return Err(Refusal::Other(Failure::outside(size))),
+        ContentPart::Whole if conditional && !only_head => {
             opened = machine.read(path, None).await?;
             opened.length
         }
-        Part::Whole if only_head => size,
-        Part::Whole => opened.length,
-        Part::Range { start, length } => {
+        ContentPart::Whole if only_head => size,
+        ContentPart::Whole => opened.length,
+        ContentPart::Range { start, length } => {
             opened = machine.read(path, Some(FileRange { start, length: Some(length) })).await?;
             length
         }
@@ -178,7 +178,7 @@ async fn content(
         return Err(Refusal::Other(changed.into()));
     }
     let body = if only_head { Body::empty() } else { Body::from_stream(bytes_of(opened)) };
-    let whole = if part == Part::Whole { length } else { size };
+    let whole = if part == ContentPart::Whole { length } else { size };
     let file_name = path.rsplit('/').next().unwrap_or("file");
     let head = ContentHead { kind: "application/octet-stream", file_name, tag: &tag, length: whole, part };
     Ok(head.answer(body))

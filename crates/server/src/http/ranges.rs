@@ -5,7 +5,7 @@ use axum::http::header::{IF_RANGE, RANGE};
 
 /// Which part of the content to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum ContentPart {
     /// All of it.
     Whole,
     /// From `start`, `length` bytes, at least one.
@@ -20,13 +20,13 @@ pub(super) enum Part {
 }
 
 /// The part that the headers ask for, of content with this length and entity tag.
-pub(super) fn requested(headers: &HeaderMap, length: u64, tag: &str) -> Part {
+pub(super) fn requested(headers: &HeaderMap, length: u64, tag: &str) -> ContentPart {
     let mut values = headers.get_all(RANGE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return Part::Whole };
+    let (Some(value), None) = (values.next(), values.next()) else { return ContentPart::Whole };
     let current = headers.get(IF_RANGE).is_none_or(|known| known.as_bytes() == tag.as_bytes());
     match value.to_str() {
         Ok(text) if current => parse(text, length),
-        _ => Part::Whole,
+        _ => ContentPart::Whole,
     }
 }
 
@@ -35,19 +35,19 @@ pub(super) fn is_requested(headers: &HeaderMap) -> bool {
     headers.contains_key(RANGE)
 }
 
-fn parse(text: &str, length: u64) -> Part {
+fn parse(text: &str, length: u64) -> ContentPart {
     let Some((first, last)) = text.strip_prefix("bytes=").and_then(|range| range.trim().split_once('-'))
     else {
-        return Part::Whole;
+        return ContentPart::Whole;
     };
     match (number(first), number(last)) {
-        (Some(None), Some(None)) | (None, _) | (_, None) => Part::Whole,
-        (Some(None), Some(Some(0))) => Part::Outside,
+        (Some(None), Some(None)) | (None, _) | (_, None) => ContentPart::Whole,
+        (Some(None), Some(Some(0))) => ContentPart::Outside,
         (Some(None), Some(Some(suffix))) => {
             within(length.saturating_sub(suffix), length.saturating_sub(1), length)
         }
         (Some(Some(first)), Some(None)) => within(first, length.saturating_sub(1), length),
-        (Some(Some(first)), Some(Some(last))) if first > last => Part::Whole,
+        (Some(Some(first)), Some(Some(last))) if first > last => ContentPart::Whole,
         (Some(Some(first)), Some(Some(last))) => within(first, last.min(length.saturating_sub(1)), length),
     }
 }
@@ -61,8 +61,12 @@ fn number(text: &str) -> Option<Option<u64>> {
     digits.then(|| Some(text.parse().unwrap_or(u64::MAX)))
 }
 
-fn within(first: u64, last: u64, length: u64) -> Part {
-    if first >= length { Part::Outside } else { Part::Range { start: first, length: last - first + 1 } }
+fn within(first: u64, last: u64, length: u64) -> ContentPart {
+    if first >= length {
+        ContentPart::Outside
+    } else {
+        ContentPart::Range { start: first, length: last - first + 1 }
+    }
 }
 
 #[cfg(test)]
@@ -74,27 +78,27 @@ mod tests {
     #[test]
     fn ranges_of_ten_bytes() {
         for (text, part) in [
-            ("bytes=0-9", Part::Range { start: 0, length: 10 }),
-            ("bytes=4-6", Part::Range { start: 4, length: 3 }),
-            ("bytes=4-", Part::Range { start: 4, length: 6 }),
-            ("bytes=-3", Part::Range { start: 7, length: 3 }),
-            ("bytes=-300", Part::Range { start: 0, length: 10 }),
-            ("bytes=9-99999999999999999999999", Part::Range { start: 9, length: 1 }),
-            ("bytes=10-", Part::Outside),
-            ("bytes=99999999999999999999999-", Part::Outside),
-            ("bytes=-0", Part::Outside),
-            ("bytes=5-4", Part::Whole),
-            ("bytes=0-1,3-4", Part::Whole),
-            ("bytes=-", Part::Whole),
-            ("bytes=a-b", Part::Whole),
-            ("bytes=--5", Part::Whole),
-            ("lines=1-2", Part::Whole),
-            ("", Part::Whole),
+            ("bytes=0-9", ContentPart::Range { start: 0, length: 10 }),
+            ("bytes=4-6", ContentPart::Range { start: 4, length: 3 }),
+            ("bytes=4-", ContentPart::Range { start: 4, length: 6 }),
+            ("bytes=-3", ContentPart::Range { start: 7, length: 3 }),
+            ("bytes=-300", ContentPart::Range { start: 0, length: 10 }),
+            ("bytes=9-99999999999999999999999", ContentPart::Range { start: 9, length: 1 }),
+            ("bytes=10-", ContentPart::Outside),
+            ("bytes=99999999999999999999999-", ContentPart::Outside),
+            ("bytes=-0", ContentPart::Outside),
+            ("bytes=5-4", ContentPart::Whole),
+            ("bytes=0-1,3-4", ContentPart::Whole),
+            ("bytes=-", ContentPart::Whole),
+            ("bytes=a-b", ContentPart::Whole),
+            ("bytes=--5", ContentPart::Whole),
+            ("lines=1-2", ContentPart::Whole),
+            ("", ContentPart::Whole),
         ] {
             assert_eq!(parse(text, 10), part, "{text}");
         }
-        assert_eq!(parse("bytes=0-0", 0), Part::Outside);
-        assert_eq!(parse("bytes=-5", 0), Part::Outside);
+        assert_eq!(parse("bytes=0-0", 0), ContentPart::Outside);
+        assert_eq!(parse("bytes=-5", 0), ContentPart::Outside);
     }
 
     #[test]
@@ -102,7 +106,7 @@ mod tests {
         let fields =
             [(RANGE, HeaderValue::from_static("bytes=1-")), (IF_RANGE, HeaderValue::from_static("\"old\""))];
         let headers = HeaderMap::from_iter(fields);
-        assert_eq!(requested(&headers, 10, "\"new\""), Part::Whole);
-        assert_eq!(requested(&headers, 10, "\"old\""), Part::Range { start: 1, length: 9 });
+        assert_eq!(requested(&headers, 10, "\"new\""), ContentPart::Whole);
+        assert_eq!(requested(&headers, 10, "\"old\""), ContentPart::Range { start: 1, length: 9 });
     }
 }

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use sandyard_sandbox::driver::SandboxId;
 
-use crate::disk;
+use crate::blobs::{BlobError, BlobScope};
 use crate::error_chain::chain;
-use crate::job::JobRow;
+use crate::job::{JobId, JobRow};
 use crate::store::StoreError;
 use crate::yard::YardContext;
 
-/// Stops sandboxes that no open job has, and removes folders of jobs that are not in the store.
+/// Stops sandboxes that no open job has, and removes workspaces and blobs of jobs that are not in the store.
 pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreError> {
     let open = context.store.open_jobs().await?;
     let wanted: HashSet<SandboxId> = open.iter().filter_map(JobRow::sandbox_id).collect();
@@ -29,23 +29,37 @@ pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreErro
             }
         }
     }
-    let known: HashSet<String> =
-        context.store.all_ids().await?.into_iter().map(|id| id.as_str().to_owned()).collect();
-    let jobs = context.layout.jobs().to_owned();
-    if let Err(error) = disk::blocking(move || remove_folders(&jobs, &known)).await {
-        tracing::warn!(%error, "stray folders could not be removed");
+    let known: HashSet<JobId> = context.store.all_ids().await?.into_iter().collect();
+    remove_stray_workspaces(context, &known).await;
+    if let Err(error) = remove_stray_blobs(context, &known).await {
+        tracing::warn!(error = %chain(&error), "stray blobs could not be removed");
     }
     Ok(())
 }
 
-fn remove_folders(jobs: &std::path::Path, known: &HashSet<String>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(jobs)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if !known.contains(name.to_string_lossy().as_ref()) {
-            tracing::info!(folder = %entry.path().display(), "removing a folder that belongs to no job");
-            disk::remove_tree(&entry.path())?;
+/// Before the blobs: a job's folder goes with its blobs, once it is empty.
+async fn remove_stray_workspaces(context: &YardContext, known: &HashSet<JobId>) {
+    let found = match context.workspaces.jobs().await {
+        Ok(found) => found,
+        Err(error) => return tracing::warn!(%error, "workspaces could not be listed"),
+    };
+    for job in found.into_iter().filter(|job| !known.contains(job)) {
+        tracing::info!(%job, "removing the workspace of an unknown job");
+        if let Err(error) = context.workspaces.remove(&job).await {
+            tracing::warn!(%job, %error, "the workspace could not be removed");
         }
     }
-    Ok(())
+}
+
+async fn remove_stray_blobs(context: &YardContext, known: &HashSet<JobId>) -> Result<(), BlobError> {
+    let mut after = None;
+    loop {
+        let page = context.blobs.jobs(after.as_ref()).await?;
+        let Some(last) = page.last().cloned() else { return Ok(()) };
+        for job in page.into_iter().filter(|job| !known.contains(job)) {
+            tracing::info!(%job, "removing the blobs of an unknown job");
+            context.blobs.remove_all(&BlobScope::Job(job)).await?;
+        }
+        after = Some(last);
+    }
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::linking;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
-use crate::disk;
+use crate::blobs::BlobScope;
+use crate::error_chain::chain;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow};
 use crate::output;
@@ -29,8 +30,8 @@ impl JobOwner {
         self.context.config.fail_points.reach("stopped").await;
         self.consolidate(&row).await;
         if row.artifact.is_some() || !row.begun {
-            self.remove_folder(self.context.layout.workspace(&row.id)).await;
-            self.remove_folder(self.context.layout.start(&row.id)).await;
+            self.remove_workspace(&row).await;
+            self.remove_blobs(BlobScope::Start(row.id.clone())).await;
         }
         let row = self.context.commit(&row, vec![Change::Closed]).await?;
         if row.delete_requested { on(row) } else { Ok(NextStep::Done) }
@@ -65,11 +66,12 @@ impl JobOwner {
         }
     }
 
-    /// A deleted job: machine, folder, rows, in this order, so that a crash in between is finished by the next owner.
+    /// A deleted job: machine, disk, blobs, rows, in this order, so that a crash in between is finished by the next owner.
     pub(super) async fn delete(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.stop_present_sandbox(&row).await;
         self.context.config.fail_points.reach("deleting").await;
-        self.remove_folder(self.context.layout.job(&row.id)).await;
+        self.remove_workspace(&row).await;
+        self.remove_blobs(BlobScope::Job(row.id.clone())).await;
         self.context.store.remove(&row.fence()).await?;
         // All that is left of its audit.
         let head = row.audit.as_ref().map(|audit| audit.head.as_str());
@@ -79,15 +81,20 @@ impl JobOwner {
 
     /// A log that can't be made stays in chunks, which serve as well.
     async fn consolidate(&self, row: &JobRow) {
-        if let Err(error) = output::consolidate(&self.context.store, &self.context.layout, row).await {
-            tracing::warn!(job = %row.id, %error, "the log could not be put into one file");
+        if let Err(error) = output::consolidate(&self.context.store, &self.context.blobs, row).await {
+            tracing::warn!(job = %row.id, error = %chain(&error), "the log could not be consolidated");
         }
     }
 
-    async fn remove_folder(&self, path: std::path::PathBuf) {
-        let shown = path.display().to_string();
-        if let Err(error) = disk::blocking(move || disk::remove_tree(&path)).await {
-            tracing::warn!(path = shown, %error, "a folder could not be removed");
+    async fn remove_workspace(&self, row: &JobRow) {
+        if let Err(error) = self.context.workspaces.remove(&row.id).await {
+            tracing::warn!(job = %row.id, %error, "the workspace could not be removed");
+        }
+    }
+
+    async fn remove_blobs(&self, scope: BlobScope) {
+        if let Err(error) = self.context.blobs.remove_all(&scope).await {
+            tracing::warn!(job = %scope.job(), error = %chain(&error), "blobs could not be removed");
         }
     }
 }

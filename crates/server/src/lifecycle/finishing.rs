@@ -1,7 +1,7 @@
-//! The phase `finishing`: take the workspace out, store the artifact, reach the last state.
+//! The phase `finishing`: exports the workspace, stores the artifact, and commits the last state.
 //!
-//! If the machine is dead, another one is made on the same disk for the export alone. A workspace that can't be taken out
-//! does not hold the job up for ever: it ends, its error says so, and its disk stays.
+//! If the machine is dead, another one is made on the same disk for the export alone. A workspace that can't be exported does
+//! not keep the job open for ever: the job ends with an error, and its disk is kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,21 +14,30 @@ use super::linking;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::patch::PatchResult;
 use super::starting::bring_up_rescue;
-use crate::artifacts::{Additions, ArtifactError, AuditLines, HostFile, JournalLines, Stored, store_export};
+use crate::artifacts::{
+    ArtifactError, AuditLines, HostAdditions, HostFile, JournalLines, PackedExport, pack_export,
+};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts};
-use crate::disk;
+use crate::blobs::{BlobKey, BlobNoun, Durability};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobFailure;
-use crate::job::{Change, JobRow, Purpose, StoredEvent};
+use crate::job::{ArtifactRow, Change, JobRow, Purpose, StoredEvent};
 use crate::job::{JobState, SandboxState};
 use crate::store::StoreError;
 use crate::yard::new_secret;
 
-/// Exports tried before the job ends without one.
-const ATTEMPTS: u32 = 3;
-/// How long the machine that ran the job may take to link for the export.
-const LINK: Duration = Duration::from_secs(10);
+/// Exports tried before the job ends without an artifact.
+const MAX_EXPORTS: u32 = 3;
+/// How long the machine that ran the job may take to link, or to answer with its last screenshot.
+const LINK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A stored artifact.
+struct ExportedArtifact {
+    artifact: ArtifactRow,
+    /// Entries that were left out, with the reason.
+    skipped: Vec<String>,
+}
 
 impl JobOwner {
     pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
@@ -78,13 +87,14 @@ impl JobOwner {
         on(self.context.commit(&row, changes).await?)
     }
 
-    /// The artifact, or why there is none.
-    async fn export(&mut self, row: &mut JobRow) -> Result<Result<Stored, JobFailure>, StoreError> {
+    /// Stores the artifact, or returns why there is none.
+    async fn export(&mut self, row: &mut JobRow) -> Result<Result<ExportedArtifact, JobFailure>, StoreError> {
         let Some(driver) = self.context.driver(row) else {
             return Ok(Err(failure("its driver is not configured any more".into())));
         };
+        let request = self.context.store.request(&row.id).await?;
         let mut last = String::new();
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_EXPORTS {
             let machine = match self.machine_for_export(driver.as_ref(), row).await? {
                 Ok(machine) => machine,
                 Err(detail) => {
@@ -96,10 +106,16 @@ impl JobOwner {
                 break;
             }
             self.keep_last_screenshot(row, &machine).await;
-            let changes = self.changes(row, &machine).await?;
-            match self.take_out(row, &machine, &changes).await {
+            let patch = match &request {
+                Some(request) => self.make_patch(row, request, &machine).await,
+                None => PatchResult::None,
+            };
+            match self.store_workspace(row, &machine, patch).await {
                 Ok(stored) => return Ok(Ok(stored)),
-                Err(error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_))) => {
+                // Another machine would fail in the same way.
+                Err(
+                    error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_) | ArtifactError::Store(_)),
+                ) => {
                     return Ok(Err(failure(chain(&error))));
                 }
                 Err(error) => {
@@ -112,48 +128,48 @@ impl JobOwner {
         Ok(Err(failure(last)))
     }
 
-    /// A picture that can't be had holds nothing up.
+    /// Stores the last screenshot. A job ends without one rather than late.
     async fn keep_last_screenshot(&self, row: &JobRow, machine: &Machine) {
-        match tokio::time::timeout(LINK, machine.last_screenshot()).await {
+        match tokio::time::timeout(LINK_TIMEOUT, machine.last_screenshot()).await {
             Ok(Ok(Some(png))) => {
-                let path = self.context.layout.screenshot(&row.id);
-                let kept = disk::blocking(move || disk::write_durably(&path, &[&png])).await;
-                if let Err(error) = kept {
-                    tracing::warn!(job = %row.id, %error, "the last screenshot could not be kept");
+                let blob = (BlobKey::new(&row.id, BlobNoun::LastScreenshot), png.into());
+                if let Err(error) = self.context.blobs.put_all(vec![blob], Durability::Synced).await {
+                    tracing::warn!(job = %row.id, error = %chain(&error), "the last screenshot could not be stored");
                 }
             }
             Ok(Ok(None)) => {}
-            other => tracing::warn!(job = %row.id, ?other, "the last screenshot could not be had"),
+            other => tracing::warn!(job = %row.id, ?other, "the last screenshot could not be taken"),
         }
     }
 
-    async fn take_out(
+    async fn store_workspace(
         &mut self,
         row: &JobRow,
         machine: &Machine,
-        changes: &PatchResult,
-    ) -> Result<Stored, ArtifactError> {
+        patch: PatchResult,
+    ) -> Result<ExportedArtifact, ArtifactError> {
         let export = machine.export("").await?;
-        let path = self.context.layout.artifact(&row.id);
         let mut files: Vec<HostFile> = summary(row).into_iter().collect();
         let mut missing = None;
-        match changes {
+        match patch {
             PatchResult::None => {}
-            PatchResult::Patch(patch) => files.push(patch.clone()),
-            PatchResult::Missing(why) => missing = Some(why.clone()),
+            PatchResult::Patch(patch) => files.push(patch),
+            PatchResult::Missing(why) => missing = Some(why),
         }
         let at_ms = i64::try_from(now().as_millis()).unwrap_or(i64::MAX);
         let (store, job) = (Arc::clone(&self.context.store), row.number);
         let audit = Some(AuditLines { store: Arc::clone(&store), job, fence: row.fence(), at_ms });
         let journal = row.task.is_some().then_some(JournalLines { store, job, at_ms });
-        let additions = Additions { journal, audit, files: &files };
+        let additions = HostAdditions { journal, audit, files: &files };
         let bounds = self.context.config.export.on_a_disk(row.limits.machine.disk_mib);
-        let mut stored = store_export(export, &path, &bounds, additions).await?;
-        stored.skipped.extend(missing);
-        Ok(stored)
+        let packed = pack_export(export, &self.context.scratch, &bounds, additions).await?;
+        let PackedExport { artifact, mut skipped, file } = packed;
+        self.context.blobs.put_file(&BlobKey::new(&row.id, BlobNoun::ResultArchive), file).await?;
+        skipped.extend(missing);
+        Ok(ExportedArtifact { artifact, skipped })
     }
 
-    /// A machine that has the workspace: the present one if it lives, otherwise a new one on the same disk.
+    /// Returns a machine that has the workspace: the present one if it lives, otherwise a new one on the same disk.
     async fn machine_for_export(
         &mut self,
         driver: &dyn Driver,
@@ -165,7 +181,7 @@ impl JobOwner {
         let Some(sandbox) = row.sandbox_id() else { return Ok(Err("it never had a sandbox".into())) };
         if row.sandbox != SandboxState::Gone
             && linking::is_alive(driver, &sandbox).await
-            && let Ok(machine) = linking::link(&self.context, driver, row, &sandbox, LINK).await
+            && let Ok(machine) = linking::link(&self.context, driver, row, &sandbox, LINK_TIMEOUT).await
         {
             return Ok(Ok(self.hold_link(machine)));
         }
@@ -194,7 +210,7 @@ fn failure(detail: String) -> JobFailure {
     }
 }
 
-/// What a task says it did, for those who have only the download.
+/// The summary of a task, for people who have only the download.
 fn summary(row: &JobRow) -> Option<HostFile> {
     let words = row.task.as_ref()?.summary.as_ref()?;
     Some(HostFile { name: "SUMMARY.md", bytes: format!("{}\n", words.trim_end()).into() })

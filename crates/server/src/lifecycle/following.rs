@@ -17,7 +17,7 @@ use super::session::{JobSession, SessionEnd};
 use crate::job::FailureCode;
 use crate::job::{Change, JobRow};
 use crate::job::{JobState, SandboxState};
-use crate::output::Recorder;
+use crate::output::OutputRecorder;
 use crate::store::StoreError;
 use crate::yard;
 
@@ -45,8 +45,8 @@ impl JobOwner {
             yard::count(&self.context.metrics.sandboxes_adopted);
         }
         let cap = self.context.config.output.stream_bytes;
-        let layout = self.context.layout.clone();
-        let mut recorder = Recorder::resume(&row, cap, self.context.store.as_ref(), layout).await?;
+        let blobs = Arc::clone(&self.context.blobs);
+        let mut recorder = OutputRecorder::resume(&row, cap, self.context.store.as_ref(), blobs).await?;
         let mut backstop = self.backstop(&row).await?;
         loop {
             if row.cancel_requested {

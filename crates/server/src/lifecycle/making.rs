@@ -7,7 +7,6 @@ use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, Star
 
 use super::outcome::JobOutcome;
 use super::starting::StartFailure;
-use crate::disk;
 use crate::drivers::Form;
 use crate::drivers::{Flavour, ImageState, Images};
 use crate::error_chain::chain;
@@ -33,8 +32,10 @@ pub(super) async fn spec(
     hold_isolation(context, driver, row).await?;
     let image = image(context, row).await?;
     form(context, driver, row, &image).await?;
-    let workspace = context.layout.workspace(&row.id);
-    disk::make_folder(&workspace)
+    let workspace = context
+        .workspaces
+        .make(&row.id)
+        .await
         .map_err(|error| StartFailure::Again(format!("make the workspace's folder: {error}")))?;
     Ok(SandboxSpec {
         id: sandbox.clone(),

@@ -1,88 +1,98 @@
-//! `changes.patch`: what a job changed in the files or the repository that it started from; a task may start from nothing.
+//! `changes.patch`: the difference between the workspace and its start, which is a repository, the files of the request, or,
+//! for a task, perhaps nothing.
 //!
-//! The difference is made in the guest, where the tree is, by git from the image on a git directory of its own; the start comes
-//! from the host, so the job can't have changed it. What comes back is bytes for the download, bounded and not looked at.
+//! Git from the image makes the difference in the guest, where the tree is, with a git directory of its own. The start comes
+//! from the host, so the job can't have changed it. The patch is bounded and never interpreted by the host.
 
-use std::path::Path;
 use std::time::Duration;
 
 use sandyard_sandbox::machine::Machine;
+use tokio::io::AsyncRead;
+use tokio_util::io::StreamReader;
 
 use super::guest_scripts::{GuestScript, ScriptError};
 use super::owner::JobOwner;
 use super::preparing::is_object_id;
 use crate::artifacts::HostFile;
+use crate::blobs::{BlobKey, BlobNoun, BlobRange, BlobStream, Blobs};
 use crate::error_chain::chain;
 use crate::job::InputFile;
 use crate::job::JobRow;
-use crate::store::StoreError;
+use crate::store::StoredRequest;
 
-/// A name that says what it is for.
-const NAME: &str = "changes.patch";
-/// How long git may look; a tree that takes longer is not compared.
-const TIME: Duration = Duration::from_secs(60);
-/// A patch that a person or a program may want to read.
-const MOST_BYTES: u64 = 16 * 1024 * 1024;
+/// Name of the patch in the download.
+const PATCH_NAME: &str = "changes.patch";
+/// Time for the comparison; a tree that takes longer gets no patch.
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest patch: what a person or a program may still want to read.
+const MAX_PATCH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The patch, or why there is none.
 #[derive(Debug)]
 pub(super) enum PatchResult {
     /// Nothing to compare with, or nothing changed.
     None,
-    /// There are some.
+    /// The workspace changed.
     Patch(HostFile),
-    /// It could not be made.
+    /// The patch could not be made, for this reason.
     Missing(String),
 }
 
-/// What the workspace was when the job began.
+/// The workspace as it was when the job began.
 enum StartTree {
     /// A tree in a pack of git's.
-    Pack { tree: String, pack: tokio::fs::File },
-    /// The files of the request, as git's fast-import reads them.
+    Pack { tree: String, pack: BlobStream },
+    /// The files of the request as a stream for git's fast-import.
     Files(Vec<u8>),
 }
 
 impl JobOwner {
-    pub(super) async fn changes(&self, row: &JobRow, machine: &Machine) -> Result<PatchResult, StoreError> {
-        let Some(request) = self.context.store.request(&row.id).await? else { return Ok(PatchResult::None) };
+    /// Makes the patch in a machine that has the workspace.
+    pub(super) async fn make_patch(
+        &self,
+        row: &JobRow,
+        request: &StoredRequest,
+        machine: &Machine,
+    ) -> PatchResult {
         let start = match (&request.job.git, request.files.is_empty()) {
-            (Some(_), _) => match kept(&self.context.layout.start(&row.id)).await {
+            (Some(_), _) => match stored_start(self.context.blobs.as_ref(), row).await {
                 Some(start) => start,
-                // The events say why.
-                None => return Ok(PatchResult::None),
+                // An event of the job has said why.
+                None => return PatchResult::None,
             },
-            (None, true) if row.task.is_none() => return Ok(PatchResult::None),
+            (None, true) if row.task.is_none() => return PatchResult::None,
             (None, _) => StartTree::Files(stream(&request.files)),
         };
-        Ok(compare(machine, start).await)
+        compare(machine, start).await
     }
 }
 
-async fn kept(folder: &Path) -> Option<StartTree> {
-    let tree = tokio::fs::read_to_string(folder.join("tree")).await.ok()?;
-    let pack = tokio::fs::File::open(folder.join("pack")).await.ok()?;
-    is_object_id(&tree).then_some(StartTree::Pack { tree, pack })
+/// The start that `preparing` stored, if it could.
+async fn stored_start(blobs: &dyn Blobs, row: &JobRow) -> Option<StartTree> {
+    let tree = blobs.read(&BlobKey::new(&row.id, BlobNoun::StartTree), BlobRange::Whole).await.ok()?;
+    let tree = String::from_utf8(tree.into()).ok().filter(|tree| is_object_id(tree))?;
+    let pack = blobs.get(&BlobKey::new(&row.id, BlobNoun::StartPack), BlobRange::Whole).await.ok()?;
+    Some(StartTree::Pack { tree, pack: pack.bytes })
 }
 
 async fn compare(machine: &Machine, start: StartTree) -> PatchResult {
-    let (tree, input): (_, Box<dyn tokio::io::AsyncRead + Send + Unpin>) = match start {
-        StartTree::Pack { tree, pack } => (tree, Box::new(pack)),
+    let (tree, input): (_, Box<dyn AsyncRead + Send + Unpin>) = match start {
+        StartTree::Pack { tree, pack } => (tree, Box::new(StreamReader::new(pack))),
         StartTree::Files(stream) => (String::new(), Box::new(std::io::Cursor::new(stream))),
     };
-    // One more than may be kept tells a whole patch from a cut one.
-    let most = MOST_BYTES + 1;
+    // One byte more than allowed tells a whole patch from a cut one.
+    let most = MAX_PATCH_BYTES + 1;
     let script = GuestScript {
         text: include_str!("scripts/changes.sh"),
         arguments: &[&tree, &most.to_string()],
-        time: TIME,
+        time: COMPARE_TIMEOUT,
         most_output: most,
     };
     let mut patch = Vec::new();
     match script.run(machine, input, &mut patch).await {
         Ok(ran) if ran.succeeded() && patch.is_empty() => PatchResult::None,
-        Ok(ran) if ran.succeeded() && patch.len() as u64 <= MOST_BYTES => {
-            PatchResult::Patch(HostFile { name: NAME, bytes: patch.into() })
+        Ok(ran) if ran.succeeded() && patch.len() as u64 <= MAX_PATCH_BYTES => {
+            PatchResult::Patch(HostFile { name: PATCH_NAME, bytes: patch.into() })
         }
         Ok(ran) if ran.succeeded() => missing("the changes are larger than 16 MiB"),
         Ok(_) => missing("git could not compare the workspace with its start"),
@@ -92,10 +102,10 @@ async fn compare(machine: &Machine, start: StartTree) -> PatchResult {
 }
 
 fn missing(why: &str) -> PatchResult {
-    PatchResult::Missing(format!("{NAME}: {why}"))
+    PatchResult::Missing(format!("{PATCH_NAME}: {why}"))
 }
 
-/// Files as one commit for git's fast-import. Contents are counted, not quoted; paths are quoted as git's own are.
+/// The files as one commit for git's fast-import. Contents have a length in front; paths are quoted as git quotes them.
 fn stream(files: &[InputFile]) -> Vec<u8> {
     let mut stream = b"commit refs/heads/start\ncommitter start <> 0 +0000\ndata 0\n".to_vec();
     for file in files {

@@ -1,9 +1,8 @@
-//! What a job starts from: a repository, then the files of its request, then a note of how it all was.
+//! Prepares the workspace: clones a repository, writes the files of the request, and stores a snapshot of the result.
 //!
-//! Happens before the job may have begun, so all of it may be repeated by the next owner. The clone is made in the guest, through
-//! the job's own way out; what it says and does to the network is recorded like everything later.
+//! All of this happens before the job may have begun, so the next owner may repeat it. The clone is made in the guest, through
+//! the job's own egress gateway, and its connections are recorded like those of the job.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use super::egress_log::EgressLog;
 use super::guest_scripts::{GuestScript, ScriptError, ScriptResult};
 use super::outcome::JobOutcome;
 use super::starting::StartFailure;
+use crate::blobs::{BlobKey, BlobNoun, Durability};
 use crate::disk;
 use crate::error_chain::chain;
 use crate::job::FailureCode;
@@ -22,17 +22,17 @@ use crate::job::{GitSource, InputFile};
 use crate::store::StoredRequest;
 use crate::yard::YardContext;
 
-/// A clone. The machine's own lifetime has room for it beside the start and the export (`starting`).
-const CLONE: Duration = Duration::from_secs(300);
-/// The note of the start.
-const SNAPSHOT: Duration = Duration::from_secs(60);
-/// Its size. A workspace that packs into more has too much history of its own to be compared by us.
-const SNAPSHOT_BYTES: u64 = 128 * 1024 * 1024;
-/// Git says nothing on standard output when it clones quietly.
-const CLONE_BYTES: u64 = 64 * 1024;
+/// Time for a clone. The lifetime of the machine has room for it beside start and export (`making`).
+const CLONE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time for the snapshot.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The largest pack of a snapshot. A workspace with more gets no patch.
+const MAX_SNAPSHOT_BYTES: u64 = 128 * 1024 * 1024;
+/// Standard output of a clone; git prints nothing there when it clones quietly.
+const MAX_CLONE_OUTPUT_BYTES: u64 = 64 * 1024;
 
-/// Puts everything into the workspace that the request asks for. The event stream is the guest's first on its link; whoever
-/// follows the job needs it.
+/// Puts everything into the workspace that the request asks for. Returns the event stream if it had to be opened for the
+/// clone: a link has only one, and the session needs it.
 pub(super) async fn prepare(
     context: &YardContext,
     mut row: JobRow,
@@ -49,7 +49,7 @@ pub(super) async fn prepare(
     write_files(&request.files, machine).await?;
     if request.job.git.is_some() {
         let mut changes = vec![Change::Reason(None)];
-        if let Err(detail) = snapshot(machine, &context.layout.start(&row.id)).await {
+        if let Err(detail) = snapshot(context, &row, machine).await {
             let text = format!("there will be no changes.patch: {detail}");
             changes.push(Change::Event(StoredEvent::Note { text }));
         }
@@ -71,8 +71,8 @@ async fn clone(
     let script = GuestScript {
         text: include_str!("scripts/clone.sh"),
         arguments: &[&git.url, git.reference.as_deref().unwrap_or_default(), &proxy],
-        time: CLONE,
-        most_output: CLONE_BYTES,
+        time: CLONE_TIMEOUT,
+        most_output: MAX_CLONE_OUTPUT_BYTES,
     };
     let trust = context.config.egress.trust.clone().unwrap_or_default();
     let mut nothing = tokio::io::sink();
@@ -106,7 +106,9 @@ async fn clone(
 
 fn words(ran: &ScriptResult) -> String {
     match (ran.words.is_empty(), ran.exit.reason) {
-        (_, sandyard_protocol::EndReason::Timeout) => format!("it took longer than {} s", CLONE.as_secs()),
+        (_, sandyard_protocol::EndReason::Timeout) => {
+            format!("it took longer than {} s", CLONE_TIMEOUT.as_secs())
+        }
         (true, _) => format!("git ended with code {}", ran.exit.code),
         (false, _) => ran.words.clone(),
     }
@@ -132,33 +134,33 @@ async fn write_file(machine: &Machine, path: &str, bytes: &[u8]) -> Result<(), M
     writer.finish().await.map(|_| ())
 }
 
-/// Keeps the workspace as it is now on the host, where the job can't reach it: a pack behind the id of its tree. A start that
-/// can't be kept costs the job its patch, no more.
-async fn snapshot(machine: &Machine, folder: &Path) -> Result<(), String> {
+/// Stores the workspace as it is now on the host, where the job can't change it: a pack, and the id of its tree. A job whose
+/// snapshot fails gets no patch, and nothing else is lost.
+async fn snapshot(context: &YardContext, row: &JobRow, machine: &Machine) -> Result<(), String> {
     let failed = |error: &dyn std::error::Error| chain(error);
-    let (pack, tree) = (folder.join("pack"), folder.join("tree"));
-    let received = pack.with_extension("received");
-    disk::make_folder(folder).map_err(|error| failed(&error))?;
-    let mut output = tokio::fs::File::from_std(disk::new_file(&received).map_err(|error| failed(&error))?);
+    let scratch = context.scratch.clone();
+    let pack = disk::blocking(move || scratch.file()).await.map_err(|error| failed(&error))?;
+    let handle = pack.handle().map_err(|error| failed(&error))?;
     let script = GuestScript {
         text: include_str!("scripts/snapshot.sh"),
         arguments: &[],
-        time: SNAPSHOT,
-        most_output: SNAPSHOT_BYTES,
+        time: SNAPSHOT_TIMEOUT,
+        most_output: MAX_SNAPSHOT_BYTES,
     };
+    let mut output = tokio::fs::File::from_std(handle);
     let ran = script.run(machine, tokio::io::empty(), &mut output).await.map_err(|error| failed(&error))?;
     if !ran.succeeded() || !is_object_id(&ran.words) {
         return Err("the start of the workspace could not be read".to_owned());
     }
-    output.sync_all().await.map_err(|error| failed(&error))?;
-    let kept = disk::blocking(move || {
-        disk::place_durably(&received, &pack)?;
-        disk::write_durably(&tree, &[ran.words.as_bytes()])
-    });
-    kept.await.map_err(|error| failed(&error))
+    let (pack_key, tree_key) =
+        (BlobKey::new(&row.id, BlobNoun::StartPack), BlobKey::new(&row.id, BlobNoun::StartTree));
+    context.blobs.put_file(&pack_key, pack).await.map_err(|error| failed(&error))?;
+    // Behind the pack: a tree without its pack would make a patch of everything.
+    let tree = vec![(tree_key, ran.words.into())];
+    context.blobs.put_all(tree, Durability::Synced).await.map_err(|error| failed(&error))
 }
 
-/// What git calls an object: a hash in hexadecimal digits, of either length.
+/// True for the id of a git object: a hash in hexadecimal digits, of either length.
 pub(super) fn is_object_id(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -22,7 +22,7 @@ use crate::gateways::egress::Attempt;
 use crate::gateways::model::Told;
 use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{JobState, SandboxState};
-use crate::output::{Recorder, Take};
+use crate::output::{OutputRecorder, Take};
 use crate::store::StoreError;
 
 use clocks::GuestClocks;
@@ -56,7 +56,7 @@ pub(super) enum SessionEnd {
 pub(super) struct JobSession<'a> {
     owner: &'a mut JobOwner,
     row: &'a mut JobRow,
-    recorder: &'a mut Recorder,
+    recorder: &'a mut OutputRecorder,
     backstop: &'a mut EndDeadline,
     /// Moves and notes that wait for the next commit.
     changes: Vec<Change>,
@@ -75,7 +75,7 @@ impl<'a> JobSession<'a> {
     pub(super) fn new(
         owner: &'a mut JobOwner,
         row: &'a mut JobRow,
-        recorder: &'a mut Recorder,
+        recorder: &'a mut OutputRecorder,
         backstop: &'a mut EndDeadline,
     ) -> Self {
         let sequence = row.guest_sequence;

@@ -1,72 +1,67 @@
-//! After the end: one plain file for each stream, `logs/stdout.log`, in place of many chunks.
+//! After the end of a job: one blob for each stream, the log, in place of many chunks.
 //!
-//! The file is what `/logs` gives: head, marker, tail. It is whole before the files of the chunks go, and a reader that does
-//! not find a chunk's file looks here, so it may be done at any time, repeatedly, and be interrupted anywhere.
+//! The log is what `GET /logs` returns: head, marker, tail. It is stored before the blobs of the chunks are removed, and a
+//! reader that misses the blob of a chunk looks into the log. So consolidation may happen at any time, be repeated, and be
+//! interrupted anywhere.
 
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use sandyard_protocol::OutputStream;
-use tokio::io::AsyncWriteExt;
 
 use super::reader::{log_stream, marker};
-use crate::blobs::Layout;
-use crate::disk;
+use crate::blobs::{BlobError, BlobKey, BlobNoun, BlobRange, BlobScope, Blobs, Durability};
 use crate::job::{ChunkRow, JobRow};
 use crate::store::Store;
 
-/// Puts both streams of an ended job into one file each.
-pub(crate) async fn consolidate(store: &Arc<dyn Store>, layout: &Layout, row: &JobRow) -> io::Result<()> {
+/// Stores both logs of an ended job and removes its chunks.
+pub(crate) async fn consolidate(
+    store: &Arc<dyn Store>,
+    blobs: &Arc<dyn Blobs>,
+    row: &JobRow,
+) -> Result<(), BlobError> {
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-        if row.stream(stream).bytes > 0 && !layout.log(&row.id, stream).exists() {
-            write_log(store, layout, row, stream).await?;
+        let log = log_key(row, stream);
+        if row.stream(stream).bytes > 0 && blobs.length(&log).await?.is_none() {
+            write_log(store, blobs, row, &log, stream).await?;
         }
-        let chunks = layout.chunks(&row.id, stream);
-        disk::blocking(move || disk::remove_tree(&chunks)).await?;
+        // Only now: until the log is stored, the chunks are the output.
+        blobs.remove_all(&BlobScope::Chunks(row.id.clone(), stream)).await?;
     }
     Ok(())
 }
 
 async fn write_log(
     store: &Arc<dyn Store>,
-    layout: &Layout,
+    blobs: &Arc<dyn Blobs>,
     row: &JobRow,
+    log: &BlobKey,
     stream: OutputStream,
-) -> io::Result<()> {
-    let path = layout.log(&row.id, stream);
-    let temporary = path.with_extension("partial");
-    let target = temporary.clone();
-    let file = disk::blocking(move || {
-        target.parent().map_or(Ok(()), disk::make_folder)?;
-        disk::new_file(&target)
-    })
-    .await?;
-    let mut file = tokio::fs::File::from_std(file);
-    let (_, mut bytes) = log_stream(Arc::clone(store), layout.clone(), row, stream);
-    while let Some(part) = bytes.next().await {
-        file.write_all(&part?).await?;
-    }
-    file.flush().await?;
-    // Chunks in the store stay there; only those in files are replaced by this file, which then must be on disk.
-    if layout.chunks(&row.id, stream).exists() {
-        file.sync_all().await?;
-    }
-    disk::blocking(move || disk::place_durably(&temporary, &path)).await
+) -> Result<(), BlobError> {
+    let chunks = BlobScope::Chunks(row.id.clone(), stream);
+    // Small chunks stay in the store, so a log of these alone is a copy. A log that takes the place of large ones is not.
+    let durability =
+        if blobs.list(&chunks, None).await?.is_empty() { Durability::Copy } else { Durability::Synced };
+    let bytes = log_stream(Arc::clone(store), Arc::clone(blobs), row, stream).bytes;
+    blobs.put(log, bytes, durability).await
 }
 
-/// The bytes of a chunk from the consolidated file.
-pub(super) fn read_from_log(layout: &Layout, row: &JobRow, chunk: &ChunkRow) -> io::Result<Bytes> {
+/// The bytes of a chunk from the consolidated log.
+pub(super) async fn read_from_log(
+    blobs: &dyn Blobs,
+    row: &JobRow,
+    chunk: &ChunkRow,
+) -> Result<Bytes, BlobError> {
     let counts = row.stream(chunk.stream);
-    let behind_the_gap = counts.dropped > 0 && chunk.number >= counts.tail_chunk;
-    let place = if behind_the_gap {
+    let is_behind_gap = counts.dropped > 0 && chunk.number >= counts.tail_chunk;
+    let start = if is_behind_gap {
         chunk.offset - counts.dropped + marker(counts.dropped).len() as u64
     } else {
         chunk.offset
     };
-    let mut bytes = vec![0; usize::try_from(chunk.length).map_err(io::Error::other)?];
-    std::fs::File::open(layout.log(&row.id, chunk.stream))?.read_exact_at(&mut bytes, place)?;
-    Ok(bytes.into())
+    blobs.read(&log_key(row, chunk.stream), BlobRange::Bytes { start, length: chunk.length }).await
+}
+
+fn log_key(row: &JobRow, stream: OutputStream) -> BlobKey {
+    BlobKey::new(&row.id, BlobNoun::Log(stream))
 }

@@ -1,7 +1,7 @@
-//! A job's output: immutable chunks, small ones in the store, larger ones in files, the middle dropped at a cap.
+//! A job's output: immutable chunks, small ones in the store, larger ones as blobs; at a cap the middle is dropped.
 //!
-//! `recorder` turns what the guest sends into chunks to commit; `reader` gives them back as text or bytes; `consolidate`
-//! makes one file of them when the job is over.
+//! `recorder` turns bytes from the guest into chunks to commit; `reader` returns them as text or bytes; `consolidate`
+//! writes them into one blob when the job has ended.
 
 mod consolidate;
 mod reader;
@@ -9,9 +9,9 @@ mod recorder;
 
 pub(crate) use consolidate::consolidate;
 pub(crate) use reader::{chunk_text, log_stream, tail};
-pub(crate) use recorder::{Flush, Recorder, Take};
+pub(crate) use recorder::{Flush, OutputRecorder, Take};
 
-/// The longest chunk. Bounds what one commit or one event of a client's stream can hold.
+/// The longest chunk. Bounds the memory of one commit and of one event in a client's stream.
 pub(crate) const CHUNK_BYTES: usize = 1024 * 1024;
-/// What a status shows of each stream.
+/// The end of each stream that a status shows.
 pub(crate) const TAIL_BYTES: u64 = 64 * 1024;

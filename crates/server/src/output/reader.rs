@@ -1,27 +1,25 @@
-//! Output on its way out: tails for the status, text for events, bytes for logs.
+//! Reads output: tails for the status, text for events, bytes for logs.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{StreamExt, stream};
 use sandyard_protocol::OutputStream;
 
 use super::TAIL_BYTES;
 use super::consolidate::read_from_log;
-use crate::blobs::Layout;
-use crate::disk;
+use crate::blobs::{BlobError, BlobErrorKind, BlobKey, BlobNoun, BlobRange, BlobStream, Blobs};
 use crate::job::{ChunkRow, JobRow};
 use crate::store::{Store, StoreError};
 
-/// Chunks read at once: at most so many MiB in memory for one reader.
-const PAGE: usize = 4;
+/// Chunks read at once. Each has at most 1 MiB, so this is also the memory of one reader in MiB.
+const PAGE_CHUNKS: usize = 4;
 
-/// The end of a stream as text; bytes that are no UTF-8 are replaced.
+/// The end of a stream as text; bytes that are not UTF-8 are replaced.
 pub(crate) async fn tail(
     store: &dyn Store,
-    layout: &Layout,
+    blobs: &dyn Blobs,
     row: &JobRow,
     stream: OutputStream,
 ) -> Result<String, StoreError> {
@@ -33,59 +31,66 @@ pub(crate) async fn tail(
     let chunks = store.chunks_after(row.number, stream, from).await?;
     let mut bytes = Vec::new();
     for chunk in &chunks {
-        let piece = chunk_bytes(layout, row, chunk).await.unwrap_or_default();
+        // A status without some output is better than no status.
+        let piece = chunk_bytes(blobs, row, chunk).await.unwrap_or_default();
         let skip = usize::try_from(from.saturating_sub(chunk.offset)).unwrap_or(0).min(piece.len());
         bytes.extend_from_slice(&piece[skip..]);
     }
+    // The tail may begin inside a character: its continuation bytes are left out.
     let start =
         if from > 0 { bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count() } else { 0 };
     Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
 }
 
-/// The text of one chunk; `None` if it was dropped meanwhile.
+/// The text of one chunk; `None` if it has been dropped.
 pub(crate) async fn chunk_text(
     store: &dyn Store,
-    layout: &Layout,
+    blobs: &dyn Blobs,
     row: &JobRow,
     stream: OutputStream,
     number: u64,
 ) -> Result<Option<String>, StoreError> {
     let found = store.chunks(row.number, stream, number, 1).await?;
     let Some(chunk) = found.first().filter(|chunk| chunk.number == number) else { return Ok(None) };
-    let bytes = chunk_bytes(layout, row, chunk).await.ok();
+    let bytes = chunk_bytes(blobs, row, chunk).await.ok();
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-async fn chunk_bytes(layout: &Layout, row: &JobRow, chunk: &ChunkRow) -> io::Result<Bytes> {
+async fn chunk_bytes(blobs: &dyn Blobs, row: &JobRow, chunk: &ChunkRow) -> Result<Bytes, BlobError> {
     if let Some(bytes) = &chunk.inline {
         return Ok(bytes.clone());
     }
-    let (layout, row, chunk) = (layout.clone(), row.clone(), chunk.clone());
-    disk::blocking(move || match std::fs::read(layout.chunk(&row.id, chunk.stream, chunk.number)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => read_from_log(&layout, &row, &chunk),
-        read => read.map(Bytes::from),
-    })
-    .await
+    let key = BlobKey::new(&row.id, BlobNoun::Chunk(chunk.stream, chunk.number));
+    match blobs.read(&key, BlobRange::Bytes { start: 0, length: chunk.length }).await {
+        // Consolidation stores the log before it removes the chunk, so one of the two is always there.
+        Err(error) if error.kind == BlobErrorKind::NotFound => read_from_log(blobs, row, chunk).await,
+        read => read,
+    }
 }
 
-/// The line that stands for the dropped middle.
+/// The line in place of the dropped middle.
 pub(crate) fn marker(bytes: u64) -> String {
     format!("\n[… {bytes} bytes of output were dropped here: the limit of this stream was reached …]\n")
 }
 
-/// How long the log of a job is, if it will not change any more.
+/// The length of a job's log, if it will not change any more.
 fn length(row: &JobRow, stream: OutputStream) -> Option<u64> {
     let counts = row.stream(stream);
     let marker = if counts.dropped > 0 { marker(counts.dropped).len() as u64 } else { 0 };
     row.state.is_terminal().then(|| counts.bytes - counts.dropped + marker)
 }
 
-/// A log: its length if that is sure, and its bytes.
-pub(crate) type Log = (Option<u64>, Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>);
+/// The output of one stream: head, marker, tail.
+pub(crate) struct OutputLog {
+    /// The number of bytes, once the job has ended.
+    pub(crate) length: Option<u64>,
+    pub(crate) bytes: BlobStream,
+}
 
-struct Position {
+/// Where a reader of a log is.
+struct LogCursor {
     store: Arc<dyn Store>,
-    layout: Layout,
+    blobs: Arc<dyn Blobs>,
     row: JobRow,
     stream: OutputStream,
     next: u64,
@@ -93,28 +98,33 @@ struct Position {
     offset: u64,
 }
 
-/// The log as far as it is committed now: head, marker, tail.
-pub(crate) fn log_stream(store: Arc<dyn Store>, layout: Layout, row: &JobRow, kind: OutputStream) -> Log {
+/// The log as far as it is committed now.
+pub(crate) fn log_stream(
+    store: Arc<dyn Store>,
+    blobs: Arc<dyn Blobs>,
+    row: &JobRow,
+    kind: OutputStream,
+) -> OutputLog {
     let end = row.stream(kind).next_chunk;
-    let start = Position { store, layout, row: row.clone(), stream: kind, next: 0, end, offset: 0 };
-    let pages = stream::try_unfold(start, |mut position| async move {
-        Ok::<_, io::Error>(position.page().await?.map(|page| (page, position)))
+    let start = LogCursor { store, blobs, row: row.clone(), stream: kind, next: 0, end, offset: 0 };
+    let pages = stream::try_unfold(start, |mut cursor| async move {
+        Ok::<_, io::Error>(cursor.page().await?.map(|page| (page, cursor)))
     });
     let bytes = pages.flat_map(|page| match page {
         Ok(parts) => stream::iter(parts.into_iter().map(Ok).collect::<Vec<_>>()),
         Err(error) => stream::iter(vec![Err(error)]),
     });
-    (length(row, kind), Box::pin(bytes))
+    OutputLog { length: length(row, kind), bytes: Box::pin(bytes) }
 }
 
-impl Position {
+impl LogCursor {
     async fn page(&mut self) -> io::Result<Option<Vec<Bytes>>> {
         if self.next >= self.end {
             return Ok(None);
         }
         let found = self
             .store
-            .chunks(self.row.number, self.stream, self.next, PAGE)
+            .chunks(self.row.number, self.stream, self.next, PAGE_CHUNKS)
             .await
             .map_err(io::Error::other)?;
         let mut parts = Vec::new();
@@ -122,7 +132,8 @@ impl Position {
             if chunk.offset > self.offset {
                 parts.push(Bytes::from(marker(chunk.offset - self.offset)));
             }
-            parts.push(chunk_bytes(&self.layout, &self.row, chunk).await?);
+            let bytes = chunk_bytes(self.blobs.as_ref(), &self.row, chunk).await;
+            parts.push(bytes.map_err(io::Error::other)?);
             self.offset = chunk.offset + chunk.length;
             self.next = chunk.number + 1;
         }

@@ -1,48 +1,48 @@
-//! Output on its way into the store.
+//! Collects output for the store.
 //!
-//! Bytes come in order from the guest, with offsets, and pile up here until a flush takes them. The first half
-//! of the cap stays for ever; after it the newest half stays, and whole chunks between are dropped. A flush cuts at the
-//! border of a UTF-8 character, so that no event shows half of one.
+//! Bytes come in order from the guest, with offsets, and wait here for a flush. The first half of the cap is kept for ever;
+//! behind it the newest half is kept, and whole chunks in between are dropped. A flush cuts at the border of a UTF-8
+//! character, so that no event shows half of one.
 
 use std::collections::VecDeque;
-use std::io;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use sandyard_protocol::{OutputChunk, OutputOffsets, OutputStream};
 
 use super::CHUNK_BYTES;
-use crate::blobs::Layout;
-use crate::disk;
+use crate::blobs::{BlobError, BlobKey, BlobNoun, Blobs, Durability};
+use crate::error_chain::chain;
 use crate::job::JobId;
 use crate::job::{Change, ChunkRow, JobRow};
 use crate::store::{INLINE_BYTES, Store, StoreError};
 
-/// Chunks of a stream in one commit: a flood of output shares its syncs.
-const CHUNKS_AT_ONCE: usize = 4;
-/// Enough of the last error output to see a full disk in it.
-const LAST_WORDS_BYTES: usize = 4096;
+/// Chunks of a stream in one commit: a flood of output shares the cost of its syncs.
+const FLUSH_CHUNKS: usize = 4;
+/// The end of standard error in which the report of a full disk is looked for.
+const STDERR_TAIL_BYTES: usize = 4096;
 
-/// Output that does not follow what came before: the guest broke the protocol.
+/// Output does not follow the output before it: the guest broke the protocol.
 #[derive(Debug, thiserror::Error)]
 #[error("output at {found} where {expected} was next")]
-pub(crate) struct OutOfPlace {
+pub(crate) struct OutputGap {
     expected: u64,
     found: u64,
 }
 
-/// Everything of one flush: files to write first, changes to commit, files to remove after.
+/// One flush, in order: blobs to write, changes to commit, blobs to remove.
 #[derive(Debug)]
 pub(crate) struct Flush {
     pub(crate) changes: Vec<Change>,
-    /// What is committed once the changes are.
+    /// The output that is committed once the changes are.
     pub(crate) offsets: OutputOffsets,
-    writes: Vec<(PathBuf, Bytes)>,
-    dropped: Vec<PathBuf>,
+    blobs: Arc<dyn Blobs>,
+    writes: Vec<(BlobKey, Bytes)>,
+    dropped: Vec<BlobKey>,
 }
 
 impl Flush {
-    /// Bytes of output in it.
+    /// Bytes of output in this flush.
     pub(crate) fn bytes(&self) -> u64 {
         self.changes
             .iter()
@@ -50,44 +50,37 @@ impl Flush {
             .sum()
     }
 
-    /// Writes the large chunks to their files. May be repeated: nobody reads a file before its row is committed.
-    pub(crate) async fn write(&self) -> io::Result<()> {
+    /// Stores the large chunks. Comes before the commit, which makes them readable; may be repeated.
+    pub(crate) async fn write(&self) -> Result<(), BlobError> {
         if self.writes.is_empty() {
             return Ok(());
         }
-        let writes = self.writes.clone();
-        disk::blocking(move || disk::write_all_durably(&writes)).await
+        self.blobs.put_all(self.writes.clone(), Durability::Synced).await
     }
 
-    /// Removes the files of chunks that were dropped, once that is committed. A crash before leaves files nobody reads.
+    /// Removes dropped chunks. Comes after the commit; a crash in between leaves blobs that no row names.
     pub(crate) async fn clean(self) {
         if self.dropped.is_empty() {
             return;
         }
-        let removal = disk::blocking(move || {
-            for path in self.dropped {
-                let _ = std::fs::remove_file(path);
-            }
-            Ok(())
-        });
-        if let Err(error) = removal.await {
-            tracing::warn!(%error, "dropped output could not be removed");
+        if let Err(error) = self.blobs.remove(self.dropped).await {
+            tracing::warn!(error = %chain(&error), "dropped output could not be removed");
         }
     }
 }
 
-/// The output of one job, from both streams.
+/// Records the output of one job, from both streams.
 #[derive(Debug)]
-pub(crate) struct Recorder {
+pub(crate) struct OutputRecorder {
     job: JobId,
-    layout: Layout,
-    stdout: Stream,
-    stderr: Stream,
-    last_words: VecDeque<u8>,
+    blobs: Arc<dyn Blobs>,
+    stdout: StreamRecorder,
+    stderr: StreamRecorder,
+    stderr_tail: VecDeque<u8>,
 }
 
 #[derive(Debug)]
-struct Stream {
+struct StreamRecorder {
     kind: OutputStream,
     pending: BytesMut,
     /// Offset of the first pending byte.
@@ -99,28 +92,28 @@ struct Stream {
     tail_bytes: u64,
 }
 
-impl Recorder {
-    /// Goes on where the store ends.
+impl OutputRecorder {
+    /// Continues where the store ends.
     pub(crate) async fn resume(
         row: &JobRow,
         cap: u64,
         store: &dyn Store,
-        layout: Layout,
+        blobs: Arc<dyn Blobs>,
     ) -> Result<Self, StoreError> {
-        let mut stdout = Stream::new(row, OutputStream::Stdout, cap);
-        let mut stderr = Stream::new(row, OutputStream::Stderr, cap);
+        let mut stdout = StreamRecorder::new(row, OutputStream::Stdout, cap);
+        let mut stderr = StreamRecorder::new(row, OutputStream::Stderr, cap);
         for stream in [&mut stdout, &mut stderr] {
             stream.load_tail(row, store).await?;
         }
-        Ok(Self { job: row.id.clone(), layout, stdout, stderr, last_words: VecDeque::new() })
+        Ok(Self { job: row.id.clone(), blobs, stdout, stderr, stderr_tail: VecDeque::new() })
     }
 
-    /// Takes bytes from the guest; what is known already is skipped.
-    pub(crate) fn push(&mut self, chunk: OutputChunk) -> Result<(), OutOfPlace> {
+    /// Takes bytes from the guest; repeated bytes are skipped.
+    pub(crate) fn push(&mut self, chunk: OutputChunk) -> Result<(), OutputGap> {
         if chunk.stream == OutputStream::Stderr {
-            self.last_words.extend(chunk.bytes.iter());
-            let excess = self.last_words.len().saturating_sub(LAST_WORDS_BYTES);
-            self.last_words.drain(..excess);
+            self.stderr_tail.extend(chunk.bytes.iter());
+            let excess = self.stderr_tail.len().saturating_sub(STDERR_TAIL_BYTES);
+            self.stderr_tail.drain(..excess);
         }
         let stream = match chunk.stream {
             OutputStream::Stdout => &mut self.stdout,
@@ -129,37 +122,39 @@ impl Recorder {
         stream.push(chunk)
     }
 
-    /// Bytes that wait for a flush.
+    /// Number of bytes that wait for a flush.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.stdout.pending.len() + self.stderr.pending.len()
     }
 
-    /// Whether the job said that its disk was full.
+    /// True if the job reported a full disk on standard error.
     pub(crate) fn complained_of_full_disk(&self) -> bool {
-        let text: Vec<u8> = self.last_words.iter().copied().collect();
+        let text: Vec<u8> = self.stderr_tail.iter().copied().collect();
         let phrase = b"No space left on device";
         text.windows(phrase.len()).any(|window| window == phrase)
     }
 
-    /// Takes up to `CHUNKS_AT_ONCE` of each stream; `AllOfIt` takes half characters too.
+    /// Takes up to `FLUSH_CHUNKS` chunks of each stream.
     pub(crate) fn take(&mut self, how: Take) -> Flush {
         let mut flush = Flush {
             changes: Vec::new(),
             offsets: OutputOffsets::default(),
+            blobs: Arc::clone(&self.blobs),
             writes: Vec::new(),
             dropped: Vec::new(),
         };
         for stream in [&mut self.stdout, &mut self.stderr] {
-            for _ in 0..CHUNKS_AT_ONCE {
+            for _ in 0..FLUSH_CHUNKS {
                 let Some((chunk, bytes)) = stream.take(how) else { break };
                 if chunk.inline.is_none() {
-                    flush.writes.push((self.layout.chunk(&self.job, chunk.stream, chunk.number), bytes));
+                    let noun = BlobNoun::Chunk(chunk.stream, chunk.number);
+                    flush.writes.push((BlobKey::new(&self.job, noun), bytes));
                 }
                 let gone = stream.keep(chunk.number, chunk.offset, chunk.length);
                 flush.changes.push(Change::Output(chunk));
                 if let Some((first, end, bytes)) = gone {
-                    let paths = (first..end).map(|number| self.layout.chunk(&self.job, stream.kind, number));
-                    flush.dropped.extend(paths);
+                    let nouns = (first..end).map(|number| BlobNoun::Chunk(stream.kind, number));
+                    flush.dropped.extend(nouns.map(|noun| BlobKey::new(&self.job, noun)));
                     flush.changes.push(Change::Dropped { stream: stream.kind, first, end, bytes });
                 }
             }
@@ -169,16 +164,16 @@ impl Recorder {
     }
 }
 
-/// How much a flush takes.
+/// How much of the pending output a flush takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
     /// Whole characters.
     WholeCharacters,
-    /// Every byte: nothing follows.
+    /// Every byte, also half a character: nothing follows.
     AllOfIt,
 }
 
-impl Stream {
+impl StreamRecorder {
     fn new(row: &JobRow, kind: OutputStream, cap: u64) -> Self {
         let stored = row.stream(kind);
         Self {
@@ -192,7 +187,7 @@ impl Stream {
         }
     }
 
-    /// Finds the chunks of the tail again, after a restart.
+    /// Loads the list of chunks in the tail, after a restart.
     async fn load_tail(&mut self, row: &JobRow, store: &dyn Store) -> Result<(), StoreError> {
         if self.offset <= self.head() {
             return Ok(());
@@ -214,10 +209,10 @@ impl Stream {
         self.cap / 2
     }
 
-    fn push(&mut self, chunk: OutputChunk) -> Result<(), OutOfPlace> {
+    fn push(&mut self, chunk: OutputChunk) -> Result<(), OutputGap> {
         let expected = self.offset + self.pending.len() as u64;
         if chunk.offset > expected {
-            return Err(OutOfPlace { expected, found: chunk.offset });
+            return Err(OutputGap { expected, found: chunk.offset });
         }
         let known = usize::try_from(expected - chunk.offset).unwrap_or(usize::MAX).min(chunk.bytes.len());
         self.pending.extend_from_slice(&chunk.bytes[known..]);
@@ -245,7 +240,7 @@ impl Stream {
         Some((chunk, bytes))
     }
 
-    /// Counts a chunk; returns which chunks of the middle must go: first, end, bytes.
+    /// Counts a chunk; returns the chunks of the middle to drop: first, end, bytes.
     fn keep(&mut self, number: u64, offset: u64, length: u64) -> Option<(u64, u64, u64)> {
         if offset < self.head() {
             return None;
@@ -263,7 +258,7 @@ impl Stream {
     }
 }
 
-/// How many bytes at the end are the beginning of a UTF-8 character whose rest is missing.
+/// Number of bytes at the end that begin a UTF-8 character whose rest is missing.
 fn half_character(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];

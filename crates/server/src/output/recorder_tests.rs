@@ -1,7 +1,7 @@
 use super::*;
 
-fn stream(cap: u64) -> Stream {
-    Stream {
+fn stream(cap: u64) -> StreamRecorder {
+    StreamRecorder {
         kind: OutputStream::Stdout,
         pending: BytesMut::new(),
         offset: 0,

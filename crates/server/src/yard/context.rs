@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::{Admission, AuditRecorder, Machines, Metrics, StatusCache, metrics};
 use crate::audit::{AuditEntry, PublicKey};
-use crate::blobs::Layout;
+use crate::blobs::{Blobs, Scratch, WorkspaceFolders};
 use crate::config::ServerConfig;
 use crate::drivers::Drivers;
 use crate::drivers::Images;
@@ -24,7 +24,12 @@ pub(crate) struct YardContext {
     pub(crate) images: Arc<dyn Images>,
     /// The models that tasks may use.
     pub(crate) models: Models,
-    pub(crate) layout: Layout,
+    /// Results, output and other bytes of jobs.
+    pub(crate) blobs: Arc<dyn Blobs>,
+    /// Files that are still being written.
+    pub(crate) scratch: Scratch,
+    /// Folders for the disks of sandboxes on this host.
+    pub(crate) workspaces: WorkspaceFolders,
     pub(crate) metrics: Metrics,
     pub(crate) machines: Machines,
     /// Statuses that only a deletion changes.

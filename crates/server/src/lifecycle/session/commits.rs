@@ -154,7 +154,7 @@ pub(super) async fn landing(flight: &mut Option<PendingCommit>) -> Result<(JobRo
 /// A full disk holds the job up, it does not lose its output.
 async fn write_patiently(flush: &Flush) {
     while let Err(error) = flush.write().await {
-        tracing::warn!(%error, "output could not be written, trying again");
+        tracing::warn!(error = %chain(&error), "output could not be written, trying again");
         tokio::time::sleep(RETRY).await;
     }
 }
