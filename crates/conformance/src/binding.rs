@@ -4,12 +4,14 @@ use sandyard_sandbox::driver::{BindError, Binding, BindingPart, IsolationLevel, 
 
 use super::{Outcome, Session, SessionError, Subject};
 
-/// What a parked sandbox gets: too little for the command below.
+/// Limits of a parked sandbox: too little for either script below.
 const PARKED: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
-/// Enough for it.
-const BOUND: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 64 };
+/// Limits of its job: enough for both.
+const BOUND: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256 };
 /// Holds 200 MiB in memory: `tail` keeps the last line, which never ends.
-const EAT: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > /dev/null";
+const EAT_MEMORY: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > /dev/null";
+/// Holds 100 processes, and prints how many it got.
+const EAT_PROCESSES: [&str; 3] = ["/workspace/probe", "fork-many", "100"];
 
 /// Binds a running sandbox, up and down again, and holds a driver to what it says it can bind.
 pub async fn binding(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
@@ -21,14 +23,24 @@ pub async fn binding(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
     let mut outcomes = Vec::new();
     if supported.limits {
         let limited = driver.isolation().level > IsolationLevel::None;
+        session.upload_probe().await?;
         for (check, limits, fits) in
             [("bind.parked", PARKED, false), ("bind.raised", BOUND, true), ("bind.lowered", PARKED, false)]
         {
-            let bound = driver.bind(&id, &bind(limits)).await;
-            outcomes.push(Outcome::new(format!("{check} limits"), bound.is_ok(), format!("{bound:?}")));
+            // Twice: the second call must change nothing.
+            for call in ["first", "again"] {
+                let bound = driver.bind(&id, &bind(limits)).await;
+                outcomes.push(Outcome::new(format!("{check} {call}"), bound.is_ok(), format!("{bound:?}")));
+            }
             if limited {
-                let ran = session.shell(EAT).await?;
-                outcomes.push(Outcome::new(check, (ran.exit.code == 0) == fits, format!("{ran:?}")));
+                let ran = session.shell(EAT_MEMORY).await?;
+                let judged = (ran.exit.code == 0) == fits;
+                outcomes.push(Outcome::new(format!("{check} memory"), judged, format!("{ran:?}")));
+                let ran = session.run(&EAT_PROCESSES).await?;
+                // Ends the processes, so that the next limits find room. The shell ends itself with them.
+                let _ = session.shell("kill -9 -1").await;
+                let judged = (ran.stdout.trim() == "100") == fits;
+                outcomes.push(Outcome::new(format!("{check} processes"), judged, format!("{ran:?}")));
             }
         }
     } else {

@@ -6,10 +6,12 @@ use tokio::time::timeout;
 
 use super::session::dial;
 use super::{Outcome, Session, SessionError, Subject};
-use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, Liveness, SandboxId};
+use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, ListError, Liveness, SandboxId};
 
 /// A level that should come at once gets this long.
 const SOON: Duration = Duration::from_secs(20);
+/// Delay between two lists of a driver that can't tell yet which machines live.
+const LIST_DELAY: Duration = Duration::from_millis(20);
 
 /// Holds a driver to its contract.
 pub async fn lifecycle(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
@@ -79,12 +81,24 @@ async fn second_on_the_same_workspace(
     Ok(outcomes)
 }
 
+/// Judges the list of a driver, as soon as the driver can tell which machines live.
 async fn listed(check: &str, driver: &dyn Driver, id: &SandboxId, liveness: Option<Liveness>) -> Outcome {
     let expected: Vec<_> =
         liveness.map(|liveness| FoundSandbox { id: id.clone(), liveness }).into_iter().collect();
-    match driver.list().await {
-        Ok(found) => Outcome::new(check, found == expected, format!("{found:?}")),
-        Err(error) => Outcome::new(check, false, error.to_string()),
+    match timeout(SOON, known_list(driver)).await {
+        Ok(Ok(found)) => Outcome::new(check, found == expected, format!("{found:?}")),
+        Ok(Err(error)) => Outcome::new(check, false, error.to_string()),
+        Err(_) => Outcome::new(check, false, "liveness stayed unknown"),
+    }
+}
+
+async fn known_list(driver: &dyn Driver) -> Result<Vec<FoundSandbox>, ListError> {
+    loop {
+        let found = driver.list().await?;
+        if found.iter().all(|found| found.liveness != Liveness::Unknown) {
+            return Ok(found);
+        }
+        tokio::time::sleep(LIST_DELAY).await;
     }
 }
 

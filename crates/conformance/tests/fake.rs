@@ -5,9 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_conformance::fake::{FakeDriver, FakeWorld};
+use sandyard_conformance::fake::{FakeDriver, FakeWorld, Faults};
 use sandyard_conformance::{Session, Subject, TestImages, binding, failures, lifecycle};
-use sandyard_sandbox::driver::{Driver, InboundLinks, Limits, Liveness, NetworkIsolation, SandboxId};
+use sandyard_sandbox::driver::{
+    Driver, InboundLinks, Limits, LinkError, Liveness, NetworkIsolation, SandboxId,
+};
 
 fn subject(folder: &std::path::Path) -> Subject {
     let world = FakeWorld::new(&folder.join("world"));
@@ -28,13 +30,16 @@ async fn keeps_the_drivers_contract() {
     assert_eq!(failures(&outcomes), Vec::<String>::new());
 }
 
-/// Machines on another host: no image on this one, links through a door, each server with a door of its own.
+/// Machines on another host: no image on this one, links through a door, each server with a door of its own that can't tell at
+/// first which machines live.
 fn remote(folder: &std::path::Path) -> (Subject, Arc<FakeWorld>) {
     let subject = subject(folder);
     let world = FakeWorld::new(&folder.join("world"));
     let shared = world.clone();
-    let open =
-        move || Arc::new(FakeDriver::remote(shared.clone(), InboundLinks::default())) as Arc<dyn Driver>;
+    let open = move || {
+        shared.script(|faults| faults.unknown_lists = 3);
+        Arc::new(FakeDriver::remote(shared.clone(), InboundLinks::default())) as Arc<dyn Driver>
+    };
     (Subject { open: Box::new(open), ..subject }, world)
 }
 
@@ -53,13 +58,18 @@ async fn a_machine_whose_host_is_away_is_neither_alive_nor_dead() {
     let (subject, world) = remote(folder.path());
     let spec = subject.spec("far-1", Limits::default()).unwrap();
     let session = Session::start((subject.open)(), spec.clone()).await.unwrap();
-    world.script(|faults| faults.unreachable = true);
+    world.script(|faults| *faults = Faults { unreachable: true, ..Faults::default() });
     assert_eq!(session.driver.liveness(&spec.id).await.unwrap(), Liveness::Unknown);
+    assert!(session.driver.stop(&spec.id).await.is_err(), "a machine out of reach was stopped");
     world.kill(&spec.id).await;
-    let dead = tokio::time::timeout(Duration::from_millis(100), session.driver.wait_dead(&spec.id)).await;
+    let moment = Duration::from_millis(100);
+    let dead = tokio::time::timeout(moment, session.driver.wait_dead(&spec.id)).await;
     assert!(dead.is_err(), "a machine that nobody can see was called dead");
+    let link = tokio::time::timeout(moment, session.driver.next_link(&spec.id)).await;
+    assert!(link.is_err(), "a machine that nobody can see was called dead, or linked");
     world.script(|faults| faults.unreachable = false);
     session.driver.wait_dead(&spec.id).await;
+    assert!(matches!(session.driver.next_link(&spec.id).await, Err(LinkError::NotRunning(_))));
     assert_eq!(session.driver.liveness(&spec.id).await.unwrap(), Liveness::Dead);
     session.stop().await.unwrap();
 }

@@ -20,5 +20,5 @@ pub const NOMAD: &str = "nomad";
 /// Machines in the memory of a test.
 pub const FAKE: &str = "fake";
 
-/// Every name that a request may use, in the order in which drivers are tried.
+/// Every driver, in the order in which drivers are tried. The server rejects `fake` unless a test runs it.
 pub const NAMES: [&str; 8] = [FIRECRACKER, NATIVE, OCI, DOCKER, QEMU, KUBERNETES, NOMAD, FAKE];

@@ -87,7 +87,8 @@ pub trait Driver: Send + Sync + 'static {
     }
 
     /// Waits for the next time this sandbox dials the host. Works after a restart of the server too.
-    /// Cancelling it loses no connection that has not been returned.
+    /// Cancelling it loses no connection that has not been returned. Fails with [`LinkError::NotRunning`] only if the machine is
+    /// known to be dead; while its state is [`Liveness::Unknown`] the call goes on waiting, because the machine may dial.
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError>;
 
     /// Returns when the machine is known to be dead, at once if it is or never was. Goes on waiting while its state is
@@ -95,7 +96,8 @@ pub trait Driver: Send + Sync + 'static {
     async fn wait_dead(&self, id: &SandboxId);
 
     /// Kills the machine and removes all of it but its workspace: when this returns, no process, mount, device, control
-    /// group or socket of it is left, and the marker is gone. Succeeds if there is nothing.
+    /// group or socket of it is left, and the marker is gone. Succeeds if there is nothing. Fails, within a time that the driver
+    /// bounds, if the machine's host can't be reached; the caller tries again.
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError>;
 
     /// Every sandbox with a marker, dead or alive, of this yard only.

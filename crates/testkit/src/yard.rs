@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt;
 use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_protocol::OutputStream;
-use sandyard_sandbox::driver::{Driver, SandboxId};
+use sandyard_sandbox::driver::{Driver, InboundLinks, SandboxId};
 use sandyard_server::app::{
     AppError, Flavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
 };
@@ -47,16 +47,19 @@ pub struct TestYard {
     pub yard: Yard,
     /// The machines of the fake driver.
     pub world: Arc<FakeWorld>,
-    drivers: Vec<Arc<dyn Driver>>,
+    open_drivers: OpenDrivers,
     folders: Arc<Folders>,
     config: ServerConfig,
 }
+
+/// Opens the drivers of one server; each server on the same machines calls it anew.
+type OpenDrivers = Arc<dyn Fn(&Arc<FakeWorld>) -> Vec<Arc<dyn Driver>> + Send + Sync>;
 
 /// What is left when the server of a yard has died.
 pub struct Crashed {
     /// The machines, which live on.
     pub world: Arc<FakeWorld>,
-    drivers: Vec<Arc<dyn Driver>>,
+    open_drivers: OpenDrivers,
     folders: Arc<Folders>,
     config: ServerConfig,
 }
@@ -88,12 +91,28 @@ impl TestYard {
 
     /// A yard with other settings.
     pub async fn with(change: impl FnOnce(&mut ServerConfig)) -> Result<Self, TestError> {
-        Self::with_drivers(Vec::new(), change).await
+        let open = |world: &Arc<FakeWorld>| vec![Arc::new(FakeDriver::new(world.clone())) as Arc<dyn Driver>];
+        Self::opening(Arc::new(open), change).await
     }
 
-    /// A yard with these drivers, in this order; the fake one if there are none.
+    /// A yard whose machines behave as on another host: they dial a door of the server, and each server has another one.
+    pub async fn remote(change: impl FnOnce(&mut ServerConfig)) -> Result<Self, TestError> {
+        let open = |world: &Arc<FakeWorld>| {
+            vec![Arc::new(FakeDriver::remote(world.clone(), InboundLinks::default())) as Arc<dyn Driver>]
+        };
+        Self::opening(Arc::new(open), change).await
+    }
+
+    /// A yard with these drivers, in this order.
     pub async fn with_drivers(
         drivers: Vec<Arc<dyn Driver>>,
+        change: impl FnOnce(&mut ServerConfig),
+    ) -> Result<Self, TestError> {
+        Self::opening(Arc::new(move |_: &Arc<FakeWorld>| drivers.clone()), change).await
+    }
+
+    async fn opening(
+        open_drivers: OpenDrivers,
         change: impl FnOnce(&mut ServerConfig),
     ) -> Result<Self, TestError> {
         let folders = Folders { data: tempfile::tempdir()?, _machines: tempfile::tempdir()? };
@@ -103,19 +122,14 @@ impl TestYard {
         config.link_timeout = Duration::from_secs(5);
         change(&mut config);
         let world = FakeWorld::new(folders._machines.path());
-        let drivers = if drivers.is_empty() {
-            vec![Arc::new(FakeDriver::new(Arc::clone(&world))) as Arc<dyn Driver>]
-        } else {
-            drivers
-        };
-        Crashed { world, drivers, folders: Arc::new(folders), config }.restart().await
+        Crashed { world, open_drivers, folders: Arc::new(folders), config }.restart().await
     }
 
     /// The server dies without a word: nothing is given back, nothing is finished.
     pub fn crash(self) -> Crashed {
-        let Self { yard, world, drivers, folders, config } = self;
+        let Self { yard, world, open_drivers, folders, config } = self;
         drop(yard);
-        Crashed { world, drivers, folders, config }
+        Crashed { world, open_drivers, folders, config }
     }
 
     /// The server stops as on SIGTERM.
@@ -227,7 +241,8 @@ impl TestYard {
 impl Crashed {
     /// Another server on the same data and machines.
     pub async fn restart(self) -> Result<TestYard, TestError> {
-        let Self { world, drivers, folders, config } = self;
+        let Self { world, open_drivers, folders, config } = self;
+        let drivers = open_drivers(&world);
         let deadline = tokio::time::Instant::now() + DEADLINE;
         let yard = loop {
             match Yard::start(config.clone(), drivers.clone(), Arc::new(ReadyImages)).await {
@@ -238,7 +253,7 @@ impl Crashed {
                 other => break other?,
             }
         };
-        Ok(TestYard { yard, world, drivers, folders, config })
+        Ok(TestYard { yard, world, open_drivers, folders, config })
     }
 
     /// Changes the settings of the next server.

@@ -7,10 +7,9 @@ use super::file_body::FileBody;
 use super::paths::workspace_path;
 use super::refusal::{invalid, member_path, suggest};
 use super::schedule::GitBody;
-use crate::{ApiError, ErrorCode};
+use sandyard_protocol::drivers;
 
-/// Every driver of the contract; the server knows which of them work here.
-const DRIVERS: [&str; 8] = ["firecracker", "native", "oci", "docker", "qemu", "kubernetes", "nomad", "fake"];
+use crate::{ApiError, ErrorCode};
 
 pub(super) fn check_length(path: &str, text: &str, most: usize) -> Result<(), ApiError> {
     if text.len() > most {
@@ -99,14 +98,14 @@ pub(super) fn check_model(model: &str) -> Result<(), ApiError> {
 }
 
 pub(super) fn check_isolation(floor: &str) -> Result<(), ApiError> {
-    if matches!(floor, "any" | "container" | "gvisor" | "vm") || DRIVERS.contains(&floor) {
+    if matches!(floor, "any" | "container" | "gvisor" | "vm") || drivers::NAMES.contains(&floor) {
         return Ok(());
     }
     let error = invalid("isolation", "must be `any`, `container`, `gvisor`, `vm` or a driver's name");
-    let error = suggest(error, floor, &DRIVERS);
+    let error = suggest(error, floor, &drivers::NAMES);
     Err(match error.hint {
         Some(_) => error,
-        None => error.with_hint(format!("drivers: {}", DRIVERS.join(", "))),
+        None => error.with_hint(format!("drivers: {}", drivers::NAMES.join(", "))),
     })
 }
 

@@ -20,8 +20,11 @@ pub struct Faults {
     pub mute: bool,
     /// Each link of machines that are started from now on breaks after so many bytes.
     pub link_bytes: Option<u64>,
-    /// The host of the machines can't be reached: nobody can tell whether they live.
+    /// The driver can't reach the host of its machines: it can start and stop none, and can't tell which of them live. Links are
+    /// not affected, because the machines dial.
     pub unreachable: bool,
+    /// The next lists in which the driver can't tell which machines live.
+    pub unknown_lists: u32,
     /// What every machine used.
     pub usage: Usage,
 }
@@ -29,6 +32,7 @@ pub struct Faults {
 impl Faults {
     /// Whether the next start fails.
     pub(super) fn start(&mut self) -> Result<(), StartError> {
+        self.reach().map_err(|source| StartError::Step { step: "reach the host".into(), source })?;
         if take(&mut self.failing_starts) {
             return Err(StartError::Step {
                 step: "make a namespace".into(),
@@ -41,9 +45,20 @@ impl Faults {
         Ok(())
     }
 
-    /// Whether the next stop fails.
-    pub(super) fn refuses_stop(&mut self) -> bool {
-        take(&mut self.refused_stops)
+    /// Fails if the next stop does.
+    pub(super) fn stop(&mut self) -> io::Result<()> {
+        self.reach()?;
+        if take(&mut self.refused_stops) { Err(io::Error::other("scripted")) } else { Ok(()) }
+    }
+
+    /// Fails if the host of the machines can't be reached.
+    pub(super) fn reach(&self) -> io::Result<()> {
+        if self.unreachable { Err(io::ErrorKind::HostUnreachable.into()) } else { Ok(()) }
+    }
+
+    /// Reports whether the next list can tell which machines live.
+    pub(super) fn sees_machines(&mut self) -> bool {
+        !take(&mut self.unknown_lists) && !self.unreachable
     }
 }
 

@@ -25,8 +25,8 @@ use sandyard_sandbox::driver::{
 };
 use tokio::sync::Notify;
 
-/// How often a driver whose machines' host is away looks for it.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Delay between two attempts to reach the host of the machines.
+const REACH_DELAY: Duration = Duration::from_millis(20);
 
 /// Everything the fake machines of one host share.
 #[derive(Debug)]
@@ -122,6 +122,14 @@ impl FakeWorld {
         }
     }
 
+    /// Returns when a machine is dead and its host can be reached, so that somebody can know it.
+    async fn known_dead(&self, machine: &FakeMachine) {
+        machine.dead().await;
+        while self.state().faults.unreachable {
+            tokio::time::sleep(REACH_DELAY).await;
+        }
+    }
+
     fn machine(&self, id: &SandboxId) -> Option<Arc<FakeMachine>> {
         self.state().machines.get(id).cloned()
     }
@@ -187,7 +195,8 @@ impl Driver for FakeDriver {
         let delay = self.world.state().faults.start_delay;
         tokio::time::sleep(delay).await;
         let mut state = self.world.state();
-        if state.machines.get(&spec.id).is_some_and(|machine| machine.is_alive()) {
+        if !state.faults.unreachable && state.machines.get(&spec.id).is_some_and(|machine| machine.is_alive())
+        {
             return Ok(());
         }
         if state.started.contains(&spec.id) {
@@ -230,37 +239,37 @@ impl Driver for FakeDriver {
         if !alive {
             return Err(BindError::NotRunning(id.clone()));
         }
-        self.world.state().bound.insert(id.clone(), binding.limits);
+        let mut state = self.world.state();
+        let step = "reach the host";
+        state.faults.reach().map_err(|source| BindError::Step { id: id.clone(), step, source })?;
+        state.bound.insert(id.clone(), binding.limits);
         Ok(())
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let machine = self.world.machine(id).filter(|machine| machine.is_alive());
-        let machine = machine.ok_or_else(|| LinkError::NotRunning(id.clone()))?;
+        let not_running = || LinkError::NotRunning(id.clone());
+        let machine = self.world.machine(id).ok_or_else(not_running)?;
         match &self.place {
+            FakePlace::Local if !machine.is_alive() => Err(not_running()),
             FakePlace::Local => Ok(Box::new(machine.links().next().await)),
             FakePlace::Remote(door) => tokio::select! {
-                link = door.next(id) => link,
                 // A link that was delivered before the machine died is as good as none.
-                () = machine.dead() => Err(LinkError::NotRunning(id.clone())),
+                biased;
+                () = self.world.known_dead(&machine) => Err(not_running()),
+                link = door.next(id) => link,
             },
         }
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
         if let Some(machine) = self.world.machine(id) {
-            machine.dead().await;
-            while self.world.state().faults.unreachable {
-                tokio::time::sleep(LOOK_AGAIN).await;
-            }
+            self.world.known_dead(&machine).await;
         }
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
-        if self.world.state().faults.refuses_stop() {
-            let source = io::Error::other("scripted");
-            return Err(StopError { id: id.clone(), step: "kill it".into(), source });
-        }
+        let stopped = self.world.state().faults.stop();
+        stopped.map_err(|source| StopError { id: id.clone(), step: "kill it".into(), source })?;
         if let Some(machine) = self.world.machine(id) {
             machine.kill().await;
             machine.remove();
@@ -273,22 +282,25 @@ impl Driver for FakeDriver {
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        let state = self.world.state();
+        let mut state = self.world.state();
+        let sees_machines = state.faults.sees_machines();
         let found = |(id, machine): (&SandboxId, &Arc<FakeMachine>)| FoundSandbox {
             id: id.clone(),
-            liveness: match state.faults.unreachable {
-                true => Liveness::Unknown,
-                false => Liveness::known(machine.is_alive()),
+            liveness: match sees_machines {
+                true => Liveness::known(machine.is_alive()),
+                false => Liveness::Unknown,
             },
         };
         Ok(state.machines.iter().map(found).collect())
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        match self.world.machine(id) {
-            Some(_) => Ok(self.world.state().faults.usage),
-            None => Err(UsageError { id: id.clone(), source: io::ErrorKind::NotFound.into() }),
-        }
+        let state = self.world.state();
+        let usage = match state.machines.contains_key(id) {
+            true => state.faults.reach().map(|()| state.faults.usage),
+            false => Err(io::ErrorKind::NotFound.into()),
+        };
+        usage.map_err(|source| UsageError { id: id.clone(), source })
     }
 }
 

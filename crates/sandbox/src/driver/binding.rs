@@ -8,7 +8,8 @@ use super::Limits;
 /// The final properties of a sandbox that was started with provisional ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binding {
-    /// Limits of the job. The disk keeps the size of the start: `disk_mib` changes nothing.
+    /// Limits of the job. The disk and file systems in memory keep the size that they got at the start, so `disk_mib` changes
+    /// nothing. Limits below the present use may fail, or cost the job processes that the kernel kills for their memory.
     pub limits: Limits,
     /// A workspace to use instead of the one of the start; `None` keeps that.
     pub workspace: Option<PathBuf>,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use sandyard_sandbox::driver::{Driver, SandboxId};
+use sandyard_sandbox::driver::{Driver, Liveness, SandboxId};
 
 use super::linking::{self, NoLink};
 use super::outcome::{EndCircumstances, JobOutcome};
@@ -41,7 +41,10 @@ impl JobOwner {
             let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
-        if std::mem::take(&mut self.adopted) && linking::is_alive(driver.as_ref(), &sandbox).await {
+        // Asked once: the answer is only counted. A machine whose liveness is unknown may link all the same, and waiting here would
+        // keep the job from its link, its cancellation and its time limit.
+        let adopted = std::mem::take(&mut self.adopted);
+        if adopted && matches!(driver.liveness(&sandbox).await, Ok(Liveness::Alive)) {
             yard::count(&self.context.metrics.sandboxes_adopted);
         }
         let cap = self.context.config.output.stream_bytes;

@@ -26,8 +26,9 @@ pub use step::Step;
 
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, FoundSandbox, Isolation, LinkError,
-    ListError, LocalImages, OpenError, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, FoundSandbox, Isolation,
+    LinkError, ListError, LocalImages, OpenError, SandboxId, SandboxSpec, StartError, StopError, Usage,
+    UsageError,
 };
 use crate::parts::console::Consoles;
 use crate::parts::disk::Disks;
@@ -140,10 +141,13 @@ impl Driver for OciDriver {
     }
 
     fn binds(&self) -> BindSupport {
-        BindSupport { limits: true, workspace: false }
+        BindSupport { limits: self.yard.runtime.kind.shares_host_limits(), workspace: false }
     }
 
     async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
+        if !self.yard.runtime.kind.shares_host_limits() {
+            return Err(BindError::Unsupported { driver: self.name(), part: BindingPart::Limits });
+        }
         self.yard.sandboxes.bind_limits(self.name(), id, binding)
     }
 

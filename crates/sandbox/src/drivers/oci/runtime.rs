@@ -49,6 +49,11 @@ impl Kind {
         }
     }
 
+    /// True if control groups of the host limit the job itself. A virtual machine got its memory and processors when it booted.
+    pub(super) fn shares_host_limits(self) -> bool {
+        self.level() < IsolationLevel::Vm
+    }
+
     /// How strong its wall is.
     pub(super) fn level(self) -> IsolationLevel {
         match self {
