@@ -6,6 +6,7 @@ pub mod bounds;
 pub(crate) mod code;
 pub(crate) mod file_body;
 pub(crate) mod files;
+pub(crate) mod git;
 pub(crate) mod gui;
 mod nearest;
 mod paths;

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::bounds;
 use super::file_body::FileBody;
+use super::git::GitBody;
 use super::reader::{NumberBounds, RequestBody, read};
 use super::refusal::{invalid, missing, unknown_name};
 use super::schedule_rules as rules;
@@ -109,31 +110,6 @@ pub struct ScheduleBody {
     /// A repository to start from, cloned into the workspace before anything runs; `egress` must allow its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitBody>,
-}
-
-/// A repository of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GitBody {
-    /// Where it is: an `https` address without a user or a key in it.
-    pub url: String,
-    /// Which branch, tag or whole commit id; the repository's own choice if not given.
-    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-}
-
-/// A repository to start from, as a stored job has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitSource {
-    /// An `https` address, or an `http` one of a host that `egress` names with its port.
-    pub url: String,
-    /// Branch, tag or commit.
-    pub reference: Option<String>,
-}
-
-impl From<GitBody> for GitSource {
-    fn from(body: GitBody) -> Self {
-        Self { url: body.url, reference: body.reference }
-    }
 }
 
 /// Limits as asked for; what is absent comes from the server's configuration.
@@ -237,7 +213,7 @@ impl RequestBody for ScheduleBody {
         rules::check_egress(&self.egress)?;
         // Host names compare without case, in the egress gateway and in the rule for `git.url`.
         self.egress.iter_mut().for_each(|rule| rule.make_ascii_lowercase());
-        self.git.as_ref().map_or(Ok(()), |git| rules::check_git(git, &self.egress))?;
+        self.git.as_ref().map_or(Ok(()), |git| git.check(&self.egress))?;
         Ok(self)
     }
 }
