@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] =
-    &[&["errors", "ids", "timestamp"], &["failure"], &["requests"], &["views"], &["events"]];
+    &[&["errors", "ids", "sse", "timestamp"], &["failure"], &["requests"], &["views"], &["events"]];
 
 #[test]
 fn modules_import_downwards_only() {

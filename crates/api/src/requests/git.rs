@@ -10,9 +10,9 @@ use crate::ApiError;
 /// A repository of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GitBody {
-    /// Where it is: an `https` address without a user or a key in it.
+    /// An `https` address without a user or a key.
     pub url: String,
-    /// Which branch, tag or whole commit id; the repository's own choice if not given.
+    /// Branch, tag or full commit id; the default branch if not given.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
@@ -20,7 +20,7 @@ pub struct GitBody {
 /// A repository to start from, as a stored job has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitSource {
-    /// An `https` address, or an `http` one of a host that `egress` names with its port.
+    /// An `https` address, or an `http` address whose host and port are in `egress`.
     pub url: String,
     /// Branch, tag or commit.
     pub reference: Option<String>,
@@ -33,7 +33,7 @@ impl From<GitBody> for GitSource {
 }
 
 impl GitBody {
-    /// Plain `http` is for mirrors inside a network: a client that wants it must name host and port in `egress`.
+    /// Checks address and reference. Plain `http` is for mirrors inside a network: `egress` must name its host and port.
     pub(super) fn check(&self, egress: &[String]) -> Result<(), ApiError> {
         let url = self.url.as_str();
         let clean = url.bytes().all(|byte| byte.is_ascii_graphic()) && url.len() <= 2048;
