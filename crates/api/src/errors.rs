@@ -1,4 +1,4 @@
-//! Every error a client can get: one closed set of stable codes, each with its HTTP status.
+//! Every error that a client can receive: one closed set of stable codes, each with its HTTP status.
 
 use std::fmt;
 
@@ -10,58 +10,58 @@ use utoipa::{PartialSchema, ToSchema};
 /// An error body, the same for every route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// What went wrong.
+    /// The error.
     pub error: ErrorDetail,
 }
 
-/// What went wrong, for programs (`code`) and for people (the rest).
+/// An error for programs (`code`) and for people (the rest).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorDetail {
-    /// Stable, in snake_case.
+    /// Stable code in snake_case.
     #[schema(value_type = ErrorCode)]
     pub code: String,
-    /// One sentence.
+    /// The error in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// How to avoid or fix it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// Finds this answer in the server's log.
+    /// Identifies this response in the log of the server.
     pub request_id: String,
 }
 
-/// A refusal or failure on its way to a client. Its text must hold nothing of the server's insides.
+/// A rejection or failure for a client. Its text must not reveal internals of the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// Which of the known errors.
+    /// The stable code.
     pub code: ErrorCode,
-    /// One sentence for a person.
+    /// The error in one sentence, for a person.
     pub message: String,
-    /// What to do about it.
+    /// How to avoid or fix it.
     pub hint: Option<String>,
-    /// Seconds after which trying again makes sense, for `Retry-After`.
+    /// Seconds after which a retry makes sense, for `Retry-After`.
     pub retry_after_s: Option<u64>,
 }
 
 impl ApiError {
-    /// An error without a hint.
+    /// Returns an error without a hint.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None, retry_after_s: None }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same with a time after which to try again.
+    /// Adds the time after which a retry makes sense.
     pub fn with_retry_after_s(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 
-    /// The body for this request.
+    /// Returns the response body for a request.
     pub fn body(&self, request_id: &str) -> ErrorBody {
         ErrorBody {
             error: ErrorDetail {
@@ -83,7 +83,7 @@ macro_rules! error_codes {
         }
 
         impl ErrorCode {
-            /// All of them.
+            /// Every code.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
             /// The stable name.
@@ -91,7 +91,7 @@ macro_rules! error_codes {
                 match self { $(Self::$name => $text,)+ }
             }
 
-            /// The code of that name and status; a name may stand for two statuses.
+            /// Returns the code of that name and status; a name may belong to two statuses.
             pub fn find(name: &str, status: u16) -> Option<Self> {
                 Self::ALL.iter().copied().find(|code| code.as_str() == name && code.status() == status)
             }
@@ -105,17 +105,17 @@ macro_rules! error_codes {
 }
 
 error_codes! {
-    /// A header, query or frame can't be understood.
+    /// A header, query or frame is malformed.
     BadRequest = 400 "bad_request",
     /// The body is not JSON.
     InvalidJson = 400 "invalid_json",
     /// A path that is malformed or would leave the workspace.
     InvalidPath = 400 "invalid_path",
-    /// A cursor that no list gave.
+    /// The cursor does not come from a list.
     InvalidCursor = 400 "invalid_cursor",
     /// No valid bearer key or ticket.
     Unauthorized = 401 "unauthorized",
-    /// The `Host` header names someone else: a page may be rebinding a name to this address.
+    /// The `Host` header names another server: a page may be rebinding a name to this address.
     ForeignHost = 403 "foreign_host",
     /// The request comes from a page of another origin.
     ForeignOrigin = 403 "foreign_origin",
@@ -127,13 +127,13 @@ error_codes! {
     UnknownJob = 404 "unknown_job",
     /// No such file in the workspace.
     FileNotFound = 404 "file_not_found",
-    /// The job had no desktop, so there is no picture of it.
+    /// The job had no desktop, so no screenshot exists.
     NoScreenshot = 404 "no_screenshot",
     /// No such kernel in the sandbox.
     UnknownKernel = 404 "unknown_kernel",
-    /// No such execution, or it is no longer kept.
+    /// No such execution, or its record was removed.
     UnknownExecution = 404 "unknown_execution",
-    /// The route exists, the method does not.
+    /// The route does not support the method.
     MethodNotAllowed = 405 "method_not_allowed",
     /// The client was too slow.
     RequestTimeout = 408 "request_timeout",
@@ -147,29 +147,29 @@ error_codes! {
     IdempotencyKeyReused = 409 "idempotency_key_reused",
     /// The target exists already.
     AlreadyExists = 409 "already_exists",
-    /// A file is where a folder is needed.
+    /// The path is a file, but a folder is needed.
     NotADirectory = 409 "not_a_directory",
-    /// A folder is where a file is needed.
+    /// The path is a folder, but a file is needed.
     IsADirectory = 409 "is_a_directory",
     /// The folder is not empty.
     NotEmpty = 409 "not_empty",
     /// A person controls the desktop.
     DesktopControlled = 409 "desktop_controlled",
-    /// An edit's `old` text matched never or more than once.
+    /// The `old` text of an edit does not occur exactly once.
     EditMismatch = 409 "edit_mismatch",
     /// `If-None-Match: *` on a file that exists.
     PreconditionFailed = 412 "precondition_failed",
-    /// More bytes than accepted here.
+    /// The body or file is too large.
     TooLarge = 413 "too_large",
-    /// A content type this route does not take.
+    /// The route does not accept the content type.
     UnsupportedMediaType = 415 "unsupported_media_type",
     /// The range lies outside the content.
     RangeNotSatisfiable = 416 "range_not_satisfiable",
-    /// A member nobody knows.
+    /// The request has an unknown member.
     UnknownMember = 422 "unknown_member",
     /// A member that would weaken the sandbox.
     PrivilegedMember = 422 "privileged_member",
-    /// A needed member is absent.
+    /// A required member is absent.
     MissingMember = 422 "missing_member",
     /// Two members that exclude each other.
     ConflictingMembers = 422 "conflicting_members",
@@ -177,27 +177,27 @@ error_codes! {
     InvalidType = 422 "invalid_type",
     /// A value outside its bounds.
     InvalidValue = 422 "invalid_value",
-    /// A kind of job nobody knows.
+    /// The kind of job is unknown.
     UnknownKind = 422 "unknown_kind",
-    /// A language that no kernel understands.
+    /// No kernel supports the language.
     UnknownLanguage = 422 "unknown_language",
-    /// Code of no characters.
+    /// The code is empty.
     EmptyCode = 422 "empty_code",
-    /// A task of no characters.
+    /// The task is empty.
     EmptyTask = 422 "empty_task",
-    /// A task without a model to work on it.
+    /// The server has no model for tasks.
     NoModel = 422 "no_model",
-    /// A model that this server does not offer.
+    /// The server does not offer the model.
     UnknownModel = 422 "unknown_model",
     /// Well-formed, but this build can't do it.
     NotAvailable = 422 "not_available",
     /// The program could not be started.
     SpawnFailed = 422 "spawn_failed",
-    /// A bound of the sandbox was reached.
+    /// A limit of the sandbox was reached.
     LimitReached = 422 "limit_reached",
-    /// A limit beyond what this server grants.
+    /// The limit exceeds what this server grants.
     LimitOutOfRange = 422 "limit_out_of_range",
-    /// An isolation this server does not know.
+    /// The isolation is unknown.
     UnknownIsolation = 422 "unknown_isolation",
     /// Too many requests or too long a queue.
     TooManyRequests = 429 "too_many_requests",
@@ -205,25 +205,25 @@ error_codes! {
     QueueFull = 429 "queue_full",
     /// Too many tickets are open.
     TooManyTickets = 429 "too_many_tickets",
-    /// A fault of the server.
+    /// The server failed.
     Internal = 500 "internal",
-    /// The route belongs to a capability this build lacks.
+    /// This build lacks the capability of the route.
     RouteNotAvailable = 501 "not_available",
-    /// The sandbox answered with nonsense or went away.
+    /// The sandbox sent an invalid answer or disappeared.
     SandboxFailed = 502 "sandbox_failed",
-    /// No driver that meets the floor can run here.
+    /// No available driver meets the requested isolation.
     NoDriver = 503 "no_driver",
-    /// The store can't be written now.
+    /// The store can't be written.
     StoreUnavailable = 503 "store_unavailable",
-    /// The yard's disk is full.
+    /// The disk of the server is full.
     DiskFull = 503 "disk_full",
-    /// The yard's disk can't be written.
+    /// The disk of the server can't be written.
     DiskUnavailable = 503 "disk_unavailable",
     /// The workspace could not be saved.
     NoArtifact = 503 "no_artifact",
     /// The workspace could not be packed.
     ExportFailed = 503 "export_failed",
-    /// The server is going down.
+    /// The server is stopping.
     Stopping = 503 "stopping",
     /// The sandbox did not answer in time.
     SandboxTimeout = 504 "sandbox_timeout",

@@ -1,6 +1,6 @@
-//! What a job tells of itself, one server-sent event each.
+//! Events of a job, as server-sent events.
 //!
-//! An event's id rises by one from 1, without gaps, so a client resumes with `Last-Event-ID`. The SSE field `event` is
+//! Events are numbered from 1 without gaps, so a client resumes with `Last-Event-ID`. The SSE field `event` is
 //! [`EventBody::name`], the field `data` is the JSON of [`JobEvent`] without its id.
 
 use base64::Engine as _;
@@ -14,33 +14,33 @@ use crate::{JobState, JobStatus, Timestamp};
 /// One event of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobEvent {
-    /// Its number; in SSE the `id` field rather than part of `data`.
+    /// Number of the event; in SSE it is the `id` field and not part of `data`.
     #[serde(skip)]
     pub id: u64,
-    /// When it was recorded.
+    /// Time of recording.
     pub at: Timestamp,
-    /// What happened.
+    /// The content of an event.
     #[serde(flatten)]
     pub body: EventBody,
 }
 
-/// What happened.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
-    /// The job is in a new state.
+    /// The state of the job changed.
     State {
-        /// The state.
+        /// The new state.
         state: JobState,
-        /// The same, in four words.
+        /// The status that belongs to the state.
         status: JobStatus,
-        /// Why, if there is something to say.
+        /// The reason, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// What the job's process exited with, once it has.
+        /// Exit code of the job's process, once it ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
-        /// What a task asks, while it waits.
+        /// Question of a waiting task.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         question: Option<String>,
     },
@@ -55,66 +55,66 @@ pub enum EventBody {
     },
     /// A task is about to call a tool.
     Step {
-        /// The call's id, as its `tool` event has it.
+        /// Id of the call; its `tool` event has the same.
         call: String,
-        /// Which tool.
+        /// Name of the tool.
         tool: String,
-        /// What the model wrote, cut after 2,000 bytes.
+        /// Arguments as the model wrote them, cut after 2,000 bytes.
         arguments: String,
     },
-    /// A task's call of a tool is over.
+    /// A tool call of a task ended.
     Tool(ToolEvent),
-    /// A model answers: words as they come, and at the end what it took.
+    /// A model answers: text as it arrives, and at the end its cost.
     Model(ModelEvent),
     /// A task wrote a file.
     File {
         /// Relative to the workspace.
         path: String,
     },
-    /// A task looked at a picture.
+    /// A task received a picture.
     Screenshot {
-        /// The number of the entry in the job's journal that has it.
+        /// Number of the journal entry with the picture.
         entry: u64,
-        /// Which of the entry's parts.
+        /// Index of the picture among the parts of the entry.
         picture: u64,
     },
-    /// What a task means to do, as it is now.
+    /// The current plan of a task.
     Plan {
-        /// In order.
+        /// Items of the plan, in order.
         items: Vec<PlanItemView>,
     },
-    /// Somebody told a task something.
+    /// A task received a message.
     Said {
-        /// The words.
+        /// Text of the message.
         text: String,
-        /// `person`, or `host` in the place of one who did not answer.
+        /// `person`, or `host` if the server answers for a person who did not.
         by: Speaker,
     },
-    /// A program asked for a place on the network.
+    /// A program in the sandbox tried to connect to a host.
     Egress {
         /// Host and port.
         target: String,
-        /// How far the attempt came.
+        /// Progress of the attempt.
         decision: EgressDecision,
-        /// Why it was refused.
+        /// Reason of a refusal.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Bytes sent, once it is closed.
+        /// Bytes sent, when the connection is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sent: Option<u64>,
-        /// Bytes received, once it is closed.
+        /// Bytes received, when the connection is closed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         received: Option<u64>,
     },
-    /// A stream passed its cap: its head and tail are kept, the middle is not.
+    /// An output stream exceeded its cap: head and tail are stored, the middle is dropped.
     Truncated {
-        /// Which stream.
+        /// The stream.
         stream: OutputStream,
     },
 }
 
 impl EventBody {
-    /// The name in the SSE field `event`.
+    /// Returns the SSE field `event`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::State { .. } => "state",
@@ -134,7 +134,7 @@ impl EventBody {
     }
 }
 
-/// What became of an attempt to reach the network.
+/// Progress of an attempt to reach the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EgressDecision {
@@ -146,89 +146,89 @@ pub enum EgressDecision {
     Closed,
 }
 
-/// A task's call of a tool, once it is over.
+/// An ended tool call of a task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolEvent {
-    /// The call's id, as its `step` event has it.
+    /// Id of the call; its `step` event has the same.
     pub call: String,
-    /// Which tool, if that is known.
+    /// Name of the tool, if known.
     pub tool: Option<String>,
-    /// Whether it failed.
+    /// True if the call failed.
     pub failed: bool,
-    /// Whether it was cut off in the middle.
+    /// True if the call was interrupted.
     pub interrupted: bool,
-    /// How long it took.
+    /// Duration of the call.
     pub took_ms: u64,
-    /// The beginning of what the model is shown, at most 2,000 bytes.
+    /// Beginning of the result for the model, at most 2,000 bytes.
     pub output: String,
 }
 
-/// A run of a model's answer (`text`), or the end of a call of it (`done`).
+/// A piece of a model's answer (`text`), or the end of a model call (`done`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModelEvent {
-    /// The number that the answer has, or is to have, in the job's journal.
+    /// Number of the answer in the job's journal.
     pub entry: u64,
-    /// Bytes of the answer before `text`; 0 again if the model had to be asked anew.
+    /// Bytes of the answer before `text`; 0 again if the call was retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// More words.
+    /// The next piece of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Whether the call is over.
+    /// True at the end of the call.
     #[serde(default)]
     pub done: bool,
-    /// Which model; one that begins with `replay:` is a recording.
+    /// Name of the model; `replay:` at its beginning means a recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// Tokens sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
-    /// Of them, read from the provider's cache.
+    /// Tokens of `tokens_in` that the provider read from its cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_cached: Option<u64>,
-    /// Tokens got.
+    /// Tokens received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
-    /// What it cost, if the model has a price.
+    /// Cost of the call, if the model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usd: Option<f64>,
-    /// Why there is no answer.
+    /// Reason for a missing answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The kind of that failure.
+    /// Code of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ModelFailureCode>,
-    /// Whether nobody waited for the answer any more.
+    /// True if the caller was gone before the answer.
     #[serde(default)]
     pub called_off: bool,
 }
 
-/// One thing that a task means to do.
+/// One item of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlanItemView {
-    /// What.
+    /// Text of the item.
     pub text: String,
     /// How far it is.
     pub state: PlanState,
 }
 
-/// A run of output.
+/// A piece of output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputText {
     /// Position of its first byte in the stream.
     pub offset: u64,
-    /// Bytes of it.
+    /// Number of bytes.
     pub length: u64,
-    /// The text; bytes that are not UTF-8 are replaced by U+FFFD. Empty if the output is no longer kept.
+    /// The text; bytes that are not UTF-8 are replaced by U+FFFD. Empty if the output is no longer stored.
     #[serde(default)]
     pub text: String,
-    /// The exact bytes, only if `text` is not exact.
+    /// The exact bytes in base64, only if `text` is not exact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base64: Option<String>,
 }
 
 impl OutputText {
-    /// The output at an offset.
+    /// Returns the output at an offset.
     pub fn new(offset: u64, bytes: &[u8]) -> Self {
         let length = bytes.len() as u64;
         match std::str::from_utf8(bytes) {
@@ -240,7 +240,7 @@ impl OutputText {
         }
     }
 
-    /// The exact bytes; `None` if a sender put something other than base64 there.
+    /// Returns the exact bytes; `None` if the sender's base64 is invalid.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         match &self.base64 {
             Some(encoded) => STANDARD.decode(encoded).ok(),
@@ -249,7 +249,7 @@ impl OutputText {
     }
 }
 
-/// What `POST /jobs/{id}/shell` streams when asked for `text/event-stream`: output, then one `exit` or `error`.
+/// An event of `POST /jobs/{id}/shell` with `Accept: text/event-stream`: output, then one `exit` or `error`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ShellEvent {
@@ -257,29 +257,29 @@ pub enum ShellEvent {
     Stdout(OutputText),
     /// Standard error.
     Stderr(OutputText),
-    /// Output that came too fast for the client and is no longer kept.
+    /// Output was dropped because the client reads too slowly.
     Truncated {
-        /// Bytes that are gone.
+        /// Number of dropped bytes.
         dropped_bytes: u64,
     },
-    /// The command is over; the last event.
+    /// The command ended. The last event.
     Exit {
         /// 128 + the signal's number if a signal ended it.
         exit_code: i32,
-        /// Whether a time limit ended it.
+        /// True if a time limit ended the command.
         timed_out: bool,
     },
-    /// The sandbox was lost before the end; the last event.
+    /// The sandbox was lost before the end. The last event.
     Error {
-        /// Stable, in snake_case.
+        /// Stable code in snake_case.
         code: String,
-        /// One sentence.
+        /// The error in one sentence.
         message: String,
     },
 }
 
 impl ShellEvent {
-    /// The name in the SSE field `event`.
+    /// Returns the SSE field `event`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Stdout(_) => "stdout",

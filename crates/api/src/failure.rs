@@ -11,11 +11,11 @@ use utoipa::{PartialSchema, ToSchema};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = JobErrorView)]
 pub struct JobFailure {
-    /// Stable, in snake_case.
+    /// Stable code in snake_case.
     pub code: FailureCode,
-    /// One sentence.
+    /// The reason in one sentence.
     pub message: String,
-    /// What to do about it.
+    /// How to avoid or fix it.
     pub hint: Option<String>,
 }
 

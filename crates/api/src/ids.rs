@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 /// Letters of RFC 4648 base32 in lower case: no case to lose and nothing that needs quoting.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// Names a job: 26 characters of lower-case base32, from 128 random bits.
+/// The id of a job: 26 characters of lower-case base32, from 128 random bits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String, pattern = "^[a-z2-7]{26}$", example = "k5c7jq3l2m4n6o7p2q3r4s5t6u")]
@@ -24,7 +24,7 @@ impl JobId {
     /// Characters in an id.
     pub const LENGTH: usize = 26;
 
-    /// The id made of these random bytes.
+    /// Returns the id of these random bytes.
     pub fn from_random(bytes: [u8; 16]) -> Self {
         let number = u128::from_be_bytes(bytes);
         let letters = (0..Self::LENGTH).map(|place| {
@@ -36,7 +36,7 @@ impl JobId {
         Self(letters.collect())
     }
 
-    /// The id of that text; anything but what `from_random` makes is simply unknown.
+    /// Parses an id. Accepts exactly the texts that `from_random` creates.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok()
     }

@@ -10,6 +10,7 @@ mod events;
 mod failure;
 mod ids;
 mod requests;
+mod sse;
 mod timestamp;
 mod views;
 
@@ -23,13 +24,16 @@ pub use requests::bounds;
 pub use requests::code::{CodeRequest, KernelRequest, is_kernel_name, parse_language};
 pub use requests::file_body::{Base64Bytes, FileBody};
 pub use requests::files::{EditBody, FileChange, FileChangeBody, workspace_path, workspace_path_of_uri};
+pub use requests::git::{GitBody, GitSource};
 pub use requests::gui::GuiRequest;
+pub use requests::nearest::nearest;
 pub use requests::query::Query;
-pub use requests::schedule::{GitBody, GitSource, JobKind, OnSilence, RequestedLimits, ScheduleBody};
+pub use requests::schedule::{JobKind, OnSilence, RequestedLimits, ScheduleBody};
 pub use requests::session::{ReplyRequest, ShellRequest, TicketPurpose, TicketRequest};
 pub use sandyard_protocol::{
     EntryKind, GuiAction, GuiClick, KernelState, Language, OnBreach, OutputStream, TaskBudget,
 };
+pub use sse::{SseFrame, SseParser, SseTooLong};
 pub use timestamp::Timestamp;
 pub use views::{
     AuditView, AvailabilityView, CodeError, CodeEvent, CodeStatus, CodeView, DriverOffer, DriverState,

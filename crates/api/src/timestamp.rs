@@ -1,27 +1,27 @@
-//! Moments on the wire: RFC 3339 in UTC, to the millisecond.
+//! Times on the wire: RFC 3339 in UTC, to the millisecond.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use utoipa::ToSchema;
 
-/// A moment, as milliseconds since the epoch; on the wire `2026-01-31T08:15:00.250Z`.
+/// A time as milliseconds since 1970; on the wire `2026-01-31T08:15:00.250Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(value_type = String, format = DateTime, example = "2026-01-31T08:15:00.250Z")]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// From milliseconds since the epoch.
+    /// Converts from milliseconds since 1970.
     pub fn from_unix_ms(milliseconds: i64) -> Self {
         Self(milliseconds)
     }
 
-    /// As milliseconds since the epoch.
+    /// Converts to milliseconds since 1970.
     pub fn unix_ms(self) -> i64 {
         self.0
     }
 
-    /// As text; a moment outside the years 0 to 9999 becomes the epoch, because nothing of ours happened then.
+    /// Returns the text. A time outside the years 0 to 9999, which no event of a yard has, becomes 1970.
     pub fn to_text(self) -> String {
         let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .ok()

@@ -1,25 +1,23 @@
-//! What every command is given: the interface, the surroundings, and the way to a server.
+//! The context of every command: output, environment, and the connection to a server.
 
 use std::time::Duration;
 
-use crate::client::{Client, ClientError, Presence, ServerAddress};
+use crate::client::{ApiClient, ClientError, Presence, ServerAddress};
 use crate::config::{ConfigError, Flags, Layers, Settings, Surroundings};
 use crate::errors::CommandError;
 use crate::ui::Ui;
 
-/// Where a server is if nobody says otherwise.
+/// Default address of a server.
 const DEFAULT_URL: &str = "http://127.0.0.1:8000";
 
-/// How long another `run` may take until its socket answers.
+/// How long to wait for the socket of a server that another `run` is starting.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Delay between two looks at a server that is starting.
+/// Delay between two attempts to reach a server that is starting.
 const START_CHECK: Duration = Duration::from_millis(50);
 
-/// Given to every command.
+/// The context of a command.
 pub(crate) struct CommandContext {
-    /// How to talk to the person.
     pub(crate) ui: Ui,
-    /// Environment and user.
     pub(crate) surroundings: Surroundings,
     /// `--url` or `SANDYARD_URL`.
     pub(crate) url: Option<String>,
@@ -28,19 +26,19 @@ pub(crate) struct CommandContext {
 }
 
 impl CommandContext {
-    /// The layers with these flags on top; odd variables are warned about.
+    /// Loads the configuration with these flags. Warns about unknown variables.
     pub(crate) fn layers(&self, flags: &Flags) -> Result<Layers, ConfigError> {
         let layers = Layers::load(&self.surroundings, flags)?;
         layers.warnings().iter().for_each(|warning| self.ui.warn(warning));
         Ok(layers)
     }
 
-    /// The settings with these flags on top.
+    /// Returns the settings with these flags.
     pub(crate) fn settings(&self, flags: &Flags) -> Result<Settings, ConfigError> {
         Settings::new(&self.layers(flags)?)
     }
 
-    /// The address to try first.
+    /// Returns the address to try first.
     pub(crate) fn endpoint(&self) -> Result<ServerAddress, CommandError> {
         let url = self.url.as_deref().unwrap_or(DEFAULT_URL);
         ServerAddress::parse(url).map_err(|error| {
@@ -48,14 +46,17 @@ impl CommandContext {
         })
     }
 
-    /// A client for an address, with the user's key.
-    pub(crate) fn client_at(&self, endpoint: ServerAddress) -> Result<Client, ClientError> {
-        Client::new(endpoint, self.token.clone())
+    /// Returns a client for an address, with the key of the user.
+    pub(crate) fn client_at(&self, endpoint: ServerAddress) -> Result<ApiClient, ClientError> {
+        ApiClient::new(endpoint, self.token.clone())
     }
 
-    /// The running server: at its address, or on the socket of this machine's yard, which needs no key. `None` if
-    /// there is neither.
-    pub(crate) async fn running_server(&self, settings: &Settings) -> Result<Option<Client>, CommandError> {
+    /// Returns a client of the running server: at its address, or on the socket of this machine's yard, which needs no key.
+    /// `None` if no server answers.
+    pub(crate) async fn running_server(
+        &self,
+        settings: &Settings,
+    ) -> Result<Option<ApiClient>, CommandError> {
         let first = self.client_at(self.endpoint()?)?;
         let presence = first.presence().await;
         if presence == Presence::Open {
@@ -70,8 +71,9 @@ impl CommandContext {
         Ok((presence == Presence::Locked).then_some(first))
     }
 
-    /// The running server. Without one the first address is returned, so that the call itself reports who is missing.
-    pub(crate) async fn client(&self) -> Result<Client, CommandError> {
+    /// Returns a client of the running server. If no server answers, the client is that of the first address, so that the next
+    /// call reports the failure.
+    pub(crate) async fn client(&self) -> Result<ApiClient, CommandError> {
         let settings = self.settings(&Flags::default())?;
         match self.running_server(&settings).await? {
             Some(client) => Ok(client),
@@ -80,7 +82,7 @@ impl CommandContext {
     }
 
     /// Waits until a server that another process is starting answers, and returns its client.
-    pub(crate) async fn wait_for_server(&self, endpoint: ServerAddress) -> Result<Client, ClientError> {
+    pub(crate) async fn wait_for_server(&self, endpoint: ServerAddress) -> Result<ApiClient, ClientError> {
         let client = self.client_at(endpoint)?;
         let ready = async {
             while client.presence().await != Presence::Open {

@@ -1,18 +1,18 @@
-//! The shipped recording: what an agent answered, written by hand, for the todo app that `sandyard demo` has built.
+//! The shipped recording: answers of an agent, written by hand, for the todo app that `sandyard demo` builds.
 //!
 //! Only the answers are recorded. The sandbox, the files, npm through the egress gateway, the build, the browser and its test are
-//! real, and the end is only reached if the test in the browser passes: `finish` beside a failed call does not end a job. The
-//! recording is put together for the prompt of this very version, which a replay is compared with.
+//! real, and the job ends only if the test in the browser passes: `finish` beside a failed call does not end a job. The
+//! recording is assembled for the prompt of this version, because a replay compares the two.
 
 use sandyard_protocol::{ModelEvent, ModelUsage, StopReason, ToolCall};
 use sandyard_server::config::recording_of;
 use serde_json::{Value, json};
 
-/// The name of the recording, as a model: `replay:demo`.
+/// Name of the recording; as a model it is `replay:demo`.
 pub(crate) const NAME: &str = "demo";
-/// The task that it does.
+/// The task that the recording solves.
 pub(crate) const TASK: &str = "Build me a todo app in React";
-/// Who speaks in it.
+/// The model that the recording names.
 const SPEAKER: &str = "sandyard/demo";
 
 /// The files of the app, as the agent writes them.
@@ -38,25 +38,25 @@ const STEPS: [&str; 5] = [
     "Check the page and hand over",
 ];
 
-/// A window without tabs, which a test can look into, and which asks its maker for nothing.
+/// Starts a window without tabs that a test can inspect and that contacts no update host.
 const BROWSER: &str = "chromium --app=http://127.0.0.1:4173 --start-maximized --remote-debugging-port=9222 \
 --user-data-dir=/tmp/browser --disable-sync --disable-extensions \
 --disable-features=AutofillServerCommunication,OptimizationHints,OptimizationGuideModelDownloading,MediaRouter";
 
-/// The title names the number of todos once the app runs: a page that is merely open would miss what is typed.
+/// Waits for the number of todos in the title: a page that is open but not yet running would miss the keys.
 const WAIT_FOR_PAGE: &str = "for i in $(seq 240); do \
 curl --silent http://127.0.0.1:9222/json | grep --quiet 'Todo: 0 things' && echo the browser shows the page && exit 0; \
 sleep 0.5; done; echo the browser did not come up; exit 1";
 
 const SUMMARY: &str = include_str!("../assets/demo/summary.md");
 
-/// An answer: what is said and what is called.
+/// An answer: its text and its tool calls.
 struct RecordedTurn {
     says: &'static str,
     calls: Vec<(&'static str, Value)>,
 }
 
-/// The whole recording, as its file would be.
+/// Returns the whole recording in the form of its file.
 pub(crate) fn recording() -> Result<String, serde_json::Error> {
     let events = (1..).zip(turns()).map(|(number, turn)| events(number, turn)).collect();
     recording_of(SPEAKER, sandyard_agent::SYSTEM, &sandyard_agent::specs(), events)
@@ -117,7 +117,7 @@ fn turns() -> Vec<RecordedTurn> {
     ]
 }
 
-/// The plan while the nth step is being done.
+/// Returns the plan during step `n`.
 fn plan(doing: usize) -> (&'static str, Value) {
     let state = |place: usize| match place.cmp(&doing) {
         std::cmp::Ordering::Less => "done",

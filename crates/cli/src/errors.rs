@@ -1,6 +1,6 @@
-//! What can stop a command, with the exit code and the hint that go with it.
+//! Errors of commands, each with its exit code and hint.
 //!
-//! Each level's text tells its own level only; `ui` prints the chain once, as `error:`, `caused by:` and `hint:`.
+//! The text of an error describes its own level only; `ui` prints the chain once, as `error:`, `caused by:` and `hint:`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,103 +9,88 @@ use sandyard_server::http::mcp::StreamsError;
 
 use crate::client::ClientError;
 use crate::config::ConfigError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::images::ImageError;
 use crate::serve::ServeError;
 
-/// A command could not be carried out.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CommandError {
-    /// The server could not be asked, or refused.
+    /// The server did not answer, or rejected the request.
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The server could not start or go on.
+    /// The server could not start or continue.
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// A client of the tools could not be served.
+    /// The connection to an MCP client failed.
     #[error(transparent)]
     Tools(#[from] StreamsError),
-    /// An image could not be made or removed.
+    /// An image could not be built or removed.
     #[error(transparent)]
     Image(#[from] ImageError),
-    /// The command line makes no sense together.
+    /// The arguments contradict each other or are incomplete.
     #[error("{message}")]
-    Usage {
-        /// What is wrong.
-        message: String,
-        /// What to write instead.
-        hint: Option<String>,
-    },
-    /// Something on this machine can't be read or written.
+    Usage { message: String, hint: Option<String> },
+    /// A file of this machine can't be read or written.
     #[error("{action} `{}`", path.display())]
     File {
-        /// What was being done.
+        /// A verb in the infinitive, such as `read`.
         action: &'static str,
-        /// To what.
         path: PathBuf,
-        /// Why it failed.
         #[source]
         source: io::Error,
     },
     /// An archive from the server can't be unpacked.
     #[error("unpack `{}`", path.display())]
     Archive {
-        /// Where to.
         path: PathBuf,
-        /// Why.
         #[source]
         source: zip::result::ZipError,
     },
-    /// An audit can't be checked.
+    /// An audit can't be verified.
     #[error("check the audit")]
     Audit(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Our own standard output or terminal failed.
+    /// Standard output or the terminal failed.
     #[error("write the output")]
     Output(#[from] io::Error),
-    /// No job fits what was given.
+    /// No job has this id or name.
     #[error("no job is called `{0}`")]
     NoSuchJob(String),
-    /// More than one job fits.
+    /// Several jobs match.
     #[error("`{given}` could be any of {count} jobs")]
-    AmbiguousJob {
-        /// What was given.
-        given: String,
-        /// How many fit.
-        count: usize,
-    },
+    AmbiguousJob { given: String, count: usize },
 }
 
 impl CommandError {
-    /// A wrong command line.
+    /// Returns an error about the command line.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: None }
     }
 
-    /// A wrong command line, with what to write instead.
+    /// Returns an error about the command line with a hint.
     pub(crate) fn usage_with_hint(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Usage { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// For `map_err` on a call that concerns a path.
+    /// Returns a function for `map_err` on a call that concerns a path.
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
 
-    /// What the process ends with.
-    pub(crate) fn exit(&self) -> Exit {
+    /// The exit code of the process.
+    pub(crate) fn exit(&self) -> CommandExit {
         match self {
             Self::Client(error) => error.exit(),
-            Self::Config(_) | Self::Usage { .. } => Exit::Usage,
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::BrokenPipe,
-            Self::NoSuchJob(_) | Self::AmbiguousJob { .. } => Exit::Refused,
-            _ => Exit::Failed,
+            Self::Config(_) | Self::Usage { .. } => CommandExit::Usage,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => CommandExit::BrokenPipe,
+            Self::NoSuchJob(_) | Self::AmbiguousJob { .. } => CommandExit::Refused,
+            _ => CommandExit::Failed,
         }
     }
 
-    /// What to do about it.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Self::Client(error) => error.hint(),

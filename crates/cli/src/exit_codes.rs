@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use sandyard_api::JobState;
 
-/// How the command ended.
+/// The exit code of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exit {
+pub(crate) enum CommandExit {
     /// 0: done; for `run`, the job succeeded.
     Success,
     /// 1: the job failed, or something went wrong that has no code of its own.
@@ -17,7 +17,7 @@ pub(crate) enum Exit {
     Usage,
     /// 3: no server answers.
     Unreachable,
-    /// 4: the server refused what was asked.
+    /// 4: the server rejected the request.
     Refused,
     /// 5: the job was ended by a time limit.
     TimedOut,
@@ -25,18 +25,18 @@ pub(crate) enum Exit {
     Cancelled,
     /// 7: `doctor` found that no sandbox can start here.
     NotUsable,
-    /// 8: the connection was lost; the job goes on.
+    /// 8: the connection was lost; the job continues.
     Lost,
     /// 130: interrupted by Ctrl-C; the job was left running.
     Interrupted,
-    /// 141: whoever read our output went away, as for any program in a pipe.
+    /// 141: the reader of the output is gone, as for any program in a pipe.
     BrokenPipe,
     /// The exit code of a command in the sandbox.
     Command(u8),
 }
 
-impl Exit {
-    /// The number.
+impl CommandExit {
+    /// The code as a number.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -54,7 +54,7 @@ impl Exit {
         }
     }
 
-    /// How `run` ends after a job that ended in this state; a job that has not ended counts as lost.
+    /// Returns the exit code of `run` for the final state of a job; a job that has not ended counts as lost.
     pub(crate) fn of_job(state: JobState) -> Self {
         match state {
             JobState::Succeeded => Self::Success,
@@ -65,14 +65,14 @@ impl Exit {
         }
     }
 
-    /// A command's code, which the system cuts to eight bits.
+    /// Returns the exit code of a command in a sandbox, cut to eight bits as the system does.
     pub(crate) fn of_command(code: i32) -> Self {
         Self::Command(u8::try_from(code).unwrap_or(Self::Failed.code()))
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CommandExit> for ExitCode {
+    fn from(exit: CommandExit) -> Self {
         Self::from(exit.code())
     }
 }
@@ -99,23 +99,28 @@ mod tests {
     #[test]
     fn only_success_is_zero() {
         for state in JobState::ALL {
-            assert_eq!(Exit::of_job(state).code() == 0, state == JobState::Succeeded, "{state:?}");
+            assert_eq!(CommandExit::of_job(state).code() == 0, state == JobState::Succeeded, "{state:?}");
         }
     }
 
     #[test]
     fn a_command_code_out_of_range_is_still_a_failure() {
-        assert_eq!(Exit::of_command(0).code(), 0);
-        assert_eq!(Exit::of_command(137).code(), 137);
-        assert_eq!(Exit::of_command(256).code(), 1);
-        assert_eq!(Exit::of_command(-1).code(), 1);
+        assert_eq!(CommandExit::of_command(0).code(), 0);
+        assert_eq!(CommandExit::of_command(137).code(), 137);
+        assert_eq!(CommandExit::of_command(256).code(), 1);
+        assert_eq!(CommandExit::of_command(-1).code(), 1);
     }
 
     #[test]
     fn the_help_lists_every_number() {
-        for exit in
-            [Exit::Success, Exit::Usage, Exit::Unreachable, Exit::Refused, Exit::TimedOut, Exit::Cancelled]
-        {
+        for exit in [
+            CommandExit::Success,
+            CommandExit::Usage,
+            CommandExit::Unreachable,
+            CommandExit::Refused,
+            CommandExit::TimedOut,
+            CommandExit::Cancelled,
+        ] {
             assert!(HELP.contains(&format!("\n  {} ", exit.code())), "{exit:?}");
         }
     }

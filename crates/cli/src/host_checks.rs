@@ -1,4 +1,4 @@
-//! Facts about the host that drivers and images depend on, each with what to do if it is not as it should be.
+//! Checks of the host for drivers and images, each with a fix.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use serde::Serialize;
 
 use crate::config::Settings;
 
-/// Below this much room a yard refuses jobs soon.
+/// Free disk space below which the server will soon reject jobs.
 const ROOM_MIB: u64 = 2048;
 
-/// One fact.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Check {
-    /// What was looked at.
+    /// Subject of the check.
     pub(crate) name: &'static str,
-    /// Whether it is as it should be.
+    /// True if the check passed.
     pub(crate) ok: bool,
-    /// What was found.
+    /// The finding in words.
     pub(crate) detail: String,
-    /// What to do about it.
+    /// How to fix it.
     pub(crate) fix: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Check {
     }
 }
 
-/// All of them.
+/// Runs all checks.
 pub(crate) fn all(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![kernel(), cgroups(), overlay(), landlock(), seccomp(), kvm()];
     // An ordinary user's workspaces are in memory, and images are root's to build.
@@ -95,7 +95,7 @@ fn loop_devices() -> Check {
     Check::new("loop devices", ok, if ok { "there" } else { "no /dev/loop-control" }, "modprobe loop")
 }
 
-/// Not needed by anything that is built, so its absence has no fix.
+/// No built feature needs this, so its absence has no fix.
 fn kvm() -> Check {
     let ok = fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").is_ok();
     Check::new(
@@ -138,7 +138,7 @@ fn nearest_existing(path: &Path) -> PathBuf {
     path.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/")).to_owned()
 }
 
-/// What can't be read counts as empty.
+/// Reads a file; an unreadable one counts as empty.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Sets up the log for this process: a level, or `target=level` several times. Directives that make no sense are left out.
+/// Sets up the log of this process from a level, or from `target=level` directives. Invalid directives are ignored.
 pub(crate) fn to_stderr(directives: &str, json: bool) {
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     // Told by panicking, if standard error can't be written: a log on a full disk must not end what it tells of.

@@ -1,10 +1,10 @@
-//! What main asks of the machine it runs on: memory, open files, signals that end a server.
+//! Facts of this machine that a server needs: memory, the limit of open files, and signals that stop it.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Taken for the memory of a machine that won't say.
+/// Assumed memory of a machine that does not report it.
 const UNKNOWN_MEMORY_MIB: u64 = 2048;
 
 /// Memory of the machine.
@@ -19,14 +19,15 @@ fn read_memory_mib(text: &str) -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// A server holds a connection and some files for each client and job; the usual soft limit of 1024 is for other programs.
+/// Raises the limit of open files. A server holds a connection and some files for each client and job, for which the usual soft
+/// limit of 1024 is too low.
 pub(crate) fn raise_open_files() {
     let now = getrlimit(Resource::Nofile);
     // Serving with fewer connections is better than not serving.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
 }
 
-/// The name others may know this machine by.
+/// Host name of this machine.
 pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -37,7 +38,7 @@ pub(crate) struct StopSignals {
     terminate: Option<Signal>,
 }
 
-/// Listens for them from now on.
+/// Starts to listen for the signals.
 pub(crate) fn stop_signals() -> StopSignals {
     StopSignals {
         interrupt: signal(SignalKind::interrupt()).ok(),
@@ -46,7 +47,7 @@ pub(crate) fn stop_signals() -> StopSignals {
 }
 
 impl StopSignals {
-    /// Returns when one has come.
+    /// Returns when one of the signals arrived.
     pub(crate) async fn next(&mut self) {
         tokio::select! {
             () = receive(&mut self.interrupt) => {}

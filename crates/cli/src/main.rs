@@ -1,9 +1,10 @@
 //! The `sandyard` command: reads the command line and the environment, and hands both to a verb.
 //!
-//! One verb in `commands/` each; `client` talks to a server, `serve` is one, `ui` is all that a person sees. The process
-//! is also the launcher of the native driver when called so, which must happen before any thread exists.
+//! `commands/` has one file for each verb; `client` talks to a server, `serve` is one, and `ui` prints for people. The process
+//! is also the launcher of the native driver when it is called as such, which must happen before any thread exists.
 
 mod client;
+mod clock;
 mod commands;
 mod config;
 mod context;
@@ -30,7 +31,7 @@ use commands::Cli;
 use config::Surroundings;
 use context::CommandContext;
 use errors::CommandError;
-use exit_codes::Exit;
+use exit_codes::CommandExit;
 use ui::Ui;
 
 fn main() -> ExitCode {
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
     match run(cli.command, &context) {
         Ok(exit) => exit.into(),
         Err(error) => {
-            if error.exit() != Exit::BrokenPipe {
+            if error.exit() != CommandExit::BrokenPipe {
                 ui.error(&error, error.hint().as_deref());
             }
             error.exit().into()
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: commands::Verb, context: &CommandContext) -> Result<Exit, CommandError> {
+fn run(command: commands::CliVerb, context: &CommandContext) -> Result<CommandExit, CommandError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(command.run(context));
     // Threads that read the keyboard can't be ended, so they are not waited for.

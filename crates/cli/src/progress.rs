@@ -1,14 +1,14 @@
-//! How far long work is: a bar on a terminal, a line now and then elsewhere.
+//! Progress of long operations: a bar on a terminal, occasional lines elsewhere.
 
 use std::io::Write as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Without a terminal, a line is printed for each new phase and each step of this many percent.
+/// Without a terminal, a line is printed for each phase and after each further share of this size.
 const LINE_STEP: u8 = 10;
 
-/// One piece of long work.
+/// Shows the progress of one long operation.
 pub(crate) struct ProgressLine {
     what: String,
     bar: Option<ProgressBar>,
@@ -28,7 +28,7 @@ impl ProgressLine {
         progress
     }
 
-    /// The same for a transfer whose length may be known.
+    /// Returns the progress of a transfer whose length may be known.
     pub(crate) fn transfer(what: &str, terminal: bool, length: Option<u64>) -> Self {
         let mut progress = Self::new(what, terminal);
         match (&progress.bar, length) {
@@ -41,7 +41,7 @@ impl ProgressLine {
         progress
     }
 
-    /// Percent done, and with what.
+    /// Sets the percentage and the current phase.
     pub(crate) fn set(&mut self, percent: u8, phase: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(u64::from(percent));
@@ -55,14 +55,14 @@ impl ProgressLine {
         }
     }
 
-    /// More bytes have passed.
+    /// Adds transferred bytes.
     pub(crate) fn advance(&self, bytes: usize) {
         if let Some(bar) = &self.bar {
             bar.inc(bytes as u64);
         }
     }
 
-    /// The bar goes away.
+    /// Removes the bar.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! Our own terminal while it belongs to a shell elsewhere: raw mode, its size, and giving it back.
+//! The local terminal while it shows a remote shell: raw mode, window size, and restoring it.
 
 use std::io::{self, IsTerminal};
 
@@ -6,16 +6,16 @@ use rustix::termios::{self, OptionalActions, Termios};
 
 use crate::client::WindowSize;
 
-/// What a window is taken for when it won't say.
+/// Assumed size of a window that does not report one.
 const USUAL_SIZE: WindowSize = WindowSize { rows: 24, columns: 80 };
 
-/// The terminal passes every key on until this is dropped.
+/// Keeps the terminal in raw mode until it is dropped.
 pub(crate) struct RawMode {
     before: Termios,
 }
 
 impl RawMode {
-    /// Takes the terminal; fails if standard input is none.
+    /// Switches to raw mode. Fails if standard input is no terminal.
     pub(crate) fn enter() -> io::Result<Self> {
         let before = termios::tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -32,12 +32,12 @@ impl Drop for RawMode {
     }
 }
 
-/// Whether a person sits at both ends.
+/// True if standard input and output are terminals.
 pub(crate) fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// The window's size now.
+/// Returns the current size of the window.
 pub(crate) fn size() -> WindowSize {
     match termios::tcgetwinsize(io::stdout()) {
         Ok(size) if size.ws_row > 0 && size.ws_col > 0 => {

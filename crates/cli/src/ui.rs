@@ -1,4 +1,4 @@
-//! All that a person sees: colour, tables, questions and errors. Progress is in `progress`.
+//! Output for people: colour, tables, questions and errors. Progress is in `progress`.
 //!
 //! Data goes to standard output, everything else to standard error. Nothing depends on colour: it is off when the
 //! stream is no terminal, `NO_COLOR` is set or `TERM` is `dumb`.
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::progress::ProgressLine;
 
-/// How the command talks.
+/// How the command prints.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
     colour_out: bool,
@@ -19,20 +19,18 @@ pub(crate) struct Ui {
     interactive: bool,
 }
 
-/// A meaning that may have a colour.
+/// A meaning of text, shown as a colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// As it is.
     Plain,
-    /// A heading.
     Strong,
-    /// Of less concern.
+    /// Less important text.
     Faint,
-    /// All is well.
+    /// Success.
     Good,
-    /// Look at this.
+    /// A warning.
     Warning,
-    /// This went wrong.
+    /// A failure.
     Bad,
 }
 
@@ -49,19 +47,19 @@ impl Tone {
     }
 }
 
-/// A piece of text with its meaning.
+/// A cell of a table with its tone.
 #[derive(Debug, Clone)]
 pub(crate) struct TableCell(pub(crate) String, pub(crate) Tone);
 
 impl TableCell {
-    /// Text without a meaning of its own.
+    /// Returns a cell without a tone.
     pub(crate) fn plain(text: impl Into<String>) -> Self {
         Self(text.into(), Tone::Plain)
     }
 }
 
 impl Ui {
-    /// Looks at the streams; `colourless` is whether the environment asks for no colour.
+    /// Inspects the standard streams. `colourless` is true if the environment asks for no colour.
     pub(crate) fn detect(colourless: bool) -> Self {
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         Self {
@@ -71,12 +69,12 @@ impl Ui {
         }
     }
 
-    /// Whether a person can be asked.
+    /// True if a person can be asked.
     pub(crate) fn is_interactive(&self) -> bool {
         self.interactive
     }
 
-    /// One line of data.
+    /// Prints one line of data to standard output.
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_bytes())?;
@@ -84,39 +82,39 @@ impl Ui {
         out.flush()
     }
 
-    /// Data as JSON.
+    /// Prints data as JSON to standard output.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         self.line(&serde_json::to_string_pretty(value).map_err(io::Error::other)?)
     }
 
-    /// A table on standard output; its last column is never padded.
+    /// Prints a table to standard output. The last column is never padded.
     pub(crate) fn table(&self, head: &[&str], rows: &[Vec<TableCell>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(render_table(head, rows, self.colour_out).as_bytes())?;
         out.flush()
     }
 
-    /// A sentence for the person, on standard error.
+    /// Prints a sentence to standard error.
     pub(crate) fn note(&self, text: &str) {
         self.tell(text, Tone::Plain);
     }
 
-    /// A sentence of less concern.
+    /// Prints a less important sentence to standard error.
     pub(crate) fn faint(&self, text: &str) {
         self.tell(text, Tone::Faint);
     }
 
-    /// A sentence with a meaning.
+    /// Prints a sentence with a tone to standard error.
     pub(crate) fn toned(&self, text: &str, tone: Tone) {
         self.tell(text, tone);
     }
 
-    /// Words that come piece by piece, without a line break of their own.
+    /// Prints text to standard error without a line break.
     pub(crate) fn piece(&self, text: &str) {
         put(text);
     }
 
-    /// Something that may surprise.
+    /// Prints a warning to standard error.
     pub(crate) fn warn(&self, text: &str) {
         let label = paint("warning:", Tone::Warning, self.colour_err);
         put(&format!("{label} {text}\n"));
@@ -127,12 +125,12 @@ impl Ui {
         put(&render_error(error, hint, self.colour_err));
     }
 
-    /// A bar on a terminal, plain lines elsewhere.
+    /// Returns a progress bar on a terminal, plain lines elsewhere.
     pub(crate) fn progress(&self, what: &str) -> ProgressLine {
         ProgressLine::new(what, io::stderr().is_terminal())
     }
 
-    /// Asks and returns the answer's first letter in lower case; nothing at the end of input.
+    /// Asks a question. Returns the first letter of the answer in lower case; `None` at the end of input.
     pub(crate) fn ask(&self, question: &str) -> Option<char> {
         put(&format!("{question} "));
         let mut answer = String::new();
@@ -150,17 +148,17 @@ fn put(text: &str) {
     drop(io::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// Text that came from elsewhere, fit for one line of a terminal: without control characters.
+/// Makes foreign text safe for one line of a terminal: replaces control characters.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// The same for several lines: line breaks stay.
+/// Makes foreign text safe for a terminal: replaces control characters except line breaks.
 pub(crate) fn clean_lines(text: &str) -> String {
     text.lines().map(clean).collect::<Vec<_>>().join("\n")
 }
 
-/// A number with its noun.
+/// Returns a number with its noun in singular or plural.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

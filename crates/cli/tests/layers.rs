@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["exit_codes", "config", "machine", "log", "demo", "progress", "host_checks"],
+    &["exit_codes", "clock", "config", "machine", "log", "demo", "progress", "host_checks"],
     &["ui"],
     &["client"],
     &["terminal", "images", "drivers"],

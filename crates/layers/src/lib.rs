@@ -12,12 +12,10 @@ mod tokens;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+pub use source::ROOT;
+
 use graph::Graph;
 use source::SourceTree;
-
-/// The name of the crate's root module (`lib.rs` or `main.rs`) in a list of layers. A root that is not listed may import everything, and
-/// no module may import from it, except what the root itself re-exports from a module below.
-pub const ROOT: &str = "crate";
 
 /// Checks the imports of a crate against its layers, lowest layer first.
 ///

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::ROOT;
 use crate::scan::{self, Module, ModulePath, PathUse, ReadFile, child};
+
+/// The name of the crate's root module (`lib.rs` or `main.rs`) in a list of layers. A root that is not listed may import everything, and
+/// no module may import from it, except what the root itself re-exports from a module below.
+pub const ROOT: &str = "crate";
 
 /// Renames that are followed for one path, so that two `use` of each other end.
 const MAX_ALIASES: usize = 16;

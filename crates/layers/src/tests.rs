@@ -225,9 +225,8 @@ fn cycles_of_files_follow_reexports() {
 }
 
 #[test]
-fn this_crate_obeys_its_own_rule() {
+fn a_wrong_order_of_this_crate_fails() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    assert_eq!(check(&source, &[&[ROOT], &["tokens", "graph"], &["scan"], &["source"]]), Ok(()));
     assert!(file_imports(&source).unwrap().iter().any(|line| line.ends_with("-> tokens.rs")));
     assert_eq!(
         check(&source, &[&[ROOT], &["scan"], &["tokens", "graph"], &["source"]]).unwrap_err().len(),

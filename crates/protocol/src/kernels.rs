@@ -59,6 +59,21 @@ impl Language {
             Self::Bash => "bash",
         }
     }
+
+    /// Extensions of files with code in this language, without the dot.
+    pub fn extensions(self) -> &'static [&'static str] {
+        match self {
+            Self::Python => &["py"],
+            Self::Typescript => &["ts", "tsx"],
+            Self::Javascript => &["js", "mjs"],
+            Self::Bash => &["sh", "bash"],
+        }
+    }
+
+    /// Returns the language of files with this extension.
+    pub fn of_extension(extension: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.extensions().contains(&extension))
+    }
 }
 
 /// What a kernel does.
@@ -109,7 +124,8 @@ pub struct Execute {
     /// Ends the execution after this time without output, counted from its start.
     #[serde(default)]
     pub idle_timeout_ms: Option<u64>,
-    /// True if the execution is interrupted when the stream that requested it is lost. Otherwise it continues and can be attached to.
+    /// True if the execution is interrupted when the stream that requested it is lost. Otherwise it continues and can be attached
+    /// to.
     #[serde(default)]
     pub interrupt_on_loss: bool,
 }

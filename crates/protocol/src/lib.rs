@@ -12,6 +12,7 @@ mod boot;
 mod changes;
 mod desktop;
 pub mod drivers;
+mod error_chain;
 mod errors;
 mod events;
 mod files;
@@ -31,6 +32,7 @@ pub use boot::{
 };
 pub use changes::{ChangedPath, WorkspaceChanges};
 pub use desktop::{DesktopMode, GuiAction, GuiClick, GuiResult, WindowInfo};
+pub use error_chain::ErrorChain;
 pub use errors::{GuestError, GuestErrorCode};
 pub use events::{Ack, GuestEvent, GuestRequest, Resume, SequencedEvent};
 pub use files::{DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, SearchHit};

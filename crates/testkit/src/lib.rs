@@ -13,4 +13,4 @@ mod yard;
 pub use jobs::{session, shell, task};
 pub use posing::{Pose, PosingDriver};
 pub use scripted::{Loop, OpenDesk, ScriptedDriver, question};
-pub use yard::{Crashed, ReadyImages, TestError, TestYard};
+pub use yard::{Crashed, ReadyImages, TestError, TestYard, download_whole};

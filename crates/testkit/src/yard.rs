@@ -186,14 +186,7 @@ impl TestYard {
 
     /// Downloads the whole artifact of an ended job.
     pub async fn download(&self, id: &JobId) -> Result<Vec<u8>, TestError> {
-        let download = self.yard.download(id).await?;
-        let length = download.length;
-        let mut stream = download.read(0, length).await?;
-        let mut bytes = Vec::new();
-        while let Some(piece) = stream.next().await {
-            bytes.extend_from_slice(&piece?);
-        }
-        Ok(bytes)
+        download_whole(&self.yard, id).await
     }
 
     /// Waits until something of the world is as wanted.
@@ -262,4 +255,16 @@ impl Crashed {
         change(&mut self.config);
         self
     }
+}
+
+/// Downloads the whole artifact of an ended job.
+pub async fn download_whole(yard: &Yard, id: &JobId) -> Result<Vec<u8>, TestError> {
+    let download = yard.download(id).await?;
+    let length = download.length;
+    let mut stream = download.read(0, length).await?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = stream.next().await {
+        bytes.extend_from_slice(&piece?);
+    }
+    Ok(bytes)
 }

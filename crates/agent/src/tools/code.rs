@@ -52,13 +52,20 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "properties": {
-            "language": { "type": "string", "enum": ["python", "typescript", "bash"] },
+            "language": { "type": "string", "enum": languages() },
             "code": { "type": "string" },
             "kernel": { "type": "string", "description": "A kernel by its id, if not the language's first." },
             "wait_s": { "type": "integer", "minimum": 1, "maximum": MAX_WAIT_S, "description": "Seconds after which it is interrupted; 120 if not given." },
         },
         "required": ["language", "code"],
     })
+}
+
+/// Names of the languages that the model is offered. JavaScript is left out: it is valid TypeScript, and two kernels would not
+/// share variables.
+fn languages() -> Vec<&'static str> {
+    let offered = |language: &Language| *language != Language::Javascript;
+    Language::ALL.into_iter().filter(offered).map(Language::as_str).collect()
 }
 
 #[derive(Debug, Deserialize)]

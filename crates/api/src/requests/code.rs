@@ -22,20 +22,20 @@ pub fn parse_language(name: &str) -> Result<Language, ApiError> {
 /// Body of `POST /jobs/{id}/code`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CodeRequest {
-    /// What the code is.
+    /// Language of the code.
     pub language: Language,
     /// The code.
     pub code: String,
-    /// In which kernel; the language's first if not given, made on first use.
+    /// Kernel to run in; the first one of the language if not given, started on first use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// Interrupts it after this long.
+    /// Time after which the code is interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
-    /// Interrupts it after this long without output.
+    /// Time without output after which the code is interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_s: Option<u64>,
-    /// Whether it is interrupted when this request's connection is lost; otherwise it goes on.
+    /// True if a lost connection interrupts the code; otherwise the code continues.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupt_on_disconnect: bool,
 }
@@ -69,7 +69,7 @@ impl RequestBody for CodeRequest {
 /// Body of `POST /jobs/{id}/kernels`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelRequest {
-    /// What it is to understand.
+    /// Language of the kernel.
     pub language: Language,
 }
 

@@ -10,13 +10,13 @@ use super::reader::{RequestBody, read};
 use super::refusal::{invalid, missing};
 use crate::{ApiError, ErrorCode};
 
-/// Body of `PATCH /jobs/{id}/files/{path}`: exactly one of the two.
+/// Body of `PATCH /jobs/{id}/files/{path}`: exactly one of its two members.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileChangeBody {
-    /// Where to move the file or folder.
+    /// New path of the file or folder.
     #[serde(rename = "move", skip_serializing_if = "Option::is_none")]
     pub move_to: Option<String>,
-    /// What to replace in the file: all or nothing, in order.
+    /// Replacements in the file, applied in order, all or none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edits: Option<Vec<EditBody>>,
 }
@@ -24,18 +24,18 @@ pub struct FileChangeBody {
 /// One replacement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EditBody {
-    /// Must occur exactly once.
+    /// Text to replace; must occur exactly once.
     pub old: String,
-    /// Takes its place.
+    /// The new text.
     pub new: String,
 }
 
 /// A change to one file or folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileChange {
-    /// To another path in the workspace.
+    /// Moves to another path in the workspace.
     Move(String),
-    /// Replacements in place, all or none.
+    /// Replaces text in place, all or none.
     Edits(Vec<EditBody>),
 }
 

@@ -13,9 +13,9 @@ use crate::{ApiError, ErrorCode};
 /// Body of `POST /jobs/{id}/gui`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct GuiRequest {
-    /// Done in order, up to the first that fails.
+    /// Actions, performed in order until one fails.
     pub actions: Vec<GuiAction>,
-    /// How long a person who controls the desktop is waited for; refused at once if not given.
+    /// How long to wait for a person who controls the desktop; rejected at once if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<u64>,
 }

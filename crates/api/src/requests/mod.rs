@@ -1,13 +1,14 @@
-//! Requests: bodies and queries that clients send, with the rules they must keep.
+//! Requests: bodies and queries of clients, with their rules.
 //!
-//! serde reads the members, `reader` adds paths and stable codes to refusals, `bounds` has every limit.
+//! serde reads the members, `reader` adds paths and stable codes to errors, `bounds` has every limit.
 
 pub mod bounds;
 pub(crate) mod code;
 pub(crate) mod file_body;
 pub(crate) mod files;
+pub(crate) mod git;
 pub(crate) mod gui;
-mod nearest;
+pub(crate) mod nearest;
 mod paths;
 mod privileged;
 pub(crate) mod query;

@@ -1,4 +1,4 @@
-//! The rules every path of a request keeps: relative, normal, bounded. Symbolic links are the guest's to judge.
+//! Rules for paths in requests: relative, normal, bounded. The guest judges symbolic links.
 
 use super::bounds::{NAME_BYTES, PATH_BYTES};
 use crate::{ApiError, ErrorCode};
@@ -34,7 +34,7 @@ pub fn workspace_path(path: &str) -> Result<&str, ApiError> {
 
 /// Decodes the path of a raw URI once and checks it. `raw` is what follows `/files/`.
 ///
-/// A path that would leave the workspace if it were decoded a second time is refused too, because nobody names files so.
+/// Also rejects a path that would leave the workspace if it were decoded twice: no real file has such a name.
 pub fn workspace_path_of_uri(raw: &str) -> Result<String, ApiError> {
     let path = String::from_utf8(percent_decode(raw)?).map_err(|_| refused("the path is not UTF-8"))?;
     let checked = workspace_path(&path)?.to_owned();

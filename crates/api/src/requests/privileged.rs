@@ -1,4 +1,4 @@
-//! Members that other systems know and that would weaken the wall. They are refused by name, so that nobody believes
+//! Members of other systems that would weaken the isolation. They are rejected by name, so that nobody believes
 //! they were honoured.
 
 /// Names without `_` and `-`, in lower case.
@@ -41,7 +41,7 @@ const NAMES: [&str; 36] = [
     "volumes",
 ];
 
-/// Whether a member would weaken the wall.
+/// True if a member would weaken the isolation.
 pub(crate) fn is_privileged(member: &str) -> bool {
     let plain: String = member.chars().filter(|letter| !"_-".contains(*letter)).collect();
     NAMES.contains(&plain.to_lowercase().as_str())

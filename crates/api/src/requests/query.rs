@@ -26,13 +26,13 @@ impl Query {
         Ok(Self(pairs))
     }
 
-    /// A value, if it is there and not empty.
+    /// Returns a value that is present and not empty.
     pub fn text(&self, name: &str) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(known, value)| known == name && !value.is_empty())?;
         Some(value)
     }
 
-    /// A whole number within bounds.
+    /// Returns a whole number within bounds.
     pub fn whole(&self, name: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>, ApiError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -41,7 +41,7 @@ impl Query {
         number.map(Some).ok_or_else(|| bad(format!("`{name}` must be a whole number from {least} to {most}")))
     }
 
-    /// Whether a switch is on: `1` or `true`.
+    /// True if a switch is `1` or `true`.
     pub fn switch(&self, name: &str) -> Result<bool, ApiError> {
         match self.text(name) {
             None | Some("0" | "false") => Ok(false),

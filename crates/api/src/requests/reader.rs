@@ -1,4 +1,4 @@
-//! Reads a request body from JSON: serde finds the members, this file words the refusals.
+//! Reads a request body from JSON: serde finds the members, this file writes the error messages.
 //!
 //! [`RequestDeserializer`] walks a [`Value`] and rejects unknown members and wrong JSON types itself, so that every
 //! refusal has a stable code and a sentence for a person. `serde_path_to_error` adds the path of the member.
@@ -71,7 +71,7 @@ fn out_of_bounds<T: Display>(path: &str, wanted: &str, range: &RangeInclusive<T>
     invalid(path, &format!("must be {wanted} from {} to {}", range.start(), range.end()))
 }
 
-/// A JSON value as serde's derived code asks for it.
+/// A JSON value as a serde deserializer.
 #[derive(Clone, Copy)]
 struct RequestDeserializer<'de>(&'de Value);
 
@@ -80,7 +80,7 @@ impl<'de> RequestDeserializer<'de> {
         self.0.as_object().ok_or_else(|| MemberError::wrong_type("an object", self.0))
     }
 
-    /// A string without NUL, which no argument, path or variable of a process can hold.
+    /// Returns a string without NUL: no argument, path or variable of a process can contain one.
     fn text(self) -> Result<&'de str, MemberError> {
         let text = self.0.as_str().ok_or_else(|| MemberError::wrong_type("text", self.0))?;
         if text.contains('\0') {
@@ -177,7 +177,7 @@ impl<'de> Deserializer<'de> for RequestDeserializer<'de> {
         visitor.visit_seq(SeqDeserializer::new(list.iter().map(RequestDeserializer)))
     }
 
-    /// An object with the client's own names (`env`, `files`): all of them count, `null` too.
+    /// Reads an object with names of the client (`env`, `files`). Every member counts, even `null`.
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, MemberError> {
         visitor.visit_map(MapDeserializer::new(entries(self.object()?)))
     }

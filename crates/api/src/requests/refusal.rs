@@ -1,4 +1,4 @@
-//! The sentences in which a request is rejected, each with its stable code.
+//! Error messages for rejected requests, each with its stable code.
 
 use std::fmt;
 
@@ -56,7 +56,7 @@ impl MemberError {
         matches!(self, Self::NotWhole)
     }
 
-    /// The whole refusal of the member at `path`.
+    /// Returns the error for the member at `path`.
     pub(crate) fn at(self, path: &str) -> ApiError {
         match self {
             Self::WrongType { wanted, found } => {
@@ -121,7 +121,7 @@ impl serde::de::Error for MemberError {
     }
 }
 
-/// A member's value is not acceptable; `problem` continues the sentence that begins with its path.
+/// Returns the error for an unacceptable value; `problem` continues the sentence that begins with its path.
 pub(crate) fn invalid(path: &str, problem: &str) -> ApiError {
     ApiError::new(ErrorCode::InvalidValue, format!("`{path}` {problem}"))
 }
@@ -131,7 +131,7 @@ pub(crate) fn missing(path: &str) -> ApiError {
     ApiError::new(ErrorCode::MissingMember, format!("`{path}` is missing"))
 }
 
-/// A name that is none of the known ones, with the nearest as a hint.
+/// Returns the error for an unknown name, with the nearest known name as a hint.
 pub(crate) fn unknown_name(code: ErrorCode, noun: &str, name: &str, known: &[&str]) -> ApiError {
     let error = suggest(ApiError::new(code, format!("there is no {noun} `{}`", shown(name))), name, known);
     match error.hint {
@@ -142,13 +142,13 @@ pub(crate) fn unknown_name(code: ErrorCode, noun: &str, name: &str, known: &[&st
 
 /// Adds the nearest known name as a hint, if one is near.
 pub(crate) fn suggest(error: ApiError, mistaken: &str, known: &[&str]) -> ApiError {
-    match nearest(mistaken, known) {
+    match nearest(mistaken, known.iter().copied()) {
         Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
         None => error,
     }
 }
 
-/// A member that the object at `parent` does not have.
+/// Returns the error for an unknown member of the object at `parent`.
 pub(crate) fn unknown_member(parent: &str, name: &str, known: &[&str]) -> ApiError {
     let path = member_path(parent, name);
     if is_privileged(name) {
@@ -156,13 +156,13 @@ pub(crate) fn unknown_member(parent: &str, name: &str, known: &[&str]) -> ApiErr
             .with_hint("sandboxes have no privileges to give; see `isolation`, `limits` and `egress`");
     }
     let error = ApiError::new(ErrorCode::UnknownMember, format!("there is no member `{path}`"));
-    match nearest(name, known) {
+    match nearest(name, known.iter().copied()) {
         Some(meant) => error.with_hint(format!("did you mean `{}`?", member_path(parent, meant))),
         None => error.with_hint(format!("known members: {}", known.join(", "))),
     }
 }
 
-/// The path of a member, for messages.
+/// Returns the path of a member for messages.
 pub(crate) fn member_path(parent: &str, name: &str) -> String {
     let name = shown(name);
     if parent.is_empty() { name } else { format!("{parent}.{name}") }
@@ -180,7 +180,7 @@ fn shown(name: &str) -> String {
     name.chars().take(SHOWN_CHARS).collect()
 }
 
-/// `a`, `b` or `c`.
+/// Returns words as `a`, `b` or `c`.
 fn alternatives(known: &[&str]) -> String {
     let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

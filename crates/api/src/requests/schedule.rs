@@ -1,24 +1,25 @@
-//! `POST /schedule`: the body as a client writes it. Its rules are in `schedule_rules`.
+//! `POST /schedule`: the body of the request. Its rules are in `schedule_rules`.
 
 use std::collections::BTreeMap;
 
-use sandyard_protocol::TaskBudget;
+use sandyard_protocol::{Language, TaskBudget};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::bounds;
 use super::file_body::FileBody;
+use super::git::GitBody;
 use super::reader::{NumberBounds, RequestBody, read};
 use super::refusal::{invalid, missing, unknown_name};
 use super::schedule_rules as rules;
 use crate::{ApiError, ErrorCode};
 
-/// What kind of work a job is.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
-    /// Words for the agent.
+    /// A task for the agent, in plain words.
     Task,
     /// Python code.
     Python,
@@ -33,9 +34,9 @@ pub enum JobKind {
 }
 
 impl JobKind {
-    /// All kinds.
+    /// Every kind, in the order in which help and hints list them.
     pub const ALL: [Self; 6] =
-        [Self::Task, Self::Python, Self::Typescript, Self::Shell, Self::Gui, Self::Session];
+        [Self::Task, Self::Shell, Self::Python, Self::Typescript, Self::Gui, Self::Session];
 
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
@@ -49,6 +50,16 @@ impl JobKind {
         }
     }
 
+    /// The language of a job's code; `None` for kinds without code.
+    pub fn language(self) -> Option<Language> {
+        match self {
+            Self::Shell => Some(Language::Bash),
+            Self::Python => Some(Language::Python),
+            Self::Typescript => Some(Language::Typescript),
+            Self::Task | Self::Gui | Self::Session => None,
+        }
+    }
+
     /// Returns the kind of that name; otherwise an error that names the nearest.
     pub fn parse(name: &str) -> Result<Self, ApiError> {
         let kind = Self::ALL.into_iter().find(|kind| kind.as_str() == name);
@@ -56,91 +67,66 @@ impl JobKind {
     }
 }
 
-/// The JSON body of `POST /schedule`, as a client writes it.
+/// The JSON body of `POST /schedule`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ScheduleBody {
-    /// Words for the agent. `prompt` is another name for it.
+    /// The task for the agent, in plain words. `prompt` is another name for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The same as `task`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// What `code` is, or `session`. Not needed with `task`.
+    /// Kind of the `code`, or `session`. Not needed with `task`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<JobKind>,
-    /// What to run.
+    /// Code to run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
     /// A name for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Files to begin with: text, or `{"base64": "…"}`, by path in the workspace.
+    /// Files to create first, by path in the workspace: text, or `{"base64": "…"}`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, FileBody>,
-    /// Environment of everything that runs.
+    /// Environment variables of all processes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// The model for a task.
+    /// Model of a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The weakest acceptable isolation: `any`, `container`, `gvisor`, `vm` or a driver's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "any")]
     pub isolation: Option<String>,
-    /// How much it may use.
+    /// Limits of the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<RequestedLimits>,
-    /// How much an agent may spend.
+    /// Limits of an agent's spending.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<TaskBudget>,
-    /// Hosts it may reach: `host[:port]`, `*.host`.
+    /// Hosts that the sandbox may reach: `host[:port]`, `*.host`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub egress: Vec<String>,
-    /// Whether the sandbox stays up after the end.
+    /// True if the sandbox stays up after the job ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep: Option<bool>,
-    /// How long a question waits for its answer.
+    /// How long a question waits for an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask_timeout_s: Option<u64>,
-    /// What becomes of a question that nobody answers; the job ends if nothing is said.
+    /// What happens if nobody answers a question; `end` if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_silence: Option<OnSilence>,
-    /// A repository to start from, cloned into the workspace before anything runs; `egress` must allow its host.
+    /// A repository to clone into the workspace first; `egress` must allow its host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git: Option<GitBody>,
 }
 
-/// A repository of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct GitBody {
-    /// Where it is: an `https` address without a user or a key in it.
-    pub url: String,
-    /// Which branch, tag or whole commit id; the repository's own choice if not given.
-    #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-}
-
-/// A repository to start from, as a stored job has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GitSource {
-    /// An `https` address, or an `http` one of a host that `egress` names with its port.
-    pub url: String,
-    /// Branch, tag or commit.
-    pub reference: Option<String>,
-}
-
-impl From<GitBody> for GitSource {
-    fn from(body: GitBody) -> Self {
-        Self { url: body.url, reference: body.reference }
-    }
-}
-
-/// Limits as asked for; what is absent comes from the server's configuration.
+/// Requested limits. The configuration of the server provides those that are not given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[schema(as = LimitsRequest)]
 pub struct RequestedLimits {
-    /// Processors, in parts of one.
+    /// Number of processors; fractions are allowed.
     pub cpus: Option<f64>,
     /// Memory of the job.
     pub memory_mib: Option<u64>,
@@ -154,14 +140,14 @@ pub struct RequestedLimits {
     pub idle_timeout_s: Option<u64>,
 }
 
-/// What becomes of a question that nobody answers within `ask_timeout_s`.
+/// What happens if nobody answers a question within `ask_timeout_s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnSilence {
-    /// The job ends, its work kept.
+    /// The job ends. Its files are kept.
     #[default]
     End,
-    /// It goes on as it thinks best. A budget that is used up ends it all the same.
+    /// The agent continues on its own judgement. An exhausted budget still ends the job.
     GoOn,
 }
 
@@ -171,12 +157,27 @@ impl ScheduleBody {
         read(body)
     }
 
-    /// Makes a task of a `text/plain` body.
+    /// Returns a task from a `text/plain` body.
     pub fn from_text(text: &str) -> Result<Self, ApiError> {
         if text.contains('\0') {
             return Err(invalid("task", "must not contain the character NUL"));
         }
         Self { task: Some(text.to_owned()), ..Self::default() }.checked()
+    }
+
+    /// Names of the limits that a request can set.
+    pub fn limit_names() -> Vec<&'static str> {
+        Self::numbers_below("limits")
+    }
+
+    /// Names of the parts of a budget that a request can set.
+    pub fn budget_names() -> Vec<&'static str> {
+        Self::numbers_below("budget")
+    }
+
+    fn numbers_below(parent: &str) -> Vec<&'static str> {
+        let paths = Self::NUMBERS.iter().filter_map(|(path, _)| path.split_once('.'));
+        paths.filter(|(first, _)| *first == parent).map(|(_, name)| name).collect()
     }
 
     /// Returns the kind of work and its text: the task, the code, or nothing for a session.
@@ -237,7 +238,7 @@ impl RequestBody for ScheduleBody {
         rules::check_egress(&self.egress)?;
         // Host names compare without case, in the egress gateway and in the rule for `git.url`.
         self.egress.iter_mut().for_each(|rule| rule.make_ascii_lowercase());
-        self.git.as_ref().map_or(Ok(()), |git| rules::check_git(git, &self.egress))?;
+        self.git.as_ref().map_or(Ok(()), |git| git.check(&self.egress))?;
         Ok(self)
     }
 }

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use sandyard_protocol::drivers;
+
 use super::bounds;
 use super::file_body::FileBody;
 use super::paths::workspace_path;
 use super::refusal::{invalid, member_path, suggest};
-use super::schedule::GitBody;
-use sandyard_protocol::drivers;
-
 use crate::{ApiError, ErrorCode};
 
 pub(super) fn check_length(path: &str, text: &str, most: usize) -> Result<(), ApiError> {
@@ -133,7 +132,7 @@ fn is_egress_rule(rule: &str) -> bool {
     port_fits && is_host_name(host.strip_prefix("*.").unwrap_or(host))
 }
 
-fn is_host_name(name: &str) -> bool {
+pub(super) fn is_host_name(name: &str) -> bool {
     let label_fits = |label: &str| {
         (1..=63).contains(&label.len())
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
@@ -143,43 +142,4 @@ fn is_host_name(name: &str) -> bool {
     let numeric_end =
         name.rsplit('.').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()));
     name.len() <= 253 && name.split('.').all(label_fits) && !numeric_end
-}
-
-/// Plain `http` is for mirrors inside a network: a client that wants it must name host and port in `egress`.
-pub(super) fn check_git(git: &GitBody, egress: &[String]) -> Result<(), ApiError> {
-    let url = git.url.as_str();
-    let clean = url.bytes().all(|byte| byte.is_ascii_graphic()) && url.len() <= 2048;
-    let (scheme, rest) = url.split_once("://").filter(|_| clean).unwrap_or_default();
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if authority.contains('@') {
-        return Err(invalid("git.url", "must not have a user or a key in it")
-            .with_hint("it would be readable in the sandbox and in the download"));
-    }
-    let (host, port) = authority.split_once(':').unwrap_or((authority, ""));
-    let port_fits = port.is_empty() || port.parse::<u16>().is_ok_and(|port| port > 0);
-    let named = || {
-        let wanted = format!("{host}:{}", if port.is_empty() { "80" } else { port }).to_ascii_lowercase();
-        egress.contains(&wanted)
-    };
-    let scheme_fits = scheme == "https" || (scheme == "http" && named());
-    if !scheme_fits || !port_fits || !is_host_name(host) {
-        return Err(invalid(
-            "git.url",
-            "must be an `https://` address, or an `http://` one whose host and port are in `egress`",
-        ));
-    }
-    if git.reference.as_deref().is_some_and(|reference| !is_reference(reference)) {
-        return Err(invalid("git.ref", "must name a branch, tag or commit"));
-    }
-    Ok(())
-}
-
-/// True for names of branches and tags and for object ids, as git defines them; false for options and ranges.
-fn is_reference(text: &str) -> bool {
-    let clean = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"~^:?*[\\".contains(&byte));
-    clean
-        && (1..=255).contains(&text.len())
-        && !text.starts_with('-')
-        && !text.contains("..")
-        && !text.contains("@{")
 }

@@ -1,14 +1,30 @@
-//! What `POST /schedule` accepts and how it refuses, as tables.
+//! Requests that `POST /schedule` accepts and rejects, as tables.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::bounds;
 use super::file_body::FileBody;
-use super::schedule::{JobKind, OnSilence, ScheduleBody};
-use crate::{ErrorCode, OnBreach};
+use super::schedule::{JobKind, OnSilence, RequestedLimits, ScheduleBody};
+use crate::{ErrorCode, OnBreach, TaskBudget};
 
 fn code_of(body: &Value) -> ErrorCode {
     ScheduleBody::from_json(body).expect_err(&body.to_string()).code
+}
+
+/// A number without bounds would have no name in help texts either.
+#[test]
+fn each_number_of_limits_and_budget_has_bounds() {
+    let numbers = |value: Value| -> BTreeSet<String> {
+        let members = value.as_object().unwrap().clone();
+        members.into_iter().filter(|(_, value)| value.is_null()).map(|(name, _)| name).collect()
+    };
+    let names = |names: Vec<&str>| -> BTreeSet<String> { names.into_iter().map(str::to_owned).collect() };
+    let limits = serde_json::to_value(RequestedLimits::default()).unwrap();
+    assert_eq!(numbers(limits), names(ScheduleBody::limit_names()));
+    let budget = serde_json::to_value(TaskBudget::default()).unwrap();
+    assert_eq!(numbers(budget), names(ScheduleBody::budget_names()));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Requests to a job that lives: shell commands, replies, tickets.
+//! Requests to a running job: shell commands, replies, tickets.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,21 +18,21 @@ use crate::{ApiError, ErrorCode};
 /// Body of `POST /jobs/{id}/shell`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShellRequest {
-    /// For bash.
+    /// Command line for bash.
     pub command: String,
-    /// Where to run it; `/workspace` if not given.
+    /// Working directory; `/workspace` if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Added to the environment.
+    /// Additional environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Ends it after this long.
+    /// Time after which the command is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
-    /// Ends it after this long without output.
+    /// Time without output after which the command is ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_s: Option<u64>,
-    /// Its whole standard input; empty if not given.
+    /// Standard input of the command; empty if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
 }
@@ -65,7 +65,7 @@ impl RequestBody for ShellRequest {
     }
 }
 
-/// An absolute path in the sandbox or one below the workspace, without `..` and without paths to open descriptors.
+/// Checks a working directory: absolute or below the workspace, without `..` and without paths to open descriptors.
 /// The guest resolves symbolic links inside its own root.
 fn is_working_directory(directory: &str) -> bool {
     let climbs = directory.split('/').any(|name| name == "..");
@@ -76,9 +76,9 @@ fn is_working_directory(directory: &str) -> bool {
 /// Body of `POST /jobs/{id}/reply`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReplyRequest {
-    /// The answer, or whatever the job should know.
+    /// The answer, or another message.
     pub text: String,
-    /// What it may spend from now on; members that are not given stay as they are.
+    /// New budget; members that are not given stay unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<TaskBudget>,
 }
@@ -114,7 +114,7 @@ pub struct TicketRequest {
     pub purpose: TicketPurpose,
 }
 
-/// What a ticket is good for.
+/// What a ticket opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TicketPurpose {
     /// JupyterLab.

@@ -1,4 +1,4 @@
-//! What code did, and the kernels it runs in.
+//! Results of code, and kernels.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// What a piece of code did.
+/// The result of an execution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CodeView {
-    /// Names it, for `GET /jobs/{id}/code/{execution}`.
+    /// Id of the execution, for `GET /jobs/{id}/code/{execution}`.
     pub execution: String,
-    /// Where it ran.
+    /// Kernel that ran the code.
     pub kernel: String,
-    /// What it was.
+    /// Language of the code.
     pub language: Language,
-    /// How it ended.
+    /// How the execution ended.
     pub status: CodeStatus,
     /// Standard output; the middle is left out beyond 1 MiB, with a line that says how much.
     pub stdout: String,
@@ -24,18 +24,18 @@ pub struct CodeView {
     pub stderr: String,
     /// The last expression as text.
     pub result: Option<String>,
-    /// Everything that was shown, the last expression included, each by MIME type: text as text, images in base64.
+    /// All displayed outputs, including the last expression, by MIME type: text as text, images in base64.
     pub outputs: Vec<BTreeMap<String, Value>>,
-    /// The exception that ended it.
+    /// The exception that ended the code.
     pub error: Option<CodeError>,
-    /// The kernel's own count.
+    /// Execution count of the kernel.
     pub execution_count: Option<u64>,
-    /// Whether a time limit ended it.
+    /// True if a time limit ended the code.
     pub timed_out: bool,
-    /// What is worth knowing besides: a fresh kernel, a lost state, something left out.
+    /// Remarks: a fresh kernel, lost state, dropped output.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Bytes left out of all of the above, only if there are any.
+    /// Number of dropped bytes, only if there are any.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub truncated_bytes: u64,
 }
@@ -44,53 +44,53 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// How a piece of code ended.
+/// How an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CodeStatus {
-    /// To its end.
+    /// It finished.
     Ok,
-    /// By an exception.
+    /// An exception ended it.
     Error,
-    /// By its time limit.
+    /// Its time limit ended it.
     TimedOut,
-    /// By its limit on time without output.
+    /// Its limit on time without output ended it.
     IdleTimedOut,
-    /// By a request to interrupt it.
+    /// A request interrupted it.
     Interrupted,
-    /// With its kernel, whose process ended.
+    /// The process of its kernel ended.
     Died,
-    /// Before it began: its kernel was restarted or stopped.
+    /// It never began: its kernel was restarted or stopped.
     Aborted,
-    /// Nobody knows: the sandbox's keeper was restarted meanwhile.
+    /// Its end is unknown: keeper was restarted meanwhile.
     Lost,
 }
 
 /// An exception.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct CodeError {
-    /// Its type.
+    /// Type of the exception.
     pub name: String,
-    /// What it says.
+    /// Message of the exception.
     pub message: String,
-    /// Where it came from, without colours.
+    /// Traceback without colours.
     pub traceback: Vec<String>,
 }
 
 /// A kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KernelView {
-    /// Its name.
+    /// Id of the kernel.
     pub kernel: String,
-    /// What it understands.
+    /// Language of the kernel.
     pub language: Language,
-    /// What it does.
+    /// State of the kernel.
     pub state: KernelState,
-    /// Pieces of code that wait for it.
+    /// Number of queued executions.
     pub queued: u32,
-    /// The count of its last execution.
+    /// Count of the last execution.
     pub execution_count: u64,
-    /// Where other Jupyter clients in the sandbox find it.
+    /// Path of the connection file for Jupyter clients in the sandbox.
     pub connection_file: String,
 }
 
@@ -101,15 +101,15 @@ pub struct KernelListView {
     pub kernels: Vec<KernelView>,
 }
 
-/// What `POST /jobs/{id}/code` streams when asked for `text/event-stream`: `started`, output, then one `done` or `error`.
+/// An event of `POST /jobs/{id}/code` with `Accept: text/event-stream`: `started`, output, then one `done` or `error`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CodeEvent {
-    /// It was taken; with this name a lost client finds it again.
+    /// The execution was accepted. A client whose connection is lost finds it again by its id.
     Started {
-        /// Names it.
+        /// Id of the execution.
         execution: String,
-        /// Where it runs.
+        /// Kernel that runs the code.
         kernel: String,
     },
     /// Standard output.
@@ -122,48 +122,48 @@ pub enum CodeEvent {
         /// The text.
         text: String,
     },
-    /// Something was shown.
+    /// The code displayed an output.
     Display {
-        /// By MIME type.
+        /// The output by MIME type.
         data: BTreeMap<String, Value>,
     },
     /// The value of the last expression.
     Result {
-        /// By MIME type.
+        /// The output by MIME type.
         data: BTreeMap<String, Value>,
     },
     /// An exception.
     Exception(CodeError),
-    /// What was shown so far is to be replaced by what comes.
+    /// The next output replaces everything displayed so far.
     Clear,
-    /// Worth knowing.
+    /// A remark.
     Note {
         /// A sentence.
         text: String,
     },
-    /// So many bytes were left out here.
+    /// Output was dropped here.
     Truncated {
-        /// Bytes that are gone.
+        /// Number of dropped bytes.
         dropped_bytes: u64,
     },
-    /// It is over; the last event.
+    /// The execution ended. The last event.
     Done {
-        /// How it ended.
+        /// How the execution ended.
         status: CodeStatus,
-        /// The kernel's own count.
+        /// Execution count of the kernel.
         execution_count: Option<u64>,
     },
-    /// The sandbox was lost before the end; the last event.
+    /// The sandbox was lost before the end. The last event.
     Error {
-        /// Stable, in snake_case.
+        /// Stable code in snake_case.
         code: String,
-        /// One sentence.
+        /// The error in one sentence.
         message: String,
     },
 }
 
 impl CodeEvent {
-    /// The name in the SSE field `event`.
+    /// Returns the SSE field `event`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Started { .. } => "started",

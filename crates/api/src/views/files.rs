@@ -1,4 +1,4 @@
-//! Files of a workspace as clients see them.
+//! Files of a workspace.
 
 use sandyard_protocol::EntryKind;
 use serde::{Deserialize, Serialize};
@@ -6,21 +6,21 @@ use utoipa::ToSchema;
 
 use crate::Timestamp;
 
-/// Facts about one path.
+/// Metadata of a path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileStatView {
     /// The path, relative to the workspace.
     pub path: String,
-    /// What it is.
+    /// Type of the entry.
     pub kind: EntryKind,
     /// Size in bytes.
     pub size: u64,
     /// Permission bits in octal.
     #[schema(example = "0644")]
     pub mode: String,
-    /// Last change.
+    /// Time of the last change.
     pub modified_at: Timestamp,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub target: Option<String>,
 }
 
@@ -29,15 +29,15 @@ pub struct FileStatView {
 pub struct FileEntryView {
     /// Name within its folder; bytes that are not UTF-8 are percent-encoded.
     pub name: String,
-    /// What it is.
+    /// Type of the entry.
     pub kind: EntryKind,
     /// Size in bytes.
     pub size: u64,
     /// Permission bits in octal.
     pub mode: String,
-    /// Last change.
+    /// Time of the last change.
     pub modified_at: Timestamp,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub target: Option<String>,
 }
 
@@ -46,18 +46,18 @@ pub struct FileEntryView {
 pub struct ListingView {
     /// The folder, relative to the workspace; empty for the workspace itself.
     pub path: String,
-    /// Sorted by name.
+    /// Entries, sorted by name.
     pub entries: Vec<FileEntryView>,
-    /// Pass it as `?after=` for the next page; `null` on the last.
+    /// Value of `?after=` for the next page; `null` on the last page.
     pub next: Option<String>,
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SearchView {
-    /// In path order.
+    /// Hits in the order of their paths.
     pub hits: Vec<SearchHitView>,
-    /// Whether there was more.
+    /// True if there are more hits.
     pub truncated: bool,
 }
 

@@ -1,36 +1,36 @@
-//! What actions on a desktop came to.
+//! Results of desktop actions.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Answer of `POST /jobs/{id}/gui`.
+/// Response of `POST /jobs/{id}/gui`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GuiView {
-    /// Whether all actions were done; otherwise the last result says why not.
+    /// True if all actions succeeded; otherwise the last result has the error.
     pub completed: bool,
-    /// One for each action that was tried, in order.
+    /// One result for each attempted action, in order.
     pub results: Vec<GuiResultView>,
 }
 
-/// What one action came to.
+/// The result of an action.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GuiResultView {
-    /// The action.
+    /// Type of the action.
     #[serde(rename = "type")]
     pub action: String,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
-    /// What a script printed.
+    /// Output of a script.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<String>,
-    /// Whether the screen came to rest.
+    /// True if the screen stopped changing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stable: Option<bool>,
     /// The windows, lowest first.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub windows: Option<Vec<WindowView>>,
-    /// The picture.
+    /// The screenshot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub image: Option<ImageBytesView>,
 }
@@ -40,29 +40,29 @@ pub struct GuiResultView {
 pub struct ImageBytesView {
     /// Always `image/png`.
     pub mime: String,
-    /// In pixels.
+    /// Size in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Size in pixels.
     pub height: u32,
-    /// The bytes.
+    /// The file in base64.
     pub base64: String,
 }
 
 /// One window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WindowView {
-    /// Names it for a screenshot and for xdotool.
+    /// Id of the window, for screenshots and xdotool.
     pub id: u32,
-    /// What its title bar says.
+    /// Title of the window.
     pub title: String,
-    /// From the screen's left edge.
+    /// Pixels from the left edge of the screen.
     pub x: i32,
-    /// From the screen's upper edge.
+    /// Pixels from the upper edge of the screen.
     pub y: i32,
-    /// In pixels.
+    /// Size in pixels.
     pub width: u32,
-    /// In pixels.
+    /// Size in pixels.
     pub height: u32,
-    /// Whether it has the keyboard.
+    /// True if the window has the keyboard focus.
     pub active: bool,
 }

@@ -1,11 +1,11 @@
-//! A job as its clients see it.
+//! The status of a job.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{JobFailure, JobId, JobKind, Timestamp};
 
-/// A job's state in four words.
+/// The state of a job, reduced to four values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
@@ -23,28 +23,28 @@ pub enum JobStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Accepted.
+    /// Accepted, not started.
     Queued,
-    /// Its sandbox is being made.
+    /// The sandbox is starting.
     Starting,
-    /// At work.
+    /// The work runs.
     Running,
-    /// It asked something; its clocks stand still.
+    /// The task asked a question; its time limits are paused.
     Waiting,
-    /// Its work is over, the result is being taken out.
+    /// The work ended; the result is being saved.
     Finishing,
-    /// Ended well.
+    /// The job ended successfully.
     Succeeded,
-    /// Ended badly.
+    /// The job failed.
     Failed,
-    /// Ended by request.
+    /// A client cancelled the job.
     Cancelled,
-    /// Ended by its time limit.
+    /// A time limit ended the job.
     TimedOut,
 }
 
 impl JobState {
-    /// All states, in the order of life.
+    /// Every state, in the order of a job's life.
     pub const ALL: [Self; 9] = [
         Self::Queued,
         Self::Starting,
@@ -57,7 +57,7 @@ impl JobState {
         Self::TimedOut,
     ];
 
-    /// The state in four words.
+    /// Returns the status of the state.
     pub fn status(self) -> JobStatus {
         match self {
             Self::Queued | Self::Starting => JobStatus::Pending,
@@ -67,7 +67,7 @@ impl JobState {
         }
     }
 
-    /// Whether the job stays in this state for good.
+    /// True if a job never leaves this state.
     pub fn is_terminal(self) -> bool {
         matches!(self.status(), JobStatus::Complete | JobStatus::Error)
     }
@@ -87,23 +87,23 @@ impl JobState {
         }
     }
 
-    /// The state of that name.
+    /// Parses a state.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
 }
 
-/// Whether a job has a machine now. Live tools need `live`, whatever the job's state.
+/// State of a job's sandbox. Tools need `live`, whatever the state of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
-    /// Not yet.
+    /// No sandbox yet.
     None,
-    /// Being made.
+    /// The sandbox is starting.
     Starting,
-    /// There and connected.
+    /// The sandbox runs and is connected.
     Live,
-    /// No more.
+    /// The sandbox was removed.
     Gone,
 }
 
@@ -118,31 +118,31 @@ impl SandboxState {
         }
     }
 
-    /// The state of that name.
+    /// Parses a state.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::None, Self::Starting, Self::Live, Self::Gone].into_iter().find(|state| state.as_str() == name)
     }
 }
 
-/// What `POST /schedule` answers.
+/// Response of `POST /schedule`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleView {
-    /// The new job, or the one made earlier with the same idempotency key.
+    /// Id of the new job, or of the earlier job with the same idempotency key.
     pub job_id: JobId,
     /// `pending`.
     pub status: JobStatus,
-    /// Where to ask for its status.
+    /// Path of the status.
     pub status_url: String,
-    /// Where to follow it.
+    /// Path of the event stream.
     pub events_url: String,
-    /// Its desktop.
+    /// Path of the desktop.
     pub desktop_url: String,
-    /// Its JupyterLab.
+    /// Path of JupyterLab.
     pub lab_url: String,
 }
 
 impl ScheduleView {
-    /// The answer for a job.
+    /// Returns the response for a job.
     pub fn new(job_id: JobId, status: JobStatus) -> Self {
         Self {
             status,
@@ -158,112 +158,112 @@ impl ScheduleView {
 /// A job's status.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobView {
-    /// Its id.
+    /// Id of the job.
     pub job_id: JobId,
-    /// The name it was given.
+    /// Name of the job.
     pub name: Option<String>,
-    /// What kind of work it is.
+    /// Kind of the job.
     pub kind: JobKind,
-    /// Its state in four words.
+    /// Status of the job.
     pub status: JobStatus,
-    /// Its state.
+    /// State of the job.
     pub state: JobState,
-    /// Whether it has a machine.
+    /// State of the sandbox.
     pub sandbox: SandboxState,
-    /// Why it is in this state, in words.
+    /// Reason for the state, in words.
     pub reason: Option<String>,
-    /// What it asks, only while waiting.
+    /// Question of the task, only while it waits.
     pub question: Option<String>,
-    /// How strong its wall is.
+    /// Isolation of the sandbox.
     pub isolation: IsolationView,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at: Timestamp,
-    /// When its work began.
+    /// Start of the work.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
+    /// End of the job.
     pub finished_at: Option<Timestamp>,
-    /// When retention will remove it.
+    /// When the job will be removed.
     pub expires_at: Option<Timestamp>,
     /// The last 64 KiB of standard output.
     pub stdout: String,
     /// The last 64 KiB of standard error.
     pub stderr: String,
-    /// What its process exited with.
+    /// Exit code of the job's process.
     pub exit_code: Option<i32>,
-    /// Why it ended badly.
+    /// Reason of a failure.
     pub error: Option<JobFailure>,
-    /// What the agent says it did.
+    /// Summary of the agent.
     pub summary: Option<String>,
-    /// The result, for every ended job.
+    /// Path of the result, for every ended job.
     pub download_url: Option<String>,
-    /// What was built.
+    /// Explanation of the result.
     pub explanation: Option<ExplanationView>,
-    /// Its desktop.
+    /// Path of the desktop.
     pub desktop_url: String,
-    /// Its JupyterLab.
+    /// Path of JupyterLab.
     pub lab_url: String,
-    /// What it used.
+    /// Resources that the job used.
     pub usage: UsageView,
-    /// The signed end of its audit.
+    /// Signed head of the audit.
     pub audit: Option<AuditView>,
 }
 
-/// The end of a job's audit (`GET /jobs/{id}/audit`), signed by the server. Kept elsewhere, it proves that nothing before it was
+/// The signed head of a job's audit (`GET /jobs/{id}/audit`). A copy outside the server proves that no earlier record was
 /// changed later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AuditView {
-    /// How many records there are.
+    /// Number of records.
     pub records: u64,
-    /// SHA-256 of the last, in hexadecimal.
+    /// SHA-256 of the last record, in hexadecimal.
     pub head: String,
     /// Ed25519 over the job's id, the number of records and the head, in hexadecimal.
     pub signature: String,
-    /// The public key of the server that signed it, in hexadecimal.
+    /// Public key of the server, in hexadecimal.
     pub key: String,
 }
 
-/// The isolation a job asked for and got.
+/// The requested and the effective isolation of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct IsolationView {
-    /// The floor: `any`, `container`, `gvisor`, `vm` or a driver's name.
+    /// Weakest acceptable isolation: `any`, `container`, `gvisor`, `vm` or a driver's name.
     pub requested: String,
-    /// The driver it runs on; `null` until that is chosen.
+    /// Driver of the sandbox; `null` until it is chosen.
     pub effective: Option<String>,
-    /// The wall that gives: `container`, `gvisor` or `vm`.
+    /// Level of the driver: `container`, `gvisor` or `vm`.
     #[schema(example = "container")]
     pub level: Option<String>,
-    /// The means.
+    /// Mechanisms that isolate the sandbox.
     #[schema(example = "namespaces+seccomp+landlock")]
     pub runtime: Option<String>,
-    /// Why this one, and not a stronger one.
+    /// Reason for this driver.
     pub reason: Option<String>,
 }
 
-/// Where the explanation of a result is.
+/// Addresses of the explanation of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ExplanationView {
-    /// In a few sentences.
+    /// Summary in a few sentences.
     pub summary: String,
-    /// The whole page.
+    /// Path of the whole page.
     pub page_url: String,
-    /// The diagram.
+    /// Path of the diagram.
     pub diagram_url: String,
 }
 
-/// What a job used.
+/// Resources that a job used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct UsageView {
     /// Processor time.
     pub cpu_s: f64,
-    /// Highest memory.
+    /// Highest memory use.
     pub peak_memory_bytes: u64,
     /// Tokens sent to models.
     pub tokens_in: u64,
-    /// Tokens got from models.
+    /// Tokens received from models.
     pub tokens_out: u64,
     /// Money spent on models.
     pub usd: f64,
-    /// Bytes that left for the network.
+    /// Bytes sent to the network.
     pub egress_bytes: u64,
 }
 
@@ -272,11 +272,11 @@ pub struct UsageView {
 pub struct JobListView {
     /// The jobs.
     pub jobs: Vec<JobView>,
-    /// Pass it back for the next page; `null` on the last.
+    /// Cursor of the next page; `null` on the last page.
     pub cursor: Option<String>,
 }
 
-/// What a shell command did.
+/// The result of a shell command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShellView {
     /// Standard output; the middle is left out beyond 1 MiB, with a line that says how much.
@@ -285,9 +285,9 @@ pub struct ShellView {
     pub stderr: String,
     /// 128 + the signal's number if a signal ended it.
     pub exit_code: i32,
-    /// Whether a time limit ended it.
+    /// True if a time limit ended the command.
     pub timed_out: bool,
-    /// Bytes left out of `stdout` and `stderr` together, only if there are any.
+    /// Bytes dropped from `stdout` and `stderr` together, only if there are any.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub truncated_bytes: u64,
 }
@@ -296,12 +296,12 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A link that works once, for 30 seconds, without a bearer key.
+/// A link that works once, within 30 seconds, without a bearer key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TicketView {
     /// Relative to the server.
     pub url: String,
-    /// When it stops working.
+    /// Time after which the link is invalid.
     pub expires_at: Timestamp,
 }
 

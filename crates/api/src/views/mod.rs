@@ -1,4 +1,4 @@
-//! What clients get back. Every member of a view is always there; what is not known yet, or does not apply, is `null`.
+//! Responses. Every member of a view is always present; a value that is unknown or does not apply is `null`.
 
 mod code;
 mod files;

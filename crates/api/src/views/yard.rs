@@ -1,94 +1,94 @@
-//! The yard itself: version, health, drivers.
+//! The server: version, health, drivers.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What `GET /version` answers.
+/// Response of `GET /version`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct VersionView {
-    /// The program.
+    /// Name of the program.
     #[schema(example = "sandyard")]
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
-    /// The public key that signs the heads of audits: Ed25519, in hexadecimal.
+    /// Public key for the heads of audits: Ed25519, in hexadecimal.
     #[serde(default)]
     pub audit_key: String,
 }
 
-/// What `GET /healthz` and `GET /readyz` answer.
+/// Response of `GET /healthz` and `GET /readyz`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HealthView {
-    /// `ok`, or why not.
+    /// `ok`, or the reason why not.
     pub status: String,
 }
 
-/// What `GET /drivers` answers.
+/// Response of `GET /drivers`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AvailabilityView {
-    /// In the order in which `any` tries them.
+    /// Drivers in the order in which `any` tries them.
     pub drivers: Vec<DriverView>,
-    /// The images and how far each is.
+    /// Images and their states.
     pub images: Vec<ImageView>,
 }
 
 /// One driver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DriverView {
-    /// Its name.
+    /// Name of the driver.
     pub name: String,
-    /// Whether it can start sandboxes here: one was really started.
+    /// True if the driver can start sandboxes here, which a trial proved.
     pub usable: bool,
-    /// Whether that is known.
+    /// State of the trial.
     pub state: DriverState,
-    /// Who gets its sandboxes.
+    /// Jobs that get sandboxes of this driver.
     pub offer: DriverOffer,
-    /// Its place in the order of floors: `none`, `container`, `gvisor` or `vm`.
+    /// Level of isolation: `none`, `container`, `gvisor` or `vm`.
     pub level: String,
-    /// The means.
+    /// Mechanisms that isolate the sandbox.
     pub runtime: String,
-    /// Version or kernel features if usable, what is missing if not.
+    /// Version or kernel features of a usable driver, or the missing requirement.
     pub detail: String,
-    /// What a person can do about it.
+    /// How to make the driver usable.
     pub fix: Option<String>,
-    /// How far an image is that is being made for it.
+    /// Progress of an image that is being prepared for the driver.
     pub making: Option<String>,
 }
 
-/// What is known of a driver.
+/// What is known about a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverState {
-    /// A sandbox started.
+    /// A trial sandbox started.
     Usable,
-    /// There is no image yet to try it with.
+    /// No image exists yet for a trial.
     Untried,
-    /// It is being tried for the first time.
+    /// The first trial is running.
     Trying,
-    /// No sandbox starts.
+    /// The driver can't start sandboxes.
     Missing,
 }
 
-/// Who gets sandboxes of a driver, if it works. A job that names it always does.
+/// Which jobs get sandboxes of a usable driver. A job that names the driver always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverOffer {
-    /// Every job whose floor it meets.
+    /// Every job whose requested isolation it meets.
     Always,
-    /// Jobs that ask for more than a container, if nothing else gives it: it is slow here.
+    /// Jobs that ask for more than a container, if no other driver provides it: this one is slow here.
     WhenNeeded,
-    /// Nobody else: it has known weaknesses.
+    /// No other job: the driver has known weaknesses.
     WhenNamed,
 }
 
-/// One image of sandboxes.
+/// An image of sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageView {
-    /// Its flavour.
+    /// Flavour of the image.
     #[schema(example = "base")]
     pub flavour: String,
-    /// Whether sandboxes can start from it.
+    /// True if sandboxes can start from the image.
     pub ready: bool,
-    /// How far its making is, or what it is made of.
+    /// Progress of the build, or a description of the image.
     pub detail: String,
 }

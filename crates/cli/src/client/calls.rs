@@ -1,4 +1,4 @@
-//! Calls of the tools that `sandyard mcp` offers, over the connection of every other command.
+//! API calls of the tools that `sandyard mcp` offers, over the same connection as all commands.
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -6,10 +6,10 @@ use reqwest::Method;
 use sandyard_api::{ApiError, ErrorCode};
 use sandyard_server::http::mcp::{Api, Call, Reply, Verb};
 
-use super::{Client, ClientError};
+use super::{ApiClient, ClientError};
 
 #[async_trait]
-impl Api for Client {
+impl Api for ApiClient {
     async fn send(&self, call: Call) -> Result<Reply, ApiError> {
         let method = match call.verb {
             Verb::Get => Method::GET,

@@ -1,4 +1,4 @@
-//! A job's desktop: pictures, and the WebSocket that carries VNC.
+//! The desktop of a job: screenshots, and the WebSocket that carries VNC.
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
@@ -6,10 +6,10 @@ use reqwest::Method;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::terminal::Socket;
-use super::{Client, ClientError};
+use super::{ApiClient, ClientError};
 
-impl Client {
-    /// The screen of a job's desktop, or of one window, as PNG.
+impl ApiClient {
+    /// Returns a PNG screenshot of a job's desktop or of one window.
     pub(crate) async fn screenshot(&self, job: &str, window: Option<u32>) -> Result<Vec<u8>, ClientError> {
         let query = window.map(|window| format!("?window={window}")).unwrap_or_default();
         let request = self.request(Method::GET, &format!("/jobs/{job}/screenshot.png{query}"));
@@ -30,21 +30,21 @@ impl Client {
     }
 }
 
-/// Towards the desktop.
+/// The sending half.
 pub(crate) struct ToDesktop(SplitSink<Socket, Message>);
 
 impl ToDesktop {
-    /// Bytes of the client.
+    /// Sends bytes of the VNC client.
     pub(crate) async fn send(&mut self, bytes: Vec<u8>) -> Result<(), ClientError> {
         self.0.send(Message::Binary(bytes.into())).await.map_err(lost)
     }
 }
 
-/// From the desktop.
+/// The receiving half.
 pub(crate) struct FromDesktop(SplitStream<Socket>);
 
 impl FromDesktop {
-    /// The next bytes; `None` at the end. A refusal that came after the connection is an error.
+    /// Returns the next bytes; `None` at the end. A close with a reason is an error.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<u8>>, ClientError> {
         while let Some(message) = self.0.next().await {
             match message.map_err(lost)? {

@@ -1,4 +1,4 @@
-//! Where a server is: an HTTP address, or a Unix socket in the data folder.
+//! The address of a server: an HTTP address, or a Unix socket in the data folder.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,13 +13,13 @@ pub(crate) enum ServerAddress {
     Socket(PathBuf),
 }
 
-/// Not an address of a server.
+/// The text is not the address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no address of a server")]
 pub(crate) struct InvalidUrl(String);
 
 impl ServerAddress {
-    /// Reads `http://host[:port]`; a missing scheme is added.
+    /// Parses `http://host[:port]`; a missing scheme is added.
     pub(crate) fn parse(text: &str) -> Result<Self, InvalidUrl> {
         let invalid = || InvalidUrl(text.to_owned());
         let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
@@ -30,7 +30,7 @@ impl ServerAddress {
         Ok(Self::Http(url.as_str().trim_end_matches('/').to_owned()))
     }
 
-    /// What paths are appended to.
+    /// Returns the base that paths are appended to.
     pub(crate) fn base(&self) -> &str {
         match self {
             Self::Http(base) => base,
@@ -38,7 +38,7 @@ impl ServerAddress {
         }
     }
 
-    /// Whether the server is on this machine: only then may we be that server ourselves.
+    /// True if the server is on this machine: only then may this process become the server.
     pub(crate) fn is_local(&self) -> bool {
         match self {
             Self::Socket(_) => true,

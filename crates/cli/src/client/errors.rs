@@ -1,50 +1,45 @@
-//! What can go wrong between us and the server.
+//! Errors of calls to the server.
 
 use sandyard_api::ErrorBody;
 
 use super::ServerAddress;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
-/// A call to the server failed.
+/// Why a call to the server failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// The client itself could not be made.
+    /// The HTTP client could not be created.
     #[error("set up the HTTP client")]
     Setup(#[source] reqwest::Error),
-    /// Its TLS could not be made.
+    /// TLS could not be set up.
     #[error("set up TLS")]
     Tls(#[from] rustls::Error),
-    /// Nobody answers.
+    /// No server answers.
     #[error("no server answers at {endpoint}")]
     Unreachable {
-        /// Where.
         endpoint: String,
-        /// Why.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The server said no.
+    /// The server rejected the request.
     #[error("{message}")]
     Refused {
-        /// HTTP status.
         status: u16,
-        /// Stable code.
+        /// Stable code of the error.
         code: String,
-        /// One sentence.
         message: String,
-        /// What to do about it.
         hint: Option<String>,
     },
-    /// The connection broke in the middle.
+    /// The connection broke during the response.
     #[error("the connection to the server was lost")]
     Lost(#[source] reqwest::Error),
-    /// The connection of a terminal broke.
+    /// The WebSocket broke.
     #[error("the connection to the server was lost")]
     TerminalLost(#[source] Box<tokio_tungstenite::tungstenite::Error>),
-    /// The answer makes no sense.
+    /// The response is not the expected JSON.
     #[error("the server's answer can't be read")]
     Answer(#[source] serde_json::Error),
-    /// A stream of events makes no sense.
+    /// The event stream is malformed.
     #[error("the server's answer can't be read: {0}")]
     Stream(&'static str),
 }
@@ -71,7 +66,7 @@ impl ClientError {
         }
     }
 
-    /// Whether trying again may help.
+    /// True if a retry may succeed.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Lost(_) => true,
@@ -80,17 +75,17 @@ impl ClientError {
         }
     }
 
-    /// Whether the job is unknown there.
+    /// True if the server does not know the job.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { status: 404, .. })
     }
 
-    pub(crate) fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> CommandExit {
         match self {
-            Self::Unreachable { .. } => Exit::Unreachable,
-            Self::Refused { .. } => Exit::Refused,
-            Self::Lost(_) | Self::TerminalLost(_) => Exit::Lost,
-            Self::Setup(_) | Self::Tls(_) | Self::Answer(_) | Self::Stream(_) => Exit::Failed,
+            Self::Unreachable { .. } => CommandExit::Unreachable,
+            Self::Refused { .. } => CommandExit::Refused,
+            Self::Lost(_) | Self::TerminalLost(_) => CommandExit::Lost,
+            Self::Setup(_) | Self::Tls(_) | Self::Answer(_) | Self::Stream(_) => CommandExit::Failed,
         }
     }
 
@@ -126,7 +121,7 @@ mod tests {
         let error = ClientError::refused(422, body);
         assert_eq!(error.to_string(), "`code` is empty");
         assert_eq!(error.hint().unwrap(), "write some");
-        assert_eq!(error.exit(), Exit::Refused);
+        assert_eq!(error.exit(), CommandExit::Refused);
     }
 
     #[test]

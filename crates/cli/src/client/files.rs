@@ -1,12 +1,12 @@
-//! The routes of files in a live sandbox.
+//! Calls about files in a live sandbox.
 
 use reqwest::{Body, Method, Response};
 use sandyard_api::FileStatView;
 
-use super::{Client, ClientError, escape_path};
+use super::{ApiClient, ClientError, escape_path};
 
-impl Client {
-    /// What is at a path; `None` if nothing.
+impl ApiClient {
+    /// Returns the metadata of a path; `None` if it does not exist.
     pub(crate) async fn stat(&self, job: &str, path: &str) -> Result<Option<FileStatView>, ClientError> {
         let request = self.request(Method::GET, &format!("{}?stat=1", file_url(job, path)));
         match self.json(request).await {
@@ -16,17 +16,17 @@ impl Client {
         }
     }
 
-    /// The bytes of a file.
+    /// Streams a file.
     pub(crate) async fn read_file(&self, job: &str, path: &str) -> Result<Response, ClientError> {
         self.send(self.request(Method::GET, &file_url(job, path))).await
     }
 
-    /// A folder as a zip.
+    /// Streams a folder as a zip.
     pub(crate) async fn read_folder(&self, job: &str, path: &str) -> Result<Response, ClientError> {
         self.send(self.request(Method::GET, &format!("{}?archive=zip", file_url(job, path)))).await
     }
 
-    /// Writes a whole file of that length with these permission bits.
+    /// Writes a file of this length with these permission bits.
     pub(crate) async fn write_file(
         &self,
         job: &str,

@@ -1,36 +1,36 @@
-//! Following a job's events to its end, across lost connections and restarted servers.
+//! Follows the events of a job to its end, across lost connections and restarted servers.
 //!
-//! Events are numbered without gaps, so after a lost connection we ask for those after the last one we passed on:
-//! nothing is shown twice and nothing is left out.
+//! Events are numbered without gaps, so after a lost connection the client requests those after the last one it returned:
+//! nothing is returned twice and nothing is lost.
 
 use std::time::Duration;
 
-use sandyard_api::{EventBody, JobEvent, JobState};
+use sandyard_api::{EventBody, JobEvent, JobState, SseFrame};
 use tokio::time::Instant;
 
-use super::{Client, ClientError, SseFrame, SseReader};
+use super::{ApiClient, ClientError, SseReader};
 
-/// How long a server may be away before we give up; a restart takes seconds.
+/// How long to retry while the server is away; a restart takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What following yields.
+/// One observation while following a job.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Followed {
-    /// Something happened.
+pub(crate) enum FollowUpdate {
+    /// An event of the job.
     Event(Box<JobEvent>),
-    /// The connection is lost; we go on trying.
+    /// The connection is lost; the follower retries.
     Lost,
-    /// The connection is there again.
+    /// The connection works again.
     Back,
-    /// The job has ended; nothing more comes.
+    /// The job has ended. The last observation.
     Ended(JobState),
 }
 
-/// A job being followed.
+/// Follows one job.
 pub(crate) struct Follow {
-    client: Client,
+    client: ApiClient,
     job: String,
     after: u64,
     reader: Option<SseReader>,
@@ -41,8 +41,8 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
-    /// Follows from the first event on.
-    pub(crate) fn new(client: Client, job: &str) -> Self {
+    /// Follows a job from its first event on.
+    pub(crate) fn new(client: ApiClient, job: &str) -> Self {
         Self {
             client,
             job: job.to_owned(),
@@ -55,11 +55,11 @@ impl Follow {
         }
     }
 
-    /// The next thing. May be cancelled at any time without losing an event.
-    pub(crate) async fn next(&mut self) -> Result<Followed, ClientError> {
+    /// Returns the next observation. May be cancelled at any time without losing an event.
+    pub(crate) async fn next(&mut self) -> Result<FollowUpdate, ClientError> {
         loop {
             if let Some(state) = self.last_state.filter(|state| state.is_terminal()) {
-                return Ok(Followed::Ended(state));
+                return Ok(FollowUpdate::Ended(state));
             }
             let Some(reader) = &mut self.reader else {
                 if let Some(news) = self.connect().await? {
@@ -70,7 +70,7 @@ impl Follow {
             match reader.next().await {
                 Ok(Some(frame)) => {
                     if let Some(event) = self.accept(&frame) {
-                        return Ok(Followed::Event(Box::new(event)));
+                        return Ok(FollowUpdate::Event(Box::new(event)));
                     }
                 }
                 Ok(None) | Err(ClientError::Lost(_)) => self.reader = None,
@@ -79,18 +79,18 @@ impl Follow {
         }
     }
 
-    /// Tries once; `Some` is worth telling.
-    async fn connect(&mut self) -> Result<Option<Followed>, ClientError> {
+    /// Tries to connect once; `Some` is an observation for the caller.
+    async fn connect(&mut self) -> Result<Option<FollowUpdate>, ClientError> {
         match self.client.events(&self.job, self.after).await {
             Ok(reader) => {
                 self.reader = Some(reader);
                 self.away_since = None;
-                Ok(std::mem::take(&mut self.told).then_some(Followed::Back))
+                Ok(std::mem::take(&mut self.told).then_some(FollowUpdate::Back))
             }
             Err(error) if error.is_transient() && self.may_wait() => {
                 tokio::time::sleep(self.pause).await;
                 self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-                Ok((!std::mem::replace(&mut self.told, true)).then_some(Followed::Lost))
+                Ok((!std::mem::replace(&mut self.told, true)).then_some(FollowUpdate::Lost))
             }
             Err(error) => Err(error),
         }
@@ -101,7 +101,7 @@ impl Follow {
         now.duration_since(*self.away_since.get_or_insert(now)) < PATIENCE
     }
 
-    /// An event we know and have not seen; kinds of a newer server are passed over.
+    /// Returns the event of a frame if it is new. Unknown kinds, of a newer server, are skipped.
     fn accept(&mut self, frame: &SseFrame) -> Option<JobEvent> {
         let id = frame.id?;
         if id <= self.after {

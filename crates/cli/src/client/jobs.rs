@@ -1,4 +1,4 @@
-//! The routes of jobs.
+//! Calls about jobs.
 
 use reqwest::{Method, Response};
 use sandyard_api::{
@@ -6,46 +6,46 @@ use sandyard_api::{
     ScheduleView, ShellRequest,
 };
 
-use super::{Client, ClientError, SseReader};
+use super::{ApiClient, ClientError, SseReader};
 
-/// Which jobs to list.
+/// Filter and page of a job list.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub(crate) struct JobQuery {
-    /// Only this state in four words, or one state.
+    /// Only jobs with this status or state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<String>,
-    /// Only this kind.
+    /// Only jobs of this kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) kind: Option<String>,
-    /// How many.
+    /// Largest number of jobs.
     pub(crate) limit: u64,
-    /// Where the page begins.
+    /// Cursor of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cursor: Option<String>,
 }
 
-impl Client {
-    /// Makes a job.
+impl ApiClient {
+    /// Schedules a job.
     pub(crate) async fn schedule(&self, body: &ScheduleBody) -> Result<ScheduleView, ClientError> {
         self.json(self.request(Method::POST, "/schedule").json(body)).await
     }
 
-    /// A job as it is now.
+    /// Returns the status of a job.
     pub(crate) async fn status(&self, job: &str) -> Result<JobView, ClientError> {
         self.json(self.request(Method::GET, &format!("/jobs/{job}"))).await
     }
 
-    /// A job when its state has changed, or after these seconds.
+    /// Returns the status of a job after its state changed, or after `wait_s` seconds.
     pub(crate) async fn status_after(&self, job: &str, wait_s: u64) -> Result<JobView, ClientError> {
         self.json(self.request(Method::GET, &format!("/jobs/{job}?wait={wait_s}"))).await
     }
 
-    /// A page of jobs, newest first.
+    /// Returns a page of jobs, newest first.
     pub(crate) async fn list(&self, query: &JobQuery) -> Result<JobListView, ClientError> {
         self.json(self.request(Method::GET, "/jobs").query(query)).await
     }
 
-    /// The events after one.
+    /// Streams the events after a number.
     pub(super) async fn events(&self, job: &str, after: u64) -> Result<SseReader, ClientError> {
         let request =
             self.request(Method::GET, &format!("/jobs/{job}/events")).header("accept", "text/event-stream");
@@ -53,7 +53,7 @@ impl Client {
         Ok(SseReader::new(self.send(request).await?))
     }
 
-    /// The output so far.
+    /// Streams the output so far.
     pub(crate) async fn logs(&self, job: &str, stream: OutputStream) -> Result<Response, ClientError> {
         let name = match stream {
             OutputStream::Stdout => "stdout",
@@ -62,52 +62,52 @@ impl Client {
         self.send(self.request(Method::GET, &format!("/jobs/{job}/logs?stream={name}"))).await
     }
 
-    /// Says something to a task.
+    /// Sends a message to a task.
     pub(crate) async fn reply(&self, job: &str, body: &ReplyRequest) -> Result<(), ClientError> {
         self.send(self.request(Method::POST, &format!("/jobs/{job}/reply")).json(body)).await.map(drop)
     }
 
-    /// Ends a job.
+    /// Cancels a job.
     pub(crate) async fn cancel(&self, job: &str) -> Result<(), ClientError> {
         self.send(self.request(Method::POST, &format!("/jobs/{job}/cancel"))).await.map(drop)
     }
 
-    /// Removes a job and all of it.
+    /// Removes a job with all its data.
     pub(crate) async fn delete(&self, job: &str) -> Result<(), ClientError> {
         self.send(self.request(Method::DELETE, &format!("/jobs/{job}"))).await.map(drop)
     }
 
-    /// The workspace of an ended job as a zip.
+    /// Streams the workspace of an ended job as a zip.
     pub(crate) async fn download(&self, job: &str) -> Result<Response, ClientError> {
         self.send(self.request(Method::GET, &format!("/jobs/{job}/download"))).await
     }
 
-    /// The records of a job, and their signed head in the last line.
+    /// Streams the audit records of a job; the last line is their signed head.
     pub(crate) async fn audit(&self, job: &str) -> Result<String, ClientError> {
         let response = self.send(self.request(Method::GET, &format!("/jobs/{job}/audit"))).await?;
         response.text().await.map_err(ClientError::Lost)
     }
 
-    /// Runs a command in a live sandbox and streams what it says.
+    /// Runs a command in a live sandbox and streams its output.
     pub(crate) async fn shell(&self, job: &str, body: &ShellRequest) -> Result<SseReader, ClientError> {
         let request = self.request(Method::POST, &format!("/jobs/{job}/shell"));
         let request = request.header("accept", "text/event-stream").json(body);
         Ok(SseReader::new(self.send(request).await?))
     }
 
-    /// Runs code in a live sandbox; what it did.
+    /// Runs code in a live sandbox and returns its results.
     pub(crate) async fn code(&self, job: &str, body: &CodeRequest) -> Result<CodeView, ClientError> {
         self.json(self.request(Method::POST, &format!("/jobs/{job}/code")).json(body)).await
     }
 
-    /// Runs code in a live sandbox and streams what it does.
+    /// Runs code in a live sandbox and streams its events.
     pub(crate) async fn code_events(&self, job: &str, body: &CodeRequest) -> Result<SseReader, ClientError> {
         let request = self.request(Method::POST, &format!("/jobs/{job}/code"));
         let request = request.header("accept", "text/event-stream").json(body);
         Ok(SseReader::new(self.send(request).await?))
     }
 
-    /// What can run on the server's machine.
+    /// Returns the drivers and images of the server.
     pub(crate) async fn drivers(&self) -> Result<AvailabilityView, ClientError> {
         self.json(self.request(Method::GET, "/drivers")).await
     }

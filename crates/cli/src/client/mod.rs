@@ -1,8 +1,8 @@
-//! The server's API as calls. Owns connection, keys and errors; knows nothing of terminals or files on this machine.
+//! The API of the server as function calls. Owns connection, keys and errors; knows no terminal and no file of this machine.
 //!
-//! `endpoint` says where the server is; `jobs` and `files` are the routes; `sse` reads event streams and `follow` keeps
+//! `endpoint` is the address; `jobs` and `files` are the calls; `sse` reads event streams and `follow` keeps
 //! one alive across lost connections; `terminal` is the WebSocket of an interactive shell, `desktop` that of a VNC client,
-//! `tunnel` a plain connection to a port of a sandbox; `calls` are those of the tools for MCP clients.
+//! `tunnel` a plain connection to a port of a sandbox; `calls` serves the tools of MCP clients.
 
 mod calls;
 mod desktop;
@@ -22,35 +22,35 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use endpoint::ServerAddress;
 pub(crate) use errors::ClientError;
-pub(crate) use follow::{Follow, Followed};
+pub(crate) use follow::{Follow, FollowUpdate};
 pub(crate) use jobs::JobQuery;
-pub(crate) use sse::{SseFrame, SseReader};
+pub(crate) use sse::SseReader;
 pub(crate) use terminal::{TerminalEvent, WindowSize};
 
-/// A server that does not even accept a connection in this time is not there.
+/// How long connecting may take; after that no server is running there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether there is a server.
+/// Whether a server is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// Nobody answers.
+    /// No server answers.
     Absent,
-    /// It wants another key.
+    /// The server rejects the key.
     Locked,
-    /// It answers.
+    /// The server answers.
     Open,
 }
 
 /// A handle to one server.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct ApiClient {
     http: reqwest::Client,
     endpoint: ServerAddress,
     token: Option<String>,
 }
 
-impl Client {
-    /// A client; connects when first used.
+impl ApiClient {
+    /// Returns a client. It connects on first use.
     pub(crate) fn new(endpoint: ServerAddress, token: Option<String>) -> Result<Self, ClientError> {
         let tls = sandyard_server::trust::of_this_host()?;
         let mut builder =
@@ -65,12 +65,12 @@ impl Client {
         Ok(Self { http, endpoint, token })
     }
 
-    /// Where the server is.
+    /// Address of the server.
     pub(crate) fn endpoint(&self) -> &ServerAddress {
         &self.endpoint
     }
 
-    /// Whether a server answers there, and whether it lets us in.
+    /// Checks whether a server answers and accepts the key.
     pub(crate) async fn presence(&self) -> Presence {
         let request = self.request(Method::GET, "/jobs?limit=1").timeout(CONNECT_TIMEOUT);
         match request.send().await {
@@ -88,7 +88,7 @@ impl Client {
         }
     }
 
-    /// Sends; an answer that is an error becomes one.
+    /// Sends a request. A response with an error status becomes an error.
     async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
         let response = request.send().await.map_err(|error| ClientError::sending(&self.endpoint, error))?;
         if response.status().is_success() {
@@ -106,7 +106,7 @@ impl Client {
     }
 }
 
-/// A path of the sandbox in a URL: each component escaped, the slashes kept.
+/// Escapes each component of a sandbox path for a URL; slashes stay.
 fn escape_path(path: &str) -> String {
     let mut escaped = String::with_capacity(path.len());
     for byte in path.bytes() {

@@ -1,22 +1,20 @@
-//! The WebSocket of an interactive shell: binary frames are the terminal's bytes, text frames are JSON about it.
+//! The WebSocket of an interactive shell: binary frames carry terminal bytes, text frames carry JSON control messages.
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
+use sandyard_pipe::Duplex;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message};
 
-use super::{Client, ClientError, ServerAddress};
+use super::{ApiClient, ClientError, ServerAddress};
 
 /// Rows and columns of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WindowSize {
-    /// Lines.
     pub(crate) rows: u16,
-    /// Characters in a line.
     pub(crate) columns: u16,
 }
 
@@ -26,7 +24,7 @@ enum TerminalControl {
     Resize { columns: u16, rows: u16 },
 }
 
-/// What the server says beside the terminal's bytes; what a newer one may add is passed over.
+/// A control message of the server. Members of a newer server are ignored.
 #[derive(Deserialize)]
 struct TerminalNotice {
     exit: Option<ExitNotice>,
@@ -37,17 +35,14 @@ struct ExitNotice {
     code: i32,
 }
 
-/// What comes from the shell.
+/// An event of the remote shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TerminalEvent {
-    /// Bytes for the screen.
     Output(Vec<u8>),
-    /// The shell is over.
+    /// The shell ended with this code.
     Exit(i32),
 }
 
-pub(super) trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub(super) type Socket = WebSocketStream<Box<dyn Duplex>>;
 
 /// An open interactive shell.
@@ -56,7 +51,7 @@ pub(crate) struct RemoteTerminal {
     stream: SplitStream<Socket>,
 }
 
-impl Client {
+impl ApiClient {
     /// Opens a shell in a live sandbox.
     pub(crate) async fn terminal(&self, job: &str, size: WindowSize) -> Result<RemoteTerminal, ClientError> {
         let WindowSize { rows, columns } = size;
@@ -65,7 +60,7 @@ impl Client {
         Ok(RemoteTerminal { sink, stream })
     }
 
-    /// Opens a WebSocket with our key.
+    /// Opens a WebSocket with the key of this client.
     pub(super) async fn socket(&self, path: &str) -> Result<Socket, ClientError> {
         let base = self.endpoint.base().replacen("http://", "ws://", 1);
         let mut request = format!("{base}{path}").into_client_request().map_err(refusal)?;
@@ -107,7 +102,7 @@ fn refusal(error: SocketError) -> ClientError {
     }
 }
 
-/// A close with a reason is the server's last word.
+/// Returns the error of a close frame that has a reason.
 fn closed(reason: Option<String>) -> Result<Option<TerminalEvent>, ClientError> {
     match reason.filter(|reason| !reason.is_empty()) {
         Some(message) => {
@@ -118,22 +113,22 @@ fn closed(reason: Option<String>) -> Result<Option<TerminalEvent>, ClientError> 
 }
 
 impl RemoteTerminal {
-    /// Splits into what can be sent and what comes.
+    /// Splits the terminal into its sending and receiving halves.
     pub(crate) fn split(self) -> (TerminalInput, TerminalOutput) {
         (TerminalInput(self.sink), TerminalOutput(self.stream))
     }
 }
 
-/// The keyboard's side.
+/// The sending half: keys and window size.
 pub(crate) struct TerminalInput(SplitSink<Socket, Message>);
 
 impl TerminalInput {
-    /// Keys.
+    /// Sends keys.
     pub(crate) async fn send(&mut self, bytes: Vec<u8>) -> Result<(), ClientError> {
         self.put(Message::Binary(bytes.into())).await
     }
 
-    /// The window has another size now.
+    /// Reports a new window size.
     pub(crate) async fn resize(&mut self, size: WindowSize) -> Result<(), ClientError> {
         let control = TerminalControl::Resize { columns: size.columns, rows: size.rows };
         let text = serde_json::to_string(&control).map_err(ClientError::Answer)?;
@@ -145,11 +140,11 @@ impl TerminalInput {
     }
 }
 
-/// The screen's side.
+/// The receiving half: output and the exit code.
 pub(crate) struct TerminalOutput(SplitStream<Socket>);
 
 impl TerminalOutput {
-    /// The next thing; `None` if the server closed without a word.
+    /// Returns the next event; `None` if the server closed without a reason.
     pub(crate) async fn next(&mut self) -> Result<Option<TerminalEvent>, ClientError> {
         while let Some(message) = self.0.next().await {
             match message.map_err(|error| ClientError::TerminalLost(Box::new(error)))? {

@@ -1,20 +1,20 @@
-//! Ports of a sandbox: tickets for a browser, and plain connections.
+//! Ports of a sandbox: tickets for browsers, and plain connections.
 
 use reqwest::header::{CONNECTION, UPGRADE};
 use reqwest::{Method, StatusCode, Upgraded};
 use sandyard_api::TicketView;
 use serde_json::json;
 
-use super::{Client, ClientError};
+use super::{ApiClient, ClientError};
 
-impl Client {
-    /// A link of this server that opens something of a job once, within 30 seconds.
+impl ApiClient {
+    /// Requests a link that opens something of a job once, within 30 seconds.
     pub(crate) async fn ticket(&self, job: &str, purpose: &str) -> Result<TicketView, ClientError> {
         let request = self.request(Method::POST, &format!("/jobs/{job}/tickets"));
         self.json(request.json(&json!({ "for": purpose }))).await
     }
 
-    /// A plain connection to a port of a live sandbox.
+    /// Opens a connection to a port of a live sandbox.
     pub(crate) async fn connect_port(&self, job: &str, port: u16) -> Result<Upgraded, ClientError> {
         let request = self.request(Method::GET, &format!("/jobs/{job}/proxy/{port}"));
         let request = request.header(CONNECTION, "upgrade").header(UPGRADE, "tcp");

@@ -1,4 +1,4 @@
-//! `sandyard audit`: what was done to a job and by it, and whether the record of it is as it was signed.
+//! `sandyard audit`: print the audit records of a job, and verify them against their signature.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::{clean, counted};
 
-/// Show or check what was done to a job and by it
+/// Show or verify the audit of a job
 #[derive(Debug, Args)]
 pub(crate) struct AuditCommand {
     #[command(subcommand)]
@@ -26,13 +26,13 @@ enum AuditAction {
     Show(Show),
 }
 
-/// Check that nothing was altered, removed, reordered or cut off; a ZIP needs no server
+/// Verify that no record was altered, removed, reordered or cut off; a ZIP needs no server
 #[derive(Debug, Args)]
 struct Verify {
-    /// A job, or the file of its download
+    /// A job, or its downloaded ZIP file
     #[arg(value_name = "JOB|ZIP")]
     what: String,
-    /// The public key that must have signed it, as `GET /version` told it [default: the one that it names]
+    /// The public key that must have signed it, as `GET /version` reports it [default: the key that the audit names]
     #[arg(long, value_name = "KEY", value_parser = |text: &str| text.parse::<PublicKey>())]
     key: Option<PublicKey>,
     /// Print JSON
@@ -40,17 +40,17 @@ struct Verify {
     json: bool,
 }
 
-/// Print the records of a job
+/// Print the audit records of a job
 #[derive(Debug, Args)]
 struct Show {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Print the records as they are, a JSON object on each line
+    /// Print the records as stored, one JSON object per line
     #[arg(long)]
     json: bool,
 }
 
-/// What a check found.
+/// The result of a verification.
 struct CheckedAudit {
     head: AuditHead,
     records: u64,
@@ -59,7 +59,7 @@ struct CheckedAudit {
 }
 
 impl AuditCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         match self.action {
             AuditAction::Verify(verify) => verify.run(context).await,
             AuditAction::Show(show) => show.run(context).await,
@@ -68,7 +68,7 @@ impl AuditCommand {
 }
 
 impl Verify {
-    async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let path = PathBuf::from(&self.what);
         // A job's id or name has no ending, so a file is meant.
         let found = if path.is_file() || self.what.ends_with(".zip") {
@@ -86,7 +86,7 @@ impl Verify {
         } else {
             tell(context, &found, self.key.is_some())?;
         }
-        Ok(if found.faults.is_empty() { Exit::Success } else { Exit::Failed })
+        Ok(if found.faults.is_empty() { CommandExit::Success } else { CommandExit::Failed })
     }
 }
 
@@ -130,23 +130,23 @@ fn tell(context: &CommandContext, found: &CheckedAudit, pinned: bool) -> Result<
 }
 
 impl Show {
-    async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let text = client.audit(&id).await?;
         if self.json {
             context.ui.line(text.trim_end())?;
-            return Ok(Exit::Success);
+            return Ok(CommandExit::Success);
         }
         for line in text.lines() {
             let record: Value = serde_json::from_str(line).unwrap_or_default();
             context.ui.line(&readable(&record))?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }
 
-/// One record on one line.
+/// Returns one record as one line.
 fn readable(record: &Value) -> String {
     if let Some(head) = record.get("head") {
         return format!("head {}, signed by {}", text(&head["head"]), text(&head["key"]));

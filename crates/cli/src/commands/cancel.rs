@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 
 /// End jobs; their workspaces are kept
@@ -16,12 +16,12 @@ pub(crate) struct CancelCommand {
 }
 
 impl CancelCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         for id in job::resolve_all(&client, &self.jobs).await? {
             client.cancel(&id).await?;
             context.ui.line(&id)?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `sandyard code`: a piece of code in a kernel of a live sandbox.
+//! `sandyard code`: run code in a kernel of a live sandbox.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -7,25 +7,25 @@ use clap::Args;
 use sandyard_api::{CodeError, CodeEvent, CodeRequest, CodeStatus, Language};
 use serde_json::Value;
 
-use crate::client::{Client, ClientError};
+use super::run_input::alternatives;
+use crate::client::{ApiClient, ClientError};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::clean;
 
-/// Run code in a kernel of a live sandbox; its variables are there for the next code
+/// Run code in a kernel of a live sandbox; variables are kept for the next call
 ///
-/// Prints what the code prints, and the value of its last expression. Exits with 1 if the code failed, with 5 if a time limit
+/// Prints the output of the code and the value of its last expression. Exits with 1 if the code failed, with 5 if a time limit
 /// ended it.
 #[derive(Debug, Args)]
 pub(crate) struct CodeCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// What the code is: python, typescript, javascript or bash
-    #[arg(long, short, value_name = "LANGUAGE", value_parser = parse_language)]
+    #[arg(long, short, value_name = "LANGUAGE", value_parser = parse_language, help = language_help())]
     language: Option<Language>,
-    /// In which kernel [default: the language's first, started when needed]
+    /// The kernel [default: the first one of the language, started when needed]
     #[arg(long, value_name = "KERNEL")]
     kernel: Option<String>,
     /// Read the code from a file, or from standard input for `-`
@@ -42,7 +42,7 @@ pub(crate) struct CodeCommand {
 }
 
 impl CodeCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let request = CodeRequest {
             language: self.language()?,
             code: self.read_code()?,
@@ -61,18 +61,11 @@ impl CodeCommand {
         follow(context, &client, &id, &request).await
     }
 
-    /// As said, or as the file's name says.
+    /// The language of `--language`, or that of the file's extension.
     fn language(&self) -> Result<Language, CommandError> {
         let extension = self.file.as_ref().and_then(|file| file.extension()).and_then(|name| name.to_str());
-        let by_name = match extension {
-            Some("py") => Some(Language::Python),
-            Some("ts" | "tsx") => Some(Language::Typescript),
-            Some("js" | "mjs") => Some(Language::Javascript),
-            Some("sh" | "bash") => Some(Language::Bash),
-            _ => None,
-        };
-        self.language.or(by_name).ok_or_else(|| {
-            CommandError::usage_with_hint("what language is it?", "name it: `--language python`")
+        self.language.or_else(|| extension.and_then(Language::of_extension)).ok_or_else(|| {
+            CommandError::usage_with_hint("the language is not known", "name it: `--language python`")
         })
     }
 
@@ -93,6 +86,10 @@ impl CodeCommand {
     }
 }
 
+fn language_help() -> String {
+    format!("Language of the code: {}", alternatives(&Language::ALL.map(Language::as_str)))
+}
+
 fn parse_language(name: &str) -> Result<Language, String> {
     sandyard_api::parse_language(name).map_err(|error| match error.hint {
         Some(hint) => format!("{}; {hint}", error.message),
@@ -100,20 +97,20 @@ fn parse_language(name: &str) -> Result<Language, String> {
     })
 }
 
-fn exit_of(status: CodeStatus) -> Exit {
+fn exit_of(status: CodeStatus) -> CommandExit {
     match status {
-        CodeStatus::Ok => Exit::Success,
-        CodeStatus::TimedOut | CodeStatus::IdleTimedOut => Exit::TimedOut,
-        _ => Exit::Failed,
+        CodeStatus::Ok => CommandExit::Success,
+        CodeStatus::TimedOut | CodeStatus::IdleTimedOut => CommandExit::TimedOut,
+        _ => CommandExit::Failed,
     }
 }
 
 async fn follow(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     request: &CodeRequest,
-) -> Result<Exit, CommandError> {
+) -> Result<CommandExit, CommandError> {
     let mut reader = client.code_events(id, request).await?;
     while let Some(frame) = reader.next().await? {
         // A newer server may send events we do not know.
@@ -131,7 +128,7 @@ async fn follow(
             }
             CodeEvent::Started { .. } | CodeEvent::Clear => {}
             CodeEvent::Done { status, .. } => {
-                if exit_of(status) == Exit::TimedOut {
+                if exit_of(status) == CommandExit::TimedOut {
                     context.ui.warn("the code was interrupted by its time limit");
                 }
                 return Ok(exit_of(status));
@@ -149,7 +146,7 @@ fn put(mut stream: impl Write, text: &str) -> io::Result<()> {
     stream.flush()
 }
 
-/// What is shown in several forms, as a terminal can: its text, or what it would be.
+/// Returns an output for a terminal: its plain text, or the names of its MIME types.
 fn shown(data: &std::collections::BTreeMap<String, Value>) -> String {
     match data.get("text/plain").and_then(Value::as_str) {
         Some(text) => text.to_owned(),

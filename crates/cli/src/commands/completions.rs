@@ -1,4 +1,4 @@
-//! `sandyard completions`: a script for the shell.
+//! `sandyard completions`: print a completion script for a shell.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -6,21 +6,21 @@ use clap_complete::Shell;
 use super::Cli;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsCommand {
-    /// Which shell
+    /// The shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
 impl CompletionsCommand {
-    pub(crate) fn run(self, _context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) fn run(self, _context: &CommandContext) -> Result<CommandExit, CommandError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "sandyard", &mut script);
         std::io::Write::write_all(&mut std::io::stdout(), &script)?;
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `sandyard cp`: files between this machine and a live sandbox, folders with all that is in them.
+//! `sandyard cp`: copy files between this machine and a live sandbox, folders recursively.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,22 +10,22 @@ use sandyard_api::EntryKind;
 use tokio::io::AsyncReadExt;
 use tokio_util::io::ReaderStream;
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::counted;
 
 /// Copy files between this machine and a live sandbox
 ///
-/// A path in a sandbox is written JOB:PATH, relative to the workspace. Folders are copied with all that is in them;
+/// A path in a sandbox is written JOB:PATH, relative to the workspace. Folders are copied recursively;
 /// symbolic links are never followed.
 #[derive(Debug, Args)]
 pub(crate) struct CpCommand {
-    /// What to copy: PATH or JOB:PATH
+    /// Source: PATH or JOB:PATH
     from: String,
-    /// Where to: JOB:PATH or PATH
+    /// Destination: JOB:PATH or PATH
     to: String,
 }
 
@@ -37,7 +37,7 @@ enum CopyPlace {
 }
 
 impl CopyPlace {
-    /// `JOB:PATH` if there is a colon before any slash.
+    /// Parses one side: it is `JOB:PATH` if a colon comes before any slash.
     fn parse(text: &str) -> Self {
         match text.split_once(':') {
             Some((job, path)) if !job.is_empty() && !job.contains('/') && !job.starts_with('.') => {
@@ -48,14 +48,14 @@ impl CopyPlace {
     }
 }
 
-/// People write the path they see inside.
+/// Strips `/workspace`, which people write because they see it inside.
 fn in_workspace(path: &str) -> String {
     let below = path.strip_prefix("/workspace").filter(|rest| rest.is_empty() || rest.starts_with('/'));
     below.unwrap_or(path).trim_start_matches('/').to_owned()
 }
 
 impl CpCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         match (CopyPlace::parse(&self.from), CopyPlace::parse(&self.to)) {
             (CopyPlace::There { job, path }, CopyPlace::Here(target)) => {
@@ -73,13 +73,13 @@ impl CpCommand {
                 ));
             }
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }
 
 async fn fetch(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     path: &str,
     target: &Path,
@@ -98,7 +98,7 @@ async fn fetch(
     Ok(())
 }
 
-async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKind, CommandError> {
+async fn kind_of(client: &ApiClient, id: &str, path: &str) -> Result<EntryKind, CommandError> {
     let stat = client.stat(id, path).await?;
     stat.map(|stat| stat.kind).ok_or_else(|| {
         CommandError::usage_with_hint(
@@ -108,10 +108,10 @@ async fn kind_of(client: &Client, id: &str, path: &str) -> Result<EntryKind, Com
     })
 }
 
-/// As `cp` does: into a folder that exists, under the given name otherwise.
+/// Returns the target as `cp` chooses it: inside an existing folder, else under the given name.
 async fn push(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     source: &Path,
     path: &str,
@@ -134,7 +134,7 @@ async fn push(
 /// Walks without recursion, so that a deep tree can't exhaust the stack.
 async fn push_folder(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     source: &Path,
     base: &str,
@@ -165,7 +165,7 @@ async fn push_folder(
     Ok(count)
 }
 
-async fn push_file(client: &Client, id: &str, source: &Path, target: &str) -> Result<(), CommandError> {
+async fn push_file(client: &ApiClient, id: &str, source: &Path, target: &str) -> Result<(), CommandError> {
     let file = tokio::fs::File::open(source).await.map_err(CommandError::file("open", source))?;
     let facts = file.metadata().await.map_err(CommandError::file("read", source))?;
     // One that grows meanwhile is copied as it was.

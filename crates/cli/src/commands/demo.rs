@@ -1,4 +1,4 @@
-//! `sandyard demo`: a task with a recording in the model's place, so it needs no key.
+//! `sandyard demo`: a task with a recording in place of a model, so it needs no key.
 
 use std::path::PathBuf;
 
@@ -9,15 +9,15 @@ use super::run_input::RunInput;
 use crate::context::CommandContext;
 use crate::demo;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
-/// Have a todo app built, without a model: plays a recording of one
+/// Build a todo app with a recorded model, without a key
 ///
-/// Only the model's answers are recorded. The sandbox, npm, the build and the test in Chromium are real, and need the full image
-/// and the way to the npm registry.
+/// Only the answers of the model are recorded. The sandbox, npm, the build and the test in Chromium are real, and need the full
+/// image and access to the npm registry.
 #[derive(Debug, Args)]
 pub(crate) struct DemoCommand {
-    /// Take the result home: a FILE.zip, or a folder to unpack into
+    /// Save the result: a FILE.zip, or a folder to unpack into
     #[arg(long, short, value_name = "DIR|FILE.zip")]
     output: Option<PathBuf>,
     /// Print the final status as JSON instead of the output
@@ -32,7 +32,7 @@ pub(crate) struct DemoCommand {
 }
 
 impl DemoCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         context.ui.note(&format!("This is a replay: no model is asked. The task is: {}.", demo::TASK));
         let run = RunCommand {
             input: RunInput::task(demo::TASK, &format!("replay:{}", demo::NAME)),

@@ -1,4 +1,4 @@
-//! `sandyard doctor`: what works on this machine, what does not, and what to do about it.
+//! `sandyard doctor`: report what works on this machine, what does not, and how to fix it.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::config::{Flags, Settings};
 use crate::context::CommandContext;
 use crate::drivers::{self, DriverPlan};
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::host_checks::{self, Check};
 use crate::images::YardImages;
 use crate::serve::ServeError;
 use crate::ui::{TableCell, Tone};
 
-/// Whoever is not done by then boots a machine.
+/// After this long a trial is reported as booting a virtual machine.
 const CONTAINERS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Say what works on this machine, and how to get what does not
+/// Report what works on this machine, and how to fix the rest
 ///
 /// Starts a sandbox to find out. Exits with 7 if none can start.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorCommand {
-    /// Only this driver
+    /// Check only this driver
     driver: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// All findings.
+/// All results.
 #[derive(Debug, Serialize)]
 struct DoctorReport {
     drivers: Vec<DriverFinding>,
@@ -64,7 +64,7 @@ struct ImageFinding {
 }
 
 impl DoctorCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         if let Some(name) =
             self.driver.as_deref().filter(|name| !drivers::names().any(|known| known == *name))
         {
@@ -93,11 +93,11 @@ impl DoctorCommand {
             ));
         }
         let usable = report.drivers.iter().any(|driver| driver.usable);
-        Ok(if usable { Exit::Success } else { Exit::NotUsable })
+        Ok(if usable { CommandExit::Success } else { CommandExit::NotUsable })
     }
 }
 
-/// Tries them in a folder of their own, all at once: the yard's may be in use by a server.
+/// Tries all drivers at once, in a temporary folder: a server may be using the data directory.
 async fn try_drivers(
     context: &CommandContext,
     settings: &Settings,
@@ -135,7 +135,7 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     }
 }
 
-/// A running server knows how far its builds are; without one the cache is asked.
+/// Returns the states of the images: from a running server, which knows the progress of its builds, else from the cache.
 async fn image_findings(
     context: &CommandContext,
     settings: &Settings,
@@ -188,7 +188,7 @@ fn show(context: &CommandContext, report: &DoctorReport) -> Result<(), CommandEr
 }
 
 impl DoctorReport {
-    /// What to do about everything that is not well.
+    /// Returns the fixes of everything that failed.
     fn fixes(&self) -> impl Iterator<Item = (&str, &str)> {
         let drivers = self.drivers.iter().filter(|driver| !driver.usable);
         let drivers = drivers.map(|driver| (driver.name, &driver.availability.fix));
@@ -199,7 +199,7 @@ impl DoctorReport {
         all.filter_map(|(name, fix)| fix.as_deref().map(|fix| (name, fix)))
     }
 
-    /// What a job gets that asks for nothing, and for a virtual machine.
+    /// Describes the isolation of a job that asks for nothing, and of one that asks for a virtual machine.
     fn outlook(&self, settings: &Settings) -> String {
         let first = |level: IsolationLevel, most: Offer| {
             let usable = self.drivers.iter().filter(|driver| driver.usable && driver.level >= level);

@@ -6,10 +6,10 @@ use clap::Args;
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
-use crate::job::{self, Destination};
+use crate::exit_codes::CommandExit;
+use crate::job::{self, ResultDestination};
 
-/// Take the workspace of an ended job home
+/// Download the workspace of an ended job
 #[derive(Debug, Args)]
 pub(crate) struct DownloadCommand {
     /// The job: its id, the beginning of it, or its name
@@ -20,11 +20,11 @@ pub(crate) struct DownloadCommand {
 }
 
 impl DownloadCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let target = self.output.unwrap_or_else(|| PathBuf::from(format!("{id}.zip")));
-        job::take_home(&context.ui, &client, &id, &Destination::parse(&target)).await?;
-        Ok(Exit::Success)
+        job::download(&context.ui, &client, &id, &ResultDestination::parse(&target)).await?;
+        Ok(CommandExit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! The command line itself: it is consistent, and its help says what scripts rely on.
+//! The command line: its definition is consistent, its help is as recorded, and it accepts what scripts use.
 
 use clap::CommandFactory;
 
@@ -53,5 +53,5 @@ fn what_scripts_rely_on_is_understood() {
 #[test]
 fn a_wrong_command_line_exits_with_two() {
     let error = Cli::try_parse_from(["sandyard", "run", "--nonsense"]).unwrap_err();
-    assert_eq!(error.exit_code(), i32::from(Exit::Usage.code()));
+    assert_eq!(error.exit_code(), i32::from(CommandExit::Usage.code()));
 }

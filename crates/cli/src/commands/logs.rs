@@ -1,4 +1,4 @@
-//! `sandyard logs`: a job's output, so far or as it comes.
+//! `sandyard logs`: print the output of a job, so far or as it arrives.
 
 use std::io::{self, Write};
 
@@ -6,26 +6,26 @@ use clap::Args;
 use futures_util::StreamExt;
 use sandyard_api::OutputStream;
 
-use crate::client::{Client, ClientError, Follow, Followed};
+use crate::client::{ApiClient, ClientError, Follow, FollowUpdate};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job::{self, OutputSink};
 
-/// Print a job's output: its standard output to ours, its standard error to ours
+/// Print the output of a job: its standard output to standard output, its standard error to standard error
 #[derive(Debug, Args)]
 pub(crate) struct LogsCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Go on until the job has ended
+    /// Continue until the job has ended
     #[arg(long, short)]
     follow: bool,
-    /// Only one of the two
+    /// Print only one of the two streams
     #[arg(long, value_enum)]
     stream: Option<Which>,
 }
 
-/// One of a job's two outputs.
+/// An output stream of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Which {
     Stdout,
@@ -42,7 +42,7 @@ impl From<Which> for OutputStream {
 }
 
 impl LogsCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let only = self.stream.map(OutputStream::from);
@@ -55,30 +55,30 @@ impl LogsCommand {
         if only != Some(OutputStream::Stdout) {
             copy(&client, &id, OutputStream::Stderr, io::stderr()).await?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }
 
 async fn follow(
     context: &CommandContext,
-    client: Client,
+    client: ApiClient,
     id: &str,
     only: Option<OutputStream>,
-) -> Result<Exit, CommandError> {
+) -> Result<CommandExit, CommandError> {
     let mut sink = OutputSink::output_only(context.ui, only);
     let mut events = Follow::new(client, id);
     loop {
         match events.next().await? {
-            Followed::Event(event) => sink.show(&event)?,
-            Followed::Lost => context.ui.warn("the server is away; waiting for it"),
-            Followed::Back => context.ui.note("the server is back"),
-            Followed::Ended(_) => return Ok(Exit::Success),
+            FollowUpdate::Event(event) => sink.show(&event)?,
+            FollowUpdate::Lost => context.ui.warn("the server is away; waiting for it"),
+            FollowUpdate::Back => context.ui.note("the server is back"),
+            FollowUpdate::Ended(_) => return Ok(CommandExit::Success),
         }
     }
 }
 
 async fn copy(
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     stream: OutputStream,
     mut out: impl Write,

@@ -1,4 +1,4 @@
-//! `sandyard man`: the manual pages, one for each verb. Hidden: packagers call it.
+//! `sandyard man`: write the manual pages, one for each verb. Hidden, because only packagers need it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,21 +8,21 @@ use clap::{Args, CommandFactory};
 use super::Cli;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
 /// Write the manual pages into a folder
 #[derive(Debug, Args)]
 pub(crate) struct ManCommand {
-    /// Where to
+    /// Folder of the pages
     folder: PathBuf,
 }
 
 impl ManCommand {
-    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         fs::create_dir_all(&self.folder).map_err(CommandError::file("create", &self.folder))?;
         clap_mangen::generate_to(Cli::command(), &self.folder)
             .map_err(CommandError::file("write the manual to", &self.folder))?;
         context.ui.note(&format!("the manual is in {}", self.folder.display()));
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `sandyard mcp`: the server's tools for a program that speaks the Model Context Protocol over standard streams.
+//! `sandyard mcp`: offer the tools of the server to a program that speaks the Model Context Protocol over standard streams.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use sandyard_server::http::mcp::Tools;
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
 /// Offer the server's tools to an MCP client over standard input and output
 ///
@@ -16,11 +16,11 @@ use crate::exit_codes::Exit;
 pub(crate) struct McpCommand {}
 
 impl McpCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let address = client.endpoint().base().to_owned();
         let tools = Tools::new(Arc::new(client), env!("CARGO_PKG_VERSION"), &address);
         tools.serve_streams(tokio::io::stdin(), tokio::io::stdout()).await?;
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

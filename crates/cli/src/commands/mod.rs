@@ -1,4 +1,4 @@
-//! The verbs of `sandyard`, one file each. This file is only the table of them.
+//! The verbs of `sandyard`, one file each. This file is the table of verbs.
 
 mod audit;
 mod cancel;
@@ -28,7 +28,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::{self, Exit};
+use crate::exit_codes::{self, CommandExit};
 
 /// A self-hosted yard of sandboxes for coding agents.
 #[derive(Debug, Parser)]
@@ -38,10 +38,10 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) server: ServerArguments,
     #[command(subcommand)]
-    pub(crate) command: Verb,
+    pub(crate) command: CliVerb,
 }
 
-/// Which server a command talks to.
+/// The server that a command uses.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerArguments {
     /// Address of the server [default: http://127.0.0.1:8000, then the socket in the data folder]
@@ -52,9 +52,9 @@ pub(crate) struct ServerArguments {
     pub(crate) token: Option<String>,
 }
 
-/// What to do.
+/// The verbs.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum CliVerb {
     Up(up::UpCommand),
     Run(run::RunCommand),
     Demo(demo::DemoCommand),
@@ -80,9 +80,9 @@ pub(crate) enum Verb {
     Man(man::ManCommand),
 }
 
-impl Verb {
-    /// Carries it out.
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+impl CliVerb {
+    /// Runs the verb.
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         match self {
             Self::Up(command) => command.run(context).await,
             Self::Run(command) => command.run(context).await,

@@ -3,11 +3,11 @@
 use clap::Args;
 use sandyard_api::JobView;
 
-use super::ps::now;
 use crate::client::JobQuery;
+use crate::clock::now;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::counted;
 
@@ -17,7 +17,7 @@ pub(crate) struct PruneCommand {
     /// Only jobs that ended at least this long ago: 90s, 30m, 12h, 7d
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     older_than: Option<i64>,
-    /// Only say what would go
+    /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
     /// Do not ask
@@ -26,7 +26,7 @@ pub(crate) struct PruneCommand {
 }
 
 impl PruneCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let now_ms = now().unix_ms();
         let limit_ms = self.older_than.unwrap_or(0);
@@ -35,7 +35,7 @@ impl PruneCommand {
         let chosen: Vec<_> = jobs.iter().filter(|job| job.state.is_terminal() && is_old(job)).collect();
         if chosen.is_empty() {
             context.ui.note("nothing to remove");
-            return Ok(Exit::Success);
+            return Ok(CommandExit::Success);
         }
         if !self.dry_run && !self.yes {
             confirm(context, chosen.len())?;
@@ -50,7 +50,7 @@ impl PruneCommand {
             }
             context.ui.line(job.job_id.as_str())?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }
 
@@ -67,7 +67,7 @@ fn confirm(context: &CommandContext, count: usize) -> Result<(), CommandError> {
     }
 }
 
-/// A number and a unit, in milliseconds.
+/// Parses a number with a unit into milliseconds.
 fn parse_age(text: &str) -> Result<i64, String> {
     let wrong = || "write a number and s, m, h or d".to_owned();
     let unit = text.chars().last().ok_or_else(wrong)?;

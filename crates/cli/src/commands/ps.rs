@@ -1,14 +1,13 @@
 //! `sandyard ps`: the jobs, newest first.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use clap::Args;
 use sandyard_api::{JobView, Timestamp};
 
 use crate::client::JobQuery;
+use crate::clock::now;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::{TableCell, Tone};
 
@@ -18,7 +17,7 @@ pub(crate) struct PsCommand {
     /// List all jobs, not only the newest
     #[arg(long, short)]
     all: bool,
-    /// How many of the newest
+    /// Number of jobs to list
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
     /// Only jobs in this state: pending, running, complete or error
@@ -27,7 +26,7 @@ pub(crate) struct PsCommand {
     /// Only jobs of this kind
     #[arg(long)]
     kind: Option<String>,
-    /// Print ids alone
+    /// Print only the ids
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
     /// Print JSON
@@ -36,7 +35,7 @@ pub(crate) struct PsCommand {
 }
 
 impl PsCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let query = JobQuery {
             status: self.status.clone(),
@@ -62,14 +61,8 @@ impl PsCommand {
         if more && !self.json {
             context.ui.faint("older jobs are not shown; --all lists them");
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
-}
-
-/// The moment on this machine's clock.
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn row(now: Timestamp, job: &JobView) -> Vec<TableCell> {
@@ -86,7 +79,7 @@ fn row(now: Timestamp, job: &JobView) -> Vec<TableCell> {
     ]
 }
 
-/// At most this many characters.
+/// Shortens text to this many characters.
 fn shorten(text: &str, length: usize) -> String {
     if text.chars().count() <= length {
         return text.to_owned();

@@ -1,10 +1,10 @@
-//! `sandyard rm`: remove jobs with everything that is of them.
+//! `sandyard rm`: remove jobs with all their data.
 
 use clap::Args;
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 
 /// Remove jobs: sandbox, workspace, logs and result
@@ -13,13 +13,13 @@ pub(crate) struct RmCommand {
     /// The jobs: ids, beginnings of them, or names
     #[arg(required = true)]
     jobs: Vec<String>,
-    /// Also jobs that have not ended; they are cancelled first
+    /// Also remove jobs that have not ended; they are cancelled first
     #[arg(long, short)]
     force: bool,
 }
 
 impl RmCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         for id in job::resolve_all(&client, &self.jobs).await? {
             let view = client.status(&id).await?;
@@ -32,6 +32,6 @@ impl RmCommand {
             client.delete(&id).await?;
             context.ui.line(&id)?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

@@ -1,4 +1,4 @@
-//! `sandyard run`: schedule a job, watch it, take its result home. Without a server it is the server itself.
+//! `sandyard run`: schedule a job, watch it, and save its result. Without a server, this process serves the yard itself.
 
 use std::path::PathBuf;
 
@@ -6,35 +6,35 @@ use clap::Args;
 use sandyard_api::{JobView, ScheduleBody};
 
 use super::run_input::RunInput;
-use crate::client::{Client, ServerAddress};
+use crate::client::{ApiClient, ServerAddress};
 use crate::config::{Flags, ImageChoice, Settings};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
-use crate::job::{self, Destination, Output, Watch, Watched};
+use crate::exit_codes::CommandExit;
+use crate::job::{self, OutputDisplay, ResultDestination, Watch, Watched};
 use crate::log;
 use crate::machine;
 use crate::serve::{ServeError, YardServer};
 use crate::ui;
 
-/// What a server that is only a means to an end logs: the job's own story is told by its events.
+/// Log filter of a server that runs for one job: the events of the job are shown anyway.
 const QUIET: &str = "error";
 
 /// Run a job and watch it: exits 0 only if it succeeded
 ///
-/// With no server at SANDYARD_URL it serves the yard itself, on a socket in the data folder, until the last job has
-/// ended; a second `run` uses that one.
+/// Without a server at SANDYARD_URL this command serves the yard itself, on a socket in the data folder, until the last job has
+/// ended; a second `run` uses that server.
 #[derive(Debug, Args)]
 pub(crate) struct RunCommand {
     #[command(flatten)]
     pub(super) input: RunInput,
-    /// Take the result home: a FILE.zip, or a folder to unpack into
+    /// Save the result: a FILE.zip, or a folder to unpack into
     #[arg(long, short, value_name = "DIR|FILE.zip")]
     pub(super) output: Option<PathBuf>,
     /// Print the final status as JSON instead of the output
     #[arg(long)]
     pub(super) json: bool,
-    /// Only schedule it and print its id; needs a server
+    /// Only schedule the job and print its id; needs a server
     #[arg(long, short)]
     pub(super) detach: bool,
     /// The yard to serve if there is no server [env: SANDYARD_DATA]
@@ -43,13 +43,13 @@ pub(crate) struct RunCommand {
     /// The driver to use if there is no server [env: SANDYARD_DRIVER]
     #[arg(long, value_name = "NAME")]
     pub(super) driver: Option<String>,
-    /// Record what the model answers if there is no server, for --model replay:FILE [env: SANDYARD_RECORD]
+    /// Record the answers of the model if there is no server, for --model replay:FILE [env: SANDYARD_RECORD]
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
 }
 
 impl RunCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let body = self.input.body(&context.surroundings)?;
         let settings = self.settings(context)?;
         match context.running_server(&settings).await? {
@@ -80,13 +80,13 @@ impl RunCommand {
     async fn with_server(
         self,
         context: &CommandContext,
-        client: &Client,
+        client: &ApiClient,
         body: &ScheduleBody,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
         if self.detach {
             context.ui.line(&id)?;
-            return Ok(Exit::Success);
+            return Ok(CommandExit::Success);
         }
         let leaving = format!("The job goes on at the server: `sandyard logs -f {id}` follows it again.");
         self.watch(context, client, &id, &leaving).await
@@ -97,14 +97,14 @@ impl RunCommand {
         context: &CommandContext,
         settings: Settings,
         body: &ScheduleBody,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         log::to_stderr(QUIET, false);
         let data = settings.data.display().to_string();
         let socket = ServerAddress::Socket(settings.socket());
         let mut stop = machine::stop_signals();
         let opened = tokio::select! {
             opened = YardServer::open(&context.surroundings, context.ui, &settings) => opened,
-            () = stop.next() => return Ok(Exit::Interrupted),
+            () = stop.next() => return Ok(CommandExit::Interrupted),
         };
         let server = match opened {
             Ok(server) => server,
@@ -125,43 +125,43 @@ impl RunCommand {
     async fn scheduled_here(
         self,
         context: &CommandContext,
-        client: &Client,
+        client: &ApiClient,
         data: &str,
         body: &ScheduleBody,
         server: &YardServer,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         let id = client.schedule(body).await?.job_id.as_str().to_owned();
         let leaving = format!(
             "This command is the job's server. If you leave, the job goes on in its sandbox, but nobody takes its \
              output until a server runs again: `sandyard up --data {data}`."
         );
         let exit = self.watch(context, client, &id, &leaving).await?;
-        if exit != Exit::Interrupted {
+        if exit != CommandExit::Interrupted {
             server.until_idle(&context.ui).await;
         }
         Ok(exit)
     }
 
-    /// Watches a job that was scheduled; tells its end and takes its result home.
+    /// Watches a scheduled job, reports its end and saves its result.
     async fn watch(
         self,
         context: &CommandContext,
-        client: &Client,
+        client: &ApiClient,
         id: &str,
         leaving: &str,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         let ui = &context.ui;
         ui.faint(&format!("· job {id}"));
         if self.input.is_task() && !self.input.egress().is_empty() {
             let hosts = self.input.egress().join(", ");
             ui.faint(&format!("· it may reach {hosts} (--egress names others, --offline none)"));
         }
-        let output = if self.json { Output::Withheld } else { Output::Live };
+        let output = if self.json { OutputDisplay::Withheld } else { OutputDisplay::Live };
         let state = match Watch::new(ui, client, id, output, leaving).run().await? {
             Watched::Ended(state) => state,
             Watched::Left => {
                 ui.note(&format!("job {id} was left running"));
-                return Ok(Exit::Interrupted);
+                return Ok(CommandExit::Interrupted);
             }
         };
         let view = client.status(id).await?;
@@ -170,12 +170,12 @@ impl RunCommand {
             ui.line(&ui::clean_lines(summary))?;
         }
         if let Some(target) = &self.output {
-            job::take_home(ui, client, id, &Destination::parse(target)).await?;
+            job::download(ui, client, id, &ResultDestination::parse(target)).await?;
         }
         if self.json {
             ui.json(&view)?;
         }
-        Ok(Exit::of_job(state))
+        Ok(CommandExit::of_job(state))
     }
 }
 

@@ -1,23 +1,24 @@
-//! What `sandyard run` sends: words, code from the command line, a file or standard input, and what goes with it.
+//! The request of `sandyard run`: a task or code from the command line, a file or standard input, and its options.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use sandyard_api::{GitBody, JobKind, RequestedLimits, ScheduleBody, TaskBudget};
+use sandyard_api::{GitBody, JobKind, Language, RequestedLimits, ScheduleBody, TaskBudget};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Number, Value};
 
 use crate::config::Surroundings;
 use crate::errors::CommandError;
 
-/// What a task may reach if nobody says otherwise.
+/// Default egress of a task.
 const PACKAGES: &str = "packages";
 
-/// The job itself.
+/// Arguments that describe the job.
 #[derive(Debug, Default, Args)]
 pub(crate) struct RunInput {
-    /// What it is: task, shell, python, typescript, gui or session [default: by the file's name, else task]
-    #[arg(long, short, value_name = "KIND", value_parser = parse_kind)]
+    #[arg(long, short, value_name = "KIND", value_parser = parse_kind, help = kind_help())]
     kind: Option<JobKind>,
     /// Read the task or code from a file, or from standard input with -
     #[arg(long, short, value_name = "FILE", conflicts_with = "text")]
@@ -25,38 +26,36 @@ pub(crate) struct RunInput {
     /// A name for people
     #[arg(long)]
     name: Option<String>,
-    /// Set a variable in the sandbox; without a value it is taken from here
+    /// Set a variable in the sandbox; without a value it is copied from this environment
     #[arg(long, short, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
-    /// Limit it: cpus, memory_mib, disk_mib, pids, timeout_s, idle_timeout_s
-    #[arg(long, short, value_name = "NAME=NUMBER")]
+    #[arg(long, short, value_name = "NAME=NUMBER", help = limit_help())]
     limit: Vec<String>,
     /// The weakest isolation to accept: any, container, gvisor, vm, or a driver's name
     #[arg(long, value_name = "FLOOR")]
     isolation: Option<String>,
-    /// Let it reach a host, or `packages` for package registries and GitHub; may be given several times [default: packages for
-    /// a task, nothing for code]
+    /// Allow connections to a host, or `packages` for package registries and GitHub; may be given several times [default:
+    /// packages for a task, nothing for code]
     #[arg(long, value_name = "HOST[:PORT]")]
     egress: Vec<String>,
-    /// Start from a repository, whose host --egress must allow: cloned into the workspace first
+    /// Clone a repository into the workspace first; --egress must allow its host
     #[arg(long, value_name = "URL")]
     git: Option<String>,
     /// The branch, tag or commit of the repository
     #[arg(long = "ref", value_name = "REF", requires = "git")]
     reference: Option<String>,
-    /// Let it reach nothing
+    /// Allow no connections
     #[arg(long, conflicts_with = "egress")]
     offline: bool,
-    /// The model for a task [env: SANDYARD_MODEL]
+    /// The model of a task [env: SANDYARD_MODEL]
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
-    /// What a task may spend: steps, tokens or usd; beyond it, it asks
-    #[arg(long, short, value_name = "NAME=NUMBER")]
+    #[arg(long, short, value_name = "NAME=NUMBER", help = budget_help())]
     budget: Vec<String>,
-    /// How long a question of a task waits for its answer [default: a day]
+    /// How long a question of a task waits for an answer [default: a day]
     #[arg(long, value_name = "SECONDS")]
     ask_timeout_s: Option<u64>,
-    /// Leave the sandbox up after the end
+    /// Keep the sandbox after the job ended
     #[arg(long)]
     keep: bool,
     /// The task or the code
@@ -65,17 +64,17 @@ pub(crate) struct RunInput {
 }
 
 impl RunInput {
-    /// A task for a model, with everything else as it usually is.
+    /// Returns the input of a task with default options.
     pub(super) fn task(text: &str, model: &str) -> Self {
         Self { text: vec![text.to_owned()], model: Some(model.to_owned()), ..Self::default() }
     }
 
-    /// The model that was named.
+    /// Returns the model of the command line.
     pub(super) fn model(&self) -> Option<&String> {
         self.model.as_ref()
     }
 
-    /// Whether it is words for the agent.
+    /// True if the job is a task for the agent.
     pub(super) fn is_task(&self) -> bool {
         self.kind() == JobKind::Task
     }
@@ -84,7 +83,7 @@ impl RunInput {
         self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task)
     }
 
-    /// The request.
+    /// Returns the request.
     pub(super) fn body(&self, surroundings: &Surroundings) -> Result<ScheduleBody, CommandError> {
         let kind = self.kind();
         let text = self.text(kind)?;
@@ -111,7 +110,7 @@ impl RunInput {
         })
     }
 
-    /// Hosts that it may reach. A task that can't install anything is of little use.
+    /// Returns the allowed hosts. A task may reach package registries by default: one that can't install anything is of little use.
     pub(super) fn egress(&self) -> Vec<String> {
         if self.egress.is_empty() && self.is_task() && !self.offline {
             return vec![PACKAGES.to_owned()];
@@ -139,6 +138,22 @@ impl RunInput {
     }
 }
 
+// Help texts that list names take them from the contract, so that a new kind or limit shows up by itself.
+
+fn kind_help() -> String {
+    let kinds = alternatives(&JobKind::ALL.map(JobKind::as_str));
+    format!("Kind of the job: {kinds} [default: by the file's name, else task]")
+}
+
+fn limit_help() -> String {
+    format!("Limit the job: {}", ScheduleBody::limit_names().join(", "))
+}
+
+fn budget_help() -> String {
+    let names = alternatives(&ScheduleBody::budget_names());
+    format!("Limit what a task may spend: {names}; a task that has used it up asks")
+}
+
 fn parse_kind(name: &str) -> Result<JobKind, String> {
     JobKind::parse(name).map_err(|error| match error.hint {
         Some(hint) => format!("{}; {hint}", error.message),
@@ -147,12 +162,8 @@ fn parse_kind(name: &str) -> Result<JobKind, String> {
 }
 
 fn kind_of_file(path: &Path) -> Option<JobKind> {
-    match path.extension()?.to_str()? {
-        "sh" | "bash" => Some(JobKind::Shell),
-        "py" => Some(JobKind::Python),
-        "ts" | "tsx" => Some(JobKind::Typescript),
-        _ => None,
-    }
+    let language = Language::of_extension(path.extension()?.to_str()?)?;
+    JobKind::ALL.into_iter().find(|kind| kind.language() == Some(language))
 }
 
 fn environment(
@@ -170,47 +181,47 @@ fn environment(
 }
 
 fn limits(given: &[String]) -> Result<Option<RequestedLimits>, CommandError> {
-    let mut limits = RequestedLimits::default();
-    for text in given {
-        let wrong = || {
-            CommandError::usage_with_hint(
-                format!("`{text}` is no limit"),
-                "write NAME=NUMBER with cpus, memory_mib, disk_mib, pids, timeout_s or idle_timeout_s",
-            )
-        };
-        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-        let whole = || value.parse::<u64>().map(Some).map_err(|_| wrong());
-        match name {
-            "cpus" => limits.cpus = Some(value.parse().map_err(|_| wrong())?),
-            "memory_mib" => limits.memory_mib = whole()?,
-            "disk_mib" => limits.disk_mib = whole()?,
-            "pids" => limits.pids = whole()?,
-            "timeout_s" => limits.timeout_s = whole()?,
-            "idle_timeout_s" => limits.idle_timeout_s = whole()?,
-            _ => return Err(wrong()),
-        }
-    }
-    Ok((!given.is_empty()).then_some(limits))
+    named_numbers(given, "limit", &ScheduleBody::limit_names())
 }
 
-/// What a task may spend, as `NAME=NUMBER`.
+/// Reads what a task may spend, as `NAME=NUMBER`.
 pub(super) fn budget(given: &[String]) -> Result<Option<TaskBudget>, CommandError> {
-    let mut budget = TaskBudget::default();
+    named_numbers(given, "budget", &ScheduleBody::budget_names())
+}
+
+/// Reads `NAME=NUMBER` arguments into the members of a request; `None` without arguments.
+fn named_numbers<T: DeserializeOwned>(
+    given: &[String],
+    noun: &str,
+    names: &[&str],
+) -> Result<Option<T>, CommandError> {
+    let mut members = Map::new();
+    let wrong = |text: &str| {
+        let hint = format!("write NAME=NUMBER with {}", alternatives(names));
+        CommandError::usage_with_hint(format!("`{text}` is no {noun}"), hint)
+    };
     for text in given {
-        let wrong = || {
-            let hint = "write NAME=NUMBER with steps, tokens or usd";
-            CommandError::usage_with_hint(format!("`{text}` is no budget"), hint)
-        };
-        let (name, value) = text.split_once('=').ok_or_else(wrong)?;
-        let whole = || value.parse::<u64>().map(Some).map_err(|_| wrong());
-        match name {
-            "steps" => budget.steps = whole()?,
-            "tokens" => budget.tokens = whole()?,
-            "usd" => budget.usd = Some(value.parse().map_err(|_| wrong())?),
-            _ => return Err(wrong()),
-        }
+        let (name, number) = text.split_once('=').ok_or_else(|| wrong(text))?;
+        let number = read_number(number).filter(|_| names.contains(&name)).ok_or_else(|| wrong(text))?;
+        members.insert(name.to_owned(), number);
+        // Read after each, so that a fraction for a whole number is reported with its own argument.
+        T::deserialize(Value::Object(members.clone())).map_err(|_| wrong(text))?;
     }
-    Ok((!given.is_empty()).then_some(budget))
+    let read = T::deserialize(Value::Object(members)).map_err(|_| wrong(""))?;
+    Ok((!given.is_empty()).then_some(read))
+}
+
+fn read_number(text: &str) -> Option<Value> {
+    let whole = text.parse::<u64>().map(Value::from).ok();
+    whole.or_else(|| text.parse::<f64>().ok().and_then(Number::from_f64).map(Value::Number))
+}
+
+/// Returns words as `a, b or c`.
+pub(super) fn alternatives(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `sandyard screenshot`: the screen of a desktop as a file.
+//! `sandyard screenshot`: save the screen of a desktop to a file.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -7,23 +7,23 @@ use clap::Args;
 
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 
-/// Save a picture of the desktop of a job
+/// Save a screenshot of a job's desktop
 #[derive(Debug, Args)]
 pub(crate) struct ScreenshotCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Where to, or - for standard output [default: JOB.png]
+    /// File to write, or - for standard output [default: JOB.png]
     file: Option<PathBuf>,
-    /// One window, by its number
+    /// Only the window with this id
     #[arg(long, value_name = "ID")]
     window: Option<u32>,
 }
 
 impl ScreenshotCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let png = client.screenshot(&id, self.window).await?;
@@ -36,10 +36,10 @@ impl ScreenshotCommand {
                 ));
             }
             std::io::stdout().write_all(&png)?;
-            return Ok(Exit::Success);
+            return Ok(CommandExit::Success);
         }
         std::fs::write(&target, png).map_err(CommandError::file("write", &target))?;
         context.ui.line(&target.display().to_string())?;
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

@@ -7,14 +7,14 @@ use sandyard_api::{ShellEvent, ShellRequest};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
-use crate::client::{Client, ClientError, TerminalEvent};
+use crate::client::{ApiClient, ClientError, TerminalEvent};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::terminal::{self, RawMode};
 
-/// Keys read ahead of the network; more and the keyboard waits, as it should.
+/// Keys that are read ahead of the network; beyond that the keyboard waits.
 const KEYS_AHEAD: usize = 64;
 
 /// Open a terminal in a live sandbox, or run one command there
@@ -24,7 +24,7 @@ const KEYS_AHEAD: usize = 64;
 pub(crate) struct ShellCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Send our standard input to the command
+    /// Send standard input to the command
     #[arg(long, short = 'i', requires = "command")]
     stdin: bool,
     /// End the command after this many seconds
@@ -36,7 +36,7 @@ pub(crate) struct ShellCommand {
 }
 
 impl ShellCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         if self.command.is_empty() {
@@ -55,10 +55,10 @@ impl ShellCommand {
 
 async fn execute(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     request: &ShellRequest,
-) -> Result<Exit, CommandError> {
+) -> Result<CommandExit, CommandError> {
     let mut reader = client.shell(id, request).await?;
     while let Some(frame) = reader.next().await? {
         // A newer server may send events we do not know.
@@ -73,7 +73,7 @@ async fn execute(
                 if timed_out {
                     context.ui.warn("the command was ended by its time limit");
                 }
-                return Ok(Exit::of_command(exit_code));
+                return Ok(CommandExit::of_command(exit_code));
             }
             ShellEvent::Error { code, message } => {
                 return Err(ClientError::Refused { status: 502, code, message, hint: None }.into());
@@ -83,7 +83,7 @@ async fn execute(
     Err(ClientError::Stream("the stream ended before the command did").into())
 }
 
-async fn interact(client: &Client, id: &str) -> Result<Exit, CommandError> {
+async fn interact(client: &ApiClient, id: &str) -> Result<CommandExit, CommandError> {
     if !terminal::is_terminal() {
         return Err(CommandError::usage_with_hint(
             "an interactive shell needs a terminal",
@@ -107,7 +107,7 @@ async fn interact(client: &Client, id: &str) -> Result<Exit, CommandError> {
     };
     drop(raw);
     match ended {
-        Some(code) => Ok(Exit::of_command(code)),
+        Some(code) => Ok(CommandExit::of_command(code)),
         None => Err(ClientError::Stream("the terminal was closed without an exit code").into()),
     }
 }
@@ -118,7 +118,7 @@ fn show(bytes: &[u8]) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads keys on a thread of its own, because a read of a terminal can't be cancelled; it ends with the process.
+/// Reads keys on a thread of its own, because a read from a terminal can't be cancelled. The thread ends with the process.
 fn keyboard() -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel(KEYS_AHEAD);
     std::thread::spawn(move || {
@@ -132,7 +132,7 @@ fn keyboard() -> mpsc::Receiver<Vec<u8>> {
     receiver
 }
 
-/// One word is a line for the shell as it is; several are quoted so that they arrive as they were given.
+/// Returns the command line: one word is passed to the shell as it is; several words are quoted so that they arrive unchanged.
 fn shell_line(words: &[String]) -> String {
     match words {
         [line] => line.clone(),

@@ -1,12 +1,12 @@
-//! `sandyard status`: one job, all that is known.
+//! `sandyard status`: show everything about one job.
 
 use clap::Args;
 use sandyard_api::{JobView, Timestamp};
 
-use super::ps::now;
+use crate::clock::now;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::clean;
 
@@ -18,7 +18,7 @@ const WAIT_S: u64 = 30;
 pub(crate) struct StatusCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Wait until the job has ended; exit as `run` does
+    /// Wait until the job has ended; exits as `run` does
     #[arg(long, short)]
     wait: bool,
     /// Print JSON
@@ -27,7 +27,7 @@ pub(crate) struct StatusCommand {
 }
 
 impl StatusCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let mut view = client.status(&id).await?;
@@ -39,7 +39,7 @@ impl StatusCommand {
         } else {
             context.ui.line(&describe(&view, now()))?;
         }
-        Ok(if self.wait { Exit::of_job(view.state) } else { Exit::Success })
+        Ok(if self.wait { CommandExit::of_job(view.state) } else { CommandExit::Success })
     }
 }
 

@@ -1,4 +1,4 @@
-//! `sandyard up`: the server, in the foreground.
+//! `sandyard up`: run the server in the foreground.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use crate::config::{Flags, Settings};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::log;
 use crate::machine;
 use crate::serve::{ServeError, YardServer};
@@ -19,22 +19,22 @@ use crate::ui::TableCell;
 
 /// Serve a yard in the foreground
 ///
-/// Prints one line with its address when it is ready. SIGTERM and Ctrl-C stop it cleanly; jobs go on in their sandboxes
+/// Prints one line with its address when it is ready. SIGTERM and Ctrl-C stop it cleanly; jobs continue in their sandboxes
 /// and the next server takes them over. Settings come from defaults, then the configuration file, then the
 /// environment, then these flags.
 #[derive(Debug, Args)]
 pub(crate) struct UpCommand {
-    /// Where to listen [default: 127.0.0.1:8000] [env: SANDYARD_LISTEN]
+    /// Address to listen on [default: 127.0.0.1:8000] [env: SANDYARD_LISTEN]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
-    /// The yard: database, jobs, results [default: /var/lib/sandyard, or the user's own] [env: SANDYARD_DATA]
+    /// Data directory: database, jobs, results [default: /var/lib/sandyard, or the user's own] [env: SANDYARD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Where images are kept [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
+    /// Image cache [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
-    /// Where ports of sandboxes have their own origins for browsers on other machines: a name that leads here with every name
-    /// below it, with https:// if TLS ends before this server [env: SANDYARD_DOMAIN]
+    /// Domain below which ports of sandboxes have their own origins for browsers on other machines: it and every name below it must
+    /// resolve to this server; with https:// if a proxy in front terminates TLS [env: SANDYARD_DOMAIN]
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
     /// The only driver to use, or auto for the first one that works [default: auto] [env: SANDYARD_DRIVER]
@@ -46,71 +46,71 @@ pub(crate) struct UpCommand {
     /// Images to prepare: none, base or full [default: full] [env: SANDYARD_IMAGES]
     #[arg(long, value_name = "WHICH")]
     images: Option<String>,
-    /// Control groups and blank disks kept ready; 0 keeps none [default: 4] [env: SANDYARD_POOL]
+    /// Number of prepared control groups and blank disks; 0 prepares none [default: 4] [env: SANDYARD_POOL]
     #[arg(long, value_name = "N")]
     pool: Option<String>,
-    /// The model for tasks: provider/model, openai-compatible@URL/model or replay:FILE; its key is taken from the provider's usual
+    /// The model of tasks: provider/model, openai-compatible@URL/model or replay:FILE; its key is read from the provider's usual
     /// variable, e.g. OPENAI_API_KEY [env: SANDYARD_MODEL]
     #[arg(long, value_name = "SPEC")]
     model: Option<String>,
     /// Other models that a task may name, separated by commas [env: SANDYARD_MODELS]
     #[arg(long, value_name = "SPECS")]
     models: Option<String>,
-    /// A TOML file with prices and abilities of models, before the shipped ones [env: SANDYARD_MODEL_TABLE]
+    /// A TOML file with prices and abilities of models, which takes precedence over the shipped table [env: SANDYARD_MODEL_TABLE]
     #[arg(long, value_name = "FILE")]
     model_table: Option<PathBuf>,
-    /// Record what models answer, for replay:FILE; one task at a time [env: SANDYARD_RECORD]
+    /// Record the answers of models for replay:FILE; one task at a time [env: SANDYARD_RECORD]
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Sandboxes at once [default: 64] [env: SANDYARD_CONCURRENCY]
+    /// Largest number of running sandboxes [default: 64] [env: SANDYARD_CONCURRENCY]
     #[arg(long, value_name = "N")]
     concurrency: Option<String>,
-    /// Memory to give to jobs together [default: the machine's] [env: SANDYARD_MEMORY_MIB]
+    /// Memory of all running jobs together [default: the machine's] [env: SANDYARD_MEMORY_MIB]
     #[arg(long, value_name = "MIB")]
     memory_mib: Option<String>,
-    /// Jobs that may wait; more are refused [default: 10000] [env: SANDYARD_QUEUE]
+    /// Largest number of queued jobs; more are rejected [default: 10000] [env: SANDYARD_QUEUE]
     #[arg(long, value_name = "N")]
     queue: Option<String>,
-    /// How long a server that says nothing holds its jobs [default: 15] [env: SANDYARD_LEASE_S]
+    /// How long a server keeps its jobs without a heartbeat [default: 15] [env: SANDYARD_LEASE_S]
     #[arg(long, value_name = "SECONDS")]
     lease_s: Option<String>,
-    /// How much of each output of a job is kept [default: 1024] [env: SANDYARD_OUTPUT_CAP_MIB]
+    /// Stored size of each output stream of a job [default: 1024] [env: SANDYARD_OUTPUT_CAP_MIB]
     #[arg(long, value_name = "MIB")]
     output_cap_mib: Option<String>,
-    /// How long ended jobs are kept [default: 14] [env: SANDYARD_RETENTION_DAYS]
+    /// How long ended jobs are stored [default: 14] [env: SANDYARD_RETENTION_DAYS]
     #[arg(long, value_name = "DAYS")]
     retention_days: Option<String>,
-    /// How much of ended jobs is kept [default: 20] [env: SANDYARD_RETENTION_GIB]
+    /// Stored size of all ended jobs together [default: 20] [env: SANDYARD_RETENTION_GIB]
     #[arg(long, value_name = "GIB")]
     retention_gib: Option<String>,
-    /// What to log: a level, or directives [default: info] [env: SANDYARD_LOG]
+    /// Log filter: a level, or directives [default: info] [env: SANDYARD_LOG]
     #[arg(long, value_name = "LEVEL")]
     log: Option<String>,
-    /// How to log: text or json [default: text] [env: SANDYARD_LOG_FORMAT]
+    /// Log format: text or json [default: text] [env: SANDYARD_LOG_FORMAT]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// A TOML file with any of these, written with underscores [env: SANDYARD_CONFIG]
+    /// A TOML file with these settings, written with underscores [env: SANDYARD_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print every setting with the layer it came from, and do not serve
+    /// Print every setting with its source, and do not serve
     #[arg(long)]
     show_config: bool,
 }
 
 impl UpCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let layers = context.layers(&self.flags())?;
         let settings = Settings::new(&layers)?;
         if self.show_config {
             let rows: Vec<_> =
                 layers.rows().into_iter().map(|row| row.map(TableCell::plain).to_vec()).collect();
             context.ui.table(&["KEY", "VALUE", "FROM"], &rows)?;
-            return Ok(Exit::Success);
+            return Ok(CommandExit::Success);
         }
         log::to_stderr(&settings.log, settings.log_json);
         machine::raise_open_files();
         serve(context, &settings).await?;
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 
     fn flags(&self) -> Flags {
@@ -170,7 +170,7 @@ async fn serve(context: &CommandContext, settings: &Settings) -> Result<(), Comm
     Ok(())
 }
 
-/// On loopback a key is only asked for if one was made before; elsewhere there is always one.
+/// Returns the keys that open the server. On loopback a key is only required if one exists; elsewhere one is always required.
 fn access(settings: &Settings, address: SocketAddr) -> Result<(Access, Option<CreatedKey>), ServeError> {
     let file = settings.data.join("api.key");
     let (keys, created) = if address.ip().is_loopback() {
@@ -183,7 +183,7 @@ fn access(settings: &Settings, address: SocketAddr) -> Result<(Access, Option<Cr
     Ok((settings.domain.iter().cloned().fold(access, Access::with_domain), created))
 }
 
-/// An address for people: one that can be reached, with the machine's name for all addresses at once.
+/// Returns an address for people: reachable, with the host name in place of the wildcard address.
 fn url(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://{}:{}", machine::host_name(), address.port())

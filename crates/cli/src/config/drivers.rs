@@ -1,4 +1,4 @@
-//! What the operator can set for each driver: `[drivers.oci] runtime = "runc"`, or `SANDYARD_OCI_RUNTIME=runc`.
+//! Settings of each driver: `[drivers.oci] runtime = "runc"`, or `SANDYARD_OCI_RUNTIME=runc`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,73 +6,68 @@ use std::time::Duration;
 use super::layers::{ConfigError, Layers};
 use super::settings::{at_least_one, one_of, text};
 
-/// Settings by driver.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DriverSettings {
-    /// Firecracker.
     pub(crate) firecracker: FirecrackerSettings,
-    /// OCI runtimes.
     pub(crate) oci: OciSettings,
-    /// Docker and Podman.
     pub(crate) docker: DockerSettings,
-    /// QEMU.
     pub(crate) qemu: QemuSettings,
 }
 
 /// `[drivers.firecracker]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FirecrackerSettings {
-    /// The program; `None` looks for `firecracker` where programs are.
+    /// Path of the program; `None` searches the PATH for `firecracker`.
     pub(crate) program: Option<PathBuf>,
-    /// Its jailer; `None` looks for `jailer` where programs are.
+    /// Path of the jailer; `None` searches the PATH for `jailer`.
     pub(crate) jailer: Option<PathBuf>,
-    /// How long a machine may take to boot.
+    /// Longest time that a machine may take to boot.
     pub(crate) boot_time: Duration,
 }
 
 /// `[drivers.oci]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OciSettings {
-    /// The runtime, by name or path; `None` takes the first that is installed.
+    /// Name or path of the runtime; `None` selects the first one that is installed.
     pub(crate) runtime: Option<String>,
-    /// Whether one with known holes may be used by jobs that name the driver.
+    /// True if jobs that name the driver may use a runtime with known vulnerabilities.
     pub(crate) allow_outdated_runtime: bool,
 }
 
 /// `[drivers.docker]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DockerSettings {
-    /// The engine's socket; `None` looks where Docker's and Podman's are.
+    /// Socket of the engine; `None` tries the usual sockets of Docker and Podman.
     pub(crate) socket: Option<PathBuf>,
-    /// Whether an engine whose runtime has known holes may be used by jobs that name the driver.
+    /// True if jobs that name the driver may use an engine whose runtime has known vulnerabilities.
     pub(crate) allow_outdated_runtime: bool,
 }
 
 /// `[drivers.qemu]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct QemuSettings {
-    /// The program; `None` looks for the one of this processor where programs are.
+    /// Path of the program; `None` searches the PATH for the one of this processor.
     pub(crate) program: Option<PathBuf>,
-    /// What runs the guest's code.
+    /// How QEMU runs the code of the guest.
     pub(crate) accelerator: QemuAccelerator,
-    /// How long a machine may take to boot.
+    /// Longest time that a machine may take to boot.
     pub(crate) boot_time: Duration,
 }
 
-/// What runs the guest's code.
+/// How QEMU runs the code of the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum QemuAccelerator {
-    /// KVM if a guest boots on it, else TCG.
+    /// KVM if a guest boots with it, else TCG.
     #[default]
     Auto,
-    /// The processor.
+    /// KVM: the processor runs the code.
     Kvm,
-    /// An emulator: slow, and works everywhere.
+    /// TCG: an emulator, slow but available everywhere.
     Tcg,
 }
 
 impl DriverSettings {
-    /// Types every value.
+    /// Parses every value.
     pub(super) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let path = |key| text(layers, key).map(PathBuf::from);
         let flag = |key| one_of(layers, key, &[("true", true), ("false", false)], "true or false");

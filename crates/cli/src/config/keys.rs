@@ -1,22 +1,22 @@
-//! Every key of the configuration, once.
+//! The table of all configuration keys.
+
+use sandyard_api::nearest;
 
 use super::Surroundings;
 
-/// One key.
+/// One key of the configuration.
 #[derive(Debug)]
 pub(super) struct SettingKey {
-    /// In the file.
+    /// Name in the file.
     pub(super) name: &'static str,
-    /// In the environment.
+    /// Name in the environment.
     pub(super) variable: &'static str,
-    /// The value if nobody says anything.
     pub(super) default: Fallback,
 }
 
-/// A default value.
 #[derive(Debug)]
 pub(super) enum Fallback {
-    /// The same everywhere.
+    /// A fixed value.
     Fixed(&'static str),
     /// The system's or the user's data directory.
     Data,
@@ -35,10 +35,10 @@ const fn fixed(name: &'static str, variable: &'static str, default: &'static str
     SettingKey { name, variable, default: Fallback::Fixed(default) }
 }
 
-/// The table of the file whose keys are in tables of their own, one for each driver.
+/// The table of the file that contains one table for each driver.
 pub(super) const DRIVERS: &str = "drivers";
 
-/// An empty default means: not set. A dot is a table of the file.
+/// An empty default means that the key is not set. A dot in a name stands for a table of the file.
 pub(super) const KEYS: &[SettingKey] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
     SettingKey { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
@@ -77,20 +77,10 @@ pub(super) const KEYS: &[SettingKey] = &[
     fixed("drivers.qemu.boot_time_s", "SANDYARD_QEMU_BOOT_TIME_S", "60"),
 ];
 
-/// Variables that are ours but no keys of the file.
+/// Variables of Sandyard that have no key in the file.
 pub(super) const OTHER_VARIABLES: &[&str] = &["SANDYARD_URL", "SANDYARD_TOKEN", "SANDYARD_CONFIG"];
 
-/// The key of that name, or the nearest one there is.
+/// Returns the key of that name; otherwise the name of the nearest key.
 pub(super) fn find(name: &str) -> Result<&'static SettingKey, Option<&'static str>> {
     KEYS.iter().find(|key| key.name == name).ok_or_else(|| nearest(name, KEYS.iter().map(|key| key.name)))
-}
-
-/// The candidate that looks most alike, if any is alike enough to be meant.
-pub(super) fn nearest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    const ALIKE: f64 = 0.7;
-    candidates
-        .map(|candidate| (strsim::jaro_winkler(given, candidate), candidate))
-        .filter(|(likeness, _)| *likeness >= ALIKE)
-        .max_by(|left, right| left.0.total_cmp(&right.0))
-        .map(|(_, candidate)| candidate)
 }

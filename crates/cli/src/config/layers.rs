@@ -5,17 +5,19 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sandyard_api::nearest;
+
 use super::Surroundings;
 use super::keys::{self, DRIVERS, KEYS, OTHER_VARIABLES};
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConfigLayer {
-    /// Nobody said anything.
+    /// The value is not set.
     Default,
     /// The configuration file.
     File(PathBuf),
-    /// This variable.
+    /// The named environment variable.
     Environment(&'static str),
     /// The command line.
     Flag,
@@ -32,7 +34,7 @@ impl fmt::Display for ConfigLayer {
     }
 }
 
-/// What the command line gave: the file, and values by key.
+/// Settings of the command line: the configuration file, and values by key.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Flags {
     config: Option<PathBuf>,
@@ -40,58 +42,49 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// No values, and this file if one was named.
+    /// Returns flags without values, with the configuration file if one was named.
     pub(crate) fn with_config(config: Option<PathBuf>) -> Self {
         Self { config, values: Vec::new() }
     }
 
-    /// Adds a value if the flag was given.
+    /// Adds the value of a flag if it was given.
     pub(crate) fn set(&mut self, key: &'static str, value: Option<impl ToString>) {
         self.values.extend(value.map(|value| (key, value.to_string())));
     }
 }
 
-/// The configuration can't be used.
+/// Why the configuration is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     /// The file can't be read.
     #[error("read the configuration `{}`", path.display())]
     Read {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: io::Error,
     },
     /// The file is not TOML.
     #[error("the configuration `{}` is not TOML", path.display())]
     Syntax {
-        /// Which.
         path: PathBuf,
-        /// Why.
         #[source]
         source: toml::de::Error,
     },
-    /// A key nobody knows.
+    /// No such key exists.
     #[error("unknown key `{key}` in `{}`", path.display())]
     UnknownKey {
-        /// The key.
         key: String,
-        /// Where.
         path: PathBuf,
-        /// What was perhaps meant.
+        /// The nearest known key.
         nearest: Option<&'static str>,
     },
     /// A value that does not fit its key.
     #[error("`{value}` is no value for `{key}` (from: {layer})")]
     BadValue {
-        /// The key.
         key: &'static str,
-        /// The value.
         value: String,
-        /// Where it came from.
         layer: ConfigLayer,
-        /// What would fit.
+        /// Describes the accepted values.
         expected: &'static str,
     },
 }
@@ -118,7 +111,7 @@ pub(crate) struct Layers {
 }
 
 impl Layers {
-    /// Merges the layers. A file that was not asked for may be absent; one that was named must be there.
+    /// Merges the layers. The default file may be absent; a file that was named must exist.
     pub(crate) fn load(surroundings: &Surroundings, flags: &Flags) -> Result<Self, ConfigError> {
         let defaults =
             KEYS.iter().map(|key| (key.name, (key.default.value(surroundings), ConfigLayer::Default)));
@@ -135,23 +128,23 @@ impl Layers {
         Ok(layers)
     }
 
-    /// The value of a key and where it came from.
+    /// Returns the value of a key and its source.
     pub(super) fn get(&self, key: &'static str) -> (&str, ConfigLayer) {
         self.values.get(key).map_or(("", ConfigLayer::Default), |(value, layer)| (value, layer.clone()))
     }
 
-    /// Whether somebody set this key.
+    /// True if the value of this key is not the default.
     pub(crate) fn is_set(&self, key: &'static str) -> bool {
         self.get(key).1 != ConfigLayer::Default
     }
 
-    /// Every key, its value and its layer.
+    /// Returns every key with its value and its source.
     pub(crate) fn rows(&self) -> Vec<[String; 3]> {
         let rows = self.values.iter();
         rows.map(|(key, (value, layer))| [(*key).to_owned(), value.clone(), layer.to_string()]).collect()
     }
 
-    /// Variables that look like ours but are not.
+    /// Warnings about unknown variables that begin with `SANDYARD_`.
     pub(crate) fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -183,7 +176,7 @@ impl Layers {
         Ok(())
     }
 
-    /// An unknown variable is only warned about: the environment belongs to others too.
+    /// Only warns about an unknown variable: other programs share the environment.
     fn add_environment(&mut self, surroundings: &Surroundings) {
         for key in KEYS {
             if let Some(value) = surroundings.get(key.variable) {
@@ -193,14 +186,14 @@ impl Layers {
         let known = || KEYS.iter().map(|key| key.variable).chain(OTHER_VARIABLES.iter().copied());
         for name in surroundings.variables.keys().filter(|name| name.starts_with("SANDYARD_")) {
             if !known().any(|variable| variable == name) {
-                let meant = keys::nearest(name, known()).map(|near| format!("; did you mean {near}?"));
+                let meant = nearest(name, known()).map(|near| format!("; did you mean {near}?"));
                 self.warnings.push(format!("the variable {name} means nothing{}", meant.unwrap_or_default()));
             }
         }
     }
 }
 
-/// The keys of the file, those of drivers with their tables' names before them.
+/// Returns the keys of the file. Keys of drivers are prefixed with the names of their tables.
 fn flattened(table: toml::Table) -> Vec<(String, toml::Value)> {
     let mut keys = Vec::new();
     for (name, value) in table {
@@ -215,7 +208,7 @@ fn flattened(table: toml::Table) -> Vec<(String, toml::Value)> {
     keys
 }
 
-/// A scalar as text.
+/// Returns a scalar as text.
 fn as_text(value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),

@@ -1,7 +1,7 @@
-//! Configuration: defaults ← TOML file ← environment ← flags, each value knowing its layer.
+//! Configuration: defaults ← TOML file ← environment ← flags. Each value remembers its source.
 //!
-//! `keys` lists every key once, with its variable, flag and default. `layers` merges the sources as text and refuses
-//! unknown keys. `settings` and `drivers` turn text into typed values; a bad value is reported with the layer it came from.
+//! `keys` lists every key once, with its variable, flag and default. `layers` merges the sources as text and rejects
+//! unknown keys. `settings` and `drivers` parse the text; a bad value is reported with its source.
 
 mod drivers;
 mod keys;
@@ -15,44 +15,44 @@ pub(crate) use settings::{ImageChoice, Settings};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What main found around the process; nothing else reads the environment.
+/// Environment and user of the process. Nothing else reads the environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Surroundings {
-    /// The environment.
+    /// Environment variables.
     pub(crate) variables: BTreeMap<String, String>,
-    /// Whether this is root.
+    /// True if the effective user is root.
     pub(crate) root: bool,
 }
 
 impl Surroundings {
-    /// Reads them; variables that are not UTF-8 can't be ours.
+    /// Reads the environment of this process. Variables that are not UTF-8 are skipped: none of Sandyard's is.
     pub(crate) fn read() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect(), root: rustix::process::geteuid().is_root() }
     }
 
-    /// A variable that is set to something.
+    /// Returns a variable that is set and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Where the user lives.
+    /// Home directory of the user.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }
 
-    /// Whether colour is unwanted.
+    /// True if the environment asks for no colour.
     pub(crate) fn colourless(&self) -> bool {
         self.get("NO_COLOR").is_some() || self.get("TERM") == Some("dumb")
     }
 
-    /// The yard's folder: a system place for root, the user's own otherwise.
+    /// Default data directory: the system's for root, the user's own otherwise.
     fn data(&self) -> String {
         self.place("/var/lib/sandyard", "XDG_DATA_HOME", ".local/share")
     }
 
-    /// Where a configuration file may be without being named.
+    /// Path of the configuration file that is read without being named.
     fn config_file(&self) -> PathBuf {
         PathBuf::from(self.place("/etc/sandyard", "XDG_CONFIG_HOME", ".config")).join("config.toml")
     }

@@ -1,4 +1,4 @@
-//! The configuration with its types.
+//! The configuration as typed values.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,74 +11,72 @@ use sandyard_server::config::{Floor, ModelSpec, PrivateException};
 use super::drivers::DriverSettings;
 use super::layers::{ConfigError, Layers};
 
-/// Which images a server prepares by itself.
+/// Images that a server builds by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ImageChoice {
-    /// None: they were built beforehand.
+    /// None: the images were built beforehand.
     Nothing,
-    /// The small one.
+    /// The base image.
     Base,
-    /// The small one first, then the full one.
+    /// The base image first, then the full image.
     Full,
 }
 
-/// Everything an operator can set.
+/// All settings of an operator.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Settings {
-    /// Where to listen.
+    /// Address to listen on.
     pub(crate) listen: SocketAddr,
-    /// The yard.
+    /// Data directory.
     pub(crate) data: PathBuf,
-    /// Where images are kept.
+    /// Image cache.
     pub(crate) cache: PathBuf,
-    /// Below it, beside `localhost`, each port of a sandbox has its own origin.
+    /// Domain below which, beside `localhost`, each port of a sandbox has an origin of its own.
     pub(crate) domain: Option<Domain>,
-    /// The one driver to use; `None` takes what works.
+    /// The only driver to use; `None` uses every driver that works.
     pub(crate) driver: Option<String>,
-    /// The weakest isolation that any job gets.
+    /// The weakest isolation of any job.
     pub(crate) isolation: Floor,
-    /// Which images to prepare.
     pub(crate) images: ImageChoice,
-    /// Debian packages that images have beside their own.
+    /// Additional Debian packages in images.
     pub(crate) packages: Vec<String>,
-    /// Parts of sandboxes (control groups, blank disks) kept ready.
+    /// Number of prepared control groups and blank disks.
     pub(crate) pool: usize,
-    /// The model for tasks that name none.
+    /// Model of tasks that name none.
     pub(crate) model: Option<ModelSpec>,
-    /// Others that tasks may name.
+    /// Other models that tasks may name.
     pub(crate) models: Vec<ModelSpec>,
-    /// A table of prices and abilities that goes before the shipped one.
+    /// File with prices and abilities of models; it takes precedence over the shipped table.
     pub(crate) model_table: Option<PathBuf>,
-    /// Where answers of models are recorded.
+    /// File that answers of models are recorded in.
     pub(crate) record: Option<PathBuf>,
-    /// Sandboxes at once; with 0 jobs are accepted but not started.
+    /// Largest number of sandboxes; with 0, jobs are accepted but not started.
     pub(crate) concurrency: usize,
-    /// Memory to give to jobs; `None` takes the machine's.
+    /// Memory for all jobs together; `None` uses the memory of the machine.
     pub(crate) memory_mib: Option<u64>,
-    /// Jobs that may wait.
+    /// Largest number of queued jobs.
     pub(crate) queue: usize,
-    /// How long a server that says nothing holds its jobs.
+    /// How long a server keeps its jobs without a heartbeat.
     pub(crate) lease_s: u64,
-    /// How much of each output of a job is kept.
+    /// Stored size of each output stream of a job.
     pub(crate) output_cap_mib: u64,
-    /// How long ended jobs are kept.
+    /// How long ended jobs are stored.
     pub(crate) retention_days: u64,
-    /// How much of them is kept.
+    /// Stored size of all ended jobs together.
     pub(crate) retention_gib: u64,
-    /// Private places that jobs may reach if they ask for them.
+    /// Private addresses that jobs may reach if their `egress` names them.
     pub(crate) egress_private: Vec<PrivateException>,
-    /// Certificates that the host trusts.
+    /// File with the certificates that the host trusts.
     pub(crate) trust_file: PathBuf,
-    /// What is logged: a level or directives.
+    /// Log filter: a level or directives.
     pub(crate) log: String,
-    /// Whether the log is JSON.
+    /// True if the log is JSON.
     pub(crate) log_json: bool,
-    /// What is set for each driver.
     pub(crate) drivers: DriverSettings,
 }
 
 impl Settings {
-    /// Types every value.
+    /// Parses every value.
     pub(crate) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let driver = text(layers, "driver");
         Ok(Self {
@@ -116,7 +114,7 @@ impl Settings {
         })
     }
 
-    /// The Unix socket on which every server of this yard listens.
+    /// Path of the Unix socket on which every server of this yard listens.
     pub(crate) fn socket(&self) -> PathBuf {
         self.data.join("sandyard.sock")
     }
@@ -124,13 +122,13 @@ impl Settings {
 
 const MODEL: &str = "a model like openai/gpt-5, anthropic/claude-opus-5, ollama/qwen3, openai-compatible@URL/model or replay:FILE";
 
-/// Models, separated by commas.
+/// Parses model names, separated by commas.
 fn models(layers: &Layers) -> Result<Vec<ModelSpec>, ConfigError> {
     let specs = layers.get("models").0.split(',').map(str::trim).filter(|spec| !spec.is_empty());
     specs.map(|spec| spec.parse().map_err(|_| bad(layers, "models", MODEL))).collect()
 }
 
-/// `HOST:PORT=ADDRESS`, separated by commas.
+/// Parses `HOST:PORT=ADDRESS` rules, separated by commas.
 fn private_places(layers: &Layers) -> Result<Vec<PrivateException>, ConfigError> {
     let text = layers.get("egress_private").0;
     let place = |text: &str| {

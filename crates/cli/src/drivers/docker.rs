@@ -1,4 +1,4 @@
-//! The driver over a container engine, whose socket is set or found.
+//! Opens the driver of container engines, whose socket is configured or found.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Virtual machines by Firecracker, which is found on the PATH unless the operator names it.
+//! Opens the driver of Firecracker, which is searched on the PATH unless it is configured.
 
 use std::path::PathBuf;
 use std::sync::Arc;

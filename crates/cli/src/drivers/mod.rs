@@ -19,7 +19,7 @@ use sandyard_sandbox::drivers::{DriverEntry, catalogue};
 use self::unusable::Unusable;
 use crate::config::DriverSettings;
 
-/// How a driver of the catalogue is opened.
+/// Opens a driver of the catalogue.
 struct DriverOpener {
     entry: DriverEntry,
     open: fn(&DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError>,
@@ -34,23 +34,21 @@ const OPENERS: &[DriverOpener] = &[
     DriverOpener { entry: catalogue::QEMU, open: qemu::open },
 ];
 
-/// What drivers need.
+/// The inputs that drivers are opened with.
 pub(crate) struct DriverPlan<'a> {
-    /// The yard, or a folder to try things in.
+    /// The data directory, or a temporary folder for trials.
     pub(crate) data: &'a Path,
-    /// Where images are kept, in whatever form.
+    /// The image cache.
     pub(crate) cache: &'a Path,
-    /// Parts of sandboxes kept ready.
+    /// Number of prepared control groups and blank disks.
     pub(crate) pool: usize,
-    /// The default disk of a sandbox.
+    /// Default disk size of a sandbox.
     pub(crate) disk_mib: u64,
-    /// Images of this host.
     pub(crate) images: Arc<dyn LocalImages>,
-    /// What the operator set for each.
     pub(crate) settings: &'a DriverSettings,
 }
 
-/// A driver that this machine can run fails to open. Whoever took it for unusable would take its sandboxes for dead.
+/// A driver that this machine can run failed to open. It must not be treated as unusable: its sandboxes would count as dead.
 #[derive(Debug, thiserror::Error)]
 #[error("open the driver {name}")]
 pub(crate) struct OpenDriverError {
@@ -59,13 +57,13 @@ pub(crate) struct OpenDriverError {
     source: OpenError,
 }
 
-/// The names that `--driver` knows.
+/// Returns the names that `--driver` accepts.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     OPENERS.iter().map(|opener| opener.entry.name)
 }
 
-/// All drivers, or the one that is wanted. One that this machine can't run is stood in for by one that says why. Must be called
-/// within a tokio runtime. Starts no sandbox.
+/// Opens all drivers, or only the wanted one. A driver that this machine can't run is replaced by one that reports why. Must be
+/// called within a tokio runtime. Starts no sandbox.
 pub(crate) fn open(
     plan: &DriverPlan<'_>,
     wanted: Option<&str>,

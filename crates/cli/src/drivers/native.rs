@@ -1,4 +1,4 @@
-//! The embedded driver, whose launcher is this very program.
+//! Opens the native driver, whose launcher is this program.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The driver of OCI runtimes, in a folder of its own within the yard.
+//! Opens the driver of OCI runtimes, in a folder of its own within the yard.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Virtual machines by QEMU.
+//! Opens the driver of QEMU.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Stands for a driver that can't run here, so that everybody who asks learns why.
+//! A placeholder for a driver that can't run on this machine. It reports the reason to every caller.
 
 use async_trait::async_trait;
 use sandyard_sandbox::driver::{
@@ -6,7 +6,7 @@ use sandyard_sandbox::driver::{
     SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
-/// The stand-in.
+/// The placeholder.
 pub(super) struct Unusable {
     name: &'static str,
     level: IsolationLevel,
@@ -14,7 +14,7 @@ pub(super) struct Unusable {
 }
 
 impl Unusable {
-    /// Of the driver of that name, which would give that level if what is missing were there.
+    /// Returns a placeholder for the driver of that name. `level` is the isolation that the driver would provide.
     pub(super) fn new(name: &'static str, level: IsolationLevel, detail: String, fix: String) -> Self {
         Self { name, level, availability: Availability::missing(detail, fix) }
     }

@@ -1,15 +1,17 @@
-//! Images in container engines: loaded into the one of this machine, or written to a file that any of them loads; listed and removed.
+//! Images in container engines: loads an image into the engine of this machine or writes a file that any engine can load; lists
+//! and removes images.
 
 use std::path::{Path, PathBuf};
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::drivers::docker::{self, LoadedImage};
 use sandyard_sandbox::image::{self, Image, ImageDigest};
 
-use super::{ImageError, chain};
+use super::ImageError;
 use crate::config::DriverSettings;
 use crate::ui::Ui;
 
-/// Where the image goes.
+/// Destination of an image.
 pub(crate) enum EngineDestination {
     /// The engine behind this socket.
     Engine(PathBuf),
@@ -17,7 +19,7 @@ pub(crate) enum EngineDestination {
     File(PathBuf),
 }
 
-/// Brings the image there, and returns its name in an engine and the engine's id of it.
+/// Sends the image to its destination. Returns its name and its id in an engine.
 pub(crate) async fn deliver(
     image: Image,
     to: EngineDestination,
@@ -49,33 +51,34 @@ async fn write(
     }
 }
 
-/// The socket that was set, or the first at which an engine listens.
+/// Returns the configured socket, or the first one at which an engine listens.
 pub(crate) fn socket(set: Option<&Path>) -> PathBuf {
     let known = docker::SOCKETS.iter().map(Path::new);
     let first = || known.clone().find(|path| path.exists()).or_else(|| known.clone().next());
     set.or_else(first).unwrap_or(Path::new("")).to_owned()
 }
 
-/// Ours in the engine of this machine. One that does not answer has none that could be told of, and is named.
+/// Lists Sandyard's images in the engine of this machine. An engine that does not answer is reported and counts as empty.
 pub(crate) async fn loaded(drivers: &DriverSettings, ui: Ui) -> Vec<LoadedImage> {
     let socket = socket(drivers.docker.socket.as_deref());
     if !socket.exists() {
         return Vec::new();
     }
     docker::loaded_images(&socket).await.unwrap_or_else(|error| {
-        ui.note(&format!("images in an engine are not known: {}", chain(&error)));
+        ui.note(&format!("images in an engine are not known: {}", ErrorChain(&error)));
         Vec::new()
     })
 }
 
-/// Removes ours from the engine but for those in `keep` and those of a container; returns what to call the removed ones.
+/// Removes Sandyard's images from the engine, except those in `keep` and those of a container. Returns the names of the removed
+/// images.
 pub(crate) async fn prune(drivers: &DriverSettings, keep: &[ImageDigest], ui: Ui) -> Vec<String> {
     let socket = socket(drivers.docker.socket.as_deref());
     let mut removed = Vec::new();
     for image in loaded(drivers, ui).await.into_iter().filter(|image| !keep.contains(&image.digest)) {
         match docker::remove_image(&socket, &image).await {
             Ok(()) => removed.push(image.name),
-            Err(error) => ui.note(&format!("{} stays in the engine: {}", image.name, chain(&error))),
+            Err(error) => ui.note(&format!("{} stays in the engine: {}", image.name, ErrorChain(&error))),
         }
     }
     removed

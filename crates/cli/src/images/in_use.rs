@@ -1,5 +1,5 @@
-//! Which images of the cache some process of this machine uses: sandboxes have the tree mounted, virtual machines hold the disk beside
-//! it open or have it mounted in their jail, and whoever makes another form reads it.
+//! Finds the images of the cache that a process of this machine uses. Sandboxes mount the tree; virtual machines hold the disk
+//! beside it open or mount it in their jail; a process that converts an image reads it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use sandyard_sandbox::image::{Image, ImageDigest};
 
-/// Those of `images` that are in use. A process whose tables can't be read, because it is another user's, is not counted.
+/// Returns the `images` that are in use. A process of another user, whose tables can't be read, is not counted.
 pub(crate) fn of(images: &[Image]) -> Vec<ImageDigest> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let traces: BTreeSet<String> = processes.flat_map(|process| traces_of(&process.path())).collect();
@@ -15,7 +15,7 @@ pub(crate) fn of(images: &[Image]) -> Vec<ImageDigest> {
     images.iter().filter(is_used).map(|image| image.digest.clone()).collect()
 }
 
-/// What a process has mounted, and what it holds open.
+/// Returns the paths that a process has mounted or holds open.
 fn traces_of(process: &Path) -> Vec<String> {
     let descriptors = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
     let open = descriptors.filter_map(|descriptor| fs::read_link(descriptor.path()).ok());
@@ -31,7 +31,7 @@ mod tests {
 
     use super::*;
 
-    /// A machine of QEMU has nothing mounted: its disk is a descriptor.
+    /// A QEMU machine mounts nothing: its disk is a descriptor.
     #[test]
     fn an_image_whose_disk_is_open_is_in_use_and_its_neighbour_is_not() {
         let cache = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
-//! The images of this machine, as the yard sees them: found in the cache, or built in the background.
+//! The images of this machine for the yard: found in the cache, or built in the background.
 //!
-//! One thread prepares what the configuration wants, the base first. States are told through a channel; the cache is the
-//! truth, so an image that another process has built meanwhile is found too.
+//! One thread builds the configured images, the base image first. It publishes states through a channel. The cache is the
+//! truth, so an image that another process built meanwhile is found too.
 
 pub(crate) mod engine;
 pub(crate) mod in_use;
@@ -27,31 +27,29 @@ use crate::ui::Ui;
 
 pub(crate) use prepare::Preparation;
 
-/// Asked for in vain, the cache is looked at again after this long.
+/// Delay between two checks of the cache for an image that is missing.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// An image could not be made, found or removed.
+/// Why an image could not be built, found or removed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImageError {
-    /// It could not be made.
+    /// The build failed.
     #[error("the {flavour} image was not built")]
     Build {
-        /// Which.
         flavour: Flavour,
-        /// Why.
         #[source]
         source: BuildError,
     },
-    /// The cache failed.
+    /// The cache can't be used.
     #[error("use the image cache")]
     Store(#[from] StoreError),
-    /// An engine did not get it.
+    /// The engine did not load the image.
     #[error("the image is not in the engine")]
     Engine(#[source] LoadError),
-    /// It could not be written as a file.
+    /// The image could not be written to a file.
     #[error("write the image")]
     Archive(#[source] ArchiveError),
-    /// The thread that wrote it died.
+    /// The thread that wrote the file died.
     #[error("write the image")]
     Interrupted(#[source] std::io::Error),
 }
@@ -66,7 +64,7 @@ impl ImageError {
     }
 }
 
-/// The images and how far each is. Clones are handles to the same.
+/// The images and their states. A clone is a handle to the same images.
 #[derive(Debug, Clone)]
 pub(crate) struct YardImages {
     store: ImageStore,
@@ -75,7 +73,7 @@ pub(crate) struct YardImages {
 }
 
 impl YardImages {
-    /// What the cache holds now; nothing is built yet.
+    /// Returns the images of the cache. Builds nothing.
     pub(crate) fn new(settings: &Settings) -> Self {
         let store = ImageStore::new(&settings.cache);
         let packages = settings.packages.clone().into();
@@ -86,14 +84,14 @@ impl YardImages {
         images
     }
 
-    /// Begins to build what the configuration wants and the cache lacks.
+    /// Starts to build the configured images that the cache lacks.
     pub(crate) fn prepare(&self, settings: &Settings, surroundings: &Surroundings, ui: Ui) -> Preparation {
         let cancellation = Cancellation::default();
         let builder = builder(self.store.clone(), surroundings, cancellation.clone());
         Preparation::begin(self.clone(), builder, cancellation, settings.images, ui)
     }
 
-    /// The image that this server's sandboxes of a flavour run on.
+    /// Returns the image of a flavour that sandboxes of this server run on.
     fn request(&self, flavour: Flavour) -> ImageRequest {
         ImageRequest { with: self.packages.to_vec(), ..ImageRequest::plain(flavour) }
     }
@@ -141,7 +139,7 @@ impl Images for YardImages {
     }
 }
 
-/// A builder with what this machine lends.
+/// Returns a builder for this machine.
 pub(crate) fn builder(store: ImageStore, surroundings: &Surroundings, cancellation: Cancellation) -> Builder {
     let host = HostSettings { variables: surroundings.variables.clone(), home: surroundings.home() };
     Builder::new(store, host, SystemTime::now, cancellation)
@@ -154,18 +152,7 @@ fn missing(flavour: Flavour) -> ImageState {
     }
 }
 
-/// Before a command that only root can run, for whoever is not.
+/// Returns the prefix of a command that only root can run.
 fn as_root() -> &'static str {
     if rustix::process::geteuid().is_root() { "" } else { "sudo " }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -1,23 +1,24 @@
-//! The background thread that makes images, one after the other, and tries again when it failed.
+//! The background thread that builds images one after another and retries after a failure.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::image::{BuildError, Builder, Cancellation, Flavour};
 use sandyard_server::app::ImageState;
 
-use super::{YardImages, chain};
+use super::YardImages;
 use crate::config::ImageChoice;
 use crate::progress::ProgressLine;
 use crate::ui::Ui;
 
-/// After a failure the cache is looked at this often: somebody may build by hand.
+/// Delay between two checks of the cache after a failure: somebody may build the image by hand.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
-/// After this many looks the build is tried again: mirrors come back.
+/// Checks of the cache before the build is retried: mirrors come back.
 const LOOKS_BEFORE_RETRY: u32 = 60;
 
-/// The thread, as long as it is wanted.
+/// Handle of the background thread.
 pub(crate) struct Preparation {
     cancellation: Cancellation,
     stop: mpsc::Sender<()>,
@@ -48,7 +49,7 @@ impl Preparation {
         Self { cancellation, stop, thread: Some(thread) }
     }
 
-    /// Ends the build, if one is under way, and waits for it. Blocks for about a second.
+    /// Cancels a running build and waits for the thread. Blocks for about a second.
     pub(crate) fn end(mut self) {
         self.cancellation.cancel();
         // The thread may have ended before.
@@ -82,7 +83,7 @@ impl PreparationThread {
         }
     }
 
-    /// Returns when the image is there; `false` if we are to stop.
+    /// Returns when the image exists; `false` if the thread must stop.
     fn make(&self, flavour: Flavour) -> bool {
         loop {
             if self.look(flavour) {
@@ -118,14 +119,14 @@ impl PreparationThread {
     }
 
     fn failed(&self, flavour: Flavour, error: &BuildError) {
-        let detail = chain(error);
+        let detail = ErrorChain(error).to_string();
         self.ui.warn(&format!("the {flavour} image was not built: {detail}"));
         let usual = || format!("run `sandyard image build --flavour {flavour}` and read what it says");
         let hint = error.hint().unwrap_or_else(usual);
         self.images.set(flavour, ImageState::Missing { detail, hint });
     }
 
-    /// Whether it is in the cache by now.
+    /// True if the image is in the cache.
     fn look(&self, flavour: Flavour) -> bool {
         let found = self.images.found(flavour);
         let is_there = found.is_some();
@@ -135,7 +136,7 @@ impl PreparationThread {
         is_there
     }
 
-    /// Waits a little; `true` if we are to stop.
+    /// Waits for the delay between two checks; `true` if the thread must stop.
     fn rest(&self) -> bool {
         !matches!(self.stopped.recv_timeout(LOOK_AGAIN), Err(mpsc::RecvTimeoutError::Timeout))
     }

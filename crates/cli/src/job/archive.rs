@@ -1,8 +1,8 @@
-//! Unpacking a workspace. Its names and links were chosen by whatever ran in the sandbox, so none of them is trusted:
-//! nothing is written outside the folder, nothing is written through a link, and links that lead out are left away.
+//! Unpacks a workspace. A program in the sandbox chose its names and links, so none of them is trusted:
+//! nothing is written outside the folder or through a link, and links that lead out are skipped.
 //!
-//! Files come first and links last, so no file of the archive can go through a link of the archive; a link that was in
-//! the folder before is refused where a directory is needed and replaced where a file is.
+//! Files are written first and links last, so no file of the archive can pass through a link of the archive. A link that was in
+//! the folder before is rejected in place of a directory and replaced in place of a file.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek};
@@ -16,10 +16,10 @@ use super::transfer::stream_to;
 use crate::errors::CommandError;
 use crate::ui::Ui;
 
-/// Longest path a link may name: the kernel's PATH_MAX.
+/// Longest target of a link: the kernel's PATH_MAX.
 const LINK_BYTES: u64 = 4096;
 
-/// Unpacks a zip that comes over the wire; answers how many files and links were made.
+/// Unpacks a received zip. Returns the number of files and links that were created.
 pub(crate) async fn unpack(ui: &Ui, response: Response, folder: &Path) -> Result<usize, CommandError> {
     fs::create_dir_all(folder).map_err(CommandError::file("create", folder))?;
     let mut file = tempfile::tempfile_in(folder).map_err(CommandError::file("create a file in", folder))?;
@@ -59,14 +59,14 @@ fn unpack_file(ui: &Ui, file: impl Read + Seek, folder: &Path) -> Result<usize, 
     Ok(count + make_links(ui, folder, links)?)
 }
 
-/// The path if it stays below the folder.
+/// Returns the path if it stays below the folder.
 fn inside(path: &Path) -> Option<PathBuf> {
     let plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
     let clean: PathBuf = path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
     (plain && !clean.as_os_str().is_empty()).then_some(clean)
 }
 
-/// Makes each folder on the way; what is there must be a real folder.
+/// Creates each missing parent folder. An existing one must be a real folder.
 fn make_folder(folder: &Path, below: &Path) -> Result<(), CommandError> {
     let mut at = folder.to_owned();
     for part in below.components() {
@@ -123,7 +123,7 @@ fn make_links(ui: &Ui, folder: &Path, links: Vec<(PathBuf, String)>) -> Result<u
     Ok(count)
 }
 
-/// Whether a link at `path` with this text stays below the folder, read letter by letter.
+/// True if a link at `path` with this target stays below the folder, without following other links.
 fn leads_inside(path: &Path, text: &Path) -> bool {
     let mut depth = path.components().count().saturating_sub(1);
     for part in text.components() {

@@ -1,4 +1,4 @@
-//! A job as the commands handle it: finding it by what a person typed, showing it, and taking its files home.
+//! A job as commands handle it: finding it by id or name, showing it, and downloading its files.
 
 mod archive;
 mod resolve;
@@ -10,5 +10,5 @@ mod watch;
 pub(crate) use archive::unpack;
 pub(crate) use resolve::{every_job, resolve, resolve_all};
 pub(crate) use show::{OutputSink, age, duration, state_tone, write_output};
-pub(crate) use transfer::{Destination, save, take_home};
-pub(crate) use watch::{Output, Watch, Watched};
+pub(crate) use transfer::{ResultDestination, download, save};
+pub(crate) use watch::{OutputDisplay, Watch, Watched};

@@ -1,17 +1,17 @@
-//! Which job a person means: a whole id, the beginning of one, or a name.
+//! Finds the job that a person means: by id, by the beginning of an id, or by name.
 
 use sandyard_api::{JobId, JobView};
 
-use crate::client::{Client, JobQuery};
+use crate::client::{ApiClient, JobQuery};
 use crate::errors::CommandError;
 
-/// Jobs asked for at once when walking the list: the most a server gives.
+/// Jobs on one page of the list: the most that a server returns.
 const PAGE: u64 = 1000;
-/// A shorter beginning of an id is more likely a slip.
+/// Shortest accepted beginning of an id: a shorter one is more likely a slip.
 const SHORTEST_PREFIX: usize = 4;
 
-/// The id of the job that was meant. A whole id is not looked up: the call that uses it will tell.
-pub(crate) async fn resolve(client: &Client, given: &str) -> Result<String, CommandError> {
+/// Returns the id of the job. A whole id is not looked up: the call that uses it reports an unknown job.
+pub(crate) async fn resolve(client: &ApiClient, given: &str) -> Result<String, CommandError> {
     if given.parse::<JobId>().is_ok() {
         return Ok(given.to_owned());
     }
@@ -19,8 +19,8 @@ pub(crate) async fn resolve(client: &Client, given: &str) -> Result<String, Comm
     choose(given, &jobs)
 }
 
-/// The same for several.
-pub(crate) async fn resolve_all(client: &Client, given: &[String]) -> Result<Vec<String>, CommandError> {
+/// Returns the ids of several jobs.
+pub(crate) async fn resolve_all(client: &ApiClient, given: &[String]) -> Result<Vec<String>, CommandError> {
     let mut ids = Vec::with_capacity(given.len());
     for text in given {
         ids.push(resolve(client, text).await?);
@@ -28,8 +28,8 @@ pub(crate) async fn resolve_all(client: &Client, given: &[String]) -> Result<Vec
     Ok(ids)
 }
 
-/// Every job there is, page by page.
-pub(crate) async fn every_job(client: &Client, mut query: JobQuery) -> Result<Vec<JobView>, CommandError> {
+/// Returns every job, page by page.
+pub(crate) async fn every_job(client: &ApiClient, mut query: JobQuery) -> Result<Vec<JobView>, CommandError> {
     query.limit = PAGE;
     let mut jobs = Vec::new();
     loop {

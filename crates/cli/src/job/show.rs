@@ -1,4 +1,4 @@
-//! A job on the terminal: its output as it comes, and its times and states in words.
+//! Shows a job on the terminal: its output as it arrives, and its times and states in words.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -8,32 +8,32 @@ use sandyard_api::{EgressDecision, EventBody, JobEvent, JobState, OutputStream, 
 use super::show_task::Story;
 use crate::ui::{Tone, Ui, clean};
 
-/// Refused hosts that are told of.
+/// Rejected hosts that are reported.
 const REFUSED_HOSTS: usize = 50;
 
-/// Passes a job's events on: output to the stream it came from, the rest as remarks on standard error.
+/// Prints the events of a job: output to the stream it came from, the rest as remarks on standard error.
 pub(crate) struct OutputSink {
     ui: Ui,
     only: Option<OutputStream>,
     remarks: bool,
-    /// A task at work, told so that a person likes to read it.
+    /// Prints the events of a task.
     story: Story,
-    /// Hosts whose refusal was told: a browser asks for the same few again and again.
+    /// Rejected hosts that were reported: a browser asks for the same few again and again.
     refused: BTreeSet<String>,
 }
 
 impl OutputSink {
-    /// Everything.
+    /// Prints output and remarks.
     pub(crate) fn new(ui: Ui) -> Self {
         Self { ui, only: None, remarks: true, story: Story::new(ui), refused: BTreeSet::new() }
     }
 
-    /// Output alone, of one stream or of both.
+    /// Prints only the output, of one stream or of both.
     pub(crate) fn output_only(ui: Ui, only: Option<OutputStream>) -> Self {
         Self { ui, only, remarks: false, story: Story::new(ui), refused: BTreeSet::new() }
     }
 
-    /// Remarks alone: the output is wanted in another form.
+    /// Prints only remarks.
     pub(crate) fn show_remarks(&mut self, event: &JobEvent) {
         self.story.before(&event.body);
         match &event.body {
@@ -57,7 +57,7 @@ impl OutputSink {
         }
     }
 
-    /// An event of the job.
+    /// Prints an event.
     pub(crate) fn show(&mut self, event: &JobEvent) -> io::Result<()> {
         match &event.body {
             EventBody::Stdout(text) if self.only != Some(OutputStream::Stderr) => {
@@ -84,14 +84,14 @@ impl OutputSink {
     }
 }
 
-/// The exact bytes if they are known, the text otherwise.
+/// Returns the exact bytes if the event has them, else the text.
 pub(crate) fn write_output(mut stream: impl Write, output: &OutputText) -> io::Result<()> {
     let exact = output.base64.as_ref().and_then(|_| output.bytes());
     stream.write_all(exact.as_deref().unwrap_or(output.text.as_bytes()))?;
     stream.flush()
 }
 
-/// The tone of a state.
+/// Returns the tone of a state.
 pub(crate) fn state_tone(state: JobState) -> Tone {
     match state {
         JobState::Succeeded => Tone::Good,
@@ -101,12 +101,12 @@ pub(crate) fn state_tone(state: JobState) -> Tone {
     }
 }
 
-/// How long ago.
+/// Returns the time between two moments in words.
 pub(crate) fn age(now: Timestamp, then: Timestamp) -> String {
     duration((now.unix_ms() - then.unix_ms()).max(0))
 }
 
-/// A span of milliseconds in one or two units.
+/// Returns a time span in one or two units.
 pub(crate) fn duration(milliseconds: i64) -> String {
     let seconds = milliseconds / 1000;
     match seconds {

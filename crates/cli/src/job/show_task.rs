@@ -1,4 +1,4 @@
-//! A task on the terminal: what the model says as it says it, what it does, and what came of it, a line or two each.
+//! Shows a task on the terminal: the words of the model as they arrive, its tool calls and their results, in a line or two each.
 
 use sandyard_api::{EventBody, JobState, ModelEvent, PlanItemView, ToolEvent};
 use sandyard_protocol::{PlanState, Speaker};
@@ -7,15 +7,15 @@ use serde_json::Value;
 use super::show::duration;
 use crate::ui::{Tone, Ui, clean, clean_lines};
 
-/// What is shown of a call's arguments, or of the last line of its output.
+/// Shown characters of a call's arguments, or of the last line of its output.
 const LINE_CHARS: usize = 100;
-/// The arguments that tell most of a call, the most telling first.
+/// Arguments that describe a call best, the best first.
 const TELLING: [&str; 8] = ["command", "path", "code", "query", "text", "question", "script", "actions"];
 
-/// The story of one task.
+/// Shows the events of one task.
 pub(super) struct Story {
     ui: Ui,
-    /// Whether words stand on a line that has no end yet.
+    /// True while the last line has no line break yet.
     in_words: bool,
 }
 
@@ -24,7 +24,7 @@ impl Story {
         Self { ui, in_words: false }
     }
 
-    /// Ends a line of words before anything else is told.
+    /// Ends an unfinished line of words.
     pub(super) fn before(&mut self, body: &EventBody) {
         let goes_on = matches!(body, EventBody::Model(ModelEvent { text: Some(_), .. }));
         if !goes_on && std::mem::take(&mut self.in_words) {
@@ -32,13 +32,13 @@ impl Story {
         }
     }
 
-    /// What a task asks.
+    /// Shows the question of a task.
     pub(super) fn question(&self, state: JobState, question: &str) {
         self.ui.toned(&format!("? {}", clean_lines(question)), Tone::Warning);
         self.ui.note(&format!("  {}; answer with `sandyard reply JOB TEXT`", state.as_str()));
     }
 
-    /// Anything that only a task does.
+    /// Shows an event that only tasks have.
     pub(super) fn tell(&mut self, body: &EventBody) {
         match body {
             EventBody::Model(event) => self.model(event),
@@ -100,12 +100,12 @@ impl Story {
     }
 }
 
-/// Whether what a call says is told in another way: a plan line by line, the summary at the end, the question as one.
+/// True if a call is shown in another way: a plan line by line, the summary at the end, a question as a question.
 fn told_apart(tool: &str) -> bool {
     matches!(tool, "plan" | "finish" | "ask")
 }
 
-/// The telling part of a call's arguments.
+/// Returns the most descriptive part of a call's arguments.
 fn call(arguments: &str) -> String {
     let members = serde_json::from_str::<Value>(arguments).ok();
     let telling = members.as_ref().and_then(|members| {
@@ -116,7 +116,7 @@ fn call(arguments: &str) -> String {
     short(telling.as_deref().unwrap_or(arguments))
 }
 
-/// One line of it.
+/// Returns the first line of a text, shortened.
 fn short(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     let cut: String = line.chars().take(LINE_CHARS).collect();

@@ -1,4 +1,4 @@
-//! Results taken home: streamed to a temporary file beside the target, then renamed or unpacked.
+//! Downloads results: streams them to a temporary file beside the target, then renames or unpacks it.
 
 use std::fs::Permissions;
 use std::io::{self, IsTerminal, Write};
@@ -9,24 +9,24 @@ use futures_util::StreamExt;
 use reqwest::Response;
 
 use super::archive::unpack;
-use crate::client::{Client, ClientError};
+use crate::client::{ApiClient, ClientError};
 use crate::errors::CommandError;
 use crate::progress::ProgressLine;
 use crate::ui::{Ui, counted};
 
-/// Where a result goes.
+/// Destination of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Destination {
-    /// As a zip.
+pub(crate) enum ResultDestination {
+    /// A zip file.
     Zip(PathBuf),
-    /// Unpacked into this folder.
+    /// A folder to unpack into.
     Folder(PathBuf),
-    /// As a zip to standard output.
+    /// Standard output, as a zip.
     Stdout,
 }
 
-impl Destination {
-    /// `FILE.zip` is a zip, `-` is standard output, everything else a folder.
+impl ResultDestination {
+    /// Parses a destination: `FILE.zip` is a zip, `-` is standard output, everything else is a folder.
     pub(crate) fn parse(text: &Path) -> Self {
         if text == Path::new("-") {
             return Self::Stdout;
@@ -36,30 +36,30 @@ impl Destination {
     }
 }
 
-/// Takes the result of an ended job home.
-pub(crate) async fn take_home(
+/// Downloads the result of an ended job.
+pub(crate) async fn download(
     ui: &Ui,
-    client: &Client,
+    client: &ApiClient,
     job: &str,
-    to: &Destination,
+    to: &ResultDestination,
 ) -> Result<(), CommandError> {
     let response = client.download(job).await?;
     match to {
-        Destination::Zip(path) => {
+        ResultDestination::Zip(path) => {
             let length = save(response, path, "download").await?;
             ui.note(&format!("{}: {length} bytes", path.display()));
             Ok(())
         }
-        Destination::Folder(folder) => {
+        ResultDestination::Folder(folder) => {
             let count = unpack(ui, response, folder).await?;
             ui.note(&format!("{}: {}", folder.display(), counted(count, "file")));
             Ok(())
         }
-        Destination::Stdout => copy_to_stdout(response).await,
+        ResultDestination::Stdout => copy_to_stdout(response).await,
     }
 }
 
-/// Streams a body into a file; a broken transfer leaves the old file as it was.
+/// Streams a body into a file. A broken transfer leaves an existing file unchanged.
 pub(crate) async fn save(response: Response, path: &Path, what: &str) -> Result<u64, CommandError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder).map_err(CommandError::file("create", folder))?;
@@ -84,7 +84,7 @@ async fn copy_to_stdout(response: Response) -> Result<(), CommandError> {
     Ok(out.flush()?)
 }
 
-/// Streams a body to a writer, with progress.
+/// Streams a body to a writer and shows progress.
 pub(super) async fn stream_to(
     response: Response,
     file: &mut impl Write,
@@ -110,9 +110,9 @@ mod tests {
 
     #[test]
     fn the_name_says_how_it_is_kept() {
-        assert_eq!(Destination::parse(Path::new("out.zip")), Destination::Zip("out.zip".into()));
-        assert_eq!(Destination::parse(Path::new("OUT.ZIP")), Destination::Zip("OUT.ZIP".into()));
-        assert_eq!(Destination::parse(Path::new("out")), Destination::Folder("out".into()));
-        assert_eq!(Destination::parse(Path::new("-")), Destination::Stdout);
+        assert_eq!(ResultDestination::parse(Path::new("out.zip")), ResultDestination::Zip("out.zip".into()));
+        assert_eq!(ResultDestination::parse(Path::new("OUT.ZIP")), ResultDestination::Zip("OUT.ZIP".into()));
+        assert_eq!(ResultDestination::parse(Path::new("out")), ResultDestination::Folder("out".into()));
+        assert_eq!(ResultDestination::parse(Path::new("-")), ResultDestination::Stdout);
     }
 }

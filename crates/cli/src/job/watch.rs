@@ -1,6 +1,6 @@
-//! Watching one job to its end from a terminal, with a person who may press Ctrl-C.
+//! Watches one job to its end from a terminal on which a person may press Ctrl-C.
 //!
-//! Ctrl-C asks whether to cancel the job or to leave it; a second one cancels. Where nobody can be asked, Ctrl-C
+//! Ctrl-C asks whether to cancel the job or to leave it running; a second Ctrl-C cancels. Without a terminal, Ctrl-C
 //! cancels, as it would end a local program, and SIGTERM leaves the job running.
 
 use sandyard_api::JobState;
@@ -8,29 +8,28 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
 use super::OutputSink;
-use crate::client::{Client, Follow, Followed};
+use crate::client::{ApiClient, Follow, FollowUpdate};
 use crate::errors::CommandError;
 use crate::ui::Ui;
 
-/// How watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watched {
     /// The job ended in this state.
     Ended(JobState),
-    /// The person, or whoever sent SIGTERM, leaves it running.
+    /// The job was left running, by choice or because of SIGTERM.
     Left,
 }
 
-/// What is done with the job's output.
+/// What `watch` does with the output of the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
-    /// Shown as it comes.
+pub(crate) enum OutputDisplay {
+    /// Show the output as it arrives.
     Live,
-    /// Not shown: the caller prints the status as JSON at the end.
+    /// Hide the output: the caller prints the status as JSON at the end.
     Withheld,
 }
 
-/// What a person who pressed Ctrl-C wants.
+/// The answer of a person who pressed Ctrl-C.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InterruptChoice {
     Cancel,
@@ -38,23 +37,28 @@ enum InterruptChoice {
     Watch,
 }
 
-/// Watches a job.
 pub(crate) struct Watch<'a> {
     ui: &'a Ui,
-    client: &'a Client,
+    client: &'a ApiClient,
     id: &'a str,
-    output: Output,
-    /// What leaving the job means; shown with the question.
+    output: OutputDisplay,
+    /// Describes the consequence of leaving the job; shown with the question.
     leaving: &'a str,
     question: Option<oneshot::Receiver<InterruptChoice>>,
 }
 
 impl<'a> Watch<'a> {
-    pub(crate) fn new(ui: &'a Ui, client: &'a Client, id: &'a str, output: Output, leaving: &'a str) -> Self {
+    pub(crate) fn new(
+        ui: &'a Ui,
+        client: &'a ApiClient,
+        id: &'a str,
+        output: OutputDisplay,
+        leaving: &'a str,
+    ) -> Self {
         Self { ui, client, id, output, leaving, question: None }
     }
 
-    /// Returns when the job has ended or is left.
+    /// Returns when the job has ended or was left running.
     pub(crate) async fn run(mut self) -> Result<Watched, CommandError> {
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut terminations = signal(SignalKind::terminate())?;
@@ -63,11 +67,11 @@ impl<'a> Watch<'a> {
         loop {
             tokio::select! {
                 followed = events.next() => match followed? {
-                    Followed::Event(event) if self.output == Output::Live => sink.show(&event)?,
-                    Followed::Event(event) => sink.show_remarks(&event),
-                    Followed::Lost => self.ui.warn("the server is away; the job goes on, waiting for the server"),
-                    Followed::Back => self.ui.note("the server is back"),
-                    Followed::Ended(state) => return Ok(Watched::Ended(state)),
+                    FollowUpdate::Event(event) if self.output == OutputDisplay::Live => sink.show(&event)?,
+                    FollowUpdate::Event(event) => sink.show_remarks(&event),
+                    FollowUpdate::Lost => self.ui.warn("the server is away; the job goes on, waiting for the server"),
+                    FollowUpdate::Back => self.ui.note("the server is back"),
+                    FollowUpdate::Ended(state) => return Ok(Watched::Ended(state)),
                 },
                 () = pressed(&mut interrupts) => self.interrupted().await?,
                 () = pressed(&mut terminations) => return Ok(Watched::Left),
@@ -80,7 +84,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The first Ctrl-C asks, the second one answers for the person.
+    /// The first Ctrl-C asks; the second one cancels the job.
     async fn interrupted(&mut self) -> Result<(), CommandError> {
         if self.question.is_some() || !self.ui.is_interactive() {
             self.question = None;
@@ -116,7 +120,7 @@ async fn pressed(signals: &mut Signal) {
     }
 }
 
-/// The answer, once there is a question and somebody has answered it.
+/// Returns the answer to the question; never returns while there is no question.
 async fn answered(question: &mut Option<oneshot::Receiver<InterruptChoice>>) -> InterruptChoice {
     match question {
         Some(receiver) => {

@@ -1,4 +1,4 @@
-//! From the operator's settings to the server's configuration.
+//! Converts the operator's settings to the configuration of the server.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use super::ServeError;
 use crate::config::{Settings, Surroundings};
 use crate::demo;
 
-/// A lease outlives this many heartbeats, so that two may be lost.
+/// Heartbeats during one lease: two may be lost.
 const HEARTBEATS_PER_LEASE: u32 = 3;
 const DAY_S: u64 = 24 * 3600;
 const MIB: u64 = 1024 * 1024;
 const GIB: u64 = 1024 * MIB;
-/// A bundle of all authorities there are takes 220 KiB.
+/// Largest certificate file. A bundle of all public authorities takes 220 KiB.
 const MAX_TRUST_BYTES: usize = 2 * 1024 * 1024;
 
-/// The configuration for a machine with this much memory.
+/// Returns the configuration for a machine with this much memory.
 pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> ServerConfig {
     let memory_mib = settings.memory_mib.unwrap_or(machine_memory_mib);
     let mut config = ServerConfig::new(settings.data.clone(), memory_mib);
@@ -35,7 +35,7 @@ pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> Ser
     config
 }
 
-/// The models, with the keys that people keep in their environment under the providers' usual names.
+/// Returns the models with the keys from the providers' usual environment variables.
 pub(crate) fn model_config(
     settings: &Settings,
     surroundings: &Surroundings,

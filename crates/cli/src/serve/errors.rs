@@ -1,4 +1,4 @@
-//! Why a yard can't be served.
+//! Errors of a server.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,62 +9,56 @@ use sandyard_server::config::BadKey;
 
 use crate::drivers::{self, OpenDriverError};
 
-/// A yard could not be served.
+/// Why a yard can't be served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
     /// The data folder can't be used.
     #[error("{action} `{}`", path.display())]
     Data {
-        /// What was being done.
+        /// A verb in the infinitive, such as `create`.
         action: &'static str,
-        /// To what.
         path: PathBuf,
-        /// Why it failed.
         #[source]
         source: io::Error,
     },
-    /// The shipped recording can't be put together.
-    #[error("put the shipped recording together")]
+    /// The shipped recording can't be assembled.
+    #[error("assemble the shipped recording")]
     Demo(#[source] serde_json::Error),
     /// Another process serves this yard.
     #[error("the yard `{}` is served by another process{owner}", path.display())]
     InUse {
-        /// Which yard.
         path: PathBuf,
-        /// Which process, if it says.
+        /// The process id, if the lock file contains it.
         owner: String,
     },
-    /// The address can't be had.
+    /// The server can't listen on the address.
     #[error("listen on {address}")]
     Listen {
-        /// Which.
         address: String,
-        /// Why.
         #[source]
         source: io::Error,
     },
-    /// A provider's key can't be used; it is never shown.
+    /// The key of a provider is unusable. The text never contains the key.
     #[error("the key in {variable}")]
     ModelKey {
-        /// Where it was found.
+        /// The environment variable with the key.
         variable: &'static str,
-        /// What is wrong with it.
         #[source]
         source: BadKey,
     },
-    /// The key can't be used.
+    /// The key file of the server can't be used.
     #[error("prepare the server's key")]
     Key(#[from] KeyFileError),
     /// The yard can't be opened.
     #[error("open the yard")]
     Yard(#[from] StartYardError),
-    /// The yard can't go on; the next server finds everything as it is on disk.
-    #[error("the yard can't go on: {0}")]
+    /// The yard can't continue. The next server finds everything on disk.
+    #[error("the yard can't continue: {0}")]
     Broken(String),
-    /// A driver that this machine can run fails to open.
+    /// A driver that this machine can run failed to open.
     #[error(transparent)]
     Driver(#[from] OpenDriverError),
-    /// A driver nobody knows.
+    /// No such driver exists.
     #[error("there is no driver `{0}`")]
     UnknownDriver(String),
 }

@@ -1,7 +1,7 @@
-//! Serving a yard from this process: on an address and on a socket in the data folder, or on the socket alone.
+//! Serves a yard from this process: on an address and on a socket in the data folder, or only on the socket.
 //!
-//! The data folder is locked first, so two servers never tidy the same folder. Then images, drivers and the yard are
-//! opened, and connections are taken last. Stopping goes the other way and leaves jobs running.
+//! The data folder is locked first, so two servers never clean up the same folder. Then images, drivers and the yard are
+//! opened, and connections are accepted last. Stopping uses the reverse order and leaves jobs running.
 
 mod config;
 mod errors;
@@ -31,11 +31,11 @@ use crate::ui::Ui;
 use self::config::{model_config, server_config};
 pub(crate) use self::errors::ServeError;
 
-/// Delay between two looks at the jobs.
+/// Delay between two checks of the jobs.
 const IDLE_CHECK: Duration = Duration::from_millis(50);
-/// How long a sandbox may take to go away; what is left then, the next server removes.
+/// How long to wait for sandboxes to be removed. The next server removes the rest.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Jobs looked at to see whether any is unfinished; a server for one `run` has few.
+/// Jobs that are checked for unfinished ones; a server for one `run` has few.
 const MAX_JOBS: usize = 500;
 
 /// A yard being served.
@@ -88,7 +88,7 @@ impl YardServer {
         Ok(server)
     }
 
-    /// Serves on an address too.
+    /// Also serves on an address.
     pub(crate) fn listen_on(&mut self, listener: TcpListener, access: Access) {
         let config = self.http(access);
         self.listeners.push(tokio::spawn(serve(listener, config)));
@@ -104,8 +104,8 @@ impl YardServer {
         }
     }
 
-    /// Returns when no job needs this server any more: others may have used it, and a sandbox is cleared away a
-    /// moment after its job has ended.
+    /// Returns when no job needs this server any more. Other commands may have used it, and a sandbox is removed a
+    /// moment after its job ended.
     pub(crate) async fn until_idle(&self, ui: &Ui) {
         let mut told = false;
         let mut stop = machine::stop_signals();
@@ -130,7 +130,7 @@ impl YardServer {
         }
     }
 
-    /// Whether there is a sandbox that no job keeps: its row says `gone` before it is.
+    /// True if a sandbox exists that no job keeps: its row says `gone` before the sandbox is removed.
     async fn is_clearing(&self, jobs: &[JobStatus]) -> bool {
         for driver in &self.drivers {
             let found = driver.list().await.unwrap_or_default();
@@ -142,12 +142,12 @@ impl YardServer {
         false
     }
 
-    /// Returns the reason when the yard can't go on.
+    /// Returns the reason when the yard can't continue.
     pub(crate) async fn broken(&self) -> ServeError {
         ServeError::Broken(self.yard.broken().await)
     }
 
-    /// Lets go of everything; jobs go on.
+    /// Stops serving. Jobs continue in their sandboxes.
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
         for listener in self.listeners {
@@ -160,13 +160,13 @@ impl YardServer {
     }
 }
 
-/// The yard belongs to this user alone.
+/// Creates the data folder, readable only by this user.
 fn make_folder(path: &Path) -> Result<(), ServeError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|source| ServeError::Data { action: "make the data folder", path: path.to_owned(), source })
 }
 
-/// The lock is held, so a socket that is there belongs to nobody.
+/// Binds the socket. The caller holds the lock, so an existing socket file is left from a dead server.
 fn bind_socket(path: &Path) -> Result<UnixListener, ServeError> {
     let failed = |source| ServeError::Listen { address: path.display().to_string(), source };
     match std::fs::remove_file(path) {

@@ -1,7 +1,6 @@
-//! `sandyard image build`: the tree, and on request the form of it that an engine or virtual machines use.
+//! `sandyard image build`: build the tree, and on request the form for an engine or for virtual machines.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use sandyard_sandbox::image::vm::KernelSource;
@@ -10,36 +9,37 @@ use sandyard_sandbox::image::{
 };
 
 use super::vm;
+use crate::clock;
 use crate::config::DriverSettings;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::images::engine::{self, EngineDestination};
 use crate::images::{self, ImageError};
 use crate::machine;
 
-/// Build an image, unless it is there; prints its folder, its files, or its name in the engine
+/// Build an image unless it exists; prints its folder, its files, or its name in the engine
 #[derive(Debug, Args)]
 pub(super) struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
     #[arg(long, value_name = "base|full", default_value = "base", value_parser = parse_flavour)]
     flavour: Flavour,
-    /// What to make of it
+    /// Form of the image
     #[arg(long, value_enum, default_value_t = Format::Tree)]
     format: Format,
-    /// Build anew with the security updates of today
+    /// Rebuild the image with today's security updates
     #[arg(long)]
     refresh: bool,
     /// Add Debian packages
     #[arg(long, value_name = "PACKAGE", num_args = 1..)]
     with: Vec<String>,
-    /// With --format docker: write what `docker load` takes, instead of loading it
+    /// With --format docker: write a file for `docker load` instead of loading the image
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// For --format vm: a kernel of your own instead of Debian's
+    /// With --format vm: use this kernel instead of Debian's
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-    /// For --kernel: its folder lib/modules/RELEASE, unless virtio and ext4 are built in
+    /// With --kernel: its folder lib/modules/RELEASE, unless virtio and ext4 are built in
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
 }
@@ -65,9 +65,11 @@ impl Build {
         context: &CommandContext,
         store: ImageStore,
         drivers: &DriverSettings,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         self.check()?;
-        let Some(image) = self.build(context, store.clone()).await? else { return Ok(Exit::Interrupted) };
+        let Some(image) = self.build(context, store.clone()).await? else {
+            return Ok(CommandExit::Interrupted);
+        };
         context.ui.note(&format!("image {}: {}", self.flavour, describe(&image)));
         match self.format {
             Format::Tree => context.ui.line(&image.root.display().to_string())?,
@@ -86,13 +88,13 @@ impl Build {
                         context.ui.line(&file.display().to_string())?;
                     }
                 }
-                None => return Ok(Exit::Interrupted),
+                None => return Ok(CommandExit::Interrupted),
             },
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 
-    /// Options that belong to another format are a mistake.
+    /// Rejects options that belong to another format.
     fn check(&self) -> Result<(), CommandError> {
         let misplaced = |option: &str, format: &str| {
             let message = format!("{option} goes with one format alone");
@@ -115,7 +117,7 @@ impl Build {
         }
     }
 
-    /// The tree that every form is made from; none if a signal came first.
+    /// Builds the tree that every form is made from. Returns `None` if a signal came first.
     async fn build(
         &self,
         context: &CommandContext,
@@ -123,7 +125,7 @@ impl Build {
     ) -> Result<Option<BuiltImage>, CommandError> {
         let flavour = self.flavour;
         let request =
-            ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(seconds_now) };
+            ImageRequest { flavour, with: self.with.clone(), refresh: self.refresh.then(clock::unix_s) };
         let cancellation = Cancellation::default();
         let builder = images::builder(store, &context.surroundings, cancellation.clone());
         let ui = context.ui;
@@ -154,8 +156,4 @@ fn describe(image: &BuiltImage) -> String {
     let facts = &image.facts;
     let (size, packages) = (facts.size_bytes / (1024 * 1024), facts.packages);
     format!("{}, {size} MiB, {packages} packages, built in {} s", image.digest.short(), facts.build_s)
-}
-
-fn seconds_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

@@ -1,15 +1,15 @@
-//! `sandyard image list`: the images of the cache with their forms, and those that an engine alone still has.
+//! `sandyard image list`: list the images of the cache with their forms, and images that only an engine still has.
 
 use clap::Args;
 use sandyard_sandbox::drivers::docker::LoadedImage;
 use sandyard_sandbox::image::{Image as BuiltImage, ImageStore, vm};
 use serde_json::{Value, json};
 
-use crate::commands::ps::now;
+use crate::clock::now;
 use crate::config::DriverSettings;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::images::{ImageError, engine};
 use crate::job;
 use crate::ui::TableCell;
@@ -28,7 +28,7 @@ impl List {
         context: &CommandContext,
         store: &ImageStore,
         drivers: &DriverSettings,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         let images = store.list().map_err(ImageError::from)?;
         let loaded = engine::loaded(drivers, context.ui).await;
         let listed = ListedImage { images: &images, loaded: &loaded };
@@ -38,11 +38,11 @@ impl List {
             let header = ["IMAGE", "FLAVOUR", "SIZE", "AGE", "FORMS", "WITH", "ROOT"];
             context.ui.table(&header, &listed.rows(now().unix_ms()))?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }
 
-/// What the cache and an engine have.
+/// An image of the cache or of an engine.
 struct ListedImage<'a> {
     images: &'a [BuiltImage],
     loaded: &'a [LoadedImage],
@@ -53,13 +53,13 @@ impl ListedImage<'_> {
         self.loaded.iter().find(|loaded| loaded.digest == image.digest)
     }
 
-    /// Those whose tree is gone.
+    /// Images of an engine whose tree is gone.
     fn in_engine_alone(&self) -> impl Iterator<Item = &LoadedImage> {
         let has_tree = |loaded: &&LoadedImage| self.images.iter().any(|image| image.digest == loaded.digest);
         self.loaded.iter().filter(move |loaded| !has_tree(loaded))
     }
 
-    /// The names that `--format` of the build command has for them.
+    /// Returns the forms of an image as `image build --format` names them.
     fn forms(&self, image: &BuiltImage) -> Vec<&'static str> {
         let disk = vm::root_disk_of(&image.root).map(|_| "vm");
         let engine = self.in_engine(image).map(|_| "docker");

@@ -1,4 +1,4 @@
-//! `sandyard image`: build, list and remove the images that sandboxes run, in whatever form they are.
+//! `sandyard image`: build, list and remove the images of sandboxes.
 
 mod build;
 mod list;
@@ -16,19 +16,19 @@ use self::prune::PruneImages;
 use crate::config::Flags;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
 /// Build, list and remove the images of sandboxes
 #[derive(Debug, Args)]
 pub(crate) struct ImageCommand {
-    /// Where images are kept [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
+    /// Image cache [default: /var/cache/sandyard, or the user's own] [env: SANDYARD_CACHE]
     #[arg(long, global = true, value_name = "DIR")]
     cache: Option<PathBuf>,
     #[command(subcommand)]
     action: ImageAction,
 }
 
-/// What to do with images.
+/// The verbs of `sandyard image`.
 #[derive(Debug, Subcommand)]
 enum ImageAction {
     Build(Build),
@@ -37,7 +37,7 @@ enum ImageAction {
 }
 
 impl ImageCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let mut flags = Flags::default();
         flags.set("cache", self.cache.as_ref().map(|path| path.display()));
         let settings = context.settings(&flags)?;

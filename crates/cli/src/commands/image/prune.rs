@@ -1,4 +1,4 @@
-//! `sandyard image prune`: removes images that nobody needs, with all their forms: the tree, the disk beside it, the copy in an engine.
+//! `sandyard image prune`: remove unused images in all their forms: tree, disk of virtual machines, copy in an engine.
 
 use clap::Args;
 use sandyard_sandbox::image::{Flavour, ImageDigest, ImageRequest, ImageStore};
@@ -6,15 +6,15 @@ use sandyard_sandbox::image::{Flavour, ImageDigest, ImageRequest, ImageStore};
 use crate::config::DriverSettings;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::images::{ImageError, engine, in_use};
 
 /// Remove images that are neither the newest of their flavour nor in use
 ///
-/// With all their forms: tree, disk of virtual machines, and what was loaded into an engine.
+/// Removes all their forms: tree, disk of virtual machines, and the copy in an engine.
 #[derive(Debug, Args)]
 pub(super) struct PruneImages {
-    /// Also the newest ones
+    /// Also remove the newest images
     #[arg(long)]
     all: bool,
 }
@@ -25,7 +25,7 @@ impl PruneImages {
         context: &CommandContext,
         store: &ImageStore,
         drivers: &DriverSettings,
-    ) -> Result<Exit, CommandError> {
+    ) -> Result<CommandExit, CommandError> {
         let mut keep = in_use::of(&store.list().map_err(ImageError::from)?);
         if !self.all {
             keep.extend(newest(store)?);
@@ -36,7 +36,7 @@ impl PruneImages {
         for name in engine::prune(drivers, &keep, context.ui).await {
             context.ui.line(&name)?;
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }
 

@@ -1,4 +1,4 @@
-//! An image in the form of virtual machines, for the command that builds it.
+//! Builds an image in the form of virtual machines.
 
 use sandyard_sandbox::image::vm::{KernelSource, VmImage, VmImages};
 use sandyard_sandbox::image::{BuildError, Cancellation, Image, ImageStore};
@@ -8,7 +8,7 @@ use crate::errors::CommandError;
 use crate::images::{ImageError, builder};
 use crate::machine;
 
-/// Fetches a kernel, unless it is there, and makes the rest; none if a signal came first.
+/// Downloads a kernel unless the cache has it, and builds initrd and disk. Returns `None` if a signal came first.
 pub(super) async fn make(
     context: &CommandContext,
     store: ImageStore,

@@ -1,19 +1,19 @@
-//! `sandyard open desktop`: the live view in a browser.
+//! `sandyard open desktop`: open the live view in a browser.
 
 use clap::Args;
 
 use super::{browse, browser_base};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 
-/// Look at the desktop of a job in a browser
+/// Watch the desktop of a job in a browser
 #[derive(Debug, Args)]
-pub(crate) struct Desktop {
+pub(crate) struct OpenDesktopCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Take control instead of looking on
+    /// Take control instead of only watching
     #[arg(long)]
     control: bool,
     /// Print the address only
@@ -21,8 +21,8 @@ pub(crate) struct Desktop {
     no_browser: bool,
 }
 
-impl Desktop {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+impl OpenDesktopCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         // A server with keys lets the page in by a ticket, good once and for 30 seconds.
@@ -37,6 +37,6 @@ impl Desktop {
         if !self.no_browser {
             browse(context, &link);
         }
-        Ok(Exit::Success)
+        Ok(CommandExit::Success)
     }
 }

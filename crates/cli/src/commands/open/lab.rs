@@ -1,22 +1,22 @@
-//! `sandyard open lab`.
+//! `sandyard open lab`: open JupyterLab in a browser.
 
 use clap::Args;
 
 use super::show;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 
-/// JupyterLab of a sandbox
+/// Open JupyterLab of a sandbox
 #[derive(Debug, Args)]
-pub(crate) struct Lab {
+pub(crate) struct OpenLabCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
 }
 
-impl Lab {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+impl OpenLabCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         show(context, &client, &id, "lab").await

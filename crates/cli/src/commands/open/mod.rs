@@ -1,4 +1,4 @@
-//! `sandyard open`: what a sandbox shows, in a browser or on a local port. One file for each thing; this one owns the link.
+//! `sandyard open`: open a page of a sandbox in a browser, or forward a port. One file for each verb; this file creates the link.
 
 mod desktop;
 mod lab;
@@ -7,62 +7,62 @@ mod vnc;
 
 use clap::{Args, Subcommand};
 
-use crate::client::{Client, ServerAddress};
+use crate::client::{ApiClient, ServerAddress};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 
-/// Open something of a live sandbox
+/// Open the desktop, JupyterLab or a port of a live sandbox
 ///
 /// Prints a link that works once, within 30 seconds, and opens it in a browser if there is one.
 #[derive(Debug, Args)]
 pub(crate) struct OpenCommand {
     #[command(subcommand)]
-    what: What,
+    verb: OpenVerb,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
-    Desktop(desktop::Desktop),
-    Lab(lab::Lab),
-    Port(port::Port),
-    Vnc(vnc::Vnc),
+enum OpenVerb {
+    Desktop(desktop::OpenDesktopCommand),
+    Lab(lab::OpenLabCommand),
+    Port(port::OpenPortCommand),
+    Vnc(vnc::OpenVncCommand),
 }
 
 impl OpenCommand {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
-        match self.what {
-            What::Desktop(command) => command.run(context).await,
-            What::Lab(command) => command.run(context).await,
-            What::Port(command) => command.run(context).await,
-            What::Vnc(command) => command.run(context).await,
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
+        match self.verb {
+            OpenVerb::Desktop(command) => command.run(context).await,
+            OpenVerb::Lab(command) => command.run(context).await,
+            OpenVerb::Port(command) => command.run(context).await,
+            OpenVerb::Vnc(command) => command.run(context).await,
         }
     }
 }
 
-/// Asks for a ticket, prints its link and shows it.
+/// Requests a ticket, prints its link and opens it in a browser.
 async fn show(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     job: &str,
     purpose: &str,
-) -> Result<Exit, CommandError> {
+) -> Result<CommandExit, CommandError> {
     let ticket = client.ticket(job, purpose).await?;
     let link = format!("{}{}", browser_base(context, client)?, ticket.url);
     context.ui.line(&link)?;
     browse(context, &link);
-    Ok(Exit::Success)
+    Ok(CommandExit::Success)
 }
 
-/// Where a browser finds the server that we may have reached by its socket.
-fn browser_base(context: &CommandContext, client: &Client) -> Result<String, CommandError> {
+/// Returns the address of the server for a browser; this command may have reached it by its socket.
+fn browser_base(context: &CommandContext, client: &ApiClient) -> Result<String, CommandError> {
     match client.endpoint() {
         ServerAddress::Http(base) => Ok(base.clone()),
         ServerAddress::Socket(_) => Ok(context.endpoint()?.base().to_owned()),
     }
 }
 
-/// Without a desktop there is nothing to open it with, and the link was printed.
+/// Opens a link in a browser. Without a local desktop there is none, and the printed link must do.
 fn browse(context: &CommandContext, link: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| context.surroundings.get(name).is_some());
     if !desktop {

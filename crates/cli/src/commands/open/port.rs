@@ -1,4 +1,4 @@
-//! `sandyard open port`: a port of a sandbox in a browser, or as a port of this machine for every other program.
+//! `sandyard open port`: open a port of a sandbox in a browser, or forward it to a local port for other programs.
 
 use std::net::Ipv4Addr;
 
@@ -7,32 +7,32 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::show;
-use crate::client::{Client, ClientError};
+use crate::client::{ApiClient, ClientError};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::machine;
 use crate::serve::ServeError;
 
-/// Connections forwarded at once; more wait in the kernel's queue.
+/// Largest number of forwarded connections; more wait in the kernel's queue.
 const CONNECTIONS: usize = 128;
 
-/// A port of a sandbox, on an origin of its own
+/// Open a port of a sandbox on an origin of its own
 #[derive(Debug, Args)]
-pub(crate) struct Port {
+pub(crate) struct OpenPortCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
     /// The port in the sandbox
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// Forward this port of 127.0.0.1 to it until Ctrl-C, for programs that are no browsers; 0 takes a free one
+    /// Forward this port of 127.0.0.1 to it until Ctrl-C, for programs other than browsers; 0 picks a free port
     #[arg(long, value_name = "LOCALPORT")]
     forward: Option<u16>,
 }
 
-impl Port {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+impl OpenPortCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         match self.forward {
@@ -44,11 +44,11 @@ impl Port {
 
 async fn forward(
     context: &CommandContext,
-    client: &Client,
+    client: &ApiClient,
     id: &str,
     port: u16,
     local: u16,
-) -> Result<Exit, CommandError> {
+) -> Result<CommandExit, CommandError> {
     let mut stop = machine::stop_signals();
     let failed = |source| ServeError::Listen { address: format!("127.0.0.1:{local}"), source };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, local)).await.map_err(failed)?;
@@ -66,12 +66,12 @@ async fn forward(
                     context.ui.warn(&error.to_string());
                 }
             }
-            () = stop.next() => return Ok(Exit::Success),
+            () = stop.next() => return Ok(CommandExit::Success),
         }
     }
 }
 
-async fn carry(client: Client, id: String, port: u16, mut local: TcpStream) -> Result<(), ClientError> {
+async fn carry(client: ApiClient, id: String, port: u16, mut local: TcpStream) -> Result<(), ClientError> {
     let mut remote = client.connect_port(&id, port).await?;
     // Either side's failure is the other's end.
     drop(tokio::io::copy_bidirectional(&mut local, &mut remote).await);

@@ -1,35 +1,35 @@
-//! `sandyard open vnc`: a local port for plain VNC clients. Nothing listens anywhere else; the bytes go through the server.
+//! `sandyard open vnc`: forward a local port for plain VNC clients. Nothing else listens; the bytes go through the server.
 
 use clap::Args;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::client::Client;
+use crate::client::ApiClient;
 use crate::context::CommandContext;
 use crate::errors::CommandError;
-use crate::exit_codes::Exit;
+use crate::exit_codes::CommandExit;
 use crate::job;
 
-/// VNC clients at once.
+/// Largest number of VNC clients.
 const CLIENTS: usize = 16;
 const BUFFER: usize = 64 * 1024;
 
 /// Forward a local port to the desktop of a job, for VNC clients, until Ctrl-C
 #[derive(Debug, Args)]
-pub(crate) struct Vnc {
+pub(crate) struct OpenVncCommand {
     /// The job: its id, the beginning of it, or its name
     job: String,
-    /// Port on 127.0.0.1; a free one if 0
+    /// Port on 127.0.0.1; 0 picks a free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Take control instead of looking on; one client at a time
+    /// Take control instead of only watching; one client at a time
     #[arg(long)]
     control: bool,
 }
 
-impl Vnc {
-    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, CommandError> {
+impl OpenVncCommand {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
@@ -48,14 +48,14 @@ impl Vnc {
                         context.ui.warn(&error.to_string());
                     }
                 }
-                _ = tokio::signal::ctrl_c() => return Ok(Exit::Success),
+                _ = tokio::signal::ctrl_c() => return Ok(CommandExit::Success),
             }
         }
     }
 }
 
-/// One VNC client, until either side leaves.
-async fn carry(client: Client, job: String, control: bool, stream: TcpStream) -> Result<(), CommandError> {
+/// Carries one VNC client until either side closes.
+async fn carry(client: ApiClient, job: String, control: bool, stream: TcpStream) -> Result<(), CommandError> {
     let (mut sender, mut receiver) = client.desktop(&job, control).await?;
     let _ = stream.set_nodelay(true);
     let (mut reader, mut writer) = stream.into_split();

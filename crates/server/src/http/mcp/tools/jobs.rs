@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use sandyard_api::{ApiError, JobId, JobListView, JobState, JobView, ScheduleView, TicketView, bounds};
+use sandyard_api::{
+    ApiError, JobId, JobKind, JobListView, JobState, JobView, ScheduleBody, ScheduleView, TicketView, bounds,
+};
 use serde_json::{Value, json};
 
 use super::super::answer::{TEXT_BYTES, ToolAnswer, readable};
@@ -124,14 +126,14 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
 fn schedule_properties() -> Value {
     json!({
         "task": {"type": "string", "description": "What to build or do, in plain words, for the server's agent"},
-        "kind": {"type": "string", "enum": ["task", "shell", "python", "typescript", "gui", "session"], "description": "What the job is; task if only `task` is given"},
+        "kind": {"type": "string", "enum": JobKind::ALL.map(JobKind::as_str), "description": "What the job is; task if only `task` is given"},
         "code": {"type": "string", "description": "For shell: a bash script. For python and typescript: code, run as a notebook cell. For gui: a JSON list of actions or an xdotool script"},
         "name": {"type": "string", "description": "For people, in listings"},
         "files": {"type": "object", "description": "Files to write into /workspace first: {\"path\": \"text\"} or {\"path\": {\"base64\": \"…\"}}"},
         "git": {"type": "object", "properties": {"url": {"type": "string"}, "ref": {"type": "string"}}, "required": ["url"], "description": "A repository to clone into /workspace first: an https URL, and a branch, tag or commit as `ref`. Its host must be in `egress`"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Environment variables"},
         "egress": {"type": "array", "items": {"type": "string"}, "description": "Hosts that the sandbox may reach: host, host:port, *.host, or `packages` for the registries of pip, npm and cargo and for GitHub. Nothing if not given"},
-        "limits": {"type": "object", "description": "cpus, memory_mib, disk_mib, pids, timeout_s, idle_timeout_s"},
+        "limits": {"type": "object", "description": ScheduleBody::limit_names().join(", ")},
         "isolation": {"type": "string", "description": "The weakest isolation you accept: any, container, gvisor, vm, or a driver's name"},
         "keep": {"type": "boolean", "description": "Leave the sandbox up after the end, so that the sandbox tools still work"},
         "model": {"type": "string", "description": "For a task: one of the models that the server allows"},

@@ -1,6 +1,6 @@
 //! Tools that run something in a live sandbox: a shell command, a piece of code in a kernel.
 
-use sandyard_api::{ApiError, CodeStatus, CodeView, ShellView};
+use sandyard_api::{ApiError, CodeStatus, CodeView, Language, ShellView};
 use serde_json::{Value, json};
 
 use super::super::answer::{ToolAnswer, readable};
@@ -45,7 +45,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         properties: || {
             json!({
                 "job_id": job_id(),
-                "language": {"type": "string", "enum": ["python", "typescript", "javascript", "bash"], "description": "What the code is"},
+                "language": {"type": "string", "enum": Language::ALL.map(Language::as_str), "description": "What the code is"},
                 "code": {"type": "string", "description": "The code"},
                 "kernel": {"type": "string", "description": "A kernel by name; the language's own if not given"},
                 "timeout_s": {"type": "integer", "minimum": 1, "description": "Interrupts it after this long and keeps what it printed; 120 if not given"},
