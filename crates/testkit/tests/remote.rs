@@ -45,7 +45,7 @@ async fn a_machine_that_died_unseen_is_given_up_only_when_that_is_known() {
     yard.wait(&id, "still running", |status| status.state == JobState::Running).await.unwrap();
     yard.world.script(|faults| faults.unreachable = false);
     let status = yard.ended(&id).await.unwrap();
-    assert_eq!(status.failure.map(|failure| failure.code), Some(FailureCode::SandboxDied));
+    assert_eq!(status.error.clone().map(|failure| failure.code), Some(FailureCode::SandboxDied));
 }
 
 #[tokio::test(flavor = "multi_thread")]
