@@ -1,6 +1,6 @@
-//! The form of OpenAI's chat completions, which Ollama, vLLM, llama.cpp and OpenRouter speak too.
+//! OpenAI's chat completions, which Ollama, vLLM, llama.cpp and OpenRouter speak too.
 //!
-//! Pure translation, both ways. Servers of this family differ in what they leave out, so only what is needed is required.
+//! Pure translation in both directions. Servers of this family leave out different members, so hardly any is required.
 
 use sandyard_protocol::{
     ModelCall, ModelEvent, ModelMessage, ModelPart, ModelUsage, StopReason, ToolCall, ToolResult,
@@ -8,22 +8,22 @@ use sandyard_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::failures::{Complaint, Trouble};
+use super::failures::{AttemptError, ProviderError};
 use super::wire::{arguments_object, malformed};
 
-/// Calls in one answer; more are a fault of the server.
-const MOST_CALLS: usize = 128;
+/// Tool calls in one answer. An answer with more is invalid; models ask for a few.
+const MAX_CALLS: usize = 128;
 
-/// How a server wants to be told the longest answer.
+/// The member that bounds the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnswerLimit {
-    /// As OpenAI does, whose newer models refuse the old way.
+    /// OpenAI's own, whose newer models reject `max_tokens`.
     MaxCompletionTokens,
-    /// As everybody did before, and Ollama and others still do: they ignore the new way.
+    /// The older one. Ollama and others ignore `max_completion_tokens`.
     MaxTokens,
 }
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(super) fn request(call: &ModelCall, model: &str, limit: AnswerLimit) -> Value {
     let mut messages = Vec::with_capacity(call.messages.len() + 1);
     if !call.system.is_empty() {
@@ -77,7 +77,8 @@ fn write_message(message: &ModelMessage, messages: &mut Vec<Value>) {
     }
 }
 
-/// As the model wrote them. vLLM, llama.cpp and Ollama parse them, and refuse the whole conversation for one that is no object.
+/// Returns arguments as the model wrote them, if they are an object. vLLM, llama.cpp and Ollama parse them, and reject the
+/// whole conversation otherwise.
 fn arguments(written: &str) -> String {
     match serde_json::from_str(written) {
         Ok(Value::Object(_)) => written.to_owned(),
@@ -85,7 +86,7 @@ fn arguments(written: &str) -> String {
     }
 }
 
-/// Results are words only; pictures follow as if the user showed them.
+/// Tool results are text only in this format; pictures follow in a message of the user.
 fn write_results(results: &[ToolResult], messages: &mut Vec<Value>) {
     let mut pictures = Vec::new();
     for result in results {
@@ -122,24 +123,24 @@ fn content(parts: &[ModelPart]) -> Value {
         .collect()
 }
 
-// Any member may be missing or null: vLLM ends with `"choices": null`, others leave out what is empty.
+// Any member may be missing or null: vLLM ends with `"choices": null`, others leave out empty members.
 
 #[derive(Debug, Deserialize)]
-struct Chunk {
-    choices: Option<Vec<Choice>>,
-    usage: Option<Usage>,
+struct CompletionChunk {
+    choices: Option<Vec<ChunkChoice>>,
+    usage: Option<OpenAiUsage>,
     error: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Choice {
-    delta: Option<Delta>,
+struct ChunkChoice {
+    delta: Option<ChoiceDelta>,
     finish_reason: Option<String>,
     error: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Delta {
+struct ChoiceDelta {
     content: Option<String>,
     refusal: Option<String>,
     tool_calls: Option<Vec<CallDelta>>,
@@ -159,7 +160,7 @@ struct FunctionDelta {
 }
 
 #[derive(Debug, Deserialize)]
-struct Usage {
+struct OpenAiUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
@@ -170,41 +171,42 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
 }
 
-/// A call on its way in.
+/// A tool call while its parts arrive.
 #[derive(Debug)]
-struct Slot {
+struct OpenAiCallSlot {
     index: Option<u64>,
     call: ToolCall,
 }
 
-/// An answer on its way in.
+/// Parses an answer while it arrives.
 #[derive(Debug)]
-pub(super) struct Answer {
-    /// Makes the ids of calls unique in the conversation where the server gives none.
+pub(super) struct OpenAiAnswer {
+    /// Makes call ids unique in the conversation if the server sends none.
     turn: usize,
-    calls: Vec<Slot>,
+    calls: Vec<OpenAiCallSlot>,
     finish: Option<String>,
     refused: bool,
     usage: ModelUsage,
     done: bool,
 }
 
-impl Answer {
-    /// The answer to a conversation of `turn` messages.
+impl OpenAiAnswer {
+    /// Begins the answer to a conversation of `turn` messages.
     pub(super) fn new(turn: usize) -> Self {
         let usage = ModelUsage::default();
         Self { turn, calls: Vec::new(), finish: None, refused: false, usage, done: false }
     }
 
-    /// Takes the data of one event; returns what is new.
-    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Trouble> {
+    /// Takes the data of one server-sent event. Returns the new parts of the answer.
+    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, AttemptError> {
         if data.trim() == "[DONE]" {
             self.done = true;
             return Ok(Vec::new());
         }
-        let chunk: Chunk = serde_json::from_str(data).map_err(|_| malformed("an event of no known form"))?;
+        let chunk: CompletionChunk =
+            serde_json::from_str(data).map_err(|_| malformed("an event of an unknown format"))?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            return Err(Complaint::of(&error).judge_in_answer());
+            return Err(ProviderError::of(&error).judge_in_answer());
         }
         if let Some(usage) = chunk.usage {
             self.usage = ModelUsage {
@@ -221,9 +223,9 @@ impl Answer {
         Ok(events)
     }
 
-    fn take_choice(&mut self, choice: Choice, events: &mut Vec<ModelEvent>) -> Result<(), Trouble> {
+    fn take_choice(&mut self, choice: ChunkChoice, events: &mut Vec<ModelEvent>) -> Result<(), AttemptError> {
         if let Some(error) = choice.error.filter(|error| !error.is_null()) {
-            return Err(Complaint::of(&error).judge_in_answer());
+            return Err(ProviderError::of(&error).judge_in_answer());
         }
         if let Some(delta) = choice.delta {
             self.refused |= delta.refusal.as_deref().is_some_and(|words| !words.is_empty());
@@ -240,7 +242,7 @@ impl Answer {
         Ok(())
     }
 
-    fn take_call(&mut self, delta: CallDelta) -> Result<(), Trouble> {
+    fn take_call(&mut self, delta: CallDelta) -> Result<(), AttemptError> {
         let id = delta.id.filter(|id| !id.is_empty());
         let function = delta.function.unwrap_or_default();
         let call = self.slot(delta.index, id.as_deref(), function.name.is_some())?;
@@ -255,16 +257,21 @@ impl Answer {
         match function.arguments {
             Some(Value::String(text)) => call.arguments.push_str(&text),
             Some(Value::Null) | None => {}
-            // Whole, as an object: older Ollama.
+            // Older versions of Ollama send the arguments whole, as an object.
             Some(whole) => call.arguments = whole.to_string(),
         }
         Ok(())
     }
 
-    /// The call that a part belongs to. Parts of a call carry its index, and the id of a new call is new even where the index
-    /// is not (Ollama once sent 0 with each); whole calls without an index are calls of their own.
-    fn slot(&mut self, index: Option<u64>, id: Option<&str>, named: bool) -> Result<&mut ToolCall, Trouble> {
-        let same = |slot: &Slot| match index {
+    /// Returns the slot of the call that a part belongs to. Parts of a call carry its index. A new id means a new call even if
+    /// the index is not new (Ollama once sent 0 with each call). A named part without an index is a call of its own.
+    fn slot(
+        &mut self,
+        index: Option<u64>,
+        id: Option<&str>,
+        named: bool,
+    ) -> Result<&mut ToolCall, AttemptError> {
+        let same = |slot: &OpenAiCallSlot| match index {
             Some(_) => {
                 slot.index == index && id.is_none_or(|id| slot.call.id.is_empty() || slot.call.id == id)
             }
@@ -273,22 +280,22 @@ impl Answer {
         if let Some(known) = self.calls.iter().rposition(same) {
             return Ok(&mut self.calls[known].call);
         }
-        if self.calls.len() >= MOST_CALLS {
-            return Err(malformed("more calls than anybody makes"));
+        if self.calls.len() >= MAX_CALLS {
+            return Err(malformed("too many tool calls"));
         }
         let call = ToolCall { id: String::new(), name: String::new(), arguments: String::new() };
         let new = self.calls.len();
-        self.calls.push(Slot { index, call });
+        self.calls.push(OpenAiCallSlot { index, call });
         Ok(&mut self.calls[new].call)
     }
 
-    /// Whether the provider has said that nothing follows.
+    /// True if the provider has marked the end of the answer.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The end of the stream: the calls, and why it ended. A stream that was cut off has no answer.
-    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Trouble> {
+    /// Ends the parsing. Returns the tool calls, then `Done`. A stream that was cut off has no answer.
+    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, AttemptError> {
         if self.finish.is_none() && !self.done {
             return Err(malformed("an answer that breaks off"));
         }
@@ -301,7 +308,7 @@ impl Answer {
             _ => StopReason::End,
         };
         let mut events = Vec::with_capacity(self.calls.len() + 1);
-        for (number, Slot { mut call, .. }) in self.calls.into_iter().enumerate() {
+        for (number, OpenAiCallSlot { mut call, .. }) in self.calls.into_iter().enumerate() {
             if call.name.is_empty() {
                 return Err(malformed("a call without a name"));
             }

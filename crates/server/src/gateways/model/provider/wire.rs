@@ -1,28 +1,28 @@
-//! The two forms in which providers take calls and give answers, behind one face.
+//! The two wire formats of providers behind one interface: requests out, answers in. No I/O.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use sandyard_protocol::{ModelCall, ModelEvent};
 use serde_json::{Value, json};
 
-use super::failures::Trouble;
+use super::failures::AttemptError;
 use super::openai::AnswerLimit;
 use super::secret::{ApiKey, BadKey};
 use super::{anthropic, openai};
 
-/// The version of Anthropic's form that is spoken here.
+/// Version of Anthropic's API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What a provider speaks.
+/// The wire format of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wire {
-    /// Chat completions.
+pub(crate) enum WireFormat {
+    /// OpenAI's chat completions.
     OpenAi(AnswerLimit),
-    /// Messages.
+    /// Anthropic's messages.
     Anthropic,
 }
 
-impl Wire {
-    /// Where calls go, below the provider's base URL.
+impl WireFormat {
+    /// Returns the path of calls below the provider's base URL.
     pub(super) fn path(self) -> &'static str {
         match self {
             Self::OpenAi(_) => "/chat/completions",
@@ -30,7 +30,7 @@ impl Wire {
         }
     }
 
-    /// The headers of every call.
+    /// Returns the headers of every call.
     pub(super) fn headers(self, key: Option<&ApiKey>) -> Result<HeaderMap, BadKey> {
         let mut headers = HeaderMap::new();
         let (name, prefix) = match self {
@@ -48,7 +48,7 @@ impl Wire {
         Ok(headers)
     }
 
-    /// The body of a call.
+    /// Returns the body of a call.
     pub(super) fn request(self, call: &ModelCall, model: &str) -> Value {
         match self {
             Self::OpenAi(limit) => openai::request(call, model, limit),
@@ -56,32 +56,32 @@ impl Wire {
         }
     }
 
-    /// The answer to a call, before anything of it came.
-    pub(super) fn answer(self, call: &ModelCall) -> Answer {
+    /// Returns a parser for the answer to a call.
+    pub(super) fn answer(self, call: &ModelCall) -> AnswerParser {
         match self {
-            Self::OpenAi(_) => Answer::OpenAi(openai::Answer::new(call.messages.len())),
-            Self::Anthropic => Answer::Anthropic(anthropic::Answer::default()),
+            Self::OpenAi(_) => AnswerParser::OpenAi(openai::OpenAiAnswer::new(call.messages.len())),
+            Self::Anthropic => AnswerParser::Anthropic(anthropic::AnthropicAnswer::default()),
         }
     }
 }
 
-/// An answer on its way in.
+/// Parses an answer while it arrives.
 #[derive(Debug)]
-pub(super) enum Answer {
-    OpenAi(openai::Answer),
-    Anthropic(anthropic::Answer),
+pub(super) enum AnswerParser {
+    OpenAi(openai::OpenAiAnswer),
+    Anthropic(anthropic::AnthropicAnswer),
 }
 
-impl Answer {
-    /// Takes the data of one event; returns what is new.
-    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Trouble> {
+impl AnswerParser {
+    /// Takes the data of one server-sent event. Returns the new parts of the answer.
+    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, AttemptError> {
         match self {
             Self::OpenAi(answer) => answer.take(data),
             Self::Anthropic(answer) => answer.take(data),
         }
     }
 
-    /// Whether the provider has said that nothing follows.
+    /// True if the provider has marked the end of the answer.
     pub(super) fn is_done(&self) -> bool {
         match self {
             Self::OpenAi(answer) => answer.is_done(),
@@ -89,8 +89,8 @@ impl Answer {
         }
     }
 
-    /// The end of the stream: the calls, then `Done`.
-    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Trouble> {
+    /// Ends the parsing. Returns the tool calls, then `Done`.
+    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, AttemptError> {
         match self {
             Self::OpenAi(answer) => answer.finish(),
             Self::Anthropic(answer) => answer.finish(),
@@ -98,12 +98,13 @@ impl Answer {
     }
 }
 
-/// An answer that can't be understood; the next attempt may be better.
-pub(super) fn malformed(what: &str) -> Trouble {
-    Trouble::passing(format!("the provider sent {what}"))
+/// The provider's answer is not valid. The next attempt may succeed.
+pub(super) fn malformed(what: &str) -> AttemptError {
+    AttemptError::passing(format!("the provider sent {what}"))
 }
 
-/// Arguments as an object, the only thing that every provider takes back; whatever else the model wrote is shown to it whole.
+/// Returns a tool call's arguments as an object, the only form that every provider accepts back. Other text that a model wrote
+/// is kept whole as a member.
 pub(super) fn arguments_object(arguments: &str) -> Value {
     match serde_json::from_str(arguments) {
         Ok(Value::Object(object)) => Value::Object(object),

@@ -1,4 +1,4 @@
-//! Notes in a job's audit by its owner: before a gateway does something for the job.
+//! Audit entries by the owner of a job: a gateway records what it is about to do for the job.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use crate::error_chain::chain;
 use crate::job::Fence;
 use crate::store::{Store, StoreError};
 
-/// One job's audit, as its present owner writes it.
+/// The audit of one job, written under the owner's fence.
 #[derive(Clone)]
-pub(crate) struct OwnerNotes {
+pub(crate) struct OwnerAudit {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) fence: Fence,
 }
 
-impl OwnerNotes {
-    /// Writes entries; whoever is no longer the owner can't.
-    pub(crate) async fn note(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+impl OwnerAudit {
+    /// Appends entries. Fails with [`StoreError::Stale`] if another server owns the job by now.
+    pub(crate) async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
         let written = self.store.note(&self.fence.job, Some(self.fence.epoch), entries).await;
         match written {
             Ok(Some(_)) => Ok(()),
@@ -30,8 +30,8 @@ impl OwnerNotes {
     }
 }
 
-impl fmt::Debug for OwnerNotes {
+impl fmt::Debug for OwnerAudit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "OwnerNotes({})", self.fence.job)
+        write!(formatter, "OwnerAudit({})", self.fence.job)
     }
 }

@@ -94,8 +94,8 @@ fn what_is_empty_is_left_out() {
 }
 
 /// All events of a stream.
-fn hear(data: &[&str]) -> Result<Vec<ModelEvent>, Trouble> {
-    let mut answer = Answer::new(3);
+fn hear(data: &[&str]) -> Result<Vec<ModelEvent>, AttemptError> {
+    let mut answer = OpenAiAnswer::new(3);
     let mut events = Vec::new();
     for data in data {
         events.extend(answer.take(data)?);
@@ -253,7 +253,7 @@ fn members_may_be_missing_or_null() {
     }
 }
 
-fn trouble(data: &[&str]) -> Trouble {
+fn trouble(data: &[&str]) -> AttemptError {
     hear(data).unwrap_err()
 }
 
@@ -270,15 +270,15 @@ fn what_breaks_off_or_is_garbage_may_be_better_next_time() {
         (vec![&nameless, &stop], "without a name"),
         (vec![&error], "ended in an error"),
     ] {
-        let Trouble::Passing { message, .. } = trouble(&data) else { panic!("{data:?}") };
+        let AttemptError::Passing { message, .. } = trouble(&data) else { panic!("{data:?}") };
         assert!(message.contains(what), "{message}");
     }
 }
 
 #[test]
 fn a_flood_of_calls_is_stopped() {
-    let mut answer = Answer::new(0);
-    let flood = (0..=MOST_CALLS).any(|index| {
+    let mut answer = OpenAiAnswer::new(0);
+    let flood = (0..=MAX_CALLS).any(|index| {
         let call =
             format!(r#"{{"tool_calls":[{{"index":{index},"id":"{index}","function":{{"name":"a"}}}}]}}"#);
         answer.take(&delta(&call)).is_err()
@@ -287,18 +287,18 @@ fn a_flood_of_calls_is_stopped() {
     let far = delta(
         r#"{"tool_calls":[{"index":18446744073709551615,"id":"x","function":{"name":"a","arguments":"{}"}}]}"#,
     );
-    assert!(Answer::new(0).take(&far).is_ok(), "an index is a name, no place in memory");
+    assert!(OpenAiAnswer::new(0).take(&far).is_ok(), "an index is a name, no place in memory");
 }
 
 #[test]
 fn an_error_in_the_middle_is_judged_by_what_it_says() {
     let words = delta(r#"{"content":"Hel"}"#);
     let overloaded = r#"{"error":{"message":"Provider overloaded","code":502}}"#;
-    assert!(matches!(trouble(&[&words, overloaded]), Trouble::Passing { .. }));
+    assert!(matches!(trouble(&[&words, overloaded]), AttemptError::Passing { .. }));
     let too_long = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error"}}"#;
-    let Trouble::Final(failure) = trouble(&[too_long]) else { panic!() };
+    let AttemptError::Final(failure) = trouble(&[too_long]) else { panic!() };
     assert_eq!(failure.code, ModelFailureCode::ContextTooLong);
     let in_choice = r#"{"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":400,"type":"invalid_request_error","message":"no"}}]}"#;
-    let Trouble::Final(failure) = trouble(&[in_choice]) else { panic!() };
+    let AttemptError::Final(failure) = trouble(&[in_choice]) else { panic!() };
     assert_eq!(failure.code, ModelFailureCode::Rejected);
 }

@@ -1,10 +1,10 @@
-//! The desk of a task: the loop's journal, kept on the host and answered over the pipe.
+//! The journal service of a task: keeps the agent's journal on the host.
 //!
-//! A loop opens a stream, is given its task and the whole journal, and adds entries one after the other; each is durable
-//! before it is answered. What people say meanwhile is pushed to it. The loop is hostile like everything in a sandbox: its
-//! messages are bounded by their frames, its journal by count and bytes, and who is refused has to wait a moment.
+//! The agent opens a stream, reads its task and the whole journal, and appends entries one after the other. Each entry is
+//! durable before the reply. Messages of people are pushed to the agent. The agent is hostile like everything in a sandbox:
+//! frames bound its messages, count and bytes bound its journal, and a refusal is delayed.
 
-mod answers;
+mod ledger;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,93 +18,96 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::model::{Budget, BudgetLimits, Money, bounds};
+use super::model::{BudgetLimits, ModelBudget, Money, bounds};
 use crate::audit::cut;
 use crate::job::JobId;
 use crate::job::JobState;
 use crate::job::{Fence, JobRow, SpentRow};
 use crate::store::{Appended, JobWatch, Store, StoreError};
 
-pub(crate) use answers::{Answers, row_of};
+pub(crate) use ledger::{JournalLedger, row_of};
 
-/// Desks of one job at once: that of the loop, and that of the one before it whose end was not noticed yet.
-const DESKS_AT_ONCE: usize = 2;
-/// For a loop to say what it wants after it opened a stream.
-const OPEN_TIME: Duration = Duration::from_secs(10);
-/// For one message, so that a loop that does not read keeps nothing.
-const SEND_TIME: Duration = Duration::from_secs(30);
-/// Before a refusal is answered, so that a flood of them stays a trickle.
-const REFUSAL_PAUSE: Duration = Duration::from_millis(50);
-/// Entries and bytes that are read from the store at once.
-const PAGE: usize = 256;
+/// Connections of one job at once: the agent's, and that of the agent before it whose end was not noticed yet.
+const MAX_CONNECTIONS: usize = 2;
+/// Longest wait for the first message of a stream.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time to send one message, so that an agent that does not read holds no memory.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before a refusal, so that an agent that repeats refused requests is slow.
+const REFUSAL_DELAY: Duration = Duration::from_millis(50);
+/// Entries read from the store at once.
+const PAGE_ENTRIES: usize = 256;
+/// Bytes read from the store at once.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Of the name of a call, in the reason of a look at the workspace.
-const CALL_BYTES: usize = 100;
+/// Longest name of a tool call in the cause of a workspace diff.
+const MAX_CALL_BYTES: usize = 100;
 
-const FRAMES: FrameLimits = FrameLimits {
+/// Frame limits of a stream with the agent.
+const FRAME_LIMITS: FrameLimits = FrameLimits {
     message_bytes: limits::JOURNAL_ENTRY_BYTES + limits::MESSAGE_BYTES,
     sent_message_bytes: limits::DESK_MESSAGE_BYTES,
     data_bytes: 0,
 };
 
-/// Hears of each step that has ended.
+/// Called with the job and the name of each tool call that ended.
 pub(crate) type StepObserver = Arc<dyn Fn(&JobId, String) + Send + Sync>;
 
-/// What a desk is made of.
+/// The parts of a [`JournalService`].
 #[derive(Clone)]
-pub(crate) struct DeskParts {
+pub(crate) struct JournalServiceParts {
     pub(crate) fence: Fence,
     /// The job's number in the store.
     pub(crate) job: i64,
     pub(crate) task: String,
     pub(crate) model: ModelFacts,
-    /// As the job was scheduled.
+    /// The budget at scheduling.
     pub(crate) budget: TaskBudget,
-    /// The account that model calls are held against.
-    pub(crate) account: Arc<Budget>,
-    /// Called with the name of each step that has ended: the workspace may have changed.
+    /// The budget of model calls, whose limits follow the journal.
+    pub(crate) model_budget: Arc<ModelBudget>,
+    /// Called when a tool call ended, because the workspace may have changed.
     pub(crate) step_ended: StepObserver,
 }
 
-/// One job's desk.
-pub(crate) struct Desk {
+/// The journal service of one job.
+pub(crate) struct JournalService {
     store: Arc<dyn Store>,
-    parts: DeskParts,
-    places: Semaphore,
+    parts: JournalServiceParts,
+    connections: Semaphore,
 }
 
-/// The loop is gone, breaks the protocol, or the store can't go on; it may come again.
+/// Why a connection ended. The agent may connect again.
 #[derive(Debug, thiserror::Error)]
-enum Closed {
-    #[error("the loop is gone")]
+enum ConnectionEnd {
+    /// The agent is gone or broke the protocol.
+    #[error("the agent is gone")]
     Gone,
     #[error("the store")]
     Store(#[from] StoreError),
 }
 
-/// A stream with a loop at its other end.
-struct Conversation<'a, S> {
-    desk: &'a Desk,
+/// A stream with an agent at its other end.
+struct JournalConnection<'a, S> {
+    service: &'a JournalService,
     receiver: FrameReceiver<S>,
     sender: FrameSender<S>,
     watch: JobWatch,
-    /// The last entry that the loop knows of.
+    /// Number of the last entry that the agent knows.
     known: u64,
 }
 
-impl Desk {
-    pub(crate) fn new(store: Arc<dyn Store>, parts: DeskParts) -> Arc<Self> {
-        Arc::new(Self { store, parts, places: Semaphore::new(DESKS_AT_ONCE) })
+impl JournalService {
+    pub(crate) fn new(store: Arc<dyn Store>, parts: JournalServiceParts) -> Arc<Self> {
+        Arc::new(Self { store, parts, connections: Semaphore::new(MAX_CONNECTIONS) })
     }
 
-    /// Serves one stream that a loop opened.
+    /// Serves one stream that an agent opened.
     pub(crate) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
-        let Ok(_place) = self.places.try_acquire() else { return };
-        let (receiver, sender) = Framed::new(stream, FRAMES).split();
+        let Ok(_permit) = self.connections.try_acquire() else { return };
+        let (receiver, sender) = Framed::new(stream, FRAME_LIMITS).split();
         let watch = self.store.watch(self.id());
-        let mut conversation = Conversation { desk: self, receiver, sender, watch, known: 0 };
-        if let Err(closed @ Closed::Store(_)) = conversation.hold().await {
-            tracing::warn!(job = %self.id(), error = %crate::error_chain::chain(&closed), "the desk is closed");
+        let mut connection = JournalConnection { service: self, receiver, sender, watch, known: 0 };
+        if let Err(closed @ ConnectionEnd::Store(_)) = connection.serve().await {
+            tracing::warn!(job = %self.id(), error = %crate::error_chain::chain(&closed), "a journal connection ended");
         }
     }
 
@@ -118,10 +121,10 @@ impl Desk {
             .ok_or_else(|| StoreError::Stale(self.id().clone()))
     }
 
-    /// The budget that holds now. Also makes it hold for model calls.
+    /// Returns the present budget, and applies it to model calls.
     fn budget(&self, row: &JobRow) -> TaskBudget {
         let budget = row.task.as_ref().and_then(|task| task.budget).unwrap_or(self.parts.budget);
-        self.parts.account.change(limits_of(&budget));
+        self.parts.model_budget.change(limits_of(&budget));
         budget
     }
 
@@ -151,7 +154,7 @@ impl Desk {
             return Ok(refused(DeskRefusal::TooLarge, "the entry is too long for the journal"));
         }
         let step = match &entry {
-            JournalEntry::StepEnded { call, .. } => Some(format!("step {}", cut(call, CALL_BYTES))),
+            JournalEntry::StepEnded { call, .. } => Some(format!("step {}", cut(call, MAX_CALL_BYTES))),
             _ => None,
         };
         Ok(match self.store.append(&self.parts.fence, number, Box::new(entry)).await? {
@@ -168,21 +171,22 @@ impl Desk {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<'_, S> {
-    async fn hold(&mut self) -> Result<(), Closed> {
-        match timeout(OPEN_TIME, self.request()).await.map_err(|_| Closed::Gone)?? {
+impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
+    async fn serve(&mut self) -> Result<(), ConnectionEnd> {
+        match timeout(OPEN_TIMEOUT, self.request()).await.map_err(|_| ConnectionEnd::Gone)?? {
             DeskRequest::Open { loop_version } => {
                 let version: String = loop_version.chars().take(100).collect();
-                tracing::info!(job = %self.desk.id(), version, "a loop is at its desk");
+                tracing::info!(job = %self.service.id(), version, "an agent opened its journal");
             }
-            DeskRequest::Append { .. } | DeskRequest::Read { .. } => return Err(Closed::Gone),
+            DeskRequest::Append { .. } | DeskRequest::Read { .. } => return Err(ConnectionEnd::Gone),
         }
         self.open().await?;
         loop {
             let request = tokio::select! {
                 request = self.receiver.receive() => read_request(request)?,
+                // Every commit of the job wakes this, so a message of a person is pushed without polling.
                 () = self.watch.changed() => {
-                    self.pass_on_what_was_said().await?;
+                    self.push_messages().await?;
                     continue;
                 }
             };
@@ -194,20 +198,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<'_, S> {
         }
     }
 
-    async fn request(&mut self) -> Result<DeskRequest, Closed> {
+    async fn request(&mut self) -> Result<DeskRequest, ConnectionEnd> {
         read_request(self.receiver.receive().await)
     }
 
-    /// Waits until the job is known to run, so that its state can move; then tells everything.
-    async fn open(&mut self) -> Result<(), Closed> {
+    /// Waits until the job runs, because entries move its state, and then sends task and journal.
+    async fn open(&mut self) -> Result<(), ConnectionEnd> {
         let row = loop {
-            let row = self.desk.row().await?;
+            let row = self.service.row().await?;
             if row.state != JobState::Starting {
                 break row;
             }
             self.watch.changed().await;
         };
-        let facts = self.desk.facts(&row);
+        let facts = self.service.facts(&row);
         let last = facts.entries;
         self.send(&DeskReply::Opened(Box::new(facts))).await?;
         self.entries(1, last).await?;
@@ -215,28 +219,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<'_, S> {
         Ok(())
     }
 
-    async fn append(&mut self, number: u64, entry: JournalEntry) -> Result<(), Closed> {
-        let reply = self.desk.append(number, entry).await?;
+    async fn append(&mut self, number: u64, entry: JournalEntry) -> Result<(), ConnectionEnd> {
+        let reply = self.service.append(number, entry).await?;
         match &reply {
             DeskReply::Appended { number } => {
-                self.tell_said(*number).await?;
+                self.push_messages_before(*number).await?;
                 self.known = self.known.max(*number);
             }
-            _ => tokio::time::sleep(REFUSAL_PAUSE).await,
+            _ => tokio::time::sleep(REFUSAL_DELAY).await,
         }
         self.send(&reply).await
     }
 
-    async fn read(&mut self, first: u64, count: u64) -> Result<(), Closed> {
+    async fn read(&mut self, first: u64, count: u64) -> Result<(), ConnectionEnd> {
         let first = first.max(1);
-        let there = (entries(&self.desk.row().await?) + 1).saturating_sub(first);
+        let there = (entries(&self.service.row().await?) + 1).saturating_sub(first);
         let count = count.min(limits::JOURNAL_READ_ENTRIES).min(there);
         self.send(&DeskReply::Reading { entries: count }).await?;
         self.entries(first, first + count - 1).await
     }
 
-    /// Sends the entries from one number to another.
-    async fn entries(&mut self, first: u64, last: u64) -> Result<(), Closed> {
+    /// Sends the entries from `first` to `last`.
+    async fn entries(&mut self, first: u64, last: u64) -> Result<(), ConnectionEnd> {
         let mut next = first;
         while next <= last {
             let page = self.page(next, last).await?;
@@ -248,27 +252,27 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<'_, S> {
         Ok(())
     }
 
-    /// Some of the entries from one number to another; never none.
+    /// Reads the first entries from `first` to `last`; at least one.
     async fn page(&self, first: u64, last: u64) -> Result<Vec<JournalRow>, StoreError> {
-        let limit = usize::try_from(last + 1 - first).unwrap_or(PAGE).min(PAGE);
-        let page = self.desk.store.journal(self.desk.parts.job, first, limit, PAGE_BYTES).await?;
+        let limit = usize::try_from(last + 1 - first).unwrap_or(PAGE_ENTRIES).min(PAGE_ENTRIES);
+        let page = self.service.store.journal(self.service.parts.job, first, limit, PAGE_BYTES).await?;
         if page.is_empty() { Err(StoreError::Damaged { what: "journal" }) } else { Ok(page) }
     }
 
-    async fn pass_on_what_was_said(&mut self) -> Result<(), Closed> {
-        let row = self.desk.row().await?;
-        self.desk.budget(&row);
-        self.tell_said(entries(&row) + 1).await
+    async fn push_messages(&mut self) -> Result<(), ConnectionEnd> {
+        let row = self.service.row().await?;
+        self.service.budget(&row);
+        self.push_messages_before(entries(&row) + 1).await
     }
 
-    /// Tells what was said before a number and after what the loop knows.
-    async fn tell_said(&mut self, before: u64) -> Result<(), Closed> {
+    /// Sends the messages of people before a number that the agent does not know yet.
+    async fn push_messages_before(&mut self, before: u64) -> Result<(), ConnectionEnd> {
         while self.known + 1 < before {
             for row in self.page(self.known + 1, before - 1).await? {
                 self.known = row.number;
                 if let JournalEntry::Said { budget, .. } = &row.entry {
                     if let Some(budget) = budget {
-                        self.desk.parts.account.change(limits_of(budget));
+                        self.service.parts.model_budget.change(limits_of(budget));
                     }
                     self.send(&DeskReply::Said(row)).await?;
                 }
@@ -277,21 +281,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<'_, S> {
         Ok(())
     }
 
-    async fn send(&mut self, reply: &DeskReply) -> Result<(), Closed> {
-        match timeout(SEND_TIME, self.sender.send_message(reply)).await {
+    async fn send(&mut self, reply: &DeskReply) -> Result<(), ConnectionEnd> {
+        match timeout(SEND_TIMEOUT, self.sender.send_message(reply)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Closed::Gone),
+            Ok(Err(_)) | Err(_) => Err(ConnectionEnd::Gone),
         }
     }
 }
 
-fn read_request(frame: Result<Option<Frame>, sandyard_pipe::FrameError>) -> Result<DeskRequest, Closed> {
+fn read_request(
+    frame: Result<Option<Frame>, sandyard_pipe::FrameError>,
+) -> Result<DeskRequest, ConnectionEnd> {
     match frame {
-        // Counted first: a parser takes up to thirty times the memory of what it reads.
+        // Counted first, because a parser takes up to thirty times the memory of its input.
         Ok(Some(Frame::Message(json))) if bounds::values(&json) <= limits::MODEL_CALL_VALUES => {
-            serde_json::from_slice(&json).map_err(|_| Closed::Gone)
+            serde_json::from_slice(&json).map_err(|_| ConnectionEnd::Gone)
         }
-        Ok(Some(_) | None) | Err(_) => Err(Closed::Gone),
+        Ok(Some(_) | None) | Err(_) => Err(ConnectionEnd::Gone),
     }
 }
 
@@ -299,7 +305,7 @@ fn entries(row: &JobRow) -> u64 {
     row.task.as_ref().map_or(0, |task| task.entries)
 }
 
-/// A budget as the account understands it.
+/// Converts a task's budget to limits of model calls.
 pub(crate) fn limits_of(budget: &TaskBudget) -> BudgetLimits {
     BudgetLimits { steps: budget.steps, tokens: budget.tokens, money: budget.usd.map(Money::from_usd) }
 }

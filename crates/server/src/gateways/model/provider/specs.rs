@@ -1,45 +1,45 @@
-//! Names of models as an operator writes them, and what is known of their providers.
+//! Names of models as operators write them, and the table of known providers.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::openai::AnswerLimit;
-use super::wire::Wire;
+use super::wire::WireFormat;
 
-/// The longest name; those in use have a few dozen bytes.
-const NAME_BYTES: usize = 300;
+/// The longest name; names in use have a few dozen bytes.
+const MAX_NAME_BYTES: usize = 300;
 
-/// A provider that is known by name.
+/// A known provider.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Provider {
-    /// As it stands before the model's name.
+    /// Name before the model's name.
     pub name: &'static str,
-    /// The variable in which people keep its key.
+    /// Environment variable of its key.
     pub key_variable: &'static str,
-    /// Where it is, if nobody says otherwise.
+    /// Default address.
     pub(super) base_url: Option<&'static str>,
-    pub(super) wire: Wire,
-    /// Whether it is of no use without a key.
+    pub(super) wire: WireFormat,
+    /// True if it rejects calls without a key.
     pub(super) needs_key: bool,
 }
 
-const OLD_LIMIT: Wire = Wire::OpenAi(AnswerLimit::MaxTokens);
+const OLD_LIMIT: WireFormat = WireFormat::OpenAi(AnswerLimit::MaxTokens);
 
-/// Every provider that is known by name.
+/// The known providers.
 pub const PROVIDERS: [Provider; 7] = [
     Provider {
         name: "openai",
         key_variable: "OPENAI_API_KEY",
         base_url: Some("https://api.openai.com/v1"),
-        wire: Wire::OpenAi(AnswerLimit::MaxCompletionTokens),
+        wire: WireFormat::OpenAi(AnswerLimit::MaxCompletionTokens),
         needs_key: true,
     },
     Provider {
         name: "anthropic",
         key_variable: "ANTHROPIC_API_KEY",
         base_url: Some("https://api.anthropic.com/v1"),
-        wire: Wire::Anthropic,
+        wire: WireFormat::Anthropic,
         needs_key: true,
     },
     Provider {
@@ -79,7 +79,7 @@ pub const PROVIDERS: [Provider; 7] = [
     },
 ];
 
-/// Any other server that speaks as OpenAI does; its key is its own, so that no other's is ever sent to it.
+/// Any other server that is compatible with OpenAI. It has a key of its own, so that it never gets another provider's key.
 const COMPATIBLE: &str = "openai-compatible";
 const REPLAY: &str = "replay:";
 
@@ -87,37 +87,37 @@ const REPLAY: &str = "replay:";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelSpec {
     text: String,
-    pub(super) source: Source,
+    pub(super) source: AnswerSource,
 }
 
-/// Where answers come from.
+/// The source of a model's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
-    /// From a provider.
+pub(super) enum AnswerSource {
+    /// A provider.
     Remote { provider: &'static Provider, base_url: Option<String>, model: String },
-    /// From a file of recorded turns.
+    /// A file with a recording.
     Replay(PathBuf),
 }
 
-/// A name that names no model.
+/// The text is not the name of a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadModelSpec {
-    /// Without a provider.
+    /// The provider is missing.
     #[error("`{0}` does not say whose model it is; write it as provider/model, e.g. openai/{0}")]
     NoProvider(String),
-    /// By a provider that is not known.
+    /// The provider is unknown.
     #[error(
-        "`{0}` is no provider we know; there are openai, anthropic, openrouter, ollama, vllm, llamacpp, openai-compatible@URL/model and replay:FILE"
+        "`{0}` is not a known provider; known are openai, anthropic, openrouter, ollama, vllm, llamacpp, openai-compatible@URL/model and replay:FILE"
     )]
     UnknownProvider(String),
-    /// Without a model.
+    /// The model is missing.
     #[error("`{0}` names no model")]
     NoModel(String),
-    /// Without an address.
+    /// The address is missing.
     #[error("`{0}` needs an address: openai-compatible@http://host:port/v1/model")]
     NoAddress(String),
-    /// Not a name at all.
-    #[error("a model's name has no spaces and at most {NAME_BYTES} bytes")]
+    /// The name has spaces or is too long.
+    #[error("a model's name has no spaces and at most {MAX_NAME_BYTES} bytes")]
     Malformed,
 }
 
@@ -128,14 +128,14 @@ impl FromStr for ModelSpec {
         let text = text.trim();
         if let Some(path) = text.strip_prefix(REPLAY) {
             let named = !path.is_empty();
-            let source = named.then(|| Source::Replay(PathBuf::from(path)));
+            let source = named.then(|| AnswerSource::Replay(PathBuf::from(path)));
             return Ok(Self {
                 text: text.to_owned(),
                 source: source.ok_or_else(|| BadModelSpec::NoModel(text.into()))?,
             });
         }
         let malformed = |character: char| character.is_whitespace() || character.is_control();
-        if text.is_empty() || text.len() > NAME_BYTES || text.contains(malformed) {
+        if text.is_empty() || text.len() > MAX_NAME_BYTES || text.contains(malformed) {
             return Err(BadModelSpec::Malformed);
         }
         let source = match text.strip_prefix(COMPATIBLE).and_then(|rest| rest.strip_prefix('@')) {
@@ -153,16 +153,16 @@ impl fmt::Display for ModelSpec {
 }
 
 impl ModelSpec {
-    /// As the table of models names it.
+    /// Returns the name in the table of models; none for a recording.
     pub(super) fn table_name(&self) -> Option<String> {
         match &self.source {
-            Source::Remote { provider, model, .. } => Some(format!("{}/{model}", provider.name)),
-            Source::Replay(_) => None,
+            AnswerSource::Remote { provider, model, .. } => Some(format!("{}/{model}", provider.name)),
+            AnswerSource::Replay(_) => None,
         }
     }
 }
 
-fn named(text: &str) -> Result<Source, BadModelSpec> {
+fn named(text: &str) -> Result<AnswerSource, BadModelSpec> {
     let (name, model) =
         text.split_once(['/', ':']).ok_or_else(|| BadModelSpec::NoProvider(text.to_owned()))?;
     if name == COMPATIBLE {
@@ -173,11 +173,12 @@ fn named(text: &str) -> Result<Source, BadModelSpec> {
     if model.is_empty() {
         return Err(BadModelSpec::NoModel(text.to_owned()));
     }
-    Ok(Source::Remote { provider, base_url: None, model: model.to_owned() })
+    Ok(AnswerSource::Remote { provider, base_url: None, model: model.to_owned() })
 }
 
-/// Names of models may have slashes, so the address ends with `/v1` where it has one, and before the last part where not.
-fn compatible(text: &str, address: &str) -> Result<Source, BadModelSpec> {
+/// Splits address and model. Names of models may contain slashes, so the address ends with `/v1`, or before the last segment
+/// if there is no `/v1`.
+fn compatible(text: &str, address: &str) -> Result<AnswerSource, BadModelSpec> {
     let no_address = || BadModelSpec::NoAddress(text.to_owned());
     let host = address.strip_prefix("http://").or_else(|| address.strip_prefix("https://"));
     let host = host.ok_or_else(no_address)?;
@@ -195,7 +196,7 @@ fn compatible(text: &str, address: &str) -> Result<Source, BadModelSpec> {
         return Err(no_address());
     }
     let provider = PROVIDERS.iter().find(|provider| provider.name == COMPATIBLE).ok_or_else(no_address)?;
-    Ok(Source::Remote { provider, base_url: Some(base_url.to_owned()), model: model.to_owned() })
+    Ok(AnswerSource::Remote { provider, base_url: Some(base_url.to_owned()), model: model.to_owned() })
 }
 
 #[cfg(test)]
@@ -206,8 +207,8 @@ mod tests {
 
     fn parts(text: &str) -> (&'static str, Option<String>, String) {
         match text.parse::<ModelSpec>().unwrap().source {
-            Source::Remote { provider, base_url, model } => (provider.name, base_url, model),
-            Source::Replay(path) => panic!("{}", path.display()),
+            AnswerSource::Remote { provider, base_url, model } => (provider.name, base_url, model),
+            AnswerSource::Replay(path) => panic!("{}", path.display()),
         }
     }
 
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(parts("openai-compatible@https://h/v1/Qwen/Qwen2.5"), at("https://h/v1", "Qwen/Qwen2.5"));
         assert_eq!(parts("openai-compatible@http://h:1/api/name"), at("http://h:1/api", "name"));
         let replay: ModelSpec = "replay:demo todo.jsonl".parse().unwrap();
-        assert_eq!(replay.source, Source::Replay("demo todo.jsonl".into()));
+        assert_eq!(replay.source, AnswerSource::Replay("demo todo.jsonl".into()));
         assert_eq!(replay.to_string(), "replay:demo todo.jsonl");
         assert_eq!(replay.table_name(), None);
     }

@@ -1,4 +1,4 @@
-//! The journal as the model gateway sees it: answers are kept there, together with what was spent.
+//! The journal as the model gateway's ledger: stores answers in one commit with the spending.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,36 +8,36 @@ use sandyard_protocol::JournalEntry;
 
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelAnswerFacts, ModelCallFacts, digest};
 use crate::error_chain::chain;
-use crate::gateways::model::{Asking, KeptAnswer, Ledger, LedgerError, Money, Spent};
-use crate::gateways::notes::OwnerNotes;
+use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Money, OutgoingCall, Spent};
+use crate::gateways::owner_audit::OwnerAudit;
 use crate::job::{Change, Fence, SpentRow};
 use crate::store::{Store, StoreError};
 
-/// Entries looked at in one go for an answer behind what was said.
-const PAGE: usize = 16;
-/// Bytes of them.
+/// Entries read at once in the search for an answer behind messages of people.
+const PAGE_ENTRIES: usize = 16;
+/// Bytes read at once.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// One job's answers.
-pub(crate) struct Answers {
+/// The ledger of one job.
+pub(crate) struct JournalLedger {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) fence: Fence,
     /// The job's number in the store.
     pub(crate) job: i64,
 }
 
-impl fmt::Debug for Answers {
+impl fmt::Debug for JournalLedger {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Answers({})", self.fence.job)
+        write!(formatter, "JournalLedger({})", self.fence.job)
     }
 }
 
 #[async_trait]
-impl Ledger for Answers {
+impl Ledger for JournalLedger {
     async fn kept(&self, number: u64) -> Result<Option<(u64, KeptAnswer)>, LedgerError> {
         let mut next = number;
         loop {
-            let page = self.store.journal(self.job, next, PAGE, PAGE_BYTES).await.map_err(failed)?;
+            let page = self.store.journal(self.job, next, PAGE_ENTRIES, PAGE_BYTES).await.map_err(failed)?;
             let Some(last) = page.last().map(|row| row.number) else { return Ok(None) };
             for row in page {
                 match row.entry {
@@ -65,8 +65,8 @@ impl Ledger for Answers {
         row.task.map(|task| task.entries).ok_or(LedgerError)
     }
 
-    async fn asking(&self, asking: Asking) -> Result<(), LedgerError> {
-        let Asking { number, model, with_key, bytes, sha256 } = asking;
+    async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {
+        let OutgoingCall { number, model, with_key, bytes, sha256 } = call;
         let provider = model.split('/').next().unwrap_or_default();
         let secret = with_key.then(|| {
             let secret = format!("the key of {provider}");
@@ -75,12 +75,12 @@ impl Ledger for Answers {
         });
         let facts = AuditFacts::Model(ModelCallFacts::asked(model, number, bytes, sha256));
         let entries = secret.into_iter().chain([AuditEntry::new(AuditActor::Agent, facts)]).collect();
-        let notes = OwnerNotes { store: Arc::clone(&self.store), fence: self.fence.clone() };
-        notes.note(entries).await.map_err(|_| LedgerError)
+        let audit = OwnerAudit { store: Arc::clone(&self.store), fence: self.fence.clone() };
+        audit.record(entries).await.map_err(|_| LedgerError)
     }
 }
 
-/// What the audit holds of an answer: what it took and its hash, not its words.
+/// Returns the audit record of an answer: its cost and hash, not its text.
 fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
     let JournalEntry::Answer { model, usage, calls, .. } = answer else { return None };
     let facts = ModelAnswerFacts {
@@ -96,11 +96,11 @@ fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
 }
 
 fn failed(error: StoreError) -> LedgerError {
-    tracing::warn!(error = %chain(&error), "an answer could not be kept or found");
+    tracing::warn!(error = %chain(&error), "an answer could not be stored or read");
     LedgerError
 }
 
-/// What was spent, as the store keeps it.
+/// Converts spending to the form of the store.
 pub(crate) fn row_of(spent: Spent) -> SpentRow {
     SpentRow {
         steps: spent.steps,

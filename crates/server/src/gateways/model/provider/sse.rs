@@ -1,33 +1,36 @@
-//! Server-sent events as providers send them, out of chunks of any size, with a bound on one event.
+//! Reads server-sent events from chunks of any size, with a bound on one event.
+//!
+//! `sandyard`'s client reads the events of our own server, which carry ids and names, and reconnects by id. Providers send
+//! only `data`, sometimes without the final empty line. The two readers share no rule beyond splitting lines.
 
-/// The longest event. Providers send a token or a few in each; a whole call of a tool at most.
-const EVENT_BYTES: usize = 8 * 1024 * 1024;
+/// The longest event. Providers put a few tokens into each, or at most a whole tool call.
+const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
-/// An event longer than we take.
+/// An event exceeds [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the provider sent an event that is too long")]
-pub(super) struct TooLong;
+pub(super) struct SseEventTooLong;
 
-/// Collects bytes and gives whole events.
+/// Collects bytes and returns whole events.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct SseEvents {
     buffer: Vec<u8>,
-    /// Where to look for the next line's end.
+    /// Position in `buffer` before which there is no line end, so that no byte is searched twice.
     seen: usize,
     data: String,
 }
 
-impl Events {
-    /// Takes more bytes.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
-        if self.buffer.len() + bytes.len() + self.data.len() > EVENT_BYTES {
-            return Err(TooLong);
+impl SseEvents {
+    /// Adds bytes.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), SseEventTooLong> {
+        if self.buffer.len() + bytes.len() + self.data.len() > MAX_EVENT_BYTES {
+            return Err(SseEventTooLong);
         }
         self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// The data of the next whole event. Names and ids are of no use here: providers repeat them in the data.
+    /// Returns the data of the next whole event. Names and ids are ignored: providers repeat them in the data.
     pub(super) fn next(&mut self) -> Option<String> {
         loop {
             let Some(offset) = self.buffer[self.seen..].iter().position(|byte| *byte == b'\n') else {
@@ -51,7 +54,7 @@ impl Events {
         }
     }
 
-    /// What is left when the stream has ended: some servers leave the last empty line out.
+    /// Returns the data of an event without its final empty line, once the stream has ended.
     pub(super) fn last(&mut self) -> Option<String> {
         self.buffer.extend_from_slice(b"\n\n");
         self.next()
@@ -63,7 +66,7 @@ mod tests {
     use super::*;
 
     fn all(chunks: &[&str]) -> Vec<String> {
-        let mut events = Events::default();
+        let mut events = SseEvents::default();
         let mut found = Vec::new();
         for chunk in chunks {
             events.push(chunk.as_bytes()).unwrap();
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_endless_event_is_refused() {
-        let mut events = Events::default();
+        let mut events = SseEvents::default();
         let part = vec![b'x'; 1024 * 1024];
         assert!((0..9).any(|_| events.push(&part).is_err()));
     }

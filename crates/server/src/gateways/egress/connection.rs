@@ -1,4 +1,4 @@
-//! An open connection to the world: metered, timed, and held to the name it was opened for.
+//! An open connection out of the sandbox: counts bytes, ends when idle, and holds TLS to the allowed name.
 
 use std::io;
 use std::pin::Pin;
@@ -11,38 +11,38 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::policy::Target;
-use super::server_name::{GREETING_BYTES, Greeting, greeting};
-use super::{Attempt, Outcome, Refusal};
+use super::policy::EgressTarget;
+use super::server_name::{Greeting, MAX_HELLO_BYTES, greeting};
+use super::{AttemptOutcome, EgressAttempt, EgressRefusal};
 
-/// A tunnel on which nothing moves for this long is given up.
-const IDLE: Duration = Duration::from_secs(600);
-/// For the first bytes of a tunnel; a protocol in which the server speaks first goes on without them.
-const GREETING_TIME: Duration = Duration::from_secs(2);
+/// A connection without traffic ends after this time.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
+/// Longest wait for the client's first bytes. If there are none, the server may be the one that speaks first.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// One connection and its account.
+/// One connection. Dropping it reports its bytes.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(super) struct EgressConnection {
     stream: TcpStream,
-    target: Target,
+    target: EgressTarget,
     sent: u64,
     received: u64,
-    /// Both together, for whoever watches that something moves.
+    /// Bytes in both directions, for the idle timeout.
     moved: Arc<AtomicU64>,
     bytes_left: Arc<AtomicU64>,
-    attempts: mpsc::Sender<Attempt>,
+    attempts: mpsc::Sender<EgressAttempt>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Passage {
+impl EgressConnection {
     pub(super) fn new(
         stream: TcpStream,
-        target: Target,
+        target: EgressTarget,
         permit: OwnedSemaphorePermit,
         bytes_left: Arc<AtomicU64>,
-        attempts: mpsc::Sender<Attempt>,
+        attempts: mpsc::Sender<EgressAttempt>,
     ) -> Self {
-        // Small messages both ways; a failure costs only latency.
+        // Without it small messages are delayed; a failure costs only latency.
         let _ = stream.set_nodelay(true);
         Self {
             stream,
@@ -56,51 +56,51 @@ impl Passage {
         }
     }
 
-    /// Carries bytes both ways until both sides are done or nothing moves for long.
+    /// Carries bytes in both directions until both sides are done or the connection is idle.
     pub(super) async fn carry(mut self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
-        if self.introduce(&mut client).await.is_err() {
+        if self.check_greeting(&mut client).await.is_err() {
             return;
         }
         let moved = Arc::clone(&self.moved);
         tokio::select! {
-            // Either side's failure is the end of both.
+            // A failure of either side ends both.
             _ = tokio::io::copy_bidirectional(&mut client, &mut self) => {}
             () = stalled(&moved) => {}
         }
     }
 
-    /// Looks at the first bytes: TLS must ask for the very name that the policy allowed.
-    async fn introduce(&mut self, client: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
+    /// Checks the client's first bytes and sends them on. A TLS client must ask for the name that the policy allowed.
+    async fn check_greeting(&mut self, client: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
         let mut first = Vec::with_capacity(1024);
-        let deadline = tokio::time::Instant::now() + GREETING_TIME;
+        let deadline = tokio::time::Instant::now() + GREETING_TIMEOUT;
         loop {
             let known = greeting(&first);
             match known {
                 Greeting::Tls(Some(name)) if name == self.target.host => break,
                 Greeting::Tls(name) => {
                     let asked = name.unwrap_or_else(|| "no name".to_owned());
-                    let refusal = Refusal::OtherName { allowed: self.target.host.clone(), asked };
-                    self.tell(Outcome::Refused(refusal)).await;
+                    let refusal = EgressRefusal::OtherName { allowed: self.target.host.clone(), asked };
+                    self.report(AttemptOutcome::Refused(refusal)).await;
                     return Err(io::ErrorKind::PermissionDenied.into());
                 }
                 Greeting::Other => break,
-                Greeting::Unfinished if first.len() >= GREETING_BYTES => break,
+                Greeting::Unfinished if first.len() >= MAX_HELLO_BYTES => break,
                 Greeting::Unfinished => {}
             }
             match tokio::time::timeout_at(deadline, client.read_buf(&mut first)).await {
                 Ok(Ok(0)) => break,
                 Ok(read) => drop(read?),
-                // The server may be the one that speaks first; half a greeting is not waited for.
+                // Without any bytes the server may speak first. Half a greeting is an error.
                 Err(_) if first.is_empty() => break,
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),
             }
         }
-        self.account(first.len(), 0)?;
+        self.count(first.len(), 0)?;
         self.stream.write_all(&first).await
     }
 
-    /// Counts bytes; an error once the job has used up its own.
-    fn account(&mut self, sent: usize, received: usize) -> io::Result<()> {
+    /// Counts bytes. Fails once the job has used up its limit.
+    fn count(&mut self, sent: usize, received: usize) -> io::Result<()> {
         self.sent += sent as u64;
         self.received += received as u64;
         let count = (sent + received) as u64;
@@ -112,32 +112,32 @@ impl Passage {
         }
     }
 
-    async fn tell(&self, outcome: Outcome) {
-        // Nobody listens once the job is over.
-        let _ = self.attempts.send(Attempt { target: self.target.to_string(), outcome }).await;
+    async fn report(&self, outcome: AttemptOutcome) {
+        // The receiver is gone once the job is over.
+        let _ = self.attempts.send(EgressAttempt { target: self.target.to_string(), outcome }).await;
     }
 }
 
-/// Returns once nothing has moved for `IDLE`.
+/// Returns when no byte has moved for [`IDLE_TIMEOUT`].
 async fn stalled(moved: &AtomicU64) {
     loop {
         let before = moved.load(Ordering::Relaxed);
-        tokio::time::sleep(IDLE).await;
+        tokio::time::sleep(IDLE_TIMEOUT).await;
         if moved.load(Ordering::Relaxed) == before {
             return;
         }
     }
 }
 
-impl Drop for Passage {
+impl Drop for EgressConnection {
     fn drop(&mut self) {
-        let outcome = Outcome::Closed { sent: self.sent, received: self.received };
-        // A record so full that this is lost has the attempt itself.
-        let _ = self.attempts.try_send(Attempt { target: self.target.to_string(), outcome });
+        let outcome = AttemptOutcome::Closed { sent: self.sent, received: self.received };
+        // If the channel is full, this report is lost; the attempt itself is recorded.
+        let _ = self.attempts.try_send(EgressAttempt { target: self.target.to_string(), outcome });
     }
 }
 
-impl AsyncRead for Passage {
+impl AsyncRead for EgressConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -146,18 +146,18 @@ impl AsyncRead for Passage {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let count = buffer.filled().len() - before;
-        Poll::Ready(self.account(0, count))
+        Poll::Ready(self.count(0, count))
     }
 }
 
-impl AsyncWrite for Passage {
+impl AsyncWrite for EgressConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
-        Poll::Ready(self.account(count, 0).map(|()| count))
+        Poll::Ready(self.count(count, 0).map(|()| count))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -105,8 +105,8 @@ fn delta(index: usize, delta: &str) -> String {
     format!(r#"{{"type":"content_block_delta","index":{index},"delta":{delta}}}"#)
 }
 
-fn hear(data: &[&str]) -> Result<Vec<ModelEvent>, Trouble> {
-    let mut answer = Answer::default();
+fn hear(data: &[&str]) -> Result<Vec<ModelEvent>, AttemptError> {
+    let mut answer = AnthropicAnswer::default();
     let mut events = Vec::new();
     for data in data {
         events.extend(answer.take(data)?);
@@ -210,7 +210,7 @@ fn counts_that_are_told_again_replace_the_first() {
     assert!(hear(&[START, huge, STOP]).is_ok(), "counts overflow nothing");
 }
 
-fn trouble(data: &[&str]) -> Trouble {
+fn trouble(data: &[&str]) -> AttemptError {
     hear(data).unwrap_err()
 }
 
@@ -226,7 +226,7 @@ fn what_breaks_off_or_is_garbage_may_be_better_next_time() {
         (vec!["{}"], "no known form"),
         (vec![START, &lost], "never made"),
     ] {
-        let Trouble::Passing { message, .. } = trouble(&data) else { panic!("{data:?}") };
+        let AttemptError::Passing { message, .. } = trouble(&data) else { panic!("{data:?}") };
         assert!(message.contains(what), "{message}");
     }
 }
@@ -245,18 +245,18 @@ fn an_error_in_the_middle_is_judged_by_what_it_says() {
         ("authentication_error", "invalid x-api-key", Some(ModelFailureCode::Credentials)),
     ] {
         let found = match trouble(&[START, &error(kind, message)]) {
-            Trouble::Final(failure) => Some(failure.code),
-            Trouble::Passing { .. } => None,
+            AttemptError::Final(failure) => Some(failure.code),
+            AttemptError::Passing { .. } => None,
         };
         assert_eq!(found, code, "{kind}");
     }
-    assert!(matches!(trouble(&[r#"{"type":"error"}"#]), Trouble::Passing { .. }));
+    assert!(matches!(trouble(&[r#"{"type":"error"}"#]), AttemptError::Passing { .. }));
 }
 
 #[test]
 fn a_flood_of_calls_is_stopped() {
-    let mut answer = Answer::default();
-    let flood = (0..=MOST_CALLS)
+    let mut answer = AnthropicAnswer::default();
+    let flood = (0..=MAX_CALLS)
         .any(|index| answer.take(&block(index, r#"{"type":"tool_use","id":"x","name":"a"}"#)).is_err());
     assert!(flood);
 }

@@ -1,7 +1,7 @@
-//! The form of Anthropic's messages. Pure translation, both ways.
+//! Anthropic's messages. Pure translation in both directions.
 //!
-//! The instructions, the tools and the conversation up to its last message are marked for the provider's cache: the next call
-//! repeats them word for word.
+//! The instructions, the tools and the conversation up to its last message are marked for the provider's cache, because the
+//! next call repeats them.
 
 use sandyard_protocol::{
     ModelCall, ModelEvent, ModelMessage, ModelPart, ModelUsage, StopReason, ToolCall, ToolResult,
@@ -9,13 +9,13 @@ use sandyard_protocol::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::failures::{Complaint, Trouble};
+use super::failures::{AttemptError, ProviderError};
 use super::wire::{arguments_object, malformed};
 
-/// Calls in one answer; more are a fault of the server.
-const MOST_CALLS: usize = 128;
+/// Tool calls in one answer. An answer with more is invalid; models ask for a few.
+const MAX_CALLS: usize = 128;
 
-/// The body of a request.
+/// Returns the body of a request.
 pub(super) fn request(call: &ModelCall, model: &str) -> Value {
     let mut messages: Vec<Value> = call.messages.iter().map(message).collect();
     mark_for_cache(&mut messages);
@@ -29,7 +29,7 @@ pub(super) fn request(call: &ModelCall, model: &str) -> Value {
         body["system"] = json!([{
             "type": "text", "text": call.system, "cache_control": { "type": "ephemeral" },
         }]);
-        // Tools come before the instructions in the provider's order, so the mark there covers them.
+        // The provider puts tools before the instructions, so this mark covers the tools too.
     }
     if !call.tools.is_empty() {
         body["tools"] = call
@@ -43,8 +43,8 @@ pub(super) fn request(call: &ModelCall, model: &str) -> Value {
     body
 }
 
-/// The end of the conversation, for the next call, and the user's turn before it, where the last call's mark was: the
-/// provider looks for known beginnings only twenty blocks back, and many calls at once are more.
+/// Marks the end of the conversation for the next call, and the user's turn before it, where the last call put its mark. The
+/// provider searches only twenty blocks back for a cached prefix, and one answer may add more.
 fn mark_for_cache(messages: &mut [Value]) {
     let asked = messages.iter_mut().rev().filter(|message| message["role"] == "user");
     for message in asked.take(2) {
@@ -81,7 +81,7 @@ fn result(result: &ToolResult) -> Value {
     })
 }
 
-/// Words of white space alone are refused by the provider.
+/// Converts parts. The provider rejects text of white space only, so it is left out.
 fn content(parts: &[ModelPart]) -> Vec<Value> {
     let blocks = parts.iter().filter_map(|part| match part {
         ModelPart::Text { text } if text.trim().is_empty() => None,
@@ -100,22 +100,22 @@ fn never_empty(blocks: Vec<Value>) -> Vec<Value> {
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
+enum AnthropicEvent {
     MessageStart {
-        message: Start,
+        message: StartedMessage,
     },
     ContentBlockStart {
         index: usize,
-        content_block: Block,
+        content_block: ContentBlock,
     },
     ContentBlockDelta {
         index: usize,
         delta: BlockDelta,
     },
     MessageDelta {
-        delta: End,
+        delta: EndedMessage,
         #[serde(default)]
-        usage: Usage,
+        usage: AnthropicUsage,
     },
     MessageStop,
     Error {
@@ -127,14 +127,14 @@ enum Event {
 }
 
 #[derive(Debug, Deserialize)]
-struct Start {
+struct StartedMessage {
     #[serde(default)]
-    usage: Usage,
+    usage: AnthropicUsage,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ContentBlock {
     Text {
         #[serde(default)]
         text: String,
@@ -163,72 +163,85 @@ enum BlockDelta {
 }
 
 #[derive(Debug, Deserialize)]
-struct End {
+struct EndedMessage {
     stop_reason: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Usage {
+struct AnthropicUsage {
     input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
     cache_read_input_tokens: Option<u64>,
     output_tokens: Option<u64>,
 }
 
-/// A call on its way in.
+/// A tool call while its parts arrive.
 #[derive(Debug)]
-struct Slot {
+struct AnthropicCallSlot {
     index: usize,
     call: ToolCall,
-    /// What came with its beginning: nothing from Anthropic, all of it from some that speak alike.
+    /// The input in the first event: empty from Anthropic, complete from some compatible servers.
     input: Value,
 }
 
-/// An answer on its way in.
+/// Parses an answer while it arrives.
 #[derive(Debug, Default)]
-pub(super) struct Answer {
-    calls: Vec<Slot>,
+pub(super) struct AnthropicAnswer {
+    calls: Vec<AnthropicCallSlot>,
     stop: Option<String>,
-    usage: Usage,
+    usage: AnthropicUsage,
     done: bool,
 }
 
-impl Answer {
-    /// Takes the data of one event; returns what is new.
-    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, Trouble> {
-        let event: Event = serde_json::from_str(data).map_err(|_| malformed("an event of no known form"))?;
+impl AnthropicAnswer {
+    /// Takes the data of one server-sent event. Returns the new parts of the answer.
+    pub(super) fn take(&mut self, data: &str) -> Result<Vec<ModelEvent>, AttemptError> {
+        let event: AnthropicEvent =
+            serde_json::from_str(data).map_err(|_| malformed("an event of an unknown format"))?;
         let mut events = Vec::new();
         match event {
-            Event::MessageStart { message } => self.count(&message.usage),
-            Event::ContentBlockStart { content_block: Block::Text { text }, .. }
-            | Event::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
+            AnthropicEvent::MessageStart { message } => self.count(&message.usage),
+            AnthropicEvent::ContentBlockStart { content_block: ContentBlock::Text { text }, .. }
+            | AnthropicEvent::ContentBlockDelta { delta: BlockDelta::TextDelta { text }, .. } => {
                 events.extend((!text.is_empty()).then_some(ModelEvent::Text { text }));
             }
-            Event::ContentBlockStart { index, content_block: Block::ToolUse { id, name, input } } => {
-                if self.calls.len() >= MOST_CALLS {
-                    return Err(malformed("more calls than anybody makes"));
+            AnthropicEvent::ContentBlockStart {
+                index,
+                content_block: ContentBlock::ToolUse { id, name, input },
+            } => {
+                if self.calls.len() >= MAX_CALLS {
+                    return Err(malformed("too many tool calls"));
                 }
-                self.calls.push(Slot { index, call: ToolCall { id, name, arguments: String::new() }, input });
+                self.calls.push(AnthropicCallSlot {
+                    index,
+                    call: ToolCall { id, name, arguments: String::new() },
+                    input,
+                });
             }
-            Event::ContentBlockDelta { index, delta: BlockDelta::InputJsonDelta { partial_json } } => {
+            AnthropicEvent::ContentBlockDelta {
+                index,
+                delta: BlockDelta::InputJsonDelta { partial_json },
+            } => {
                 let slot = self.calls.iter_mut().find(|slot| slot.index == index);
                 let slot = slot.ok_or_else(|| malformed("arguments of a call that it never made"))?;
                 slot.call.arguments.push_str(&partial_json);
             }
-            Event::MessageDelta { delta, usage } => {
+            AnthropicEvent::MessageDelta { delta, usage } => {
                 self.stop = delta.stop_reason.or(self.stop.take());
                 self.count(&usage);
             }
-            Event::MessageStop => self.done = true,
-            Event::Error { error } => return Err(Complaint::of(&error).judge_in_answer()),
-            Event::ContentBlockStart { .. } | Event::ContentBlockDelta { .. } | Event::Other => {}
+            AnthropicEvent::MessageStop => self.done = true,
+            AnthropicEvent::Error { error } => return Err(ProviderError::of(&error).judge_in_answer()),
+            AnthropicEvent::ContentBlockStart { .. }
+            | AnthropicEvent::ContentBlockDelta { .. }
+            | AnthropicEvent::Other => {}
         }
         Ok(events)
     }
 
-    /// Counts are of the whole message so far; input is told at the start, output at the end, and either may be told again.
-    fn count(&mut self, usage: &Usage) {
+    /// Updates the usage. Counts are totals of the message so far: input comes first, output last, and either may be repeated.
+    fn count(&mut self, usage: &AnthropicUsage) {
         let known = &mut self.usage;
         known.input_tokens = usage.input_tokens.or(known.input_tokens);
         known.cache_creation_input_tokens =
@@ -237,13 +250,13 @@ impl Answer {
         known.output_tokens = usage.output_tokens.or(known.output_tokens);
     }
 
-    /// Whether the provider has said that nothing follows.
+    /// True if the provider has marked the end of the answer.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The end of the stream: the calls, and why it ended. A stream that was cut off has no answer.
-    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, Trouble> {
+    /// Ends the parsing. Returns the tool calls, then `Done`. A stream that was cut off has no answer.
+    pub(super) fn finish(self) -> Result<Vec<ModelEvent>, AttemptError> {
         if !self.done {
             return Err(malformed("an answer that breaks off"));
         }
@@ -259,7 +272,7 @@ impl Answer {
     }
 }
 
-impl Slot {
+impl AnthropicCallSlot {
     fn finish(mut self) -> ToolCall {
         if self.call.arguments.trim().is_empty() {
             self.call.arguments =
@@ -269,8 +282,8 @@ impl Slot {
     }
 }
 
-impl Usage {
-    /// The provider counts what it read from the cache and wrote to it apart.
+impl AnthropicUsage {
+    /// Adds up the input. The provider counts cached and newly cached tokens separately.
     fn whole(&self) -> ModelUsage {
         let cached = self.cache_read_input_tokens.unwrap_or(0);
         let cache_written = self.cache_creation_input_tokens.unwrap_or(0);

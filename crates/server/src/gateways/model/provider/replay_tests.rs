@@ -1,7 +1,7 @@
 use sandyard_protocol::{ModelMessage, ModelPart, ModelUsage, StopReason, ToolResult, ToolSpec};
 
 use super::*;
-use crate::gateways::model::record::Recorder;
+use crate::gateways::model::provider::AnswerRecorder;
 
 fn tool_call(arguments: &str) -> ToolCall {
     ToolCall { id: "call_1".into(), name: "shell".into(), arguments: arguments.into() }
@@ -37,7 +37,7 @@ async fn recorded(turns: &[(ModelCall, Vec<ModelEvent>)]) -> Replay {
     let path = directory.path().join("run.jsonl");
     for (call, events) in turns {
         // Opened anew for each, as after a crash.
-        let recorder = Recorder::open(&path, "openai/gpt").await.unwrap();
+        let recorder = AnswerRecorder::open(&path, "openai/gpt").await.unwrap();
         recorder.write(call, events.clone()).await.unwrap();
     }
     Replay::open(&path).unwrap()
@@ -55,7 +55,7 @@ async fn play(replay: &Replay, call: &ModelCall) -> Result<Vec<ModelEvent>, Mode
     let ended = replay.ask(call, &out).await?;
     assert_eq!(
         ended,
-        Ended { stop: StopReason::Calls, usage: ModelUsage { input: 7, ..ModelUsage::default() } }
+        AnswerEnd { stop: StopReason::Calls, usage: ModelUsage { input: 7, ..ModelUsage::default() } }
     );
     drop(out);
     let mut heard = Vec::new();

@@ -1,31 +1,31 @@
-//! The HTTP client that all providers share: whom it trusts, and how patient it is.
+//! The HTTP client that all providers share: its trust and its timeouts.
 
 use std::time::Duration;
 
 use reqwest::Client;
 
-/// How long is waited for what, and how often is asked.
+/// Timeouts and retries of model calls.
 #[derive(Debug, Clone)]
-pub struct Patience {
-    /// For a place among the calls that a provider is sent at once.
+pub struct ProviderTimeouts {
+    /// Longest wait for a slot among the calls that a provider gets at once.
     pub queue: Duration,
-    /// For a connection.
+    /// Longest wait for a connection.
     pub connect: Duration,
-    /// For the head of an answer. Local servers read the whole prompt first.
+    /// Longest wait for the head of an answer. Local servers read the whole prompt first.
     pub first_byte: Duration,
-    /// For the next bytes of an answer. Some models think for minutes between two.
+    /// Longest wait for the next bytes of an answer. Some models think for minutes in between.
     pub idle: Duration,
-    /// For a whole answer.
+    /// Longest time for a whole answer.
     pub whole: Duration,
-    /// Attempts in all.
+    /// Number of attempts.
     pub attempts: u32,
-    /// Before the second attempt; twice as long before each later one.
+    /// Delay before the second attempt, doubled before each later one.
     pub backoff: Duration,
-    /// The longest wait between two attempts. A provider that wants more is given up for now.
+    /// Longest delay between two attempts. If a provider asks for more, the call fails.
     pub longest_wait: Duration,
 }
 
-impl Default for Patience {
+impl Default for ProviderTimeouts {
     fn default() -> Self {
         Self {
             queue: Duration::from_secs(600),
@@ -40,14 +40,15 @@ impl Default for Patience {
     }
 }
 
-impl Patience {
-    /// How long to wait after so many failed attempts, at least one; none if there is no use. `chance` is between 0 and 1.
+impl ProviderTimeouts {
+    /// Returns the delay after `failed` attempts (at least 1), or none if the call is to fail. `after` is the delay that the
+    /// provider asks for, `chance` a random number between 0 and 1.
     pub(super) fn wait(&self, failed: u32, after: Option<Duration>, chance: f64) -> Option<Duration> {
         if failed >= self.attempts {
             return None;
         }
         let doubled = self.backoff.saturating_mul(1 << failed.saturating_sub(1).min(16));
-        // Half fixed, half by chance, so that those who failed together do not come back together.
+        // Half fixed, half random, so that calls that failed together are not repeated together.
         let own = doubled.min(self.longest_wait).mul_f64(0.5 + chance / 2.0);
         match after {
             Some(after) if after > self.longest_wait => None,
@@ -57,25 +58,25 @@ impl Patience {
     }
 }
 
-/// There is no client.
+/// The client can't be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// TLS can't be set up.
+    /// Setting up TLS failed.
     #[error("set up TLS")]
     Tls(#[from] rustls::Error),
-    /// HTTP can't be set up.
+    /// Setting up HTTP failed.
     #[error("set up HTTP")]
     Http(#[from] reqwest::Error),
 }
 
-/// Never follows a redirect, which would carry a key elsewhere, and reads no environment.
-pub(super) fn client(patience: &Patience) -> Result<Client, HttpError> {
+/// Makes the client. It follows no redirect, which would send the key elsewhere, and reads no proxy from the environment.
+pub(super) fn client(timeouts: &ProviderTimeouts) -> Result<Client, HttpError> {
     let client = Client::builder()
         .tls_backend_preconfigured(crate::trust::of_this_host()?)
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
         .no_proxy()
-        .connect_timeout(patience.connect)
+        .connect_timeout(timeouts.connect)
         .tcp_nodelay(true)
         .user_agent(concat!("sandyard/", env!("CARGO_PKG_VERSION")))
         .build()?;
@@ -88,22 +89,22 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_end() {
-        let patience = Patience::default();
-        let wait = |failed, chance| patience.wait(failed, None, chance).map(|wait| wait.as_millis());
+        let timeouts = ProviderTimeouts::default();
+        let wait = |failed, chance| timeouts.wait(failed, None, chance).map(|wait| wait.as_millis());
         assert_eq!((wait(1, 0.0), wait(1, 1.0)), (Some(250), Some(500)));
         assert_eq!((wait(4, 0.0), wait(4, 1.0)), (Some(2000), Some(4000)));
         assert_eq!(wait(5, 0.0), None);
-        let endless = Patience { attempts: u32::MAX, ..patience };
+        let endless = ProviderTimeouts { attempts: u32::MAX, ..timeouts };
         assert_eq!(endless.wait(u32::MAX - 1, None, 1.0), Some(Duration::from_secs(60)));
     }
 
     #[test]
     fn what_the_provider_asks_for_is_waited_up_to_a_bound() {
-        let patience = Patience::default();
+        let timeouts = ProviderTimeouts::default();
         let seconds = Duration::from_secs;
-        let wait = patience.wait(1, Some(seconds(20)), 1.0).unwrap();
+        let wait = timeouts.wait(1, Some(seconds(20)), 1.0).unwrap();
         assert!(wait >= seconds(20) && wait <= seconds(22), "{wait:?}");
-        assert_eq!(patience.wait(1, Some(seconds(3600)), 0.0), None);
-        assert_eq!(patience.wait(1, Some(Duration::ZERO), 1.0), Some(Duration::ZERO));
+        assert_eq!(timeouts.wait(1, Some(seconds(3600)), 0.0), None);
+        assert_eq!(timeouts.wait(1, Some(Duration::ZERO), 1.0), Some(Duration::ZERO));
     }
 }

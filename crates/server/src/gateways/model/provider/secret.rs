@@ -1,30 +1,31 @@
-//! A provider's key, and texts without it.
+//! A provider's key, and the removal of it from text.
 //!
-//! Whatever a provider says may contain the key: some echo headers, in errors or even in answers. A text that leaves the
-//! gateway goes through here. Keys shorter than [`SHORTEST`] are the placeholders that local servers want; they are no secrets.
+//! Any text of a provider may contain the key: some echo headers, in errors or even in answers. All text that leaves the
+//! gateway passes through here. Keys shorter than [`MIN_SECRET_BYTES`] are placeholders for local servers, not secrets.
 
 use std::fmt;
 
 use axum::http::HeaderValue;
 
-/// A key of fewer bytes is no secret.
-const SHORTEST: usize = 8;
-/// So many bytes of a key in a row are taken for the key: providers cut texts, and begin their keys with well-known words.
-const FRAGMENT: usize = 16;
-/// What is put in its place.
+/// A shorter key is not a secret.
+const MIN_SECRET_BYTES: usize = 8;
+/// A run of this many bytes of the key counts as the key, because providers cut texts. A shorter one could be the public
+/// prefix that all keys of a provider share.
+const FRAGMENT_BYTES: usize = 16;
+/// Replacement for the key.
 const MASK: &str = "[key]";
 
-/// A key that can't be printed by accident.
+/// A provider's key. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// A key that no header can carry.
+/// The text can't be sent in an HTTP header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a key is one line of visible ASCII characters")]
 pub struct BadKey;
 
 impl ApiKey {
-    /// A key as the operator wrote it; white space around it goes.
+    /// Makes a key from the operator's text, trimmed.
     pub fn new(text: &str) -> Result<Self, BadKey> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -33,20 +34,20 @@ impl ApiKey {
         Ok(Self(text.to_owned()))
     }
 
-    /// The header that carries it, marked so that nobody logs or compresses it.
+    /// Returns the header value, marked as sensitive so that it is neither logged nor compressed.
     pub(super) fn header(&self, prefix: &str) -> Result<HeaderValue, BadKey> {
         let mut value = HeaderValue::try_from(format!("{prefix}{}", self.0)).map_err(|_| BadKey)?;
         value.set_sensitive(true);
         Ok(value)
     }
 
-    /// The text without the key or any telling part of it.
+    /// Replaces the key, and every long part of it, in a text.
     pub(super) fn strip(&self, text: &str) -> String {
-        if self.0.len() < SHORTEST {
+        if self.0.len() < MIN_SECRET_BYTES {
             return text.to_owned();
         }
         let key = self.0.as_bytes();
-        let width = FRAGMENT.min(key.len());
+        let width = FRAGMENT_BYTES.min(key.len());
         let mut clean = String::with_capacity(text.len());
         let (mut masked_until, mut copied_until) = (0, 0);
         for (start, window) in text.as_bytes().windows(width).enumerate() {
@@ -54,7 +55,7 @@ impl ApiKey {
                 continue;
             }
             if start >= masked_until {
-                // The key is ASCII, so both ends are borders of characters.
+                // The key is ASCII, so both ends are character boundaries.
                 clean.push_str(&text[copied_until..start]);
                 clean.push_str(MASK);
             }
@@ -72,7 +73,7 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-/// Strips words that come piece by piece: an end that may be the beginning of the key waits for what follows.
+/// Strips a text that arrives in pieces. If the end of a piece may be the beginning of the key, it is held back.
 #[derive(Debug)]
 pub(super) struct Scrubber<'a> {
     key: Option<&'a ApiKey>,
@@ -81,10 +82,10 @@ pub(super) struct Scrubber<'a> {
 
 impl<'a> Scrubber<'a> {
     pub(super) fn new(key: Option<&'a ApiKey>) -> Self {
-        Self { key: key.filter(|key| key.0.len() >= SHORTEST), held: String::new() }
+        Self { key: key.filter(|key| key.0.len() >= MIN_SECRET_BYTES), held: String::new() }
     }
 
-    /// What of it can be shown now.
+    /// Adds a piece. Returns the text that can be shown now.
     pub(super) fn push(&mut self, text: &str) -> String {
         let Some(key) = self.key else { return text.to_owned() };
         self.held.push_str(text);
@@ -100,7 +101,7 @@ impl<'a> Scrubber<'a> {
         shown
     }
 
-    /// What was still waiting.
+    /// Returns the text that was held back.
     pub(super) fn finish(&mut self) -> String {
         let held = std::mem::take(&mut self.held);
         self.key.map_or(held.clone(), |key| key.strip(&held))
@@ -153,7 +154,7 @@ mod tests {
                 shown.push_str(&scrubber.push(&piece));
             }
             shown.push_str(&scrubber.finish());
-            prop_assert!(!shown.contains(&KEY[..FRAGMENT]), "{}", shown);
+            prop_assert!(!shown.contains(&KEY[..FRAGMENT_BYTES]), "{}", shown);
             prop_assert_eq!(shown, key.strip(&whole));
         }
 

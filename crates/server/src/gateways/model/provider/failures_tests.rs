@@ -1,9 +1,9 @@
 use super::*;
 
 fn code(status: u16, body: &str) -> Result<ModelFailureCode, String> {
-    match Complaint::read(body).judge(status, None) {
-        Trouble::Final(failure) => Ok(failure.code),
-        Trouble::Passing { message, .. } => Err(message),
+    match ProviderError::read(body).judge(status, None) {
+        AttemptError::Final(failure) => Ok(failure.code),
+        AttemptError::Passing { message, .. } => Err(message),
     }
 }
 
@@ -63,7 +63,7 @@ fn limits_per_minute_pass_and_quotas_do_not() {
 fn what_keys_are_refused_with_is_not_passed_on() {
     let body = r#"{"error":{"message":"Incorrect API key provided: sk-proj-****abcd"}}"#;
     for status in [401, 403] {
-        let Trouble::Final(failure) = Complaint::read(body).judge(status, None) else { panic!() };
+        let AttemptError::Final(failure) = ProviderError::read(body).judge(status, None) else { panic!() };
         assert_eq!(failure.code, ModelFailureCode::Credentials);
         assert!(!failure.message.contains("sk-proj"), "{}", failure.message);
     }
@@ -82,11 +82,13 @@ fn other_refusals_are_final_and_told_in_one_bounded_line() {
         (302, "", "redirects are not followed"),
         (418, "null", "status 418"),
     ] {
-        let Trouble::Final(failure) = Complaint::read(body).judge(status, None) else { panic!("{body}") };
+        let AttemptError::Final(failure) = ProviderError::read(body).judge(status, None) else {
+            panic!("{body}")
+        };
         assert_eq!(failure.code, ModelFailureCode::Rejected, "{body}");
         assert!(failure.message.contains(words), "{}", failure.message);
     }
-    let long = Complaint::read(&"word ".repeat(10_000)).message;
-    assert!(long.len() < MESSAGE_BYTES + 10 && long.ends_with('…'));
-    assert!(Complaint::read(&"x".repeat(10_000)).message.len() < MESSAGE_BYTES);
+    let long = ProviderError::read(&"word ".repeat(10_000)).message;
+    assert!(long.len() < MAX_MESSAGE_BYTES + 10 && long.ends_with('…'));
+    assert!(ProviderError::read(&"x".repeat(10_000)).message.len() < MAX_MESSAGE_BYTES);
 }

@@ -1,4 +1,4 @@
-//! The models of a yard: those that the operator named, each ready to be asked.
+//! The models of a yard: those that the operator named, ready for calls.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,38 +7,38 @@ use std::sync::Arc;
 use sandyard_protocol::{ModelCall, ModelEvent, ModelFacts, ModelFailure};
 use tokio::sync::mpsc;
 
-use super::client::{Ended, Endpoint};
-use super::http::{self, HttpError, Patience};
+use super::client::{AnswerEnd, Endpoint};
+use super::http::{self, HttpError, ProviderTimeouts};
 use super::replay::{Replay, ReplayError};
 use super::secret::{ApiKey, BadKey};
-use super::specs::{ModelSpec, Provider, Source};
+use super::specs::{AnswerSource, ModelSpec, Provider};
 use super::table::{Abilities, ModelTable, Price, TableError};
 
-/// What an operator says of models. Keys and addresses go by the providers' names.
+/// The operator's settings for models. Keys and addresses are by the provider's name.
 #[derive(Debug, Clone)]
 pub struct ModelConfig {
-    /// For jobs that name none.
+    /// Model of jobs that name none.
     pub default: Option<ModelSpec>,
-    /// Others that a job may name.
+    /// Other models that a job may name.
     pub allowed: Vec<ModelSpec>,
-    /// Keys.
+    /// Keys, by provider.
     pub keys: BTreeMap<String, ApiKey>,
-    /// Addresses other than the usual.
+    /// Base URLs that replace the default ones, by provider.
     pub base_urls: BTreeMap<String, String>,
-    /// Calls that one provider is sent at once, for all jobs together.
+    /// Calls that one provider gets at once, of all jobs together.
     pub calls_at_once: usize,
-    /// How long is waited.
-    pub patience: Patience,
-    /// A table of models of the operator's own, in TOML; it goes before the one that ships with the server.
+    /// Timeouts and retries.
+    pub timeouts: ProviderTimeouts,
+    /// The operator's own table of models, in TOML. Its rows win over those of the table in the server.
     pub table: Option<String>,
-    /// A file to which every answer of the next run is recorded.
+    /// File to which every answer is recorded.
     pub record: Option<PathBuf>,
-    /// Recordings that need no file, by the name after `replay:`.
+    /// Built-in recordings, by the name after `replay:`.
     pub recordings: BTreeMap<String, String>,
 }
 
 impl Default for ModelConfig {
-    /// Sixteen calls at once: below what providers allow their smallest customers.
+    /// Sixteen calls at once is below the lowest limit of the known providers.
     fn default() -> Self {
         Self {
             default: None,
@@ -46,7 +46,7 @@ impl Default for ModelConfig {
             keys: BTreeMap::new(),
             base_urls: BTreeMap::new(),
             calls_at_once: 16,
-            patience: Patience::default(),
+            timeouts: ProviderTimeouts::default(),
             table: None,
             record: None,
             recordings: BTreeMap::new(),
@@ -54,35 +54,35 @@ impl Default for ModelConfig {
     }
 }
 
-/// The operator's models can't be had.
+/// The operator's settings for models can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
-    /// No key.
+    /// The provider needs a key.
     #[error("the model {model} needs a key; set {variable}")]
     NoKey {
-        /// Of which model.
+        /// The model.
         model: String,
-        /// Where it is looked for.
+        /// The environment variable of the key.
         variable: &'static str,
     },
-    /// No address.
+    /// The provider has no default address, and none is set.
     #[error("the model {0} has no address")]
     NoAddress(String),
-    /// A key that is none.
+    /// The key is not valid.
     #[error("the key of {0}")]
     Key(&'static str, #[source] BadKey),
-    /// A table of models that is none.
+    /// The table of models is not valid.
     #[error(transparent)]
-    Table(#[from] TableError),
-    /// A recording that is none.
+    ModelTableFile(#[from] TableError),
+    /// The recording can't be played.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// No HTTP.
+    /// The HTTP client can't be made.
     #[error(transparent)]
     Http(#[from] HttpError),
 }
 
-/// A job asked for a model that it can't have.
+/// The requested model is not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoModel {
     #[error("no model is configured")]
@@ -91,7 +91,7 @@ pub(crate) enum NoModel {
     Unknown { asked: String, known: String },
 }
 
-/// A model that can be asked.
+/// A model, ready for calls.
 #[derive(Debug)]
 pub(crate) struct Model {
     name: String,
@@ -107,25 +107,25 @@ enum Upstream {
 }
 
 impl Model {
-    /// As the operator wrote it; a replay says that it is one.
+    /// Returns the name as the operator wrote it. The name of a recording begins with `replay:`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it costs, if that is known.
-    pub(super) fn price(&self) -> Option<Price> {
+    /// Returns the price, if it is known.
+    pub(in crate::gateways::model) fn price(&self) -> Option<Price> {
         self.price
     }
 
-    /// Whether a provider's key goes with a call; nothing if no call leaves the host.
-    pub(super) fn uses_key(&self) -> Option<bool> {
+    /// Returns whether calls carry a provider's key; none if calls do not leave the host.
+    pub(in crate::gateways::model) fn uses_key(&self) -> Option<bool> {
         match &self.upstream {
             Upstream::Remote { endpoint, .. } => Some(endpoint.has_key()),
             Upstream::Replay(_) => None,
         }
     }
 
-    /// What a loop must know of it.
+    /// Returns the properties that the agent needs.
     pub(crate) fn facts(&self) -> ModelFacts {
         ModelFacts {
             name: self.name.clone(),
@@ -136,12 +136,12 @@ impl Model {
         }
     }
 
-    /// Asks; words and calls go to `out` as they come. Dropping the future calls the question off.
-    pub(super) async fn ask(
+    /// Makes a call. Text and tool calls go to `out` as they arrive. Dropping the future cancels the call.
+    pub(in crate::gateways::model) async fn ask(
         &self,
         call: &ModelCall,
         out: &mpsc::Sender<ModelEvent>,
-    ) -> Result<Ended, ModelFailure> {
+    ) -> Result<AnswerEnd, ModelFailure> {
         match &self.upstream {
             Upstream::Remote { endpoint, model } => endpoint.ask(model, call, out).await,
             Upstream::Replay(replay) => replay.ask(call, out).await,
@@ -149,7 +149,7 @@ impl Model {
     }
 }
 
-/// All models of a yard.
+/// The models of a yard.
 #[derive(Debug)]
 pub(crate) struct Models {
     default: Option<Arc<Model>>,
@@ -157,11 +157,11 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Makes every model ready, or says which one can't be.
+    /// Makes all models, or reports the first that can't be made.
     pub(crate) fn new(config: &ModelConfig) -> Result<Self, ModelsError> {
         let table = ModelTable::with(config.table.as_deref().unwrap_or_default())?;
-        let http = http::client(&config.patience)?;
-        let mut maker = Maker { config, table, http, endpoints: BTreeMap::new() };
+        let http = http::client(&config.timeouts)?;
+        let mut maker = ModelFactory { config, table, http, endpoints: BTreeMap::new() };
         let mut all: Vec<Arc<Model>> = Vec::new();
         for spec in config.default.iter().chain(&config.allowed) {
             if !all.iter().any(|model| model.name == spec.to_string()) {
@@ -172,7 +172,7 @@ impl Models {
         Ok(Self { default, all })
     }
 
-    /// The model that a job asks for, or the yard's own.
+    /// Returns the model of that name, or the default model.
     pub(crate) fn find(&self, asked: Option<&str>) -> Result<Arc<Model>, NoModel> {
         let Some(asked) = asked else { return self.default.clone().ok_or(NoModel::None) };
         let found = self.all.iter().find(|model| model.name == asked).cloned();
@@ -186,20 +186,20 @@ impl Models {
     }
 }
 
-struct Maker<'a> {
+struct ModelFactory<'a> {
     config: &'a ModelConfig,
     table: ModelTable,
     http: reqwest::Client,
-    /// By provider and address: models of one provider share its places.
+    /// By provider and address: models of one provider share its limit of calls.
     endpoints: BTreeMap<(&'static str, String), Arc<Endpoint>>,
 }
 
-impl Maker<'_> {
+impl ModelFactory<'_> {
     fn model(&mut self, spec: &ModelSpec) -> Result<Model, ModelsError> {
         let name = spec.to_string();
         let upstream = match &spec.source {
-            Source::Replay(path) => Upstream::Replay(self.replay(path)?),
-            Source::Remote { provider, base_url, model } => {
+            AnswerSource::Replay(path) => Upstream::Replay(self.replay(path)?),
+            AnswerSource::Remote { provider, base_url, model } => {
                 let configured = self.config.base_urls.get(provider.name).map(String::as_str);
                 let address = base_url.as_deref().or(configured).or(provider.base_url);
                 let address = address.ok_or_else(|| ModelsError::NoAddress(name.clone()))?;
@@ -215,7 +215,7 @@ impl Maker<'_> {
         if price.is_none() && matches!(upstream, Upstream::Remote { .. }) {
             tracing::info!(
                 model = name,
-                "the price of this model is not known; a budget of money does not bound it"
+                "the price of this model is unknown; a budget of money does not limit it"
             );
         }
         let abilities = self.table.abilities(&known_as);
@@ -241,8 +241,8 @@ impl Maker<'_> {
         if key.is_none() && provider.needs_key {
             return Err(ModelsError::NoKey { model: model.to_owned(), variable: provider.key_variable });
         }
-        let (http, patience) = (self.http.clone(), self.config.patience.clone());
-        let endpoint = Endpoint::new(http, provider.wire, address, key, self.config.calls_at_once, patience)
+        let (http, timeouts) = (self.http.clone(), self.config.timeouts.clone());
+        let endpoint = Endpoint::new(http, provider.wire, address, key, self.config.calls_at_once, timeouts)
             .map_err(|error| ModelsError::Key(provider.name, error))?;
         let endpoint = Arc::new(endpoint);
         self.endpoints.insert(place, Arc::clone(&endpoint));

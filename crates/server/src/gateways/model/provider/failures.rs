@@ -1,15 +1,15 @@
-//! What a provider's refusal means: what the loop should do about it, and whether asking again may help. Pure.
+//! Classifies errors of providers: the failure code for the agent, and whether another attempt may help. Pure.
 
 use std::time::Duration;
 
 use sandyard_protocol::{ModelFailure, ModelFailureCode};
 use serde_json::Value;
 
-/// The longest message that is passed on.
-const MESSAGE_BYTES: usize = 1000;
+/// Longest message of a provider that is passed on.
+const MAX_MESSAGE_BYTES: usize = 1000;
 
-/// How providers say that a conversation is too long. In order: OpenAI (code, words), Anthropic (three), vLLM (three; it
-/// also speaks as OpenAI does), llama.cpp (type, words), Ollama (two).
+/// Texts by which providers report that a conversation is too long. In order: OpenAI (code, two texts), Anthropic (three),
+/// vLLM (three beside OpenAI's), llama.cpp (type, text), Ollama (two).
 const TOO_LONG: [&str; 13] = [
     "context_length_exceeded",
     "maximum context length",
@@ -25,19 +25,19 @@ const TOO_LONG: [&str; 13] = [
     "exceeded max context length",
     "input length exceeds",
 ];
-/// A limit per minute is named in tokens too, and is no limit of the window.
+/// Texts of rate limits, which are counted in tokens too but do not concern the window.
 const RATE: [&str; 3] = ["rate_limit", "rate limit", "per min"];
 
-/// An attempt that came to nothing.
+/// Why an attempt failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// Asking again is of no use.
+pub(super) enum AttemptError {
+    /// Another attempt does not help.
     Final(ModelFailure),
-    /// It may pass; after so long, if the provider says.
+    /// Another attempt may help, after the delay that the provider asks for, if any.
     Passing { message: String, after: Option<Duration> },
 }
 
-impl Trouble {
+impl AttemptError {
     pub(super) fn passing(message: impl Into<String>) -> Self {
         Self::Passing { message: message.into(), after: None }
     }
@@ -47,17 +47,17 @@ impl Trouble {
     }
 }
 
-/// What a provider says of itself when something is wrong.
+/// An error as a provider reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Complaint {
-    /// Type and code, in lower case, as far as given.
+pub(super) struct ProviderError {
+    /// Type, code and status, in lower case, as far as given.
     kind: String,
-    /// Its words.
+    /// The provider's text.
     pub(super) message: String,
 }
 
-impl Complaint {
-    /// Out of the body of an answer. Plain text and pages count as words.
+impl ProviderError {
+    /// Reads the body of an HTTP response. Plain text and HTML become the message.
     pub(super) fn read(body: &str) -> Self {
         match serde_json::from_str::<Value>(body) {
             Ok(value) => Self::of(&value),
@@ -65,7 +65,7 @@ impl Complaint {
         }
     }
 
-    /// Out of JSON: `{"error": {…}}` (OpenAI, Anthropic, llama.cpp, vLLM), `{"error": "…"}` (Ollama), `{"message": …}` (older
+    /// Reads JSON: `{"error": {…}}` (OpenAI, Anthropic, llama.cpp, vLLM), `{"error": "…"}` (Ollama), `{"message": …}` (older
     /// vLLM) or `{"detail": …}` (servers built on FastAPI).
     pub(super) fn of(value: &Value) -> Self {
         let inner = value.get("error").unwrap_or(value);
@@ -88,52 +88,59 @@ impl Complaint {
         self.says_any(&TOO_LONG) && !self.says_any(&RATE)
     }
 
-    /// With the status of an answer.
-    pub(super) fn judge(self, status: u16, after: Option<Duration>) -> Trouble {
+    /// Classifies an HTTP response.
+    pub(super) fn judge(self, status: u16, after: Option<Duration>) -> AttemptError {
         let Self { kind, message } = &self;
         match status {
-            // Never with the provider's words: they like to repeat parts of the key.
-            401 | 403 => Trouble::failed(
+            // Never with the provider's text: it often repeats parts of the key.
+            401 | 403 => AttemptError::failed(
                 ModelFailureCode::Credentials,
                 format!("the provider refuses the operator's key (status {status})"),
             ),
-            402 => Trouble::failed(ModelFailureCode::Credentials, "the operator's account has no credit"),
-            429 if kind.contains("insufficient_quota") => {
-                Trouble::failed(ModelFailureCode::Credentials, "the operator's account has used up its quota")
+            402 => {
+                AttemptError::failed(ModelFailureCode::Credentials, "the operator's account has no credit")
             }
-            413 => {
-                Trouble::failed(ModelFailureCode::ContextTooLong, "the request is too large for the provider")
-            }
-            300..=399 => Trouble::failed(
+            429 if kind.contains("insufficient_quota") => AttemptError::failed(
+                ModelFailureCode::Credentials,
+                "the operator's account has used up its quota",
+            ),
+            413 => AttemptError::failed(
+                ModelFailureCode::ContextTooLong,
+                "the request is too large for the provider",
+            ),
+            300..=399 => AttemptError::failed(
                 ModelFailureCode::Rejected,
                 "the provider sends us elsewhere, and redirects are not followed; its base URL is wrong",
             ),
             400..=599 if self.is_too_long() => {
-                Trouble::failed(ModelFailureCode::ContextTooLong, message.clone())
+                AttemptError::failed(ModelFailureCode::ContextTooLong, message.clone())
             }
-            408 | 429 | 500 | 502 | 503 | 504 | 529 => Trouble::Passing {
+            408 | 429 | 500 | 502 | 503 | 504 | 529 => AttemptError::Passing {
                 message: format!("the provider answers with status {status}: {message}"),
                 after,
             },
-            _ => Trouble::failed(
+            _ => AttemptError::failed(
                 ModelFailureCode::Rejected,
                 format!("the provider rejects the request (status {status}): {message}"),
             ),
         }
     }
 
-    /// In the middle of an answer, where there is no status left to give.
-    pub(super) fn judge_in_answer(self) -> Trouble {
+    /// Classifies an error within an answer, where there is no HTTP status.
+    pub(super) fn judge_in_answer(self) -> AttemptError {
         if self.is_too_long() {
-            return Trouble::failed(ModelFailureCode::ContextTooLong, self.message);
+            return AttemptError::failed(ModelFailureCode::ContextTooLong, self.message);
         }
         if ["authentication", "permission"].iter().any(|kind| self.kind.contains(kind)) {
-            return Trouble::failed(ModelFailureCode::Credentials, "the provider refuses the operator's key");
+            return AttemptError::failed(
+                ModelFailureCode::Credentials,
+                "the provider refuses the operator's key",
+            );
         }
         if self.kind.contains("invalid_request") {
-            return Trouble::failed(ModelFailureCode::Rejected, self.message);
+            return AttemptError::failed(ModelFailureCode::Rejected, self.message);
         }
-        Trouble::passing(format!("the provider failed in the middle of its answer: {}", self.message))
+        AttemptError::passing(format!("the provider failed in the middle of its answer: {}", self.message))
     }
 }
 
@@ -141,11 +148,11 @@ fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// One line of bounded length.
+/// Returns the text as one line of bounded length.
 pub(super) fn shorten(text: &str) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
-        if line.len() + word.len() >= MESSAGE_BYTES {
+        if line.len() + word.len() >= MAX_MESSAGE_BYTES {
             line.push('…');
             break;
         }

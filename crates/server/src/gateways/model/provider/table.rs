@@ -1,49 +1,49 @@
-//! What models cost and what they can do: a table in a file, and money that adds up exactly.
+//! Prices and abilities of models from a table, and exact amounts of money.
 
 use sandyard_protocol::ModelUsage;
 use serde::Deserialize;
 
 /// The table that ships with the server.
 const TABLE: &str = include_str!("models.toml");
-/// What may follow a name in the table: dates, versions, variants.
+/// Characters that may follow a name of the table in a model's name, before a date, version or variant.
 const BORDERS: [char; 3] = ['-', '@', ':'];
 
-/// Money, in millionths of a millionth of a US dollar, so that one token of the cheapest model is a whole number of it.
+/// An amount of money in picodollars (10^-12 US dollars), so that one token of the cheapest model is a whole number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Money(u64);
 
 impl Money {
-    /// Up to some ten million dollars; negative amounts and other nonsense are nothing.
+    /// Converts dollars, up to some ten million. Negative amounts and NaN become zero.
     pub(crate) fn from_usd(usd: f64) -> Self {
-        // A cast from float to integer saturates, and takes NaN for zero.
+        // A cast from float to integer saturates, and turns NaN into zero.
         Self((usd * 1e12).round() as u64)
     }
 
-    /// So many millionths of a millionth of a dollar, as the store keeps it.
+    /// Makes an amount from picodollars, the unit of the store.
     pub(crate) fn from_units(units: u64) -> Self {
         Self(units)
     }
 
-    /// As the store keeps it.
+    /// Returns picodollars, the unit of the store.
     pub(crate) fn units(self) -> u64 {
         self.0
     }
 
-    /// For show.
+    /// Returns dollars, for display only.
     pub(crate) fn usd(self) -> f64 {
         self.0 as f64 / 1e12
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(in crate::gateways::model) fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    pub(super) fn minus(self, other: Self) -> Self {
+    pub(in crate::gateways::model) fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// How often `other` fits; as often as one likes if it is nothing.
-    pub(super) fn divided_by(self, other: Self) -> u64 {
+    /// Returns how often `other` fits; `u64::MAX` if it is zero.
+    pub(in crate::gateways::model) fn divided_by(self, other: Self) -> u64 {
         self.0.checked_div(other.0).unwrap_or(u64::MAX)
     }
 
@@ -52,7 +52,7 @@ impl Money {
     }
 }
 
-/// What one token of a model costs.
+/// Price of one token, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Price {
     input: Money,
@@ -62,8 +62,8 @@ pub(crate) struct Price {
 }
 
 impl Price {
-    /// Of a call.
-    pub(super) fn of(&self, usage: &ModelUsage) -> Money {
+    /// Returns the price of a call.
+    pub(in crate::gateways::model) fn of(&self, usage: &ModelUsage) -> Money {
         let plain = usage.input.saturating_sub(usage.cached).saturating_sub(usage.cache_written);
         let parts = [
             self.input.times(plain),
@@ -74,35 +74,35 @@ impl Price {
         parts.into_iter().fold(Money::default(), Money::plus)
     }
 
-    /// The most that a token of input can cost.
-    pub(super) fn dearest_input(&self) -> Self {
+    /// Returns this price with every token of input at the highest input price.
+    pub(in crate::gateways::model) fn dearest_input(&self) -> Self {
         let dearest = self.input.max(self.cache_write);
         Self { input: dearest, cached: dearest, cache_write: dearest, output: self.output }
     }
 
-    pub(super) fn output(&self) -> Money {
+    pub(in crate::gateways::model) fn output(&self) -> Money {
         self.output
     }
 }
 
-/// A table of models can't be read.
+/// The table of models is not valid TOML.
 #[derive(Debug, thiserror::Error)]
 #[error("the table of models can't be read: {0}")]
 pub struct TableError(#[from] toml::de::Error);
 
-/// What a model can do.
+/// Abilities of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Abilities {
-    /// Tokens of a whole conversation.
+    /// Longest conversation, in tokens.
     pub(crate) window: u32,
-    /// Tokens of the longest answer.
+    /// Longest answer, in tokens.
     pub(crate) max_output: u32,
-    /// Whether it takes pictures.
+    /// True if the model accepts pictures.
     pub(crate) sees: bool,
 }
 
 impl Default for Abilities {
-    /// A small local model: what is assumed of one that nobody knows must not be too much.
+    /// An unknown model is taken for a small local one, so that calls fit.
     fn default() -> Self {
         Self { window: 32_768, max_output: 8192, sees: false }
     }
@@ -110,14 +110,14 @@ impl Default for Abilities {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct ModelTableFile {
     #[serde(default)]
-    model: Vec<Row>,
+    model: Vec<ModelTableRow>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct ModelTableRow {
     name: String,
     input: Option<f64>,
     cached: Option<f64>,
@@ -128,26 +128,26 @@ struct Row {
     sees: Option<bool>,
 }
 
-/// Models by name, the longest first.
+/// Rows by name, the longest name first.
 #[derive(Debug, Default)]
-pub(crate) struct ModelTable(Vec<Row>);
+pub(crate) struct ModelTable(Vec<ModelTableRow>);
 
 impl ModelTable {
-    /// The table that ships with the server, with rows of the operator's own, which win where the name is the same.
+    /// Reads the table of the server and the operator's own, whose rows win over rows of the same name.
     pub(crate) fn with(own: &str) -> Result<Self, TableError> {
-        let (own, ours): (Table, Table) = (toml::from_str(own)?, toml::from_str(TABLE)?);
+        let (own, ours): (ModelTableFile, ModelTableFile) = (toml::from_str(own)?, toml::from_str(TABLE)?);
         let mut rows: Vec<_> = own.model.into_iter().chain(ours.model).collect();
-        // Stable: the operator's rows stay before ours.
+        // The sort is stable: the operator's rows stay before the server's.
         rows.sort_by_key(|row| std::cmp::Reverse(row.name.len()));
         Ok(Self(rows))
     }
 
-    /// What a model costs, as `provider/name`.
-    pub(super) fn price(&self, model: &str) -> Option<Price> {
-        self.rows(model).find_map(Row::price)
+    /// Returns the price of `provider/name`.
+    pub(in crate::gateways::model) fn price(&self, model: &str) -> Option<Price> {
+        self.rows(model).find_map(ModelTableRow::price)
     }
 
-    /// What a model can do.
+    /// Returns the abilities of `provider/name`.
     pub(super) fn abilities(&self, model: &str) -> Abilities {
         let otherwise = Abilities::default();
         Abilities {
@@ -157,8 +157,8 @@ impl ModelTable {
         }
     }
 
-    /// Rows that speak of a model, the most exact first.
-    fn rows(&self, model: &str) -> impl Iterator<Item = &Row> {
+    /// Returns the rows that match a model, the longest name first.
+    fn rows(&self, model: &str) -> impl Iterator<Item = &ModelTableRow> {
         self.0.iter().filter(move |row| {
             let rest = model.strip_prefix(row.name.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(BORDERS))
@@ -166,7 +166,7 @@ impl ModelTable {
     }
 }
 
-impl Row {
+impl ModelTableRow {
     fn price(&self) -> Option<Price> {
         let per_token = |usd: f64| Money::from_usd(usd / 1e6);
         let (input, output) = self.input.zip(self.output)?;

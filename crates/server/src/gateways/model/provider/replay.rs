@@ -1,7 +1,7 @@
-//! A recording in a model's place: plays turn by turn, as long as the conversation is the one that was recorded.
+//! Plays a recording in place of a model, turn by turn, as long as the conversation matches the recorded one.
 //!
-//! Compared are the number of the turn, the prompt's standing part, and the names and arguments of all calls before. What tools
-//! put out is never compared: it differs from run to run. It keeps no place in the recording, so a loop that died may ask again.
+//! The number of the turn, the prompt's template, and names and arguments of all earlier tool calls must match. Results of
+//! tools are not compared: they differ from run to run. A replay has no position, so a restarted agent may ask again.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,77 +10,77 @@ use sandyard_protocol::{ModelCall, ModelEvent, ModelFailure, ModelFailureCode, T
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::client::Ended;
-use super::recording::{FORMAT, Head, Turn, answers, template_of, turn_of};
+use super::client::AnswerEnd;
+use super::recording::{FORMAT, RecordingHead, ReplayTurn, answers, template_of, turn_of};
 
 /// The largest recording: 2,000 turns of 30 KB.
-const FILE_BYTES: u64 = 64 * 1024 * 1024;
-/// What is shown of one call in a difference.
-const SHOWN_BYTES: usize = 400;
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+/// Longest tool call in the text of a mismatch.
+const MAX_SHOWN_BYTES: usize = 400;
 
-/// A recording can't be played.
+/// The recording can't be played.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The file can't be read.
     #[error("read the recording {}", path.display())]
     Read {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The failure.
         source: std::io::Error,
     },
-    /// It is larger than any recording.
+    /// The file is larger than the longest recording.
     #[error("{} is too large for a recording", .0.display())]
     TooLarge(PathBuf),
-    /// A line is not what it should be.
+    /// A line is not valid.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
-        /// Of which file.
+        /// The file.
         path: PathBuf,
-        /// From 1.
+        /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
 }
 
-/// A recording that can be played.
+/// A recording, ready to be played.
 #[derive(Debug)]
 pub(super) struct Replay {
     model: String,
-    turns: Vec<Turn>,
+    turns: Vec<ReplayTurn>,
 }
 
 impl Replay {
     /// Reads a file.
     pub(super) fn open(path: &Path) -> Result<Self, ReplayError> {
         let read = |source| ReplayError::Read { path: path.to_owned(), source };
-        if std::fs::metadata(path).map_err(read)?.len() > FILE_BYTES {
+        if std::fs::metadata(path).map_err(read)?.len() > MAX_FILE_BYTES {
             return Err(ReplayError::TooLarge(path.to_owned()));
         }
         Self::read(&std::fs::read_to_string(path).map_err(read)?, path)
     }
 
-    /// Reads what a file of that name holds, or would hold.
+    /// Reads a recording from text. `path` is only used in errors.
     pub(super) fn read(text: &str, path: &Path) -> Result<Self, ReplayError> {
         Self::parse(text).map_err(|(line, what)| ReplayError::Line { path: path.to_owned(), line, what })
     }
 
-    /// A turn that is there twice was asked twice, and the later answer is the one that counted.
+    /// If a turn is recorded twice, the later answer is the one that the job used.
     fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let head = lines.next().and_then(|(_, line)| serde_json::from_str::<Head>(line).ok());
+        let head = lines.next().and_then(|(_, line)| serde_json::from_str::<RecordingHead>(line).ok());
         let model = match head {
             Some(head) if head.sandyard_recording == FORMAT => head.model,
             Some(head) => {
-                return Err((1, format!("a recording of form {}, not {FORMAT}", head.sandyard_recording)));
+                return Err((1, format!("a recording of format {}, not {FORMAT}", head.sandyard_recording)));
             }
             None => return Err((1, "not the head of a recording".to_owned())),
         };
-        let mut turns: Vec<Turn> = Vec::new();
+        let mut turns: Vec<ReplayTurn> = Vec::new();
         for (index, line) in lines {
             let wrong = |what: String| (index + 1, what);
-            let turn: Turn = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+            let turn: ReplayTurn = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
             if turn.turn == 0 || turn.turn > turns.len() + 1 {
                 return Err(wrong(format!("turn {} follows turn {}", turn.turn, turns.len())));
             }
@@ -93,7 +93,7 @@ impl Replay {
         Ok(Self { model, turns })
     }
 
-    /// Who spoke when it was recorded.
+    /// Returns the name of the recorded model.
     pub(super) fn model(&self) -> &str {
         &self.model
     }
@@ -103,19 +103,19 @@ impl Replay {
         &self,
         call: &ModelCall,
         out: &mpsc::Sender<ModelEvent>,
-    ) -> Result<Ended, ModelFailure> {
+    ) -> Result<AnswerEnd, ModelFailure> {
         let turn = self.turn(call).map_err(mismatch)?;
         for event in &turn.events {
             if let ModelEvent::Done { stop, usage } = event {
-                return Ok(Ended { stop: *stop, usage: *usage });
+                return Ok(AnswerEnd { stop: *stop, usage: *usage });
             }
-            // Whoever does not listen any more has gone, and this with it.
+            // If the receiver is gone, the gateway drops this future too.
             let _ = out.send(event.clone()).await;
         }
         Err(mismatch("the recorded turn has no end".to_owned()))
     }
 
-    fn turn(&self, call: &ModelCall) -> Result<&Turn, String> {
+    fn turn(&self, call: &ModelCall) -> Result<&ReplayTurn, String> {
         let number = turn_of(call);
         for (index, (asked, recorded)) in answers(call).zip(&self.turns).enumerate() {
             let recorded: Vec<&ToolCall> = recorded.calls().collect();
@@ -156,13 +156,13 @@ fn same(asked: &[ToolCall], recorded: &[&ToolCall]) -> bool {
         })
 }
 
-/// White space and the order of members do not count.
+/// Compares JSON texts; white space and the order of members are ignored.
 fn same_json(one: &str, other: &str) -> bool {
     let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
     one == other || parse(one).is_some_and(|value| Some(value) == parse(other))
 }
 
-/// Line by line, what is the same left out.
+/// Lists the differing calls, recorded and current, one line each.
 fn difference(asked: &[ToolCall], recorded: &[&ToolCall]) -> String {
     let mut text = String::new();
     for index in 0..asked.len().max(recorded.len()) {
@@ -183,8 +183,8 @@ fn difference(asked: &[ToolCall], recorded: &[&ToolCall]) -> String {
 
 fn show(call: &ToolCall) -> String {
     let mut text = format!("{} {}", call.name, call.arguments);
-    if text.len() > SHOWN_BYTES {
-        text.truncate(text.floor_char_boundary(SHOWN_BYTES));
+    if text.len() > MAX_SHOWN_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN_BYTES));
         text.push('…');
     }
     text

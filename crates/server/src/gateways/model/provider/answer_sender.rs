@@ -1,14 +1,14 @@
-//! Where an answer leaves the gateway: stripped of the key, bounded, and counted, so that it is known whether anything left.
+//! Passes an answer on to the gateway: without the key, bounded, and aware whether anything was sent.
 
 use sandyard_protocol::{ModelEvent, ModelFailureCode, ToolCall, limits};
 use tokio::sync::mpsc;
 
-use super::failures::Trouble;
+use super::failures::AttemptError;
 use super::secret::{ApiKey, Scrubber};
 
-/// The way out for one attempt.
+/// The sender of one attempt.
 #[derive(Debug)]
-pub(super) struct Outlet<'a> {
+pub(super) struct AnswerSender<'a> {
     out: &'a mpsc::Sender<ModelEvent>,
     key: Option<&'a ApiKey>,
     scrubber: Scrubber<'a>,
@@ -16,18 +16,18 @@ pub(super) struct Outlet<'a> {
     used: bool,
 }
 
-impl<'a> Outlet<'a> {
+impl<'a> AnswerSender<'a> {
     pub(super) fn new(out: &'a mpsc::Sender<ModelEvent>, key: Option<&'a ApiKey>) -> Self {
         Self { out, key, scrubber: Scrubber::new(key), bytes: 0, used: false }
     }
 
-    /// Whether anything has left, so that the attempt can't be repeated.
+    /// True if a part of the answer was sent, so that the attempt can't be repeated.
     pub(super) fn was_used(&self) -> bool {
         self.used
     }
 
-    /// Passes words or a call on.
-    pub(super) async fn pass(&mut self, event: ModelEvent) -> Result<(), Trouble> {
+    /// Sends text or a tool call.
+    pub(super) async fn pass(&mut self, event: ModelEvent) -> Result<(), AttemptError> {
         match event {
             ModelEvent::Text { text } => {
                 let text = self.scrubber.push(&text);
@@ -44,18 +44,18 @@ impl<'a> Outlet<'a> {
                 let bytes = call.id.len() + call.name.len() + call.arguments.len();
                 self.send(ModelEvent::Call(call), bytes).await
             }
-            // The end is told by whoever settles the account.
+            // The gateway reports the end itself, once the answer is stored and paid for.
             ModelEvent::Kept { .. } | ModelEvent::Done { .. } | ModelEvent::Failed(_) => Ok(()),
         }
     }
 
-    /// Passes on what was held back.
-    pub(super) async fn flush(&mut self) -> Result<(), Trouble> {
+    /// Sends the text that the scrubber held back.
+    pub(super) async fn flush(&mut self) -> Result<(), AttemptError> {
         let rest = self.scrubber.finish();
         self.send_text(rest).await
     }
 
-    async fn send_text(&mut self, text: String) -> Result<(), Trouble> {
+    async fn send_text(&mut self, text: String) -> Result<(), AttemptError> {
         if text.is_empty() {
             return Ok(());
         }
@@ -63,13 +63,16 @@ impl<'a> Outlet<'a> {
         self.send(ModelEvent::Text { text }, bytes).await
     }
 
-    async fn send(&mut self, event: ModelEvent, bytes: usize) -> Result<(), Trouble> {
+    async fn send(&mut self, event: ModelEvent, bytes: usize) -> Result<(), AttemptError> {
         self.bytes += bytes;
         if self.bytes > limits::MODEL_ANSWER_BYTES {
-            return Err(Trouble::failed(ModelFailureCode::Rejected, "the provider's answer is too long"));
+            return Err(AttemptError::failed(
+                ModelFailureCode::Rejected,
+                "the provider's answer is too long",
+            ));
         }
         self.used = true;
-        let gone = |_| Trouble::failed(ModelFailureCode::Unavailable, "nobody listens to the answer");
+        let gone = |_| AttemptError::failed(ModelFailureCode::Unavailable, "nobody listens to the answer");
         self.out.send(event).await.map_err(gone)
     }
 }

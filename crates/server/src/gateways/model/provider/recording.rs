@@ -1,37 +1,39 @@
-//! The form of a recording: JSON lines, a head and then one line for each turn.
+//! The format of a recording: JSON lines, a head and then one line for each turn.
 //!
-//! Answers only: what the model was shown is not in it, but for a hash of the standing part of the prompt (instructions and
-//! tools), which must not vary within a job, nor between the run that was recorded and the one that is played.
+//! A recording holds answers only. Of the prompt it holds a hash of the template (instructions and tools), which must be the
+//! same in all turns of a job, and in the recorded run and the replayed one.
 
 use sandyard_protocol::{ModelCall, ModelEvent, ModelMessage, ToolCall, ToolSpec};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The form that is written.
+use crate::audit::hex;
+
+/// Version of the format.
 pub(super) const FORMAT: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Head {
-    /// The form of what follows.
+pub(super) struct RecordingHead {
+    /// Version of the format.
     pub(super) sandyard_recording: u32,
-    /// Which model spoke.
+    /// Name of the recorded model.
     pub(super) model: String,
 }
 
-/// One answer.
+/// One recorded answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Turn {
-    /// From 1.
+pub(super) struct ReplayTurn {
+    /// Number of the turn, from 1.
     pub(super) turn: usize,
-    /// Of the prompt's standing part.
+    /// Hash of the prompt's template.
     pub(super) template: String,
-    /// What was answered, the end included.
+    /// The whole answer, with its end.
     pub(super) events: Vec<ModelEvent>,
 }
 
-impl Turn {
-    /// What the model called.
+impl ReplayTurn {
+    /// Returns the tool calls of the answer.
     pub(super) fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.events.iter().filter_map(|event| match event {
             ModelEvent::Call(call) => Some(call),
@@ -40,12 +42,12 @@ impl Turn {
     }
 }
 
-/// Which turn a call asks for: one more than there were answers.
+/// Returns the number of the turn that a call asks for.
 pub(super) fn turn_of(call: &ModelCall) -> usize {
     1 + answers(call).count()
 }
 
-/// What was called in each answer before.
+/// Returns the tool calls of each earlier answer.
 pub(super) fn answers(call: &ModelCall) -> impl Iterator<Item = &[ToolCall]> {
     call.messages.iter().filter_map(|message| match message {
         ModelMessage::Assistant { calls, .. } => Some(calls.as_slice()),
@@ -53,7 +55,7 @@ pub(super) fn answers(call: &ModelCall) -> impl Iterator<Item = &[ToolCall]> {
     })
 }
 
-/// The hash of a prompt's standing part.
+/// Returns the hash of the prompt's template.
 pub(super) fn template_of(call: &ModelCall) -> String {
     template(&call.system, &call.tools)
 }
@@ -70,26 +72,26 @@ fn template(system: &str, tools: &[ToolSpec]) -> String {
         add(&tool.description);
         add(&tool.parameters.to_string());
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize())
 }
 
-/// A recording made of answers that nobody gave: each is what would have been told, its end included.
+/// Makes a recording from scripted answers. Each answer is the list of its events, with its end.
 pub fn recording_of(
     model: &str,
     system: &str,
     tools: &[ToolSpec],
     answers: Vec<Vec<ModelEvent>>,
 ) -> Result<String, serde_json::Error> {
-    let head = Head { sandyard_recording: FORMAT, model: model.to_owned() };
+    let head = RecordingHead { sandyard_recording: FORMAT, model: model.to_owned() };
     let mut lines = vec![serde_json::to_string(&head)?];
     for (turn, events) in (1..).zip(answers) {
-        lines.push(serde_json::to_string(&Turn { turn, template: template(system, tools), events })?);
+        lines.push(serde_json::to_string(&ReplayTurn { turn, template: template(system, tools), events })?);
     }
     Ok(lines.join("\n"))
 }
 
-/// Words that follow each other become one event, so that a recording does not depend on how they came.
-pub(super) fn gather(events: &mut Vec<ModelEvent>, event: ModelEvent) {
+/// Appends an event. Adjacent text becomes one event, so that a recording does not depend on the provider's chunks.
+pub(in crate::gateways::model) fn gather(events: &mut Vec<ModelEvent>, event: ModelEvent) {
     match (events.last_mut(), event) {
         (Some(ModelEvent::Text { text }), ModelEvent::Text { text: more }) => text.push_str(&more),
         (_, event) => events.push(event),
