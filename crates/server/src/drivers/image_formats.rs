@@ -46,7 +46,7 @@ impl ImageFormats {
     pub(crate) fn making(&self, driver: &str) -> Option<String> {
         self.formats().iter().filter(|((name, _), _)| *name == driver).find_map(|(_, state)| {
             match &*state.borrow() {
-                FormatState::Making(words) if !words.is_empty() => Some(words.clone()),
+                FormatState::Making(progress) if !progress.is_empty() => Some(progress.clone()),
                 FormatState::Making(_) | FormatState::Ready | FormatState::Failed(_) => None,
             }
         })
@@ -66,8 +66,8 @@ impl ImageFormats {
 fn make(driver: Arc<dyn Driver>, image: ImageDigest) -> watch::Receiver<FormatState> {
     let (sender, state) = watch::channel(FormatState::Making(String::new()));
     tokio::spawn(async move {
-        let report = |words: String| {
-            sender.send_replace(FormatState::Making(words));
+        let report = |progress: String| {
+            sender.send_replace(FormatState::Making(progress));
         };
         let made = catch_panic(driver.prepare_image(&image, &report)).await;
         sender.send_replace(match made {

@@ -74,7 +74,11 @@ impl Drivers {
     }
 
     /// Returns the state of an image's format for a driver. Begins to make it if needed.
-    pub(crate) fn form(&self, name: &str, image: &ImageDigest) -> Option<watch::Receiver<FormatState>> {
+    pub(crate) fn image_format(
+        &self,
+        name: &str,
+        image: &ImageDigest,
+    ) -> Option<watch::Receiver<FormatState>> {
         self.named(name).map(|driver| self.formats.of(&driver, image))
     }
 
@@ -83,7 +87,7 @@ impl Drivers {
         self.formats.forget(name);
         if let Some(probe) = self.drivers.iter().find(|probe| probe.driver.name() == name) {
             probe.doubt();
-            probe.ask();
+            probe.start();
         }
     }
 
@@ -91,9 +95,9 @@ impl Drivers {
     pub(crate) async fn reports(&self, within: Duration) -> Vec<DriverReport> {
         let asking = self.drivers.iter().map(|probe| async {
             if probe.state().answer.is_none() {
-                probe.asked().await;
+                probe.probe_now().await;
             } else {
-                probe.ask_if_doubtful();
+                probe.refresh();
             }
         });
         // A driver without an answer by then is reported as being probed.
@@ -113,13 +117,13 @@ impl Drivers {
         loop {
             match self.decide(floor) {
                 Decision::Take { index, reason } => return Ok(self.take(index, reason)),
-                Decision::Ask { index } => self.drivers[index].asked().await,
+                Decision::Ask { index } => self.drivers[index].probe_now().await,
                 Decision::Nothing(no_driver) => {
                     let doubtful = self.worth_another_try(floor);
                     if std::mem::replace(&mut tried_again, true) || doubtful.is_empty() {
                         return Err(no_driver);
                     }
-                    futures_util::future::join_all(doubtful.iter().map(|probe| probe.asked())).await;
+                    futures_util::future::join_all(doubtful.iter().map(|probe| probe.probe_now())).await;
                 }
             }
         }
@@ -130,11 +134,11 @@ impl Drivers {
         match self.decide(floor) {
             Decision::Take { index, reason } => Outlook::Chosen(self.take(index, reason)),
             Decision::Ask { index } => {
-                self.drivers[index].ask();
+                self.drivers[index].start();
                 Outlook::Trying(self.drivers[index].driver.name())
             }
             Decision::Nothing(no_driver) => {
-                self.worth_another_try(floor).iter().for_each(|probe| probe.ask());
+                self.worth_another_try(floor).iter().for_each(|probe| probe.start());
                 let now = Instant::now();
                 let missing_for = self.admitted(floor).map(|probe| probe.state().missing_for(now)).min();
                 Outlook::Nothing(no_driver, missing_for.unwrap_or(Duration::MAX))
@@ -154,7 +158,7 @@ impl Drivers {
         self.drivers[..=index]
             .iter()
             .filter(|probe| probe.state().answer.is_some())
-            .for_each(DriverProbe::ask_if_doubtful);
+            .for_each(DriverProbe::refresh);
         DriverChoice { driver: Arc::clone(&self.drivers[index].driver), reason }
     }
 

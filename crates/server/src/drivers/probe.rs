@@ -55,7 +55,7 @@ impl DriverProbe {
     }
 
     /// Starts a probe, unless one runs already.
-    pub(crate) fn ask(self: &Arc<Self>) {
+    pub(crate) fn start(self: &Arc<Self>) {
         let begins = self.state.send_if_modified(|state| !std::mem::replace(&mut state.trying, true));
         if !begins {
             return;
@@ -74,17 +74,17 @@ impl DriverProbe {
     }
 
     /// Starts a probe if the last answer is no longer valid.
-    pub(crate) fn ask_if_doubtful(self: &Arc<Self>) {
-        let doubtful = self.state.borrow().is_doubtful(Instant::now());
-        if doubtful {
-            self.ask();
+    pub(crate) fn refresh(self: &Arc<Self>) {
+        let expired = self.state.borrow().is_expired(Instant::now());
+        if expired {
+            self.start();
         }
     }
 
     /// Starts a probe unless one runs, and waits for the answer.
-    pub(crate) async fn asked(self: &Arc<Self>) {
+    pub(crate) async fn probe_now(self: &Arc<Self>) {
         let mut answers = self.state.subscribe();
-        self.ask();
+        self.start();
         // Can't fail: the sender lives as long as `self`.
         let _ = answers.wait_for(|state| !state.trying).await;
     }
@@ -107,7 +107,7 @@ impl ProbeState {
     }
 
     /// True if the answer is no longer valid.
-    fn is_doubtful(&self, now: Instant) -> bool {
+    fn is_expired(&self, now: Instant) -> bool {
         let ttl = match self.answer.as_ref().map(|answer| answer.verdict) {
             None => return true,
             Some(Verdict::Usable) => USABLE_TTL,
@@ -144,20 +144,20 @@ mod tests {
     fn failures_are_doubted_sooner_than_successes_and_ever_less() {
         let start = Instant::now();
         let mut state = ProbeState::default();
-        assert!(state.is_doubtful(start));
+        assert!(state.is_expired(start));
         state.answered(Availability::usable(""), start);
-        assert!(!state.is_doubtful(start + Duration::from_secs(599)));
-        assert!(state.is_doubtful(start + Duration::from_secs(600)));
+        assert!(!state.is_expired(start + Duration::from_secs(599)));
+        assert!(state.is_expired(start + Duration::from_secs(600)));
         state.answered(Availability::missing("", ""), start);
-        assert!(!state.is_doubtful(start + Duration::from_secs(14)));
-        assert!(state.is_doubtful(start + Duration::from_secs(15)));
+        assert!(!state.is_expired(start + Duration::from_secs(14)));
+        assert!(state.is_expired(start + Duration::from_secs(15)));
         assert!(state.is_worth_another_try(start + Duration::from_secs(5)));
         state.answered(Availability::missing("", ""), start);
-        assert!(!state.is_doubtful(start + Duration::from_secs(29)));
-        assert!(state.is_doubtful(start + Duration::from_secs(30)));
+        assert!(!state.is_expired(start + Duration::from_secs(29)));
+        assert!(state.is_expired(start + Duration::from_secs(30)));
         (0..40).for_each(|_| state.answered(Availability::missing("", ""), start));
-        assert!(!state.is_doubtful(start + Duration::from_secs(599)));
-        assert!(state.is_doubtful(start + Duration::from_secs(600)));
+        assert!(!state.is_expired(start + Duration::from_secs(599)));
+        assert!(state.is_expired(start + Duration::from_secs(600)));
         assert_eq!(state.missing_for(start + Duration::from_secs(9)), Duration::from_secs(9));
         state.answered(Availability::untried(""), start);
         assert_eq!(state.missing_for(start + Duration::from_secs(9)), Duration::ZERO);

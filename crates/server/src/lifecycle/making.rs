@@ -127,7 +127,7 @@ async fn form(
     row: &mut JobRow,
     image: &ImageDigest,
 ) -> Result<(), StartFailure> {
-    let Some(mut form) = context.drivers.form(driver.name(), image) else { return Ok(()) };
+    let Some(mut form) = context.drivers.image_format(driver.name(), image) else { return Ok(()) };
     loop {
         let now = form.borrow_and_update().clone();
         match now {

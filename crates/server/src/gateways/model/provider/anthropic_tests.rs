@@ -222,8 +222,8 @@ fn what_breaks_off_or_is_garbage_may_be_better_next_time() {
         (vec![], "breaks off"),
         (vec![START], "breaks off"),
         (vec![START, &end], "breaks off"),
-        (vec!["garbage"], "no known form"),
-        (vec!["{}"], "no known form"),
+        (vec!["garbage"], "an unknown format"),
+        (vec!["{}"], "an unknown format"),
         (vec![START, &lost], "never made"),
     ] {
         let AttemptError::Passing { message, .. } = trouble(&data) else { panic!("{data:?}") };

@@ -265,8 +265,8 @@ fn what_breaks_off_or_is_garbage_may_be_better_next_time() {
     for (data, what) in [
         (vec![words.as_str()], "breaks off"),
         (vec![], "breaks off"),
-        (vec!["garbage"], "no known form"),
-        (vec![r#"{"choices":"many"}"#], "no known form"),
+        (vec!["garbage"], "an unknown format"),
+        (vec![r#"{"choices":"many"}"#], "an unknown format"),
         (vec![&nameless, &stop], "without a name"),
         (vec![&error], "ended in an error"),
     ] {

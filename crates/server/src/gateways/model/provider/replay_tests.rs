@@ -125,7 +125,7 @@ fn files_that_are_no_recordings_are_refused_by_line() {
     let refused = |text: &str| Replay::parse(text).unwrap_err();
     assert_eq!(refused("").0, 1);
     assert_eq!(refused("{}"), (1, "not the head of a recording".into()));
-    assert!(refused(&head.replace(":1", ":2")).1.contains("form 2"));
+    assert!(refused(&head.replace(":1", ":2")).1.contains("format 2"));
     let (line, what) = refused(&format!("{head}\n\n{{\"turn\":2,\"template\":\"\",\"events\":[]}}"));
     assert_eq!((line, what.as_str()), (3, "turn 2 follows turn 0"));
     assert_eq!(
