@@ -1,4 +1,4 @@
-//! Everything an operator can set, with defaults. Read by main from flags, environment and file; passed in here.
+//! The settings of a server, with defaults. The command reads flags, environment and file, and passes the values in.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ pub use crate::artifacts::ExportConfig;
 use crate::fail_points::FailPoints;
 pub use crate::gateways::egress::{EgressLimits, PrivateException};
 pub use crate::gateways::model::{
-    ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Patience, Provider,
+    ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Provider, ProviderTimeouts,
     recording_of,
 };
 pub use crate::job::{Floor, JobLimits};
@@ -18,42 +18,42 @@ pub use crate::job::{Floor, JobLimits};
 /// The settings of one yard.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// The yard: database, jobs, lock.
+    /// Data directory of the yard: database, jobs, lock.
     pub data: PathBuf,
-    /// What a job gets if it does not say.
+    /// Limits of a job that names none.
     pub default_limits: JobLimits,
-    /// The most a job may ask for.
+    /// Highest limits that a job may ask for.
     pub greatest_limits: JobLimits,
-    /// How much runs at once.
+    /// Concurrent load.
     pub admission: AdmissionConfig,
-    /// How long things are kept.
+    /// Retention of ended jobs.
     pub retention: RetentionConfig,
-    /// How jobs are held.
+    /// Leases of jobs.
     pub lease: LeaseConfig,
-    /// How much output is kept.
+    /// Storage of output.
     pub output: OutputConfig,
-    /// What an artifact may hold.
+    /// Limits of artifacts.
     pub export: ExportConfig,
-    /// How jobs reach the network.
+    /// Network access of jobs.
     pub egress: EgressConfig,
-    /// The models that tasks may use.
+    /// Models of tasks.
     pub models: ModelConfig,
-    /// The weakest isolation for every job: levels, or the only driver that is used.
+    /// Floors of every job: isolation levels, or the only driver to use.
     pub floors: Vec<Floor>,
-    /// How long a driver may be missing before the jobs that wait for it are refused: an engine that restarts comes back.
+    /// How long a driver may be missing before the jobs that wait for it fail. A container engine may be restarting.
     pub driver_patience: Duration,
-    /// How often a machine is made for a job whose process never began.
+    /// How many machines are made for a job whose process never began.
     pub start_attempts: u32,
-    /// Time between SIGTERM and SIGKILL when a job is ended.
+    /// Time between SIGTERM and SIGKILL at the end of a job.
     pub end_grace: Duration,
-    /// How long a new machine may take to dial.
+    /// Longest wait for the first connection of a new machine.
     pub link_timeout: Duration,
-    /// Where a test wants the server to die.
+    /// Points at which a test makes the server die.
     pub fail_points: FailPoints,
 }
 
 impl ServerConfig {
-    /// Defaults for a data directory and a machine with this much memory.
+    /// Returns the defaults for a data directory and a host with this much memory.
     pub fn new(data: PathBuf, memory_mib: u64) -> Self {
         Self {
             data,
@@ -91,10 +91,10 @@ impl ServerConfig {
     }
 }
 
-/// How much runs at once. Memory is counted by limits, not by use: the kernel must never have to choose us.
+/// Concurrent load. Memory is counted by limits rather than by use, so that the kernel's OOM killer never chooses the server.
 #[derive(Debug, Clone)]
 pub struct AdmissionConfig {
-    /// Sandboxes at once.
+    /// Concurrent sandboxes.
     pub concurrency: usize,
     /// Memory of the host.
     pub memory_mib: u64,
@@ -102,23 +102,23 @@ pub struct AdmissionConfig {
     pub reserve_mib: u64,
     /// Free disk below which nothing is accepted or started.
     pub disk_headroom_mib: u64,
-    /// Jobs that may wait; more are refused with 429.
+    /// Jobs that may wait. Further ones are rejected with status 429.
     pub queue: usize,
 }
 
 impl AdmissionConfig {
-    /// Room for the server, its page cache and the host's daemons.
+    /// Memory for the server, its page cache and the host's daemons.
     const RESERVE_MIB: u64 = 1024;
 }
 
-/// How long ended jobs stay.
+/// Retention of ended jobs.
 #[derive(Debug, Clone)]
 pub struct RetentionConfig {
-    /// Age after the end.
+    /// Longest time after a job's end.
     pub age: Duration,
-    /// All artifacts and logs together; the oldest go first, the newest job always stays.
+    /// Size of all artifacts and logs. The oldest jobs are removed first; the newest always stays.
     pub bytes: u64,
-    /// Time between two looks.
+    /// Time between two checks.
     pub interval: Duration,
 }
 
@@ -132,37 +132,37 @@ impl Default for RetentionConfig {
     }
 }
 
-/// How a server holds its jobs.
+/// Leases by which a server owns jobs.
 #[derive(Debug, Clone)]
 pub struct LeaseConfig {
-    /// How long a claim is good without a heartbeat.
+    /// Validity of a claim without a heartbeat.
     pub ttl: Duration,
     /// Time between two heartbeats.
     pub heartbeat: Duration,
 }
 
 impl Default for LeaseConfig {
-    /// Two heartbeats may be lost.
+    /// A claim survives two lost heartbeats.
     fn default() -> Self {
         Self { ttl: Duration::from_secs(15), heartbeat: Duration::from_secs(5) }
     }
 }
 
-/// How jobs reach the network.
+/// Network access of jobs.
 #[derive(Debug, Clone, Default)]
 pub struct EgressConfig {
-    /// Bounds for each job.
+    /// Limits of each job.
     pub limits: EgressLimits,
-    /// Private places that the operator lets jobs reach, if they ask for them by name.
+    /// Private addresses that jobs may reach by name.
     pub private: Arc<[PrivateException]>,
-    /// Certificates that the host trusts, in PEM, for the programs of jobs that may reach something.
+    /// The host's trusted certificates, in PEM, for programs of jobs with network access.
     pub trust: Option<String>,
 }
 
-/// How much output of a job is kept.
+/// Storage of a job's output.
 #[derive(Debug, Clone)]
 pub struct OutputConfig {
-    /// For each stream; beyond it head and tail stay, each half of it.
+    /// Bytes of each stream. Beyond it only head and tail are kept, half of this size each.
     pub stream_bytes: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Errors for logs and people: the error and all its causes.
+//! Formats errors with their causes, for logs and people.
 
 use sandyard_protocol::ErrorChain;
 
-/// An error and its causes in one line.
+/// Returns an error and its causes in one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     ErrorChain(error).to_string()
 }

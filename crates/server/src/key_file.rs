@@ -1,34 +1,34 @@
-//! Why a file with a key of the server can't be used.
+//! Errors of files that hold a key of the server.
 
 use std::path::PathBuf;
 
 /// The key file can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It can't be read or written.
+    /// Reading or writing failed.
     #[error("use the key file {path}")]
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The failure.
         #[source]
         source: std::io::Error,
     },
-    /// Others can read it.
+    /// Other users can read the file.
     #[error("the key file {path} can be read by others (mode {mode:o}); it must be 0600")]
     Exposed {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Its permission bits.
+        /// Permission bits of the file.
         mode: u32,
     },
-    /// It has no key in it.
+    /// The file contains no key.
     #[error("the key file {path} holds no key")]
     Empty {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// The operating system gave no randomness.
+    /// The operating system provided no randomness.
     #[error("no randomness from the operating system")]
     Random,
 }

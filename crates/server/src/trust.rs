@@ -1,11 +1,11 @@
-//! Whom our own HTTP clients trust over TLS: whom this host trusts.
+//! TLS trust of the server's own HTTP clients: the certificates of this host.
 
 use std::sync::Arc;
 
 use rustls::{ClientConfig, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-/// The host's trust. A host without certificates still reaches servers that need no TLS.
+/// Returns a configuration that trusts the host's certificates. Without any, connections without TLS still work.
 pub fn of_this_host() -> Result<ClientConfig, rustls::Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
@@ -13,7 +13,7 @@ pub fn of_this_host() -> Result<ClientConfig, rustls::Error> {
     match builder()?.with_platform_verifier() {
         Ok(trusting) => Ok(trusting.with_no_client_auth()),
         Err(error) => {
-            tracing::warn!(%error, "servers with TLS can't be reached: no certificates of this host can be read");
+            tracing::warn!(%error, "TLS connections will fail: the certificates of this host can't be read");
             Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
         }
     }

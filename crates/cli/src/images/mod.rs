@@ -19,7 +19,7 @@ use sandyard_sandbox::image::{
     ArchiveError, BuildError, Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore,
     StoreError,
 };
-use sandyard_server::app::{self, ImageState, Images};
+use sandyard_server::app::{ImageState, Images};
 use tokio::sync::watch;
 
 use crate::config::{Settings, Surroundings};
@@ -116,7 +116,7 @@ impl LocalImages for YardImages {
     }
 
     fn probe_image(&self) -> Option<ImageDigest> {
-        match self.state(app::Flavour::Base) {
+        match self.state(Flavour::Base) {
             ImageState::Ready { image } => Some(image),
             ImageState::Preparing { .. } | ImageState::Missing { .. } => None,
         }
@@ -125,11 +125,8 @@ impl LocalImages for YardImages {
 
 #[async_trait]
 impl Images for YardImages {
-    fn state(&self, flavour: app::Flavour) -> ImageState {
-        match flavour {
-            app::Flavour::Base => self.get(Flavour::Base),
-            app::Flavour::Full => self.get(Flavour::Full),
-        }
+    fn state(&self, flavour: Flavour) -> ImageState {
+        self.get(flavour)
     }
 
     async fn changed(&self) {

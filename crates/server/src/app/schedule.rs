@@ -11,9 +11,9 @@ use super::{AppError, ErrorCode, Yard};
 use super::{Floor, JobKind, NewJob, RequestedLimits};
 use crate::audit::AuditEntry;
 use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
-use crate::drivers::{Choice, NoDriver};
+use crate::drivers::{DriverChoice, NoDriver};
 use crate::error_chain::chain;
-use crate::gateways::egress::Policy;
+use crate::gateways::egress::EgressPolicy;
 use crate::gateways::model::NoModel;
 use crate::job::JobLimits;
 use crate::job::LONGEST_WAITS_S;
@@ -65,7 +65,7 @@ impl Yard {
 
     /// The driver for a job, or a refusal. `None` if that depends on a driver that takes long to be tried: the job waits in the
     /// queue, and fails there if nothing meets its floor.
-    async fn choose(&self, floor: &Floor) -> Result<Option<Choice>, AppError> {
+    async fn choose(&self, floor: &Floor) -> Result<Option<DriverChoice>, AppError> {
         match tokio::time::timeout(TRYING, self.context.drivers.choose(floor)).await {
             Ok(chosen) => chosen.map(Some).map_err(no_driver),
             Err(_) => Ok(None),
@@ -111,7 +111,7 @@ impl Yard {
     async fn store(
         &self,
         insert: InsertJob,
-        choice: Option<&Choice>,
+        choice: Option<&DriverChoice>,
         limits: &Limits,
     ) -> Result<(Inserted, Option<Permit>), AppError> {
         let nobody_waits = self.context.store.counts()[0] == 0;
@@ -212,7 +212,7 @@ fn within<T: PartialOrd + Copy + std::fmt::Display>(
 }
 
 fn check_egress(job: &NewJob) -> Result<(), AppError> {
-    match Policy::parse(job.egress.iter().map(String::as_str)) {
+    match EgressPolicy::parse(job.egress.iter().map(String::as_str)) {
         Ok(_) => Ok(()),
         Err(error) => Err(AppError::new(ErrorCode::InvalidValue, format!("egress: {error}"))),
     }

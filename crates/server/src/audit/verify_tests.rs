@@ -191,3 +191,32 @@ fn garbage_is_refused_without_panic() {
     made.lines[0] = chain.append(0, AuditActor::Host, "file", json!({})).text;
     assert!(!made.told().is_empty());
 }
+
+/// The download of a task, written by the server at commit 86bf26f, before facts had types.
+const OLD_DOWNLOAD: &[u8] = include_bytes!("testdata/download-of-86bf26f.zip");
+
+#[test]
+fn a_download_of_an_older_server_verifies() {
+    let verdict = crate::audit::verify_zip(std::io::Cursor::new(OLD_DOWNLOAD), None).unwrap();
+    assert_eq!((verdict.audit.faults, verdict.faults.len()), (vec![], 0));
+    assert_eq!((verdict.audit.records, verdict.files), (9, 3));
+}
+
+#[test]
+fn the_chain_of_an_older_server_is_made_again_byte_for_byte() {
+    let mut archive = zip::ZipArchive::new(std::io::Cursor::new(OLD_DOWNLOAD)).unwrap();
+    let last = archive.len() - 1;
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut archive.by_index(last).unwrap(), &mut text).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    let head = read_head(lines.pop().unwrap()).unwrap();
+    let mut chain = AuditChain::begin(&head.job);
+    for line in lines {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let actor: AuditActor = serde_json::from_value(record["actor"].clone()).unwrap();
+        let at: sandyard_api::Timestamp = serde_json::from_value(record["at"].clone()).unwrap();
+        let kind = record["kind"].as_str().unwrap();
+        assert_eq!(chain.append(at.unix_ms(), actor, kind, record["facts"].clone()).text, line);
+    }
+    assert_eq!((chain.records, chain.head.to_string()), (head.records, head.head));
+}

@@ -1,12 +1,12 @@
-//! The drivers of this yard: which work, which one gets a job, and the forms of images they need.
+//! The drivers of this yard: which ones work, which one gets a job, and the image formats that they need.
 //!
-//! `rules` decides, without I/O; `known` asks drivers and keeps their answers; `forms` has images made. Nobody is asked before
-//! a decision depends on it, and nobody waits for a driver that the decision does not depend on.
+//! `rules` decides without I/O, `probe` asks a driver and keeps its answer, `image_formats` makes images. A driver is probed only
+//! when a decision depends on it, and no job waits for a driver that its decision does not depend on.
 
-mod caught;
-mod forms;
+mod image_formats;
 mod images;
-mod known;
+mod panics;
+mod probe;
 mod rules;
 
 use std::sync::Arc;
@@ -15,156 +15,160 @@ use std::time::{Duration, Instant};
 use sandyard_sandbox::driver::{Availability, Driver, ImageDigest};
 use tokio::sync::{Notify, watch};
 
-pub(crate) use self::forms::Form;
-use self::forms::Forms;
+pub(crate) use self::image_formats::FormatState;
+use self::image_formats::ImageFormats;
 pub use self::images::{Flavour, ImageState, Images};
-use self::known::Known;
+use self::probe::DriverProbe;
 pub(crate) use self::rules::NoDriver;
 use self::rules::{Candidate, Decision, Rules};
 use crate::job::Floor;
 
 /// The drivers, in order of preference.
 pub(crate) struct Drivers {
-    drivers: Vec<Arc<Known>>,
-    /// Hold for every job.
+    drivers: Vec<Arc<DriverProbe>>,
+    /// Floors of every job.
     floors: Vec<Floor>,
-    forms: Forms,
+    formats: ImageFormats,
 }
 
-/// A driver for a job.
+/// The driver of a job.
 #[derive(Clone)]
-pub(crate) struct Choice {
+pub(crate) struct DriverChoice {
     pub(crate) driver: Arc<dyn Driver>,
-    /// Why not a stronger one.
+    /// Why the job gets no stronger driver.
     pub(crate) reason: Option<String>,
 }
 
-/// What can be said about a job's driver without waiting.
+/// A decision about a job's driver, as far as it can be made without waiting.
 pub(crate) enum Outlook {
-    /// This one.
-    Chosen(Choice),
-    /// It depends on this one, which is being tried.
+    /// The job gets this driver.
+    Chosen(DriverChoice),
+    /// The decision depends on this driver, which is being probed.
     Trying(&'static str),
-    /// None, for at least so long.
+    /// No driver is usable. The duration is how long that has been so, for the driver that was usable last.
     Nothing(NoDriver, Duration),
 }
 
-/// A driver as `/drivers` tells it.
+/// A driver as `GET /drivers` lists it.
 pub(crate) struct DriverReport {
     pub(crate) driver: Arc<dyn Driver>,
-    /// What it says of itself; `None` until it was tried.
+    /// The driver's answer; none until it was probed.
     pub(crate) answer: Option<Availability>,
-    /// What is being made for it.
+    /// Progress of the image format that is being made for it.
     pub(crate) making: Option<String>,
 }
 
 impl Drivers {
-    /// Whoever waits for answers is woken through `answered`.
+    /// `answered` is notified of every answer.
     pub(crate) fn new(drivers: Vec<Arc<dyn Driver>>, floors: Vec<Floor>, answered: &Arc<Notify>) -> Self {
-        let known = drivers.into_iter().map(|driver| Known::new(driver, Arc::clone(answered)));
-        Self { drivers: known.collect(), floors, forms: Forms::default() }
+        let probes = drivers.into_iter().map(|driver| DriverProbe::new(driver, Arc::clone(answered)));
+        Self { drivers: probes.collect(), floors, formats: ImageFormats::default() }
     }
 
     pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<dyn Driver>> {
-        self.drivers.iter().map(|known| &known.driver)
+        self.drivers.iter().map(|probe| &probe.driver)
     }
 
     pub(crate) fn named(&self, name: &str) -> Option<Arc<dyn Driver>> {
         self.all().find(|driver| driver.name() == name).cloned()
     }
 
-    /// The form in which a driver wants an image; its making begins now if need be.
-    pub(crate) fn form(&self, name: &str, image: &ImageDigest) -> Option<watch::Receiver<Form>> {
-        self.named(name).map(|driver| self.forms.of(&driver, image))
+    /// Returns the state of an image's format for a driver. Begins to make it if needed.
+    pub(crate) fn image_format(
+        &self,
+        name: &str,
+        image: &ImageDigest,
+    ) -> Option<watch::Receiver<FormatState>> {
+        self.named(name).map(|driver| self.formats.of(&driver, image))
     }
 
-    /// A start failed in a way that speaks against its driver, so it is tried before it is chosen again.
+    /// Puts a driver in doubt, because a start failed: it is probed before it is chosen again.
     pub(crate) fn doubt(&self, name: &str) {
-        self.forms.forget(name);
-        if let Some(known) = self.drivers.iter().find(|known| known.driver.name() == name) {
-            known.doubt();
-            known.ask();
+        self.formats.forget(name);
+        if let Some(probe) = self.drivers.iter().find(|probe| probe.driver.name() == name) {
+            probe.doubt();
+            probe.start();
         }
     }
 
-    /// Each driver, as far as it is known after at most this long. Drivers that were never tried are, all at once.
+    /// Returns a report of each driver, after waiting for at most `within`. Drivers without an answer are probed, all at once.
     pub(crate) async fn reports(&self, within: Duration) -> Vec<DriverReport> {
-        let asking = self.drivers.iter().map(|known| async {
-            if known.report().answer.is_none() {
-                known.asked().await;
+        let asking = self.drivers.iter().map(|probe| async {
+            if probe.state().answer.is_none() {
+                probe.probe_now().await;
             } else {
-                known.ask_if_doubtful();
+                probe.refresh();
             }
         });
-        // What is not known by then is told as being tried.
+        // A driver without an answer by then is reported as being probed.
         let _ = tokio::time::timeout(within, futures_util::future::join_all(asking)).await;
-        let report = |known: &Arc<Known>| DriverReport {
-            driver: Arc::clone(&known.driver),
-            answer: known.report().answer,
-            making: self.forms.in_the_making(known.driver.name()),
+        let report = |probe: &Arc<DriverProbe>| DriverReport {
+            driver: Arc::clone(&probe.driver),
+            answer: probe.state().answer,
+            making: self.formats.making(probe.driver.name()),
         };
         self.drivers.iter().map(report).collect()
     }
 
-    /// The driver for a job. Has drivers tried as far as it depends on them, and those that are missing tried again if
+    /// Chooses the driver of a job. Probes the drivers that the decision depends on, and once more those that are missing if
     /// there is no other.
-    pub(crate) async fn choose(&self, floor: &Floor) -> Result<Choice, NoDriver> {
+    pub(crate) async fn choose(&self, floor: &Floor) -> Result<DriverChoice, NoDriver> {
         let mut tried_again = false;
         loop {
             match self.decide(floor) {
                 Decision::Take { index, reason } => return Ok(self.take(index, reason)),
-                Decision::Ask { index } => self.drivers[index].asked().await,
+                Decision::Ask { index } => self.drivers[index].probe_now().await,
                 Decision::Nothing(no_driver) => {
                     let doubtful = self.worth_another_try(floor);
                     if std::mem::replace(&mut tried_again, true) || doubtful.is_empty() {
                         return Err(no_driver);
                     }
-                    futures_util::future::join_all(doubtful.iter().map(|known| known.asked())).await;
+                    futures_util::future::join_all(doubtful.iter().map(|probe| probe.probe_now())).await;
                 }
             }
         }
     }
 
-    /// The same without waiting; what is missing for it is under way, and whoever waits is woken.
+    /// Decides without waiting. Starts the probes that the decision depends on; `answered` is notified when they end.
     pub(crate) fn outlook(&self, floor: &Floor) -> Outlook {
         match self.decide(floor) {
             Decision::Take { index, reason } => Outlook::Chosen(self.take(index, reason)),
             Decision::Ask { index } => {
-                self.drivers[index].ask();
+                self.drivers[index].start();
                 Outlook::Trying(self.drivers[index].driver.name())
             }
             Decision::Nothing(no_driver) => {
-                self.worth_another_try(floor).iter().for_each(|known| known.ask());
+                self.worth_another_try(floor).iter().for_each(|probe| probe.start());
                 let now = Instant::now();
-                let missing_for = self.admitted(floor).map(|known| known.report().missing_for(now)).min();
+                let missing_for = self.admitted(floor).map(|probe| probe.state().missing_for(now)).min();
                 Outlook::Nothing(no_driver, missing_for.unwrap_or(Duration::MAX))
             }
         }
     }
 
     fn decide(&self, floor: &Floor) -> Decision {
-        let answers: Vec<_> = self.drivers.iter().map(|known| known.report().answer).collect();
+        let answers: Vec<_> = self.drivers.iter().map(|probe| probe.state().answer).collect();
         let drivers = self.drivers.iter().zip(&answers);
-        let candidates: Vec<_> = drivers.map(|(known, answer)| candidate(known, answer.as_ref())).collect();
+        let candidates: Vec<_> = drivers.map(|(probe, answer)| candidate(probe, answer.as_ref())).collect();
         self.rules(floor).decide(&candidates)
     }
 
-    /// Takes a driver. Those before it, and itself, are asked again now and then, which nobody waits for.
-    fn take(&self, index: usize, reason: Option<String>) -> Choice {
+    /// Takes a driver. Probes it, and those before it, in the background if their answers are no longer valid.
+    fn take(&self, index: usize, reason: Option<String>) -> DriverChoice {
         self.drivers[..=index]
             .iter()
-            .filter(|known| known.report().answer.is_some())
-            .for_each(Known::ask_if_doubtful);
-        Choice { driver: Arc::clone(&self.drivers[index].driver), reason }
+            .filter(|probe| probe.state().answer.is_some())
+            .for_each(DriverProbe::refresh);
+        DriverChoice { driver: Arc::clone(&self.drivers[index].driver), reason }
     }
 
-    fn admitted<'a>(&'a self, floor: &'a Floor) -> impl Iterator<Item = &'a Arc<Known>> {
-        self.drivers.iter().filter(|known| self.rules(floor).admits(&candidate(known, None)))
+    fn admitted<'a>(&'a self, floor: &'a Floor) -> impl Iterator<Item = &'a Arc<DriverProbe>> {
+        self.drivers.iter().filter(|probe| self.rules(floor).admits(&candidate(probe, None)))
     }
 
-    fn worth_another_try<'a>(&'a self, floor: &'a Floor) -> Vec<&'a Arc<Known>> {
+    fn worth_another_try<'a>(&'a self, floor: &'a Floor) -> Vec<&'a Arc<DriverProbe>> {
         let now = Instant::now();
-        self.admitted(floor).filter(|known| known.report().is_worth_another_try(now)).collect()
+        self.admitted(floor).filter(|probe| probe.state().is_worth_another_try(now)).collect()
     }
 
     fn rules<'a>(&'a self, job: &'a Floor) -> Rules<'a> {
@@ -172,6 +176,6 @@ impl Drivers {
     }
 }
 
-fn candidate<'a>(known: &Known, answer: Option<&'a Availability>) -> Candidate<'a> {
-    Candidate { name: known.driver.name(), level: known.driver.isolation().level, answer }
+fn candidate<'a>(probe: &DriverProbe, answer: Option<&'a Availability>) -> Candidate<'a> {
+    Candidate { name: probe.driver.name(), level: probe.driver.isolation().level, answer }
 }

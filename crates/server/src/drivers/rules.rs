@@ -1,53 +1,53 @@
-//! Which driver gets a job: the first in order that meets every floor, works, and is offered to the job. No I/O.
+//! Chooses the driver of a job: the first in order that meets every floor, works, and is offered to the job. No I/O.
 
 use sandyard_sandbox::driver::{Availability, IsolationLevel, Offer};
 
 use crate::job::Floor;
 
-/// A driver as far as it is known.
+/// A driver as a decision sees it.
 pub(super) struct Candidate<'a> {
     pub(super) name: &'static str,
     pub(super) level: IsolationLevel,
-    /// What it said of itself; `None` until it was asked.
+    /// The driver's answer; none until it was probed.
     pub(super) answer: Option<&'a Availability>,
 }
 
-/// What a job must get, by its own word and the operator's.
+/// The floors of a job: its own and the operator's.
 pub(super) struct Rules<'a> {
-    /// What the job asked for.
+    /// The job's own floor.
     pub(super) job: &'a Floor,
-    /// What the server asks for on behalf of every job.
+    /// The operator's floors for every job.
     pub(super) server: &'a [Floor],
 }
 
-/// What follows.
+/// The decision about a job's driver.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// This one.
+    /// The job gets this driver.
     Take {
         index: usize,
-        /// Why not one that is stronger or comes earlier.
+        /// Why the job gets no driver that is stronger or comes earlier.
         reason: Option<String>,
     },
-    /// It depends on this one, which was never asked.
+    /// The decision depends on this driver, which has no answer.
     Ask { index: usize },
-    /// None.
+    /// No driver is usable.
     Nothing(NoDriver),
 }
 
-/// No driver meets the floor here.
+/// No driver on this host meets the floor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no driver here can give isolation `{floor}`: {detail}")]
 pub(crate) struct NoDriver {
     pub(crate) floor: String,
-    /// What each lacks.
+    /// The shortfall of each driver.
     pub(crate) detail: String,
-    /// What a person can do about it.
+    /// What a person can do.
     pub(crate) fix: Option<String>,
 }
 
 impl Rules<'_> {
-    /// Decides for drivers in order of preference.
+    /// Decides among drivers in order of preference.
     pub(super) fn decide(&self, candidates: &[Candidate<'_>]) -> Decision {
         let mut passed_over = Vec::new();
         let mut fix = None;
@@ -78,12 +78,12 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether a driver could be given to a job if it works.
+    /// True if the job may get this driver, should it work.
     pub(super) fn admits(&self, candidate: &Candidate<'_>) -> bool {
         self.shortfall(candidate).is_none()
     }
 
-    /// Why a driver is out of the question, however well it works.
+    /// Returns why the job may not get a driver, even if it works.
     fn shortfall(&self, candidate: &Candidate<'_>) -> Option<String> {
         let name = candidate.name;
         let by_server = self.server.iter().map(|floor| (floor, "by this server"));
@@ -111,7 +111,7 @@ impl Rules<'_> {
         std::iter::once(self.job).chain(self.server)
     }
 
-    /// Why not another one: what was passed over, and what is stronger but comes later.
+    /// Returns why the job gets no other driver: those passed over, and stronger ones that come later.
     fn reason(
         &self,
         candidates: &[Candidate<'_>],

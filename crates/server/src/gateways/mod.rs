@@ -1,9 +1,11 @@
-//! Gateways: what a sandbox asks of the world, answered on the host, where the policy and the keys are.
+//! Gateways: serve the streams that a sandbox opens to the outside, on the host, where the policy and the keys are.
+//!
+//! `egress` connects to the network, `model` calls models, `journal` keeps a task's journal.
 
-pub(crate) mod desk;
 pub(crate) mod egress;
+pub(crate) mod journal;
 pub(crate) mod model;
-pub(crate) mod notes;
+pub(crate) mod owner_audit;
 
 use std::sync::Arc;
 
@@ -11,8 +13,8 @@ use sandyard_sandbox::machine::{Asked, Machine, MachineError};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
-/// Ends the tunnels of a job that is no longer followed: nobody would record them.
-struct EndTunnels(Arc<egress::Gateway>);
+/// Ends the tunnels of a job when its owner stops following it, because nobody would record them.
+struct EndTunnels(Arc<egress::EgressGateway>);
 
 impl Drop for EndTunnels {
     fn drop(&mut self) {
@@ -20,15 +22,19 @@ impl Drop for EndTunnels {
     }
 }
 
-/// What a task has beside a way to the network.
+/// The gateways that only a task has.
 #[derive(Clone)]
 pub(crate) struct TaskGateways {
-    pub(crate) desk: Arc<desk::Desk>,
-    pub(crate) model: Arc<model::Gateway>,
+    pub(crate) journal: Arc<journal::JournalService>,
+    pub(crate) model: Arc<model::ModelGateway>,
 }
 
-/// Serves every stream that a guest opens, until its link is gone. Dropping this ends them all.
-pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<egress::Gateway>, task: Option<TaskGateways>) {
+/// Serves every stream that a guest opens, until its link is gone. Dropping the future ends all streams.
+pub(crate) async fn serve(
+    machine: Arc<Machine>,
+    egress: Arc<egress::EgressGateway>,
+    task: Option<TaskGateways>,
+) {
     let _end = EndTunnels(Arc::clone(&egress));
     let mut streams = JoinSet::new();
     loop {
@@ -41,7 +47,7 @@ pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<egress::Gateway>, t
                         gateway.serve(std::io::Cursor::new(early).chain(read), write).await;
                     });
                 }
-                // A job that is no task has neither desk nor model: its stream is dropped.
+                // A job that is not a task has neither models nor a journal: its stream is dropped.
                 Ok(Asked::Model { stream, early }) => if let Some(task) = task.clone() {
                     streams.spawn(async move {
                         let (read, write) = tokio::io::split(stream);
@@ -51,13 +57,14 @@ pub(crate) async fn serve(machine: Arc<Machine>, egress: Arc<egress::Gateway>, t
                 Ok(Asked::Desk { stream, early }) => if let Some(task) = task.clone() {
                     streams.spawn(async move {
                         let (read, write) = tokio::io::split(stream);
-                        task.desk.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
+                        task.journal.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
                     });
                 },
-                // A second event stream is nobody's; a guest that does not say what it wants gets nothing.
+                // The owner takes the event stream before this loop runs; another one is dropped, as is a malformed stream.
                 Ok(Asked::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
                 Err(MachineError::Lost) => return,
             },
+            // Removes finished streams, so that the set does not grow.
             Some(_) = streams.join_next(), if !streams.is_empty() => {}
         }
     }

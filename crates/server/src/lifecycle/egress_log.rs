@@ -8,8 +8,10 @@ use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, EgressFacts, cut};
-use crate::gateways::egress::{Attempt, Gateway, Outcome, Policy, Refusal, TARGET_BYTES};
-use crate::gateways::notes::OwnerNotes;
+use crate::gateways::egress::{
+    AttemptOutcome, EgressAttempt, EgressGateway, EgressPolicy, EgressRefusal, MAX_TARGET_BYTES,
+};
+use crate::gateways::owner_audit::OwnerAudit;
 use crate::gateways::{self, TaskGateways};
 use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{JobFailure, NewJob};
@@ -25,8 +27,8 @@ const NAMED: usize = 5;
 /// The gateway of one job.
 #[derive(Debug)]
 pub(super) struct EgressLog {
-    gateway: Arc<Gateway>,
-    attempts: mpsc::Receiver<Attempt>,
+    gateway: Arc<EgressGateway>,
+    attempts: mpsc::Receiver<EgressAttempt>,
     recorded: usize,
     refused: BTreeSet<String>,
 }
@@ -35,11 +37,12 @@ impl EgressLog {
     /// Rules were checked when the job was made; one that can't be read any more allows nothing.
     pub(super) fn new(job: &NewJob, row: &JobRow, context: &YardContext) -> Self {
         let config = &context.config.egress;
-        let policy = Policy::parse(job.egress.iter().map(String::as_str)).unwrap_or_default();
+        let policy = EgressPolicy::parse(job.egress.iter().map(String::as_str)).unwrap_or_default();
         let (sender, attempts) = mpsc::channel(WAITING);
         let private = Arc::clone(&config.private);
-        let notes = OwnerNotes { store: Arc::clone(&context.store), fence: row.fence() };
-        let gateway = Gateway::new(policy, private, &config.limits, row.egress_bytes, sender, Some(notes));
+        let audit = OwnerAudit { store: Arc::clone(&context.store), fence: row.fence() };
+        let gateway =
+            EgressGateway::new(policy, private, &config.limits, row.egress_bytes, sender, Some(audit));
         Self { gateway, attempts, recorded: 0, refused: BTreeSet::new() }
     }
 
@@ -50,7 +53,7 @@ impl EgressLog {
     }
 
     /// The next attempt. Loses nothing when cancelled.
-    pub(super) async fn next(&mut self) -> Attempt {
+    pub(super) async fn next(&mut self) -> EgressAttempt {
         match self.attempts.recv().await {
             Some(attempt) => attempt,
             // The gateway holds a sender, so this never happens.
@@ -59,25 +62,25 @@ impl EgressLog {
     }
 
     /// An attempt that has been made and not been taken.
-    pub(super) fn waiting(&mut self) -> Option<Attempt> {
+    pub(super) fn waiting(&mut self) -> Option<EgressAttempt> {
         self.attempts.try_recv().ok()
     }
 
     /// What an attempt changes in the job's record.
-    pub(super) fn record(&mut self, attempt: Attempt) -> Vec<Change> {
+    pub(super) fn record(&mut self, attempt: EgressAttempt) -> Vec<Change> {
         let mut changes = Vec::new();
         // What is allowed was recorded before it was done.
-        let is_recorded = attempt.outcome == Outcome::Allowed;
+        let is_recorded = attempt.outcome == AttemptOutcome::Allowed;
         let facts = match attempt.outcome {
-            Outcome::Allowed => EgressFacts::allowed(attempt.target),
-            Outcome::Refused(refusal) => {
+            AttemptOutcome::Allowed => EgressFacts::allowed(attempt.target),
+            AttemptOutcome::Refused(refusal) => {
                 // A host that can't be reached for another reason is not helped by a rule.
-                if matches!(refusal, Refusal::Denied(_)) && self.refused.len() < NAMED {
+                if matches!(refusal, EgressRefusal::Denied(_)) && self.refused.len() < NAMED {
                     self.refused.insert(attempt.target.clone());
                 }
                 EgressFacts::refused(attempt.target, refusal.to_string())
             }
-            Outcome::Closed { sent, received } => {
+            AttemptOutcome::Closed { sent, received } => {
                 changes.push(Change::EgressBytes(sent.saturating_add(received)));
                 EgressFacts::closed(attempt.target, sent, received)
             }
@@ -108,7 +111,7 @@ impl EgressLog {
 
 /// The facts for the audit, with bounded text: the sandbox chose the target.
 fn bounded(facts: &EgressFacts) -> AuditFacts {
-    let target = cut(&facts.target, TARGET_BYTES);
-    let reason = facts.reason.as_deref().map(|reason| cut(reason, TARGET_BYTES));
+    let target = cut(&facts.target, MAX_TARGET_BYTES);
+    let reason = facts.reason.as_deref().map(|reason| cut(reason, MAX_TARGET_BYTES));
     AuditFacts::Egress(EgressFacts { target, reason, ..facts.clone() })
 }

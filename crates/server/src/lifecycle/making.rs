@@ -7,7 +7,7 @@ use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, Star
 
 use super::outcome::JobOutcome;
 use super::starting::StartFailure;
-use crate::drivers::Form;
+use crate::drivers::FormatState;
 use crate::drivers::{Flavour, ImageState, Images};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
@@ -127,14 +127,14 @@ async fn form(
     row: &mut JobRow,
     image: &ImageDigest,
 ) -> Result<(), StartFailure> {
-    let Some(mut form) = context.drivers.form(driver.name(), image) else { return Ok(()) };
+    let Some(mut form) = context.drivers.image_format(driver.name(), image) else { return Ok(()) };
     loop {
         let now = form.borrow_and_update().clone();
         match now {
-            Form::Ready => return Ok(()),
-            Form::Failed(detail) => return Err(StartFailure::Again(detail)),
-            Form::Making(words) if !words.is_empty() => tell(context, row, words).await?,
-            Form::Making(_) => {}
+            FormatState::Ready => return Ok(()),
+            FormatState::Failed(detail) => return Err(StartFailure::Again(detail)),
+            FormatState::Making(words) if !words.is_empty() => tell(context, row, words).await?,
+            FormatState::Making(_) => {}
         }
         if form.changed().await.is_err() {
             return Err(StartFailure::Again(

@@ -33,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::outcome::JobOutcome;
 use self::owner::{ClaimOrigin, JobOwner};
-use crate::drivers::{Choice, NoDriver, Outlook};
+use crate::drivers::{DriverChoice, NoDriver, Outlook};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::Floor;
@@ -193,7 +193,7 @@ impl Reconciler {
 
     /// Who runs a job; nobody waits for an answer here. A job whose driver has gone since it was accepted stays in the queue
     /// for a while, in case the driver comes back, and is refused then.
-    async fn choose(&mut self, row: &JobRow) -> Result<Option<Choice>, StoreError> {
+    async fn choose(&mut self, row: &JobRow) -> Result<Option<DriverChoice>, StoreError> {
         let request =
             self.context.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
         match self.context.drivers.outlook(&request.job.isolation) {

@@ -17,8 +17,8 @@ use super::following::{EndDeadline, SharedMachine};
 use super::outcome::JobOutcome;
 use super::owner::JobOwner;
 use super::task_gateways::TaskServices;
-use crate::gateways::egress::Attempt;
-use crate::gateways::model::Told;
+use crate::gateways::egress::EgressAttempt;
+use crate::gateways::model::ModelReport;
 use crate::job::FailureCode;
 use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{JobState, SandboxState};
@@ -180,14 +180,14 @@ impl<'a> JobSession<'a> {
         Ok(())
     }
 
-    fn take_attempt(&mut self, attempt: Attempt) {
+    fn take_attempt(&mut self, attempt: EgressAttempt) {
         if let Some(egress_log) = &mut self.owner.egress_log {
             self.changes.extend(egress_log.record(attempt));
         }
         self.flush_by(Instant::now() + FLUSH_AFTER);
     }
 
-    fn take_told(&mut self, told: Told) {
+    fn take_told(&mut self, told: ModelReport) {
         if let Some(agent) = &mut self.owner.agent {
             self.changes.extend(agent.record(told));
         }
@@ -269,14 +269,14 @@ impl<'a> JobSession<'a> {
     }
 }
 
-async fn attempted(egress_log: &mut Option<EgressLog>) -> Attempt {
+async fn attempted(egress_log: &mut Option<EgressLog>) -> EgressAttempt {
     match egress_log {
         Some(egress_log) => egress_log.next().await,
         None => std::future::pending().await,
     }
 }
 
-async fn told(agent: &mut Option<TaskServices>) -> Told {
+async fn told(agent: &mut Option<TaskServices>) -> ModelReport {
     match agent {
         Some(agent) => agent.next().await,
         None => std::future::pending().await,

@@ -8,9 +8,12 @@ use tokio::sync::mpsc;
 use super::question_timeout::QuestionTimeout;
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelCallFacts};
 use crate::gateways::TaskGateways;
-use crate::gateways::desk::{Answers, Desk, DeskParts, StepObserver, limits_of, row_of};
+use crate::gateways::journal::{
+    JournalLedger, JournalService, JournalServiceParts, StepObserver, limits_of, row_of,
+};
 use crate::gateways::model::{
-    Budget, Called, Gateway, GatewayParts, Money, Outcome, Recorder, Spent, Told, Words,
+    AnswerRecorder, AnswerText, CallReport, ModelBudget, ModelCallEnd, ModelGateway, ModelGatewayParts,
+    ModelReport, Money, Spent,
 };
 use crate::job::NewJob;
 use crate::job::{Change, JobRow, ModelAnswerEvent, SpentRow, StoredEvent, StoredModelEvent};
@@ -24,7 +27,7 @@ const EVENTS: usize = 100_000;
 /// What a task has beside what every job has.
 pub(super) struct TaskServices {
     gateways: TaskGateways,
-    told: mpsc::Receiver<Told>,
+    told: mpsc::Receiver<ModelReport>,
     recorded: usize,
     patience: QuestionTimeout,
 }
@@ -40,30 +43,31 @@ impl TaskServices {
         };
         let task = row.task.clone().unwrap_or_default();
         let budget: TaskBudget = task.budget.unwrap_or(job.task.budget);
-        let account = Budget::new(limits_of(&budget), spent(task.spent));
+        let account = ModelBudget::new(limits_of(&budget), spent(task.spent));
         let (sender, told) = mpsc::channel(WAITING);
         let fence = row.fence();
-        let answers = Answers { store: Arc::clone(&context.store), fence: fence.clone(), job: row.number };
+        let answers =
+            JournalLedger { store: Arc::clone(&context.store), fence: fence.clone(), job: row.number };
         let recorder = recorder(context, &facts.name).await;
-        let gateway = Gateway::new(GatewayParts {
+        let gateway = ModelGateway::new(ModelGatewayParts {
             models: model.into_iter().collect(),
             budget: Arc::clone(&account),
             ledger: Arc::new(answers),
             recorder,
-            told: sender,
+            reports: sender,
         });
-        let parts = DeskParts {
+        let parts = JournalServiceParts {
             fence,
             job: row.number,
             task: job.code.clone(),
             model: facts,
             budget: job.task.budget,
-            account,
+            model_budget: account,
             step_ended: step_observer(context),
         };
-        let desk = Desk::new(Arc::clone(&context.store), parts);
+        let journal = JournalService::new(Arc::clone(&context.store), parts);
         Self {
-            gateways: TaskGateways { desk, model: gateway },
+            gateways: TaskGateways { journal, model: gateway },
             told,
             recorded: 0,
             patience: QuestionTimeout::of(job),
@@ -81,7 +85,7 @@ impl TaskServices {
     }
 
     /// The next thing to record. Loses nothing when cancelled.
-    pub(super) async fn next(&mut self) -> Told {
+    pub(super) async fn next(&mut self) -> ModelReport {
         match self.told.recv().await {
             Some(told) => told,
             // The gateway holds a sender, so this never happens.
@@ -99,12 +103,12 @@ impl TaskServices {
     }
 
     /// What it changes in the job's record.
-    pub(super) fn record(&mut self, told: Told) -> Vec<Change> {
+    pub(super) fn record(&mut self, told: ModelReport) -> Vec<Change> {
         let (mut changes, event) = match told {
-            Told::Words(Words { number, offset, text, .. }) => {
+            ModelReport::Text(AnswerText { number, offset, text, .. }) => {
                 (Vec::new(), StoredModelEvent::Text { entry: number, offset, text })
             }
-            Told::Called(called) => {
+            ModelReport::Call(called) => {
                 let mut changes = vec![Change::Spent(row_of(called.spent))];
                 changes.extend(unanswered(&called).map(Change::Audit));
                 (changes, describe(called))
@@ -119,21 +123,21 @@ impl TaskServices {
 }
 
 /// The record of a call without an answer; an answer's is written with it.
-fn unanswered(called: &Called) -> Option<AuditEntry> {
+fn unanswered(called: &CallReport) -> Option<AuditEntry> {
     let (model, number) = (called.model.clone(), called.number);
-    let facts = match &called.outcome {
-        Outcome::Answered { .. } => return None,
-        Outcome::Failed(failure) => ModelCallFacts::failed(model, number, failure.code),
-        Outcome::CalledOff => ModelCallFacts::called_off(model, number),
+    let facts = match &called.end {
+        ModelCallEnd::Answered { .. } => return None,
+        ModelCallEnd::Failed(failure) => ModelCallFacts::failed(model, number, failure.code),
+        ModelCallEnd::CalledOff => ModelCallFacts::called_off(model, number),
     };
     Some(AuditEntry::new(AuditActor::Host, AuditFacts::Model(facts)))
 }
 
 /// How a call ended, for those who watch.
-fn describe(called: Called) -> StoredModelEvent {
+fn describe(called: CallReport) -> StoredModelEvent {
     let (entry, model) = (called.number, called.model);
-    match called.outcome {
-        Outcome::Answered { usage, cost } => StoredModelEvent::Answered(ModelAnswerEvent {
+    match called.end {
+        ModelCallEnd::Answered { usage, cost } => StoredModelEvent::Answered(ModelAnswerEvent {
             entry,
             model,
             done: true,
@@ -142,11 +146,11 @@ fn describe(called: Called) -> StoredModelEvent {
             tokens_cached: usage.cached,
             tokens_out: usage.output,
         }),
-        Outcome::Failed(failure) => {
+        ModelCallEnd::Failed(failure) => {
             let (error, code) = (failure.message, failure.code);
             StoredModelEvent::Failed { entry, model, done: true, error, code }
         }
-        Outcome::CalledOff => StoredModelEvent::CalledOff { entry, model, done: true, called_off: true },
+        ModelCallEnd::CalledOff => StoredModelEvent::CalledOff { entry, model, done: true, called_off: true },
     }
 }
 
@@ -176,9 +180,9 @@ fn step_observer(context: &YardContext) -> StepObserver {
     Arc::new(move |job, step| recorder.diff_workspace(job, step))
 }
 
-async fn recorder(context: &YardContext, model: &str) -> Option<Arc<Recorder>> {
+async fn recorder(context: &YardContext, model: &str) -> Option<Arc<AnswerRecorder>> {
     let path = context.config.models.record.as_ref()?;
-    match Recorder::open(path, model).await {
+    match AnswerRecorder::open(path, model).await {
         Ok(recorder) => Some(Arc::new(recorder)),
         Err(error) => {
             tracing::warn!(%error, path = %path.display(), "the recording can't be written");

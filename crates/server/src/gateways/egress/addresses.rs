@@ -1,4 +1,4 @@
-//! Where a name leads: resolved once, every address judged, and the judged addresses connected to.
+//! Resolves a name once, checks every address, and connects to the checked addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,67 +6,71 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-use super::policy::Target;
+use super::policy::EgressTarget;
 
-/// The resolver of the host may try several servers.
-const RESOLVE_TIME: Duration = Duration::from_secs(10);
-/// For one address; a name may have several.
-const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// Longest time to resolve a name; the host's resolver may try several servers.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time to connect to one address; a name may have several.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Addresses of a name that are tried.
-const ADDRESSES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
-/// A range that the operator lets jobs reach although it is private, for one host and port.
+/// A private address that the operator lets jobs reach, by one host name and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateException {
-    /// The exact name.
+    /// Exact host name.
     pub host: String,
-    /// The exact port.
+    /// Exact port.
     pub port: u16,
-    /// The address that its name must have.
+    /// Address to which the name must resolve.
     pub address: IpAddr,
 }
 
-/// A name that leads nowhere we may go.
+/// Why a target can't be connected to.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoWay {
-    /// The name has no address, as far as the host's resolver knows.
+pub(crate) enum EgressConnectError {
+    /// The host's resolver knows no address.
     #[error("the name can't be resolved")]
     Unresolved,
-    /// All addresses are of this machine, of its network, or of nobody.
+    /// An address belongs to this machine, to its network, or is not routable.
     #[error("the name leads to a private address")]
     Private,
-    /// Nobody answered.
+    /// No address accepted the connection.
     #[error("the host can't be connected to")]
     Unreachable(#[source] io::Error),
 }
 
 /// Connects to a target whose name is allowed.
-pub(crate) async fn connect(target: &Target, exceptions: &[PrivateException]) -> Result<TcpStream, NoWay> {
+pub(crate) async fn connect(
+    target: &EgressTarget,
+    exceptions: &[PrivateException],
+) -> Result<TcpStream, EgressConnectError> {
     let lookup = tokio::net::lookup_host((target.host.as_str(), target.port));
-    let found = match tokio::time::timeout(RESOLVE_TIME, lookup).await {
-        Ok(Ok(found)) => found.take(ADDRESSES).collect::<Vec<_>>(),
-        Ok(Err(_)) | Err(_) => return Err(NoWay::Unresolved),
+    let found = match tokio::time::timeout(RESOLVE_TIMEOUT, lookup).await {
+        Ok(Ok(found)) => found.take(MAX_ADDRESSES).collect::<Vec<_>>(),
+        Ok(Err(_)) | Err(_) => return Err(EgressConnectError::Unresolved),
     };
     let allowed = permitted(target, &found, exceptions)?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in allowed {
-        match tokio::time::timeout(CONNECT_TIME, TcpStream::connect(address)).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error,
             Err(_) => last = io::ErrorKind::TimedOut.into(),
         }
     }
-    Err(NoWay::Unreachable(last))
+    Err(EgressConnectError::Unreachable(last))
 }
 
-/// The addresses that may be connected to. One bad address condemns the name: a mixture is how rebinding begins.
+/// Returns the addresses that may be connected to. One private address rejects the name, because a mixture is a sign of DNS
+/// rebinding.
 fn permitted(
-    target: &Target,
+    target: &EgressTarget,
     found: &[SocketAddr],
     exceptions: &[PrivateException],
-) -> Result<Vec<SocketAddr>, NoWay> {
+) -> Result<Vec<SocketAddr>, EgressConnectError> {
     if found.is_empty() {
-        return Err(NoWay::Unresolved);
+        return Err(EgressConnectError::Unresolved);
     }
     let excepted = |address: &SocketAddr| {
         exceptions.iter().any(|exception| {
@@ -76,11 +80,11 @@ fn permitted(
         })
     };
     let fine = |address: &SocketAddr| is_public(address.ip()) || excepted(address);
-    if found.iter().all(fine) { Ok(found.to_vec()) } else { Err(NoWay::Private) }
+    if found.iter().all(fine) { Ok(found.to_vec()) } else { Err(EgressConnectError::Private) }
 }
 
-/// Whether an address is somebody else's on the internet. Ranges for documentation count as such: resolvers of closed
-/// networks answer with them.
+/// True if an address is on the public internet. Ranges for documentation count as public: resolvers of closed networks answer
+/// with them.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -107,7 +111,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || address.is_multicast())
 }
 
-/// The IPv4 address inside a mapped, compatible, NAT64, 6to4 or Teredo address.
+/// Returns the IPv4 address inside a mapped, compatible, NAT64, 6to4 or Teredo address.
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
@@ -124,7 +128,7 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let first = address.segments()[0];
-    // Global unicast is 2000::/3; all else is local, multicast or nobody's. NAT64 for local use is 64:ff9b:1::/48.
+    // Global unicast is 2000::/3. Everything else is local, multicast or unassigned, also NAT64 for local use, 64:ff9b:1::/48.
     (0x2000..0x4000).contains(&first)
 }
 
@@ -177,15 +181,15 @@ mod tests {
 
     #[test]
     fn n5_one_private_address_among_public_ones_condemns_the_name() {
-        let target = Target::new("rebind.example", 80).unwrap();
+        let target = EgressTarget::new("rebind.example", 80).unwrap();
         let found = ["1.1.1.1:80".parse().unwrap(), "127.0.0.1:80".parse().unwrap()];
-        assert!(matches!(permitted(&target, &found, &[]), Err(NoWay::Private)));
+        assert!(matches!(permitted(&target, &found, &[]), Err(EgressConnectError::Private)));
         assert!(permitted(&target, &found[..1], &[]).is_ok());
     }
 
     #[test]
     fn an_operator_excepts_one_host_port_and_address() {
-        let target = Target::new("mirror.internal", 8080).unwrap();
+        let target = EgressTarget::new("mirror.internal", 8080).unwrap();
         let exception = PrivateException {
             host: "mirror.internal".into(),
             port: 8080,
@@ -194,7 +198,7 @@ mod tests {
         let exceptions = std::slice::from_ref(&exception);
         assert!(permitted(&target, &["10.0.0.7:8080".parse().unwrap()], exceptions).is_ok());
         assert!(permitted(&target, &["10.0.0.8:8080".parse().unwrap()], exceptions).is_err());
-        let other = Target::new("mirror.internal", 80).unwrap();
+        let other = EgressTarget::new("mirror.internal", 80).unwrap();
         assert!(permitted(&other, &["10.0.0.7:80".parse().unwrap()], exceptions).is_err());
     }
 }

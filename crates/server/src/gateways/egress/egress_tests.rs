@@ -11,13 +11,13 @@ use super::*;
 /// A name that every resolver knows; reached by exception only.
 const HOST: &str = "localhost";
 
-struct World {
-    gateway: Arc<Gateway>,
-    told: mpsc::Receiver<Attempt>,
+struct EgressWorld {
+    gateway: Arc<EgressGateway>,
+    told: mpsc::Receiver<EgressAttempt>,
     port: u16,
 }
 
-impl World {
+impl EgressWorld {
     /// A server that sends back what it gets, as an HTTP body where HTTP was spoken, and a gateway that may reach it.
     async fn new(limits: EgressLimits, rule: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -43,9 +43,13 @@ impl World {
             port,
             address: text.parse::<IpAddr>().unwrap(),
         });
-        let policy = Policy::parse([rule.replace("PORT", &port.to_string()).as_str()]).unwrap();
+        let policy = EgressPolicy::parse([rule.replace("PORT", &port.to_string()).as_str()]).unwrap();
         let (attempts, told) = mpsc::channel(64);
-        Self { gateway: Gateway::new(policy, exceptions.into(), &limits, 0, attempts, None), told, port }
+        Self {
+            gateway: EgressGateway::new(policy, exceptions.into(), &limits, 0, attempts, None),
+            told,
+            port,
+        }
     }
 
     async fn open() -> Self {
@@ -68,7 +72,7 @@ impl World {
         (client, line)
     }
 
-    async fn next(&mut self) -> Outcome {
+    async fn next(&mut self) -> AttemptOutcome {
         tokio::time::timeout(Duration::from_secs(5), self.told.recv()).await.unwrap().unwrap().outcome
     }
 }
@@ -90,7 +94,7 @@ async fn skip_head(client: &mut DuplexStream) {
 
 #[tokio::test]
 async fn a_tunnel_carries_bytes_and_its_account_is_told() {
-    let mut world = World::open().await;
+    let mut world = EgressWorld::open().await;
     let (mut client, status) =
         world.ask("CONNECT localhost:PORT HTTP/1.1\r\nHost: localhost:PORT\r\n\r\n").await;
     assert_eq!(status, "HTTP/1.1 200 OK");
@@ -99,14 +103,14 @@ async fn a_tunnel_carries_bytes_and_its_account_is_told() {
     let mut echo = [0; 5];
     client.read_exact(&mut echo).await.unwrap();
     assert_eq!(&echo, b"hello");
-    assert_eq!(world.next().await, Outcome::Allowed);
+    assert_eq!(world.next().await, AttemptOutcome::Allowed);
     drop(client);
-    assert_eq!(world.next().await, Outcome::Closed { sent: 5, received: 5 });
+    assert_eq!(world.next().await, AttemptOutcome::Closed { sent: 5, received: 5 });
 }
 
 #[tokio::test]
 async fn tunnels_end_when_the_job_is_no_longer_followed() {
-    let world = World::open().await;
+    let world = EgressWorld::open().await;
     let (mut client, _) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
     skip_head(&mut client).await;
     client.write_all(b"x").await.unwrap();
@@ -118,7 +122,7 @@ async fn tunnels_end_when_the_job_is_no_longer_followed() {
 
 #[tokio::test]
 async fn socks_carries_bytes_by_name_and_refuses_addresses() {
-    let mut world = World::open().await;
+    let mut world = EgressWorld::open().await;
     let mut client = world.connect();
     client.write_all(&[5, 1, 0]).await.unwrap();
     let mut request = vec![5, 0, 5, 1, 0, 3, 9];
@@ -130,17 +134,17 @@ async fn socks_carries_bytes_by_name_and_refuses_addresses() {
     assert_eq!(answer[..4], [5, 0, 5, 0]);
     client.write_all(b"x").await.unwrap();
     assert_eq!(client.read_u8().await.unwrap(), b'x');
-    assert_eq!(world.next().await, Outcome::Allowed);
+    assert_eq!(world.next().await, AttemptOutcome::Allowed);
 
     let mut client = world.connect();
     client.write_all(&[5, 1, 0, 5, 1, 0, 1, 127, 0, 0, 1, 0, 80]).await.unwrap();
     client.read_exact(&mut answer).await.unwrap();
-    assert_eq!(answer[2..4], [5, Verdict::NotAllowed as u8]);
+    assert_eq!(answer[2..4], [5, SocksReply::NotAllowed as u8]);
 }
 
 #[tokio::test]
 async fn n14_what_is_not_allowed_is_refused_and_told() {
-    let mut world = World::open().await;
+    let mut world = EgressWorld::open().await;
     for (head, status) in [
         ("CONNECT example.com:443 HTTP/1.1\r\n\r\n", "HTTP/1.1 403 Forbidden"),
         ("CONNECT 127.0.0.1:PORT HTTP/1.1\r\n\r\n", "HTTP/1.1 400 Bad Request"),
@@ -154,7 +158,7 @@ async fn n14_what_is_not_allowed_is_refused_and_told() {
     ] {
         assert_eq!(world.ask(head).await.1, status, "{head}");
     }
-    let Outcome::Refused(refusal) = world.next().await else { panic!("not told") };
+    let AttemptOutcome::Refused(refusal) = world.next().await else { panic!("not told") };
     let reason = refusal.to_string();
     assert!(reason.contains("example.com:443") && reason.contains("egress"), "{reason}");
 }
@@ -162,15 +166,15 @@ async fn n14_what_is_not_allowed_is_refused_and_told() {
 #[tokio::test]
 async fn n6_an_allowed_name_that_leads_to_this_machine_is_refused() {
     let (attempts, _told) = mpsc::channel(8);
-    let policy = Policy::parse(["localhost:80"]).unwrap();
-    let gateway = Gateway::new(policy, Vec::new().into(), &EgressLimits::default(), 0, attempts, None);
-    let target = Target::new(HOST, 80).unwrap();
-    assert_eq!(gateway.reach(&target).await.unwrap_err(), Refusal::Private);
+    let policy = EgressPolicy::parse(["localhost:80"]).unwrap();
+    let gateway = EgressGateway::new(policy, Vec::new().into(), &EgressLimits::default(), 0, attempts, None);
+    let target = EgressTarget::new(HOST, 80).unwrap();
+    assert_eq!(gateway.reach(&target).await.unwrap_err(), EgressRefusal::Private);
 }
 
 #[tokio::test]
 async fn n2_a_tunnel_is_not_used_for_another_name() {
-    let mut world = World::open().await;
+    let mut world = EgressWorld::open().await;
     let (mut client, _) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
     skip_head(&mut client).await;
     // A whole greeting of TLS without any name.
@@ -179,15 +183,15 @@ async fn n2_a_tunnel_is_not_used_for_another_name() {
     hello.extend([0, 0, 2, 0x13, 1, 1, 0]);
     client.write_all(&hello).await.unwrap();
     assert_eq!(client.read(&mut [0; 1]).await.unwrap_or(0), 0, "the tunnel is closed");
-    assert_eq!(world.next().await, Outcome::Allowed);
+    assert_eq!(world.next().await, AttemptOutcome::Allowed);
     assert!(
-        matches!(world.next().await, Outcome::Refused(refusal) if refusal.to_string().contains("no name"))
+        matches!(world.next().await, AttemptOutcome::Refused(refusal) if refusal.to_string().contains("no name"))
     );
 }
 
 #[tokio::test]
 async fn n18_connections_and_bytes_are_bounded() {
-    let world = World::new(EgressLimits { connections: 1, bytes: 1000 }, "localhost:PORT").await;
+    let world = EgressWorld::new(EgressLimits { connections: 1, bytes: 1000 }, "localhost:PORT").await;
     let (mut first, _) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
     skip_head(&mut first).await;
     let (_, second) = world.ask("CONNECT localhost:PORT HTTP/1.1\r\n\r\n").await;
@@ -202,7 +206,7 @@ async fn n18_connections_and_bytes_are_bounded() {
 
 #[tokio::test]
 async fn a_plain_request_is_forwarded_without_the_headers_of_the_hop() {
-    let world = World::open().await;
+    let world = EgressWorld::open().await;
     let head = "GET http://localhost:PORT/path?q=1 HTTP/1.1\r\nHost: localhost:PORT\r\nProxy-Authorization: secret\r\n\
                 Connection: X-Hop\r\nX-Hop: 1\r\nX-Stays: 1\r\n\r\n";
     let mut client = world.connect();

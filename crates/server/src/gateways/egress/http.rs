@@ -1,4 +1,4 @@
-//! The HTTP proxy: `CONNECT` for tunnels, absolute addresses for plain requests. hyper parses what the sandbox sends.
+//! The HTTP proxy: `CONNECT` for tunnels, absolute URLs for plain requests. hyper parses the requests.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::policy::Target;
-use super::{Gateway, Refusal};
+use super::policy::EgressTarget;
+use super::{EgressGateway, EgressRefusal};
 
-/// A request's head; longer ones are refused.
-const HEAD_BYTES: usize = 64 * 1024;
-/// For the whole head of a request, and for the next one on a connection that is kept.
-const HEAD_TIME: Duration = Duration::from_secs(60);
+/// Longest head of a request.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Longest wait for the whole head of a request, also of the next one on a connection that is kept.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves one connection of the sandbox.
 pub(super) async fn serve(
-    gateway: &Arc<Gateway>,
+    gateway: &Arc<EgressGateway>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let owner = Arc::clone(gateway);
@@ -33,15 +33,15 @@ pub(super) async fn serve(
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .max_buf_size(HEAD_BYTES)
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    // How a sandbox ends its connections is its own affair.
+    // An error only means that the sandbox ended its connection early.
     let _ = connection.await;
 }
 
-async fn answer(gateway: &Arc<Gateway>, request: Request<Incoming>) -> Response<Body> {
+async fn answer(gateway: &Arc<EgressGateway>, request: Request<Incoming>) -> Response<Body> {
     let outcome = match target(request.method(), request.uri()) {
         Ok(target) if request.method() == Method::CONNECT => tunnel(gateway, request, target).await,
         Ok(target) => forward(gateway, request, target).await,
@@ -50,73 +50,76 @@ async fn answer(gateway: &Arc<Gateway>, request: Request<Incoming>) -> Response<
     outcome.unwrap_or_else(|refusal| refuse(&refusal))
 }
 
-fn target(method: &Method, uri: &Uri) -> Result<Target, Refusal> {
-    let authority = uri.authority().ok_or(Refusal::NotAProxyRequest)?;
+fn target(method: &Method, uri: &Uri) -> Result<EgressTarget, EgressRefusal> {
+    let authority = uri.authority().ok_or(EgressRefusal::NotAProxyRequest)?;
     if authority.as_str().contains('@') {
-        return Err(Refusal::NotAProxyRequest);
+        return Err(EgressRefusal::NotAProxyRequest);
     }
     let port = match (method, uri.scheme_str(), authority.port_u16()) {
         (&Method::CONNECT, None, Some(port)) => port,
-        (&Method::CONNECT, ..) => return Err(Refusal::NotAProxyRequest),
+        (&Method::CONNECT, ..) => return Err(EgressRefusal::NotAProxyRequest),
         (_, Some("http"), port) => port.unwrap_or(80),
-        _ => return Err(Refusal::NotAProxyRequest),
+        _ => return Err(EgressRefusal::NotAProxyRequest),
     };
-    Ok(Target::new(authority.host(), port)?)
+    Ok(EgressTarget::new(authority.host(), port)?)
 }
 
 async fn tunnel(
-    gateway: &Arc<Gateway>,
+    gateway: &Arc<EgressGateway>,
     request: Request<Incoming>,
-    target: Target,
-) -> Result<Response<Body>, Refusal> {
-    let passage = gateway.reach(&target).await?;
+    target: EgressTarget,
+) -> Result<Response<Body>, EgressRefusal> {
+    let connection = gateway.reach(&target).await?;
     let upgrade = hyper::upgrade::on(request);
     gateway.tunnels.spawn(async move {
         if let Ok(upgraded) = upgrade.await {
-            passage.carry(TokioIo::new(upgraded)).await;
+            connection.carry(TokioIo::new(upgraded)).await;
         }
     });
     Ok(Response::new(Body::empty()))
 }
 
 async fn forward(
-    gateway: &Arc<Gateway>,
+    gateway: &Arc<EgressGateway>,
     mut request: Request<Incoming>,
-    target: Target,
-) -> Result<Response<Body>, Refusal> {
+    target: EgressTarget,
+) -> Result<Response<Body>, EgressRefusal> {
     same_host(request.headers(), &target)?;
-    let passage = gateway.reach(&target).await?;
+    let connection = gateway.reach(&target).await?;
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() = path.parse().map_err(|_| Refusal::NotAProxyRequest)?;
+    *request.uri_mut() = path.parse().map_err(|_| EgressRefusal::NotAProxyRequest)?;
     drop_hop_by_hop(request.headers_mut());
     let host = if target.port == 80 { target.host.clone() } else { target.to_string() };
-    request.headers_mut().insert(HOST, HeaderValue::from_str(&host).map_err(|_| Refusal::NotAProxyRequest)?);
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(passage)).await.map_err(Refusal::upstream)?;
-    // It ends with the response's body, or with the gateway.
+    request
+        .headers_mut()
+        .insert(HOST, HeaderValue::from_str(&host).map_err(|_| EgressRefusal::NotAProxyRequest)?);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(connection))
+        .await
+        .map_err(EgressRefusal::upstream)?;
+    // The task ends with the response's body, or with the gateway.
     gateway.tunnels.spawn(async move {
         let _ = connection.await;
     });
-    let mut response = sender.send_request(request).await.map_err(Refusal::upstream)?;
+    let mut response = sender.send_request(request).await.map_err(EgressRefusal::upstream)?;
     drop_hop_by_hop(response.headers_mut());
     Ok(response.map(Body::new))
 }
 
-/// A request that names two hosts is about to be understood differently by two parties.
-fn same_host(headers: &HeaderMap, target: &Target) -> Result<(), Refusal> {
+/// Rejects a request whose `Host` differs from its URL: proxy and server could read it differently.
+fn same_host(headers: &HeaderMap, target: &EgressTarget) -> Result<(), EgressRefusal> {
     let mut hosts = headers.get_all(HOST).iter();
     let (first, second) = (hosts.next(), hosts.next());
     let Some(host) = first else { return Ok(()) };
-    let text = host.to_str().map_err(|_| Refusal::NotAProxyRequest)?;
+    let text = host.to_str().map_err(|_| EgressRefusal::NotAProxyRequest)?;
     let (name, port) = match text.rsplit_once(':') {
-        Some((name, port)) => (name, port.parse().map_err(|_| Refusal::NotAProxyRequest)?),
+        Some((name, port)) => (name, port.parse().map_err(|_| EgressRefusal::NotAProxyRequest)?),
         None => (text, 80),
     };
-    let named = Target::new(name, port)?;
-    if second.is_some() || named != *target { Err(Refusal::NotAProxyRequest) } else { Ok(()) }
+    let named = EgressTarget::new(name, port)?;
+    if second.is_some() || named != *target { Err(EgressRefusal::NotAProxyRequest) } else { Ok(()) }
 }
 
-/// Headers that concern one connection only, and those that `Connection` nominates.
+/// Removes the headers of a single connection, and those that `Connection` lists (RFC 9110, section 7.6.1).
 fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -134,13 +137,17 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-fn refuse(refusal: &Refusal) -> Response<Body> {
+fn refuse(refusal: &EgressRefusal) -> Response<Body> {
     let status = match refusal {
-        Refusal::NotAProxyRequest | Refusal::Host(_) => StatusCode::BAD_REQUEST,
-        Refusal::Denied(_) | Refusal::Private | Refusal::OtherName { .. } => StatusCode::FORBIDDEN,
-        Refusal::Connections | Refusal::Bytes => StatusCode::TOO_MANY_REQUESTS,
-        Refusal::Unrecorded => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Unresolved | Refusal::Unreachable | Refusal::Upstream => StatusCode::BAD_GATEWAY,
+        EgressRefusal::NotAProxyRequest | EgressRefusal::Host(_) => StatusCode::BAD_REQUEST,
+        EgressRefusal::Denied(_) | EgressRefusal::Private | EgressRefusal::OtherName { .. } => {
+            StatusCode::FORBIDDEN
+        }
+        EgressRefusal::Connections | EgressRefusal::Bytes => StatusCode::TOO_MANY_REQUESTS,
+        EgressRefusal::Unrecorded => StatusCode::SERVICE_UNAVAILABLE,
+        EgressRefusal::Unresolved | EgressRefusal::Unreachable | EgressRefusal::Upstream => {
+            StatusCode::BAD_GATEWAY
+        }
     };
     let mut response = Response::new(Body::from(format!("sandyard: {refusal}\n")));
     *response.status_mut() = status;

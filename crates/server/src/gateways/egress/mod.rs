@@ -1,13 +1,14 @@
-//! The way out of a sandbox: connections that its programs make through the proxy in it, judged and made here.
+//! The egress gateway of a job: checks and makes the connections that programs in the sandbox ask for.
 //!
-//! Denied unless the job's policy names the host. A name is resolved once, on the host, and only the addresses that were
-//! judged are connected to; private ones never, but for the operator's exceptions. Every attempt is told to the job's record
-//! before it happens, and again, with its bytes, when it is over.
+//! A connection is denied unless the job's policy names the host (`policy`). The host resolves the name once and connects only
+//! to the checked addresses; private addresses are refused unless the operator excepted them (`addresses`). `http` and
+//! `socks` speak with the sandbox's proxy, `connection` carries the bytes. Every attempt is recorded before it is made, and
+//! reported with its bytes when it is over.
 
 mod addresses;
+mod connection;
 mod http;
 mod pace;
-mod passage;
 mod policy;
 mod server_name;
 mod socks;
@@ -20,62 +21,62 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 pub use addresses::PrivateException;
-pub(crate) use policy::Policy;
+pub(crate) use policy::EgressPolicy;
 
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, EgressFacts, cut};
-use crate::gateways::notes::OwnerNotes;
-use addresses::NoWay;
+use crate::gateways::owner_audit::OwnerAudit;
+use addresses::EgressConnectError;
+use connection::EgressConnection;
 use pace::Pace;
-use passage::Passage;
-use policy::{BadHost, Target};
-use socks::{Verdict, Wish};
+use policy::{BadHost, EgressTarget};
+use socks::{SocksReply, SocksRequest};
 
-/// Host and port in a record: a name has at most 255 bytes.
-pub(crate) const TARGET_BYTES: usize = 300;
+/// Longest host and port in a record; a DNS name has at most 255 bytes.
+pub(crate) const MAX_TARGET_BYTES: usize = 300;
 
-/// Bounds on what one job may do with the network.
+/// Limits of one job's network use.
 #[derive(Debug, Clone)]
 pub struct EgressLimits {
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Bytes in both directions over the life of the job's sandbox.
+    /// Bytes in both directions together, over the life of the job.
     pub bytes: u64,
 }
 
 impl Default for EgressLimits {
-    /// npm opens a few dozen connections; 20 GiB is as much as a yard keeps.
+    /// npm opens a few dozen connections. 20 GiB is the default size of a yard's storage.
     fn default() -> Self {
         Self { connections: 64, bytes: 20 << 30 }
     }
 }
 
-/// What happened to one attempt.
+/// A report about one attempt to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Attempt {
+pub(crate) struct EgressAttempt {
     /// Host and port as the sandbox named them.
     pub(crate) target: String,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: AttemptOutcome,
 }
 
-/// How far an attempt came.
+/// Progress of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It may go on.
+pub(crate) enum AttemptOutcome {
+    /// The connection is about to be made.
     Allowed,
-    /// It may not.
-    Refused(Refusal),
-    /// It is over.
+    /// The connection was not made, or was ended for its content.
+    Refused(EgressRefusal),
+    /// The connection is over.
     Closed {
-        /// From the sandbox.
+        /// Bytes from the sandbox.
         sent: u64,
-        /// To the sandbox.
+        /// Bytes to the sandbox.
         received: u64,
     },
 }
 
-/// Why a connection was not made; the sandbox is told in these words.
+/// Why a connection was refused. The sandbox gets this text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refusal {
+pub(crate) enum EgressRefusal {
     #[error("this is a proxy: it takes CONNECT and requests with a whole http:// address")]
     NotAProxyRequest,
     #[error("{0}")]
@@ -100,37 +101,37 @@ pub(crate) enum Refusal {
     Unrecorded,
 }
 
-impl Refusal {
+impl EgressRefusal {
     fn upstream(_: hyper::Error) -> Self {
         Self::Upstream
     }
 }
 
-impl From<NoWay> for Refusal {
-    fn from(error: NoWay) -> Self {
+impl From<EgressConnectError> for EgressRefusal {
+    fn from(error: EgressConnectError) -> Self {
         match error {
-            NoWay::Unresolved => Self::Unresolved,
-            NoWay::Private => Self::Private,
-            NoWay::Unreachable(_) => Self::Unreachable,
+            EgressConnectError::Unresolved => Self::Unresolved,
+            EgressConnectError::Private => Self::Private,
+            EgressConnectError::Unreachable(_) => Self::Unreachable,
         }
     }
 }
 
-/// One job's way out. Dropping it ends every connection.
+/// The egress gateway of one job. Dropping it ends all connections.
 #[derive(Debug)]
-pub(crate) struct Gateway {
-    policy: Policy,
+pub(crate) struct EgressGateway {
+    policy: EgressPolicy,
     exceptions: Arc<[PrivateException]>,
     pace: Pace,
     connections: Arc<Semaphore>,
     bytes_left: Arc<AtomicU64>,
-    attempts: mpsc::Sender<Attempt>,
-    /// Where an attempt is recorded before it is made.
-    notes: Option<OwnerNotes>,
+    attempts: mpsc::Sender<EgressAttempt>,
+    /// Records an attempt before it is made.
+    audit: Option<OwnerAudit>,
     tunnels: Tunnels,
 }
 
-/// Connections that outlive the request that opened them. They end with the gateway, or when the job is no longer followed.
+/// Connections that outlive the request that opened them. They end with the gateway, or when its owner stops following the job.
 #[derive(Debug, Default)]
 struct Tunnels(Mutex<JoinSet<()>>);
 
@@ -146,20 +147,20 @@ impl Tunnels {
     }
 }
 
-impl Gateway {
+impl EgressGateway {
     /// Ends every open tunnel.
     pub(crate) fn end_tunnels(&self) {
         self.tunnels.end();
     }
 
-    /// A gateway that tells its attempts to `attempts`, and notes those that it allows before it makes them.
+    /// Makes a gateway that reports attempts to `attempts`, and records allowed attempts in `audit` before it makes them.
     pub(crate) fn new(
-        policy: Policy,
+        policy: EgressPolicy,
         exceptions: Arc<[PrivateException]>,
         limits: &EgressLimits,
         used_bytes: u64,
-        attempts: mpsc::Sender<Attempt>,
-        notes: Option<OwnerNotes>,
+        attempts: mpsc::Sender<EgressAttempt>,
+        audit: Option<OwnerAudit>,
     ) -> Arc<Self> {
         Arc::new(Self {
             policy,
@@ -168,7 +169,7 @@ impl Gateway {
             connections: Arc::new(Semaphore::new(limits.connections)),
             bytes_left: Arc::new(AtomicU64::new(limits.bytes.saturating_sub(used_bytes))),
             attempts,
-            notes,
+            audit,
             tunnels: Tunnels::default(),
         })
     }
@@ -182,7 +183,7 @@ impl Gateway {
         let Ok(first) = read.read_u8().await else { return };
         let whole = Box::pin(tokio::io::join(std::io::Cursor::new([first]).chain(read), write));
         if first == socks::VERSION {
-            // A client that breaks the protocol has lost its connection; that is all.
+            // An error means that the client broke the protocol or is gone. Its connection ends.
             let _ = self.serve_socks(whole).await;
         } else {
             http::serve(self, whole).await;
@@ -193,62 +194,69 @@ impl Gateway {
         &self,
         mut stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     ) -> std::io::Result<()> {
-        let target = match socks::wish(&mut stream).await? {
-            Wish::Connect(target) => target.map_err(Refusal::from),
-            Wish::Unsupported(verdict) => return socks::answer(&mut stream, verdict).await,
+        let target = match socks::read_request(&mut stream).await? {
+            SocksRequest::Connect(target) => target.map_err(EgressRefusal::from),
+            SocksRequest::Unsupported(reply) => return socks::answer(&mut stream, reply).await,
         };
-        let passage = match target {
+        let connection = match target {
             Ok(target) => self.reach(&target).await,
             Err(refusal) => Err(refusal),
         };
-        match passage {
-            Ok(passage) => {
-                socks::answer(&mut stream, Verdict::Connected).await?;
-                passage.carry(stream).await;
+        match connection {
+            Ok(connection) => {
+                socks::answer(&mut stream, SocksReply::Connected).await?;
+                connection.carry(stream).await;
                 Ok(())
             }
-            Err(Refusal::Unresolved | Refusal::Unreachable) => {
-                socks::answer(&mut stream, Verdict::Unreachable).await
+            Err(EgressRefusal::Unresolved | EgressRefusal::Unreachable) => {
+                socks::answer(&mut stream, SocksReply::Unreachable).await
             }
-            Err(_) => socks::answer(&mut stream, Verdict::NotAllowed).await,
+            Err(_) => socks::answer(&mut stream, SocksReply::NotAllowed).await,
         }
     }
 
-    /// Connects, if the job may; told either way.
-    async fn reach(&self, target: &Target) -> Result<Passage, Refusal> {
+    /// Connects if the job may, and reports the attempt either way.
+    async fn reach(&self, target: &EgressTarget) -> Result<EgressConnection, EgressRefusal> {
         self.pace.turn().await;
         let reached = self.try_reach(target).await;
         if let Err(refusal) = &reached {
-            self.tell(target, Outcome::Refused(refusal.clone())).await;
+            self.report(target, AttemptOutcome::Refused(refusal.clone())).await;
         }
         reached
     }
 
-    async fn try_reach(&self, target: &Target) -> Result<Passage, Refusal> {
+    async fn try_reach(&self, target: &EgressTarget) -> Result<EgressConnection, EgressRefusal> {
         if !self.policy.allows(target) {
-            return Err(Refusal::Denied(target.to_string()));
+            return Err(EgressRefusal::Denied(target.to_string()));
         }
         if self.bytes_left.load(Ordering::Relaxed) == 0 {
-            return Err(Refusal::Bytes);
+            return Err(EgressRefusal::Bytes);
         }
-        let permit = Arc::clone(&self.connections).try_acquire_owned().map_err(|_| Refusal::Connections)?;
-        self.note(target).await?;
-        self.tell(target, Outcome::Allowed).await;
+        let permit =
+            Arc::clone(&self.connections).try_acquire_owned().map_err(|_| EgressRefusal::Connections)?;
+        self.record(target).await?;
+        self.report(target, AttemptOutcome::Allowed).await;
         let stream = addresses::connect(target, &self.exceptions).await?;
-        Ok(Passage::new(stream, target.clone(), permit, Arc::clone(&self.bytes_left), self.attempts.clone()))
+        Ok(EgressConnection::new(
+            stream,
+            target.clone(),
+            permit,
+            Arc::clone(&self.bytes_left),
+            self.attempts.clone(),
+        ))
     }
 
-    /// What can't be recorded does not happen.
-    async fn note(&self, target: &Target) -> Result<(), Refusal> {
-        let Some(notes) = &self.notes else { return Ok(()) };
-        let facts = EgressFacts::allowed(cut(&target.to_string(), TARGET_BYTES));
+    /// Records an allowed attempt. An attempt that can't be recorded is refused.
+    async fn record(&self, target: &EgressTarget) -> Result<(), EgressRefusal> {
+        let Some(audit) = &self.audit else { return Ok(()) };
+        let facts = EgressFacts::allowed(cut(&target.to_string(), MAX_TARGET_BYTES));
         let entry = AuditEntry::new(AuditActor::Job, AuditFacts::Egress(facts));
-        notes.note(vec![entry]).await.map_err(|_| Refusal::Unrecorded)
+        audit.record(vec![entry]).await.map_err(|_| EgressRefusal::Unrecorded)
     }
 
-    async fn tell(&self, target: &Target, outcome: Outcome) {
-        // Nobody listens once the job is over.
-        let _ = self.attempts.send(Attempt { target: target.to_string(), outcome }).await;
+    async fn report(&self, target: &EgressTarget, outcome: AttemptOutcome) {
+        // The receiver is gone once the job is over.
+        let _ = self.attempts.send(EgressAttempt { target: target.to_string(), outcome }).await;
     }
 }
 

@@ -1,54 +1,55 @@
-//! How fast a job may try to get out. Every attempt is recorded for good, also one that is refused, so that a loop of them would
-//! fill the host's store; beyond a burst each waits for its turn.
+//! Limits the rate of a job's attempts. Every attempt is stored for good, also a refused one, so an endless loop of attempts
+//! would fill the host's disk. Beyond a burst each attempt waits for its turn.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Attempts that need not wait: installing a large project makes some hundreds.
-const BURST: u32 = 2000;
-/// From one to the next afterwards: an hour of them is some 40 MB of records.
-const INTERVAL: Duration = Duration::from_millis(100);
+/// Attempts without a wait. Installing a large project makes some hundreds.
+const BURST_ATTEMPTS: u32 = 2000;
+/// Time between two attempts after the burst. An hour of such attempts takes some 40 MB of records.
+const ATTEMPT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The pace of one job.
+/// The rate limit of one job.
 #[derive(Debug)]
-pub(super) struct Pace(Mutex<Turns>);
+pub(super) struct Pace(Mutex<PaceState>);
 
 #[derive(Debug)]
-struct Turns {
-    /// When the next one is due if none is in hand.
+struct PaceState {
+    /// Time of the next attempt if none is available at once.
     due: Instant,
+    /// Attempts that are available at once.
     in_hand: u32,
 }
 
 impl Pace {
-    /// With a whole burst in hand.
+    /// Begins with a whole burst.
     pub(super) fn new() -> Self {
-        Self(Mutex::new(Turns { due: Instant::now(), in_hand: BURST }))
+        Self(Mutex::new(PaceState { due: Instant::now(), in_hand: BURST_ATTEMPTS }))
     }
 
-    /// Waits for the caller's turn. Whoever goes away meanwhile has used it up.
+    /// Waits for the caller's turn. Dropping the future uses the turn up.
     pub(super) async fn turn(&self) {
         let due = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
         tokio::time::sleep_until(due).await;
     }
 }
 
-impl Turns {
-    /// When the turn that is taken now comes.
+impl PaceState {
+    /// Takes a turn. Returns the time at which it comes.
     fn take(&mut self, now: Instant) -> Instant {
-        let rested = now.saturating_duration_since(self.due).as_millis() / INTERVAL.as_millis();
+        let rested = now.saturating_duration_since(self.due).as_millis() / ATTEMPT_INTERVAL.as_millis();
         if rested > 0 {
-            let rested = u32::try_from(rested).unwrap_or(BURST);
-            self.in_hand = self.in_hand.saturating_add(rested).min(BURST);
+            let rested = u32::try_from(rested).unwrap_or(BURST_ATTEMPTS);
+            self.in_hand = self.in_hand.saturating_add(rested).min(BURST_ATTEMPTS);
             self.due = now;
         }
         if let Some(left) = self.in_hand.checked_sub(1) {
             self.in_hand = left;
             return now;
         }
-        self.due = self.due.max(now) + INTERVAL;
+        self.due = self.due.max(now) + ATTEMPT_INTERVAL;
         self.due
     }
 }
@@ -68,10 +69,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn n18_a_loop_of_attempts_is_slowed_and_a_rest_gives_turns_back() {
         let pace = Pace::new();
-        assert_eq!(taken(&pace, BURST).await, Duration::ZERO);
-        assert_eq!(taken(&pace, 100).await, 100 * INTERVAL);
-        tokio::time::advance(10 * INTERVAL).await;
+        assert_eq!(taken(&pace, BURST_ATTEMPTS).await, Duration::ZERO);
+        assert_eq!(taken(&pace, 100).await, 100 * ATTEMPT_INTERVAL);
+        tokio::time::advance(10 * ATTEMPT_INTERVAL).await;
         assert_eq!(taken(&pace, 10).await, Duration::ZERO);
-        assert!(taken(&pace, 1).await >= INTERVAL);
+        assert!(taken(&pace, 1).await >= ATTEMPT_INTERVAL);
     }
 }

@@ -1,15 +1,16 @@
-//! Which hosts a job may reach: names compared label by label, ports exactly, everything else denied.
+//! The hosts that a job may reach: names are compared label by label, ports exactly; everything else is denied.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// Ports that a rule without one stands for.
+/// Ports of a rule that names none.
 const WEB_PORTS: [u16; 2] = [80, 443];
-/// The longest name that DNS knows.
-const NAME_BYTES: usize = 253;
-const LABEL_BYTES: usize = 63;
+/// Longest DNS name (RFC 1035).
+const MAX_NAME_BYTES: usize = 253;
+/// Longest label of a DNS name (RFC 1035).
+const MAX_LABEL_BYTES: usize = 63;
 
-/// What package managers and git need, by the name `packages`.
+/// The preset `packages`: hosts of package managers and git.
 const PACKAGES: [&str; 17] = [
     "pypi.org",
     "files.pythonhosted.org",
@@ -30,9 +31,9 @@ const PACKAGES: [&str; 17] = [
     "*.githubusercontent.com",
 ];
 
-/// A place a sandbox wants to connect to, as it named it.
+/// Host and port that a sandbox asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct EgressTarget {
     /// Lower case, without a final dot.
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -41,16 +42,16 @@ pub(crate) struct Target {
 /// A host that is not a plain DNS name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadHost {
-    /// Policies are about names, and a literal address has none.
+    /// A literal address. Policies are about names.
     #[error("addresses can't be connected to, only names")]
     Address,
-    /// Not a name that DNS knows.
+    /// Not a valid DNS name.
     #[error("the host is not a valid name")]
     Malformed,
 }
 
-impl Target {
-    /// The target of a host as written, in any case and with or without a final dot.
+impl EgressTarget {
+    /// Makes a target from a host in any case, with or without a final dot.
     pub(crate) fn new(host: &str, port: u16) -> Result<Self, BadHost> {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         if is_address(&host) {
@@ -63,13 +64,13 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for EgressTarget {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}", self.host, self.port)
     }
 }
 
-/// Everything that a resolver might take for an address: `127.1`, `0x7f000001` and `2130706433` too.
+/// True for everything that a resolver might read as an address, also `127.1`, `0x7f000001` and `2130706433`.
 fn is_address(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let last = host.rsplit('.').next().unwrap_or_default();
@@ -83,45 +84,46 @@ fn is_address(host: &str) -> bool {
 fn is_name(host: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()
-            && label.len() <= LABEL_BYTES
+            && label.len() <= MAX_LABEL_BYTES
             && !label.starts_with('-')
             && !label.ends_with('-')
             && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
-    !host.is_empty() && host.len() <= NAME_BYTES && host.split('.').all(label)
+    !host.is_empty() && host.len() <= MAX_NAME_BYTES && host.split('.').all(label)
 }
 
-/// One permission.
+/// One rule of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Rule {
-    /// The name, or what follows `*.`.
+struct EgressRule {
+    /// The name, without a leading `*.`.
     host: String,
+    /// True for `*.host`: names below the host, not the host itself.
     below: bool,
     port: Option<u16>,
 }
 
-/// The text of a rule can't be understood.
+/// The text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not `host`, `host:port`, `*.host` or a preset such as `packages`")]
-pub(crate) struct BadRule(String);
+pub(crate) struct BadEgressRule(String);
 
-impl Rule {
-    fn parse(text: &str) -> Result<Self, BadRule> {
-        let bad = || BadRule(text.chars().take(80).collect());
+impl EgressRule {
+    fn parse(text: &str) -> Result<Self, BadEgressRule> {
+        let bad = || BadEgressRule(text.chars().take(80).collect());
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(port.parse().map_err(|_| bad())?)),
             None => (text, None),
         };
         let (host, below) = host.strip_prefix("*.").map_or((host, false), |host| (host, true));
-        let target = Target::new(host, port.unwrap_or(1)).map_err(|_| bad())?;
-        // `*.com` would be no policy.
+        let target = EgressTarget::new(host, port.unwrap_or(1)).map_err(|_| bad())?;
+        // `*.com` would allow almost everything.
         if below && !target.host.contains('.') {
             return Err(bad());
         }
         Ok(Self { host: target.host, below, port })
     }
 
-    fn allows(&self, target: &Target) -> bool {
+    fn allows(&self, target: &EgressTarget) -> bool {
         let host = match target.host.strip_suffix(&self.host) {
             Some("") => !self.below,
             Some(rest) => self.below && rest.ends_with('.'),
@@ -131,30 +133,30 @@ impl Rule {
     }
 }
 
-/// Everything a job may reach; by default nothing.
+/// The hosts that a job may reach; by default none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Policy {
-    rules: Vec<Rule>,
+pub(crate) struct EgressPolicy {
+    rules: Vec<EgressRule>,
 }
 
-impl Policy {
-    /// The policy of a list of rules and presets.
-    pub(crate) fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, BadRule> {
+impl EgressPolicy {
+    /// Parses a list of rules and presets.
+    pub(crate) fn parse<'a>(rules: impl IntoIterator<Item = &'a str>) -> Result<Self, BadEgressRule> {
         let mut policy = Self::default();
         for text in rules {
             if text == "packages" {
                 for host in PACKAGES {
-                    policy.rules.push(Rule::parse(host)?);
+                    policy.rules.push(EgressRule::parse(host)?);
                 }
             } else {
-                policy.rules.push(Rule::parse(text)?);
+                policy.rules.push(EgressRule::parse(text)?);
             }
         }
         Ok(policy)
     }
 
-    /// Whether the target may be reached, as far as its name goes.
-    pub(crate) fn allows(&self, target: &Target) -> bool {
+    /// True if a rule allows the target.
+    pub(crate) fn allows(&self, target: &EgressTarget) -> bool {
         self.rules.iter().any(|rule| rule.allows(target))
     }
 }
@@ -164,8 +166,8 @@ mod tests {
     use super::*;
 
     fn allows(rules: &[&str], host: &str, port: u16) -> bool {
-        let policy = Policy::parse(rules.iter().copied()).unwrap();
-        Target::new(host, port).is_ok_and(|target| policy.allows(&target))
+        let policy = EgressPolicy::parse(rules.iter().copied()).unwrap();
+        EgressTarget::new(host, port).is_ok_and(|target| policy.allows(&target))
     }
 
     #[test]
@@ -192,7 +194,7 @@ mod tests {
             ("bücher.example", "xn--bcher-kva.example", 443, false),
             ("xn--bcher-kva.example", "xn--bcher-kva.example", 443, true),
         ] {
-            let allowed = Policy::parse([rule]).is_ok() && allows(&[rule], host, port);
+            let allowed = EgressPolicy::parse([rule]).is_ok() && allows(&[rule], host, port);
             assert_eq!(allowed, expected, "{rule} {host}:{port}");
         }
     }
@@ -210,7 +212,7 @@ mod tests {
             "[::ffff:7f00:1]",
             "1.2.3.0x4",
         ] {
-            assert_eq!(Target::new(host, 80), Err(BadHost::Address), "{host}");
+            assert_eq!(EgressTarget::new(host, 80), Err(BadHost::Address), "{host}");
         }
     }
 
@@ -218,7 +220,7 @@ mod tests {
     fn malformed_hosts_and_rules_are_refused() {
         for host in ["", ".", "a..b", "-a.com", "a b", "a\0b", "a/b", "user@host", "a:80", &"a.".repeat(200)]
         {
-            assert!(Target::new(host, 80).is_err(), "{host:?}");
+            assert!(EgressTarget::new(host, 80).is_err(), "{host:?}");
         }
         for rule in [
             "",
@@ -230,7 +232,7 @@ mod tests {
             "github.com:99999",
             "10.0.0.1",
         ] {
-            assert!(Policy::parse([rule]).is_err(), "{rule:?}");
+            assert!(EgressPolicy::parse([rule]).is_err(), "{rule:?}");
         }
     }
 

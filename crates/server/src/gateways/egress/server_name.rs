@@ -1,120 +1,74 @@
-//! The server name of a TLS greeting, so that a tunnel to one name is not used to reach another behind the same address.
+//! Reads the server name from the first bytes of a TLS client, so that a tunnel to one name is not used to reach another name
+//! behind the same address.
+//!
+//! rustls parses the client hello. It rejects what a server could read in two ways, such as a repeated extension, and a
+//! hello without `signature_algorithms`, which TLS 1.2 clients have sent since 2008.
 
-/// A greeting longer than this is not waited for; browsers' are below 2 KiB.
-pub(super) const GREETING_BYTES: usize = 16 * 1024;
+use rustls::server::Acceptor;
 
+/// A client hello that is not complete within this many bytes is not judged; browsers send less than 2 KiB.
+pub(super) const MAX_HELLO_BYTES: usize = 16 * 1024;
+
+/// Content type of a TLS record with a handshake message.
 const HANDSHAKE: u8 = 22;
-const CLIENT_HELLO: u8 = 1;
-const SERVER_NAME: u16 = 0;
-const HOST_NAME: u8 = 0;
-const RECORD_HEADER: usize = 5;
 
-/// What the first bytes of a tunnel are.
+/// The first bytes of a tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Greeting {
-    /// Too few bytes to say.
+    /// Too few bytes to tell.
     Unfinished,
     /// Not TLS.
     Other,
-    /// TLS, with the name it asks for, in lower case.
+    /// TLS, with the requested name in lower case; none if the hello has no name or is not valid.
     Tls(Option<String>),
 }
 
-/// Looks at the first bytes that a client sent.
+/// Judges the first bytes that a client sent. Keeps no state: callers pass all bytes again when more arrive.
 pub(super) fn greeting(bytes: &[u8]) -> Greeting {
     match bytes {
         [] => return Greeting::Unfinished,
         [HANDSHAKE, ..] => {}
         _ => return Greeting::Other,
     }
-    let Some(hello) = handshake(bytes) else {
-        let too_long = bytes.len() >= GREETING_BYTES;
-        return if too_long { Greeting::Tls(None) } else { Greeting::Unfinished };
-    };
-    Greeting::Tls(server_name(&hello))
-}
-
-/// The body of the client hello, put together from its records; `None` while some of it is missing.
-fn handshake(mut bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut message = Vec::new();
-    while !bytes.is_empty() {
-        let length = usize::from(u16::from_be_bytes([*bytes.get(3)?, *bytes.get(4)?]));
-        message.extend_from_slice(bytes.get(RECORD_HEADER..RECORD_HEADER + length)?);
-        bytes = &bytes[RECORD_HEADER + length..];
-        if let [_, a, b, c, body @ ..] = message.as_slice() {
-            let needed = u32::from_be_bytes([0, *a, *b, *c]) as usize;
-            if body.len() >= needed {
-                return Some(message);
+    let mut acceptor = Acceptor::default();
+    let mut rest = bytes;
+    // rustls takes a part of the bytes at a time, and joins a hello that is split over several records.
+    while !rest.is_empty() {
+        if acceptor.read_tls(&mut rest).is_err() {
+            return Greeting::Tls(None);
+        }
+        match acceptor.accept() {
+            Ok(None) => {}
+            Ok(Some(accepted)) => {
+                return Greeting::Tls(accepted.client_hello().server_name().map(str::to_owned));
             }
+            Err(_) => return Greeting::Tls(None),
         }
     }
-    None
-}
-
-fn server_name(message: &[u8]) -> Option<String> {
-    let mut reader = Reader(message);
-    if reader.take(1)? != [CLIENT_HELLO] {
-        return None;
-    }
-    // Length, version and random; then session, cipher suites and compressions.
-    reader.take(3 + 2 + 32)?;
-    reader.list8()?;
-    reader.list16()?;
-    reader.list8()?;
-    let mut extensions = Reader(reader.list16()?);
-    while !extensions.0.is_empty() {
-        let kind = extensions.number()?;
-        let mut body = Reader(extensions.list16()?);
-        if kind == SERVER_NAME {
-            let mut names = Reader(body.list16()?);
-            let is_host = names.take(1)? == [HOST_NAME];
-            let name = std::str::from_utf8(names.list16()?).ok()?;
-            return is_host.then(|| name.to_ascii_lowercase());
-        }
-    }
-    None
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn number(&mut self) -> Option<u16> {
-        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    fn list8(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(*self.take(1)?.first()?);
-        self.take(length)
-    }
-
-    fn list16(&mut self) -> Option<&'a [u8]> {
-        let length = usize::from(self.number()?);
-        self.take(length)
-    }
+    if bytes.len() >= MAX_HELLO_BYTES { Greeting::Tls(None) } else { Greeting::Unfinished }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A client hello as a client would send it, in one record.
-    fn hello(name: Option<&str>) -> Vec<u8> {
-        let mut extensions = vec![0, 23, 0, 0];
-        if let Some(name) = name {
-            let length = u16::try_from(name.len()).unwrap();
-            extensions.extend([0, 0]);
-            extensions.extend((length + 5).to_be_bytes());
-            extensions.extend((length + 3).to_be_bytes());
-            extensions.push(0);
-            extensions.extend(length.to_be_bytes());
-            extensions.extend(name.bytes());
-        }
+    /// The extension with a host name.
+    fn server_name(name: &str) -> Vec<u8> {
+        let length = u16::try_from(name.len()).unwrap();
+        let mut extension = vec![0, 0];
+        extension.extend((length + 5).to_be_bytes());
+        extension.extend((length + 3).to_be_bytes());
+        extension.push(0);
+        extension.extend(length.to_be_bytes());
+        extension.extend(name.bytes());
+        extension
+    }
+
+    /// A client hello with these names, in one record.
+    fn hello(names: &[&str]) -> Vec<u8> {
+        // extended_master_secret, and signature_algorithms with one scheme.
+        let mut extensions = vec![0, 23, 0, 0, 0, 13, 0, 4, 0, 2, 4, 3];
+        extensions.extend(names.iter().flat_map(|name| server_name(name)));
         let mut body = vec![3, 3];
         body.extend([7; 32]);
         body.extend([0, 0, 2, 0x13, 1, 1, 0]);
@@ -131,15 +85,20 @@ mod tests {
 
     #[test]
     fn n2_the_name_is_found_and_its_absence_too() {
-        assert_eq!(greeting(&hello(Some("Pypi.ORG"))), Greeting::Tls(Some("pypi.org".into())));
-        assert_eq!(greeting(&hello(None)), Greeting::Tls(None));
+        assert_eq!(greeting(&hello(&["Pypi.ORG"])), Greeting::Tls(Some("pypi.org".into())));
+        assert_eq!(greeting(&hello(&[])), Greeting::Tls(None));
         assert_eq!(greeting(b"SSH-2.0-client\r\n"), Greeting::Other);
         assert_eq!(greeting(b""), Greeting::Unfinished);
     }
 
     #[test]
+    fn n2_a_second_name_makes_the_hello_invalid() {
+        assert_eq!(greeting(&hello(&["pypi.org", "evil.example"])), Greeting::Tls(None));
+    }
+
+    #[test]
     fn every_beginning_is_unfinished_and_never_a_panic() {
-        let whole = hello(Some("pypi.org"));
+        let whole = hello(&["pypi.org"]);
         for length in 1..whole.len() {
             assert_eq!(greeting(&whole[..length]), Greeting::Unfinished, "{length}");
         }
@@ -153,15 +112,24 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_in_two_records_is_put_together() {
-        let whole = hello(Some("pypi.org"));
-        let message = &whole[5..];
+    fn a_hello_in_several_records_is_put_together() {
+        let whole = hello(&["pypi.org"]);
         let mut split = Vec::new();
-        for part in message.chunks(30) {
+        for part in whole[5..].chunks(30) {
             split.extend([22, 3, 1]);
             split.extend(u16::try_from(part.len()).unwrap().to_be_bytes());
             split.extend(part);
         }
         assert_eq!(greeting(&split), Greeting::Tls(Some("pypi.org".into())));
+    }
+
+    #[test]
+    fn a_hello_that_never_ends_is_given_up() {
+        let mut endless = vec![22, 3, 1, 0x40, 0];
+        endless.extend([1, 0, 0xff, 0xff]);
+        endless.resize(MAX_HELLO_BYTES - 1, 7);
+        assert_eq!(greeting(&endless), Greeting::Unfinished);
+        endless.push(7);
+        assert_eq!(greeting(&endless), Greeting::Tls(None));
     }
 }

@@ -1,10 +1,10 @@
-//! SOCKS version 5 (RFC 1928), as far as it is needed: no authentication, CONNECT by name.
+//! SOCKS version 5 (RFC 1928): CONNECT by name, without authentication.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::policy::{BadHost, Target};
+use super::policy::{BadHost, EgressTarget};
 
 /// The first byte of a SOCKS connection.
 pub(super) const VERSION: u8 = 5;
@@ -12,9 +12,9 @@ const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// How a request ends.
+/// Reply to a request; the value is the code of RFC 1928, section 6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SocksReply {
     Connected = 0,
     NotAllowed = 2,
     Unreachable = 4,
@@ -22,14 +22,16 @@ pub(super) enum Verdict {
     BadAddress = 8,
 }
 
-/// What the client wants, or why it can't be told.
-pub(super) enum Wish {
-    Connect(Result<Target, BadHost>),
-    Unsupported(Verdict),
+/// A request of a client.
+pub(super) enum SocksRequest {
+    Connect(Result<EgressTarget, BadHost>),
+    Unsupported(SocksReply),
 }
 
-/// Reads greeting and request. Every length is a byte, so nothing needs a bound.
-pub(super) async fn wish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Wish> {
+/// Reads greeting and request. Every length is one byte, so no further bound is needed.
+pub(super) async fn read_request(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+) -> io::Result<SocksRequest> {
     if stream.read_u8().await? != VERSION {
         return Err(io::ErrorKind::InvalidData.into());
     }
@@ -54,23 +56,23 @@ pub(super) async fn wish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> 
             stream.read_exact(&mut name).await?;
             Some(String::from_utf8_lossy(&name).into_owned())
         }
-        _ => return Ok(Wish::Unsupported(Verdict::BadAddress)),
+        _ => return Ok(SocksRequest::Unsupported(SocksReply::BadAddress)),
     };
     let port = stream.read_u16().await?;
     if command != CONNECT {
-        return Ok(Wish::Unsupported(Verdict::BadCommand));
+        return Ok(SocksRequest::Unsupported(SocksReply::BadCommand));
     }
-    Ok(Wish::Connect(host.map_or(Err(BadHost::Address), |host| Target::new(&host, port))))
+    Ok(SocksRequest::Connect(host.map_or(Err(BadHost::Address), |host| EgressTarget::new(&host, port))))
 }
 
-/// Reads past an address; a literal one is never allowed.
+/// Skips a literal address, which is never allowed.
 async fn literal(stream: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Option<String>> {
     stream.read_exact(&mut vec![0; length]).await?;
     Ok(None)
 }
 
 /// Answers a request.
-pub(super) async fn answer(stream: &mut (impl AsyncWrite + Unpin), verdict: Verdict) -> io::Result<()> {
-    stream.write_all(&[VERSION, verdict as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
+pub(super) async fn answer(stream: &mut (impl AsyncWrite + Unpin), reply: SocksReply) -> io::Result<()> {
+    stream.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
     stream.flush().await
 }

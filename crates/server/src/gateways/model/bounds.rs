@@ -1,8 +1,8 @@
-//! A call as it comes out of a sandbox: bounded before it is parsed.
+//! Bounds a call from a sandbox before it is parsed.
 
 use sandyard_protocol::{ModelCall, ModelMessage, limits};
 
-/// Why a call is not taken.
+/// The call is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadCall {
     #[error("a call of a model has too many parts")]
@@ -11,8 +11,8 @@ pub(super) enum BadCall {
     Malformed(String),
 }
 
-/// Reads a call. Its length is bounded by its frame; its parts are counted first, because a parser takes up to thirty times
-/// the memory of what it reads. Arguments are JSON in a string, parsed later, and count too.
+/// Parses a call. The frame bounds its length. Its values are counted first, because a parser takes up to thirty times the
+/// memory of its input. Arguments of tool calls are JSON in a string, which is parsed later, so their values count too.
 pub(super) fn read_call(json: &[u8]) -> Result<ModelCall, BadCall> {
     let outer = values(json);
     if outer > limits::MODEL_CALL_VALUES {
@@ -33,7 +33,7 @@ pub(super) fn read_call(json: &[u8]) -> Result<ModelCall, BadCall> {
     if outer + inner > limits::MODEL_CALL_VALUES { Err(BadCall::TooManyValues) } else { Ok(call) }
 }
 
-/// At least as many values as a document has: what separates and opens them, outside of strings.
+/// Returns an upper bound of the number of values in a document: separators and openings outside of strings.
 pub(in crate::gateways) fn values(json: &[u8]) -> usize {
     let (mut count, mut in_string, mut escaped) = (1, false, false);
     for byte in json {

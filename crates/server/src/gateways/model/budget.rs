@@ -1,37 +1,36 @@
-//! What a job may spend on models, and what it has spent: reserved before a call, settled after it.
+//! The budget of a job for models: reserved before a call, charged after it.
 //!
-//! Calls at the same time see each other's reservations, so that together they can't exceed what one alone could not. A call
-//! is reserved at its dearest: input by an estimate that errs high, output at the longest answer asked for, which is cut to
-//! what is left. Pure: the store keeps what [`Budget::spent`] says.
+//! Concurrent calls see each other's reservations, so that together they can't exceed the budget. A reservation is the
+//! highest possible cost: input by an estimate that errs high, output at the longest answer, which is cut to the rest of the
+//! budget. No I/O: the store keeps the value of [`ModelBudget::spent`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandyard_protocol::{ModelCall, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage};
 
-use super::table::{Money, Price};
+use super::provider::{Money, Price};
 
-/// An answer of fewer tokens is not worth asking for.
-const SHORTEST_ANSWER: u64 = 256;
-/// Bytes for which one token is reserved. Text has three to four to a token; languages far from English have two.
+/// The shortest answer, in tokens, for which a call is made.
+const MIN_ANSWER_TOKENS: u64 = 256;
+/// Bytes of text for which one token is reserved. English has three to four bytes per token, some languages have two.
 const BYTES_PER_TOKEN: u64 = 2;
-/// What a picture takes at most with the providers we know, in tokens.
+/// Tokens of a picture: the highest count of the known providers.
 const PICTURE_TOKENS: u64 = 5000;
-/// What the form around a message takes.
+/// Tokens around each message.
 const MESSAGE_TOKENS: u64 = 16;
 
-/// What a job may spend; what is not named has no limit.
+/// Limits of a job's spending; none means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BudgetLimits {
-    /// Calls of a model.
+    /// Number of model calls.
     pub(crate) steps: Option<u64>,
-    /// Tokens, read and written.
+    /// Tokens of input and output together.
     pub(crate) tokens: Option<u64>,
-    /// Money.
     pub(crate) money: Option<Money>,
 }
 
 impl BudgetLimits {
-    /// Tokens of output that the money left pays for, after the input.
+    /// Returns the tokens of output that the remaining money pays for, after the input.
     fn affordable(self, taken: Spent, input: u64, price: Option<Price>) -> u64 {
         let (Some(limit), Some(price)) = (self.money, price) else { return u64::MAX };
         let usage = ModelUsage { input, ..ModelUsage::default() };
@@ -41,21 +40,21 @@ impl BudgetLimits {
     }
 }
 
-/// What a job has spent.
+/// Spending of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Spent {
-    /// Calls that a provider answered, or rejected for what was in them.
+    /// Calls that a provider answered, or rejected for their content.
     pub(crate) steps: u64,
-    /// Tokens read.
+    /// Tokens of input.
     pub(crate) input: u64,
-    /// Tokens written.
+    /// Tokens of output.
     pub(crate) output: u64,
-    /// Money, as far as the models' prices are known.
+    /// Money, for models with a known price.
     pub(crate) money: Money,
 }
 
 impl Spent {
-    /// Tokens, read and written.
+    /// Returns the tokens of input and output together.
     pub(crate) fn tokens(self) -> u64 {
         self.input.saturating_add(self.output)
     }
@@ -80,150 +79,150 @@ impl Spent {
 }
 
 #[derive(Debug, Default)]
-struct Account {
+struct BudgetState {
     limits: BudgetLimits,
     spent: Spent,
     reserved: Spent,
 }
 
-/// One job's account.
+/// The budget of one job.
 #[derive(Debug)]
-pub(crate) struct Budget {
-    account: Mutex<Account>,
+pub(crate) struct ModelBudget {
+    state: Mutex<BudgetState>,
 }
 
-impl Budget {
-    /// An account that has `spent` so much before.
+impl ModelBudget {
+    /// Makes a budget of which `spent` is already used.
     pub(crate) fn new(limits: BudgetLimits, spent: Spent) -> Arc<Self> {
-        Arc::new(Self { account: Mutex::new(Account { limits, spent, reserved: Spent::default() }) })
+        Arc::new(Self { state: Mutex::new(BudgetState { limits, spent, reserved: Spent::default() }) })
     }
 
-    /// Other limits from now on.
+    /// Replaces the limits.
     pub(crate) fn change(&self, limits: BudgetLimits) {
-        self.account().limits = limits;
+        self.state().limits = limits;
     }
 
-    /// What is settled.
+    /// Returns the charged spending, without reservations.
     pub(crate) fn spent(&self) -> Spent {
-        self.account().spent
+        self.state().spent
     }
 
-    /// Sets aside what a call may take at most, or says which limit is in its way.
+    /// Reserves the highest possible cost of a call, or reports the exhausted limit.
     pub(super) fn reserve(
         self: &Arc<Self>,
         call: &ModelCall,
         price: Option<Price>,
     ) -> Result<Reservation, ModelFailure> {
         let input = estimate(call);
-        let mut account = self.account();
-        let (limits, taken) = (account.limits, account.spent.plus(account.reserved));
+        let mut state = self.state();
+        let (limits, taken) = (state.limits, state.spent.plus(state.reserved));
         if limits.steps.is_some_and(|limit| taken.steps >= limit) {
-            return Err(refusal("steps"));
+            return Err(exhausted("steps"));
         }
         let asked = u64::from(call.max_tokens);
         let tokens_left = limits.tokens.map_or(u64::MAX, |limit| limit.saturating_sub(taken.tokens()));
         let by_tokens = tokens_left.saturating_sub(input);
         let output = asked.min(by_tokens).min(limits.affordable(taken, input, price));
-        if output < asked.min(SHORTEST_ANSWER) {
-            return Err(refusal(if by_tokens < asked.min(SHORTEST_ANSWER) { "tokens" } else { "money" }));
+        if output < asked.min(MIN_ANSWER_TOKENS) {
+            return Err(exhausted(if by_tokens < asked.min(MIN_ANSWER_TOKENS) { "tokens" } else { "money" }));
         }
         let most = cost(
             &ModelUsage { input, output, ..ModelUsage::default() },
             price.map(|price| price.dearest_input()),
         );
-        account.reserved = account.reserved.plus(most);
-        drop(account);
+        state.reserved = state.reserved.plus(most);
+        drop(state);
         Ok(Reservation {
             budget: Arc::clone(self),
             reserved: most,
             input,
             output,
             price,
-            outcome: Outcome::Unsent,
+            progress: CallProgress::Unsent,
         })
     }
 
-    fn account(&self) -> MutexGuard<'_, Account> {
-        // Nothing that holds the lock can panic half way.
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, BudgetState> {
+        // No holder of the lock can panic while the state is inconsistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What became of a call, as far as is known.
+/// Progress of a call, as far as it is known.
 #[derive(Debug, Clone, Copy)]
-enum Outcome {
-    /// No provider has taken it on.
+enum CallProgress {
+    /// No provider has accepted it.
     Unsent,
-    /// A provider may be working on it; so much came back.
+    /// A provider may be working on it. `output` is an estimate of the received tokens.
     Sent { output: u64 },
-    /// The provider refused it for what is in it.
+    /// The provider rejected its content.
     Rejected,
-    /// It was answered.
+    /// The provider answered it.
     Answered(ModelUsage),
 }
 
-/// What is set aside for one call. When it is dropped, what is known of the call is charged: a call that was cut off costs
-/// what was sent and what came back, whether or not the provider said so.
+/// The reservation of one call. Dropping it charges the call by its progress: a call that was cut off costs the input and the
+/// received output, even if the provider reported no usage.
 #[derive(Debug)]
 pub(super) struct Reservation {
-    budget: Arc<Budget>,
+    budget: Arc<ModelBudget>,
     reserved: Spent,
     input: u64,
     output: u64,
     price: Option<Price>,
-    outcome: Outcome,
+    progress: CallProgress,
 }
 
 impl Reservation {
-    /// The longest answer that fits.
+    /// Returns the longest answer that the reservation pays for.
     pub(super) fn max_tokens(&self) -> u32 {
         u32::try_from(self.output).unwrap_or(u32::MAX)
     }
 
-    /// The call goes out.
+    /// Marks the call as sent.
     pub(super) fn sent(&mut self) {
-        self.outcome = Outcome::Sent { output: 0 };
+        self.progress = CallProgress::Sent { output: 0 };
     }
 
-    /// Something came back.
+    /// Counts a received part of the answer.
     pub(super) fn received(&mut self, bytes: usize) {
-        if let Outcome::Sent { output } = &mut self.outcome {
+        if let CallProgress::Sent { output } = &mut self.progress {
             *output = output.saturating_add((bytes as u64).div_ceil(BYTES_PER_TOKEN));
         }
     }
 
-    /// The call failed: it costs nothing if the provider never took it on, and a step if it was the caller's fault.
+    /// Marks the call as failed. It costs nothing if no provider accepted it, and a step if its content was rejected.
     pub(super) fn failed(&mut self, code: ModelFailureCode) {
-        self.outcome = match (code, self.outcome) {
-            (ModelFailureCode::Rejected | ModelFailureCode::ContextTooLong, _) => Outcome::Rejected,
-            // Words came before it broke: the provider counts them, and so do we.
-            (_, Outcome::Sent { output: 1.. }) => self.outcome,
-            _ => Outcome::Unsent,
+        self.progress = match (code, self.progress) {
+            (ModelFailureCode::Rejected | ModelFailureCode::ContextTooLong, _) => CallProgress::Rejected,
+            // The provider charges for text that it sent before the failure.
+            (_, CallProgress::Sent { output: 1.. }) => self.progress,
+            _ => CallProgress::Unsent,
         };
     }
 
-    /// The call was answered; returns what it took. Servers that do not count get the estimate.
+    /// Marks the call as answered. Returns usage and cost; for servers that report no usage, an estimate.
     pub(super) fn answered(&mut self, usage: ModelUsage) -> (ModelUsage, Option<Money>) {
         let counted = usage.input > 0 || usage.output > 0;
-        let usage = if counted { usage } else { self.guess() };
-        self.outcome = Outcome::Answered(usage);
+        let usage = if counted { usage } else { self.estimated_usage() };
+        self.progress = CallProgress::Answered(usage);
         (usage, self.price.map(|price| price.of(&usage)))
     }
 
-    fn guess(&self) -> ModelUsage {
-        let output = match self.outcome {
-            Outcome::Sent { output } => output,
+    fn estimated_usage(&self) -> ModelUsage {
+        let output = match self.progress {
+            CallProgress::Sent { output } => output,
             _ => 0,
         };
         ModelUsage { input: self.input, output, ..ModelUsage::default() }
     }
 
     fn charge(&self) -> Spent {
-        match self.outcome {
-            Outcome::Unsent => Spent::default(),
-            Outcome::Rejected => Spent { steps: 1, ..Spent::default() },
-            Outcome::Sent { .. } => cost(&self.guess(), self.price),
-            Outcome::Answered(usage) => cost(&usage, self.price),
+        match self.progress {
+            CallProgress::Unsent => Spent::default(),
+            CallProgress::Rejected => Spent { steps: 1, ..Spent::default() },
+            CallProgress::Sent { .. } => cost(&self.estimated_usage(), self.price),
+            CallProgress::Answered(usage) => cost(&usage, self.price),
         }
     }
 }
@@ -231,9 +230,9 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let charge = self.charge();
-        let mut account = self.budget.account();
-        account.reserved = account.reserved.minus(self.reserved);
-        account.spent = account.spent.plus(charge);
+        let mut state = self.budget.state();
+        state.reserved = state.reserved.minus(self.reserved);
+        state.spent = state.spent.plus(charge);
     }
 }
 
@@ -246,11 +245,11 @@ fn cost(usage: &ModelUsage, price: Option<Price>) -> Spent {
     }
 }
 
-fn refusal(what: &str) -> ModelFailure {
+fn exhausted(what: &str) -> ModelFailure {
     ModelFailure { code: ModelFailureCode::Budget, message: format!("the job's budget of {what} is used up") }
 }
 
-/// Tokens that a call takes, erring high.
+/// Estimates the tokens of a call's input; errs high.
 fn estimate(call: &ModelCall) -> u64 {
     let mut bytes = call.system.len();
     let mut pictures = 0u64;
@@ -276,8 +275,8 @@ fn estimate(call: &ModelCall) -> u64 {
     for tool in &call.tools {
         bytes += tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
     }
-    let forms = (call.messages.len() + call.tools.len() + 1) as u64;
-    (bytes as u64).div_ceil(BYTES_PER_TOKEN) + pictures * PICTURE_TOKENS + forms * MESSAGE_TOKENS
+    let messages = (call.messages.len() + call.tools.len() + 1) as u64;
+    (bytes as u64).div_ceil(BYTES_PER_TOKEN) + pictures * PICTURE_TOKENS + messages * MESSAGE_TOKENS
 }
 
 #[cfg(test)]

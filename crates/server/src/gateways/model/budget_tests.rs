@@ -1,5 +1,5 @@
 use super::*;
-use crate::gateways::model::table::ModelTable;
+use crate::gateways::model::provider::ModelTable;
 
 fn call(text_bytes: usize, max_tokens: u32) -> ModelCall {
     ModelCall {
@@ -12,8 +12,8 @@ fn call(text_bytes: usize, max_tokens: u32) -> ModelCall {
     }
 }
 
-fn tokens(limit: u64) -> Arc<Budget> {
-    Budget::new(BudgetLimits { tokens: Some(limit), ..BudgetLimits::default() }, Spent::default())
+fn tokens(limit: u64) -> Arc<ModelBudget> {
+    ModelBudget::new(BudgetLimits { tokens: Some(limit), ..BudgetLimits::default() }, Spent::default())
 }
 
 fn price() -> Option<Price> {
@@ -42,7 +42,8 @@ fn the_longest_answer_is_cut_to_what_is_left() {
     assert_eq!(reservation.max_tokens(), 2000 - 1016);
     drop(reservation);
     let most = Money::from_usd(0.01);
-    let budget = Budget::new(BudgetLimits { money: Some(most), ..BudgetLimits::default() }, Spent::default());
+    let budget =
+        ModelBudget::new(BudgetLimits { money: Some(most), ..BudgetLimits::default() }, Spent::default());
     let reservation = budget.reserve(&call(0, 8000), price()).unwrap();
     // A cent less 16 tokens of input at 2.50 pays for 996 tokens at 10.00.
     assert_eq!(reservation.max_tokens(), 996);
@@ -95,7 +96,7 @@ fn a_server_that_does_not_count_is_charged_by_the_estimate() {
 #[test]
 fn failures_cost_a_step_only_if_the_call_was_at_fault() {
     let limits = BudgetLimits { steps: Some(2), ..BudgetLimits::default() };
-    let budget = Budget::new(limits, Spent { steps: 1, ..Spent::default() });
+    let budget = ModelBudget::new(limits, Spent { steps: 1, ..Spent::default() });
     for (code, steps) in [(ModelFailureCode::Unavailable, 1), (ModelFailureCode::Rejected, 2)] {
         let mut reservation = budget.reserve(&call(10, 10), None).unwrap();
         reservation.sent();
@@ -109,7 +110,7 @@ fn failures_cost_a_step_only_if_the_call_was_at_fault() {
 #[test]
 fn a_hostile_length_of_answer_overflows_nothing() {
     let limits = BudgetLimits { steps: None, tokens: Some(u64::MAX), money: Some(Money::from_usd(1e300)) };
-    let budget = Budget::new(limits, Spent::default());
+    let budget = ModelBudget::new(limits, Spent::default());
     let _first = budget.reserve(&call(10, u32::MAX), price()).unwrap();
     let _second = budget.reserve(&call(10, u32::MAX), price()).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Where answers are kept, so that none is paid twice: the job's journal, behind a trait.
+//! The store of answers, so that none is paid twice: the job's journal, behind a trait.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use sandyard_protocol::{JournalEntry, ModelEvent, ModelUsage, StopReason, ToolCa
 
 use super::{Money, Spent};
 
-/// The journal can't be read or written; the call is given up, and may be made again.
+/// The journal can't be read or written. The call fails, and may be repeated.
 #[derive(Debug, thiserror::Error)]
-#[error("the journal can't be had at the moment")]
+#[error("the journal is not available")]
 pub(crate) struct LedgerError;
 
-/// An answer that was given before.
+/// An answer in the journal.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct KeptAnswer {
     pub(crate) text: String,
@@ -23,36 +23,42 @@ pub(crate) struct KeptAnswer {
 
 /// A call that is about to leave the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asking {
+pub(crate) struct OutgoingCall {
     /// The journal number that its answer is expected to have.
     pub(crate) number: u64,
-    /// As the operator named it.
+    /// The model's name as the operator wrote it.
     pub(crate) model: String,
-    /// Whether the provider's key goes with it.
+    /// True if the call carries the provider's key.
     pub(crate) with_key: bool,
-    /// The call as JSON: how long, and its SHA-256.
+    /// Length of the call as JSON.
     pub(crate) bytes: usize,
+    /// SHA-256 of the call as JSON.
     pub(crate) sha256: String,
 }
 
-/// One job's kept answers.
+/// The answers of one job. For each call the gateway uses `kept`, then `record_outgoing`, then `keep`.
 #[async_trait]
 pub(crate) trait Ledger: fmt::Debug + Send + Sync {
-    /// The answer that is kept under a number, or behind what was said there meanwhile, and its number.
+    /// Returns the answer at a number, or behind messages of people at that number, and the answer's own number.
     async fn kept(&self, number: u64) -> Result<Option<(u64, KeptAnswer)>, LedgerError>;
 
-    /// Keeps an answer, durably, together with what the job has spent in all; returns its number.
+    /// Stores an answer durably, in one commit with the job's total spending. Returns the answer's number.
     async fn keep(&self, answer: JournalEntry, spent: Spent, cost: Option<Money>)
     -> Result<u64, LedgerError>;
 
-    /// Notes a call that leaves the host, before it does.
-    async fn asking(&self, asking: Asking) -> Result<(), LedgerError>;
+    /// Records a call in the audit before it leaves the host.
+    async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError>;
 }
 
-/// The entry of an answer.
-pub(super) fn answer(model: &str, said: &[ModelEvent], stop: StopReason, usage: ModelUsage) -> JournalEntry {
+/// Returns the journal entry of an answer.
+pub(super) fn answer(
+    model: &str,
+    events: &[ModelEvent],
+    stop: StopReason,
+    usage: ModelUsage,
+) -> JournalEntry {
     let (mut text, mut calls) = (String::new(), Vec::new());
-    for event in said {
+    for event in events {
         match event {
             ModelEvent::Text { text: more } => text.push_str(more),
             ModelEvent::Call(call) => calls.push(call.clone()),

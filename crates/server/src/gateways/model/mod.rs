@@ -1,31 +1,17 @@
-//! The model gateway: a sandbox asks, the host adds the key, meters, and answers as the provider streams.
+//! The model gateway of a job: takes a call from the sandbox, adds the operator's key, meters it and streams the answer back.
 //!
-//! A call comes out of the sandbox bounded (`bounds`), is held against the job's models and its budget (`budget`, `table`),
-//! and asked of a model (`providers`): over HTTP (`client`, `http`, `wire` with `openai` and `anthropic`, `sse`) or out of a
-//! recording (`replay`). What comes back is stripped of the key (`secret`, `outlet`), told as it comes (`words`), kept in the
-//! job's journal before the sandbox hears that it is complete (`ledger`), and may be recorded (`record`).
+//! A call is bounded before it is parsed (`bounds`), checked against the job's models and budget (`budget`), and sent to a
+//! model (`provider`). `answer_stream` passes the answer to the sandbox and, gathered into runs (`answer_text`), to the job's
+//! events. The answer is stored in the job's journal (`ledger`) before the sandbox learns that it is complete. `settlement`
+//! charges every call exactly once, also when the sandbox goes away.
 
-mod account;
-mod answering;
-mod anthropic;
+mod answer_stream;
+mod answer_text;
 pub(super) mod bounds;
 mod budget;
-mod client;
-mod failures;
-mod http;
 mod ledger;
-mod openai;
-mod outlet;
-mod providers;
-mod record;
-mod recording;
-mod replay;
-mod secret;
-mod specs;
-mod sse;
-mod table;
-mod wire;
-mod words;
+mod provider;
+mod settlement;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,121 +22,120 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, Semaphore, mpsc};
 use tokio::time::timeout;
 
-pub(crate) use budget::{Budget, BudgetLimits, Spent};
-pub(crate) use ledger::{Asking, KeptAnswer, Ledger, LedgerError};
-pub(crate) use providers::{Model, Models, NoModel};
-pub(crate) use record::Recorder;
-pub(crate) use table::Money;
-pub(crate) use words::Words;
+pub(crate) use answer_text::AnswerText;
+pub(crate) use budget::{BudgetLimits, ModelBudget, Spent};
+pub(crate) use ledger::{KeptAnswer, Ledger, LedgerError, OutgoingCall};
+pub(crate) use provider::{AnswerRecorder, Model, Models, Money, NoModel};
 
-pub use http::Patience;
-pub use providers::{ModelConfig, ModelsError};
-pub use recording::recording_of;
-pub use secret::{ApiKey, BadKey};
-pub use specs::{BadModelSpec, ModelSpec, PROVIDERS, Provider};
+pub use provider::{
+    ApiKey, BadKey, BadModelSpec, ModelConfig, ModelSpec, ModelsError, PROVIDERS, Provider, ProviderTimeouts,
+    recording_of,
+};
 
 use crate::audit::digest;
-use account::Account;
-use answering::repeat;
+use answer_stream::repeat;
 use budget::Reservation;
+use settlement::CallSettlement;
 
-/// Calls of one job at once, those that are still being read included: each may take some 50 MiB while it is parsed.
-const CALLS_AT_ONCE: usize = 4;
-/// For a whole call, which a sandbox has ready when it opens the stream.
-const CALL_TIME: Duration = Duration::from_secs(60);
-/// For one event, so that a sandbox that does not read keeps no provider busy.
-const EVENT_TIME: Duration = Duration::from_secs(30);
-/// Before a refusal is answered, so that a flood of them stays a trickle.
-const REFUSAL_PAUSE: Duration = Duration::from_millis(50);
-/// Events between the provider and the pipe.
-const WAITING: usize = 16;
+/// Calls of one job at once, including those that are still being read. Parsing one may take some 50 MiB.
+const MAX_CALLS_AT_ONCE: usize = 4;
+/// Longest wait for a whole call, which the sandbox has ready when it opens the stream.
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time to send one event, so that a sandbox that does not read keeps no provider busy.
+const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before a refusal, so that a sandbox that repeats refused calls is slow.
+const REFUSAL_DELAY: Duration = Duration::from_millis(50);
+/// Events buffered between the provider and the sandbox.
+const BUFFERED_EVENTS: usize = 16;
 
-const FRAMES: FrameLimits = FrameLimits {
+/// Frame limits of a stream with the sandbox.
+const FRAME_LIMITS: FrameLimits = FrameLimits {
     message_bytes: limits::MODEL_CALL_BYTES,
     sent_message_bytes: limits::MODEL_EVENT_BYTES,
     data_bytes: 0,
 };
 
-/// What the job's record is told.
+/// A report for the job's events and its record.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Told {
-    /// What a model says, while it says it.
-    Words(Words),
-    /// A call is over.
-    Called(Called),
+pub(crate) enum ModelReport {
+    /// A run of an answer's text, while the answer arrives.
+    Text(AnswerText),
+    /// A call ended.
+    Call(CallReport),
 }
 
-/// What became of one call.
+/// The result of one call.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Called {
+pub(crate) struct CallReport {
     /// The journal number that the answer has, or was expected to have.
     pub(crate) number: u64,
-    /// Which model, as the operator named it.
+    /// The model's name as the operator wrote it.
     pub(crate) model: String,
-    pub(crate) outcome: Outcome,
-    /// What the job has spent so far, this call included.
+    pub(crate) end: ModelCallEnd,
+    /// What the job has spent in total, including this call.
     pub(crate) spent: Spent,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Outcome {
-    /// With an answer. It cost nothing that we know of if the model has no price.
+pub(crate) enum ModelCallEnd {
+    /// With an answer. `cost` is none if the model has no price.
     Answered { usage: ModelUsage, cost: Option<Money> },
-    /// Without one.
+    /// Without an answer.
     Failed(ModelFailure),
     /// The sandbox went away before the answer was complete.
     CalledOff,
 }
 
-/// One job's way to models. Dropping what [`Gateway::serve`] returns calls its question off.
+/// The model gateway of one job. Dropping the future of [`ModelGateway::serve`] cancels its call.
 #[derive(Debug)]
-pub(crate) struct Gateway {
-    /// Those that the job may use, its own first.
+pub(crate) struct ModelGateway {
+    /// Models that the job may use; the first is its default.
     models: Vec<Arc<Model>>,
-    budget: Arc<Budget>,
+    budget: Arc<ModelBudget>,
     ledger: Arc<dyn Ledger>,
-    recorder: Option<Arc<Recorder>>,
-    told: mpsc::Sender<Told>,
-    places: Semaphore,
-    /// One call for one number at a time, or an answer could be paid twice.
-    turns: [Mutex<()>; CALLS_AT_ONCE],
+    recorder: Option<Arc<AnswerRecorder>>,
+    reports: mpsc::Sender<ModelReport>,
+    slots: Semaphore,
+    /// Locks by journal number: two calls for one number at once would pay for its answer twice.
+    number_locks: [Mutex<()>; MAX_CALLS_AT_ONCE],
 }
 
-/// What a gateway is made of.
+/// The parts of a [`ModelGateway`].
 #[derive(Debug)]
-pub(crate) struct GatewayParts {
-    /// Those that the job may use, its own first.
+pub(crate) struct ModelGatewayParts {
+    /// Models that the job may use; the first is its default.
     pub(crate) models: Vec<Arc<Model>>,
-    pub(crate) budget: Arc<Budget>,
-    /// Where answers are kept.
+    pub(crate) budget: Arc<ModelBudget>,
+    /// Stores the answers.
     pub(crate) ledger: Arc<dyn Ledger>,
-    /// Where they are recorded for a replay.
-    pub(crate) recorder: Option<Arc<Recorder>>,
-    /// Hears what is asked and answered.
-    pub(crate) told: mpsc::Sender<Told>,
+    /// Records the answers for a replay.
+    pub(crate) recorder: Option<Arc<AnswerRecorder>>,
+    /// Gets reports about calls and answers.
+    pub(crate) reports: mpsc::Sender<ModelReport>,
 }
 
-/// The sandbox is gone, or does not read.
+/// The sandbox is gone or does not read, or the journal is not available. The sandbox may repeat the call.
 #[derive(Debug)]
-struct Gone;
+struct SandboxGone;
 
-impl Gateway {
-    /// The gateway of one job.
-    pub(crate) fn new(parts: GatewayParts) -> Arc<Self> {
-        let GatewayParts { models, budget, ledger, recorder, told } = parts;
-        let places = Semaphore::new(CALLS_AT_ONCE);
-        Arc::new(Self { models, budget, ledger, recorder, told, places, turns: Default::default() })
+impl ModelGateway {
+    pub(crate) fn new(parts: ModelGatewayParts) -> Arc<Self> {
+        let ModelGatewayParts { models, budget, ledger, recorder, reports } = parts;
+        let slots = Semaphore::new(MAX_CALLS_AT_ONCE);
+        Arc::new(Self { models, budget, ledger, recorder, reports, slots, number_locks: Default::default() })
     }
 
-    /// Serves one stream that a sandbox opened for a call. Its end, or anything more on it, calls the question off.
+    /// Serves one stream that a sandbox opened for a call. If the sandbox closes the stream or sends more, the call is
+    /// cancelled.
     pub(crate) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
-        let (mut receiver, mut sender) = Framed::new(stream, FRAMES).split();
-        let Ok(_place) = self.places.acquire().await else { return };
-        let call = match timeout(CALL_TIME, receive(&mut receiver)).await {
+        let (mut receiver, mut sender) = Framed::new(stream, FRAME_LIMITS).split();
+        // Taken before the call is read, which bounds the memory of parsing.
+        let Ok(_slot) = self.slots.acquire().await else { return };
+        let call = match timeout(CALL_TIMEOUT, receive(&mut receiver)).await {
             Ok(Some(Ok(call))) => call,
             Ok(Some(Err(failure))) => {
-                // Whoever is gone needs no answer; what else it sent is not read.
+                // A sandbox that is gone needs no answer.
                 let _ = end(&mut sender, &ModelEvent::Failed(failure)).await;
                 return;
             }
@@ -162,63 +147,74 @@ impl Gateway {
         };
         tokio::select! {
             _ = answering => {}
+            // Drops the request to the provider; `CallSettlement` charges for what was sent and received.
             _ = receiver.receive() => {}
         }
     }
 
-    /// Asks, passes on what comes, and returns the last event.
-    async fn answer<S>(&self, mut call: ModelCall, sender: &mut FrameSender<S>) -> Result<ModelEvent, Gone>
+    /// Makes the call and passes the answer on. Returns the last event.
+    async fn answer<S>(
+        &self,
+        mut call: ModelCall,
+        sender: &mut FrameSender<S>,
+    ) -> Result<ModelEvent, SandboxGone>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let _turn = self.turns[(call.number % CALLS_AT_ONCE as u64) as usize].lock().await;
-        if let Some((number, answer)) = self.ledger.kept(call.number).await.map_err(|_| Gone)? {
+        let _lock = self.number_locks[(call.number % MAX_CALLS_AT_ONCE as u64) as usize].lock().await;
+        if let Some((number, answer)) = self.ledger.kept(call.number).await.map_err(|_| SandboxGone)? {
             return repeat(number, answer, sender).await;
         }
         let (model, reservation) = match self.admit(&call) {
             Ok(admitted) => admitted,
             Err(failure) => {
-                self.tell_refused(&call, &failure).await;
+                self.report_refused(&call, &failure).await;
                 return Ok(ModelEvent::Failed(failure));
             }
         };
         call.max_tokens = reservation.max_tokens();
-        let mut account =
-            Account { gateway: self, model: &model, reservation: Some(reservation), number: call.number };
-        self.note(&model, &call).await?;
-        account.with(Reservation::sent);
-        let mut said = Vec::new();
-        let (out, heard) = mpsc::channel(WAITING);
+        let mut settlement = CallSettlement {
+            gateway: self,
+            model: &model,
+            reservation: Some(reservation),
+            number: call.number,
+        };
+        // The audit must have the call before the provider has it.
+        self.record_outgoing(&model, &call).await?;
+        settlement.with(Reservation::sent);
+        let mut received = Vec::new();
+        let (out, events) = mpsc::channel(BUFFERED_EVENTS);
         let asking = async {
             let asked = model.ask(&call, &out).await;
             drop(out);
             Ok(asked)
         };
-        let (asked, ()) = tokio::try_join!(asking, self.pass_on(heard, sender, &mut account, &mut said))?;
+        let (asked, ()) =
+            tokio::try_join!(asking, self.pass_on(events, sender, &mut settlement, &mut received))?;
         match asked {
-            Ok(ended) => self.keep(&call, ended, account, said, sender).await,
+            Ok(end) => self.keep(&call, end, settlement, received, sender).await,
             Err(failure) => {
-                account.failed(&failure).await;
+                settlement.failed(&failure).await;
                 Ok(ModelEvent::Failed(failure))
             }
         }
     }
 
-    /// Records a call that leaves the host. One that can't be recorded is not made, and may be made again.
-    async fn note(&self, model: &Model, call: &ModelCall) -> Result<(), Gone> {
+    /// Records a call that is about to leave the host. A call that can't be recorded is not made.
+    async fn record_outgoing(&self, model: &Model, call: &ModelCall) -> Result<(), SandboxGone> {
         let Some(with_key) = model.uses_key() else { return Ok(()) };
         let text = serde_json::to_vec(call).unwrap_or_default();
-        let asking = Asking {
+        let outgoing = OutgoingCall {
             number: call.number,
             model: model.name().to_owned(),
             with_key,
             bytes: text.len(),
             sha256: digest(&text),
         };
-        self.ledger.asking(asking).await.map_err(|_| Gone)
+        self.ledger.record_outgoing(outgoing).await.map_err(|_| SandboxGone)
     }
 
-    /// Whether the job may ask this.
+    /// Checks that the job may make this call, and reserves its cost.
     fn admit(&self, call: &ModelCall) -> Result<(Arc<Model>, Reservation), ModelFailure> {
         let not_allowed = |message: String| ModelFailure { code: ModelFailureCode::NotAllowed, message };
         let model = match call.model.as_deref() {
@@ -236,28 +232,27 @@ impl Gateway {
         Ok((Arc::clone(model), self.budget.reserve(call, model.price())?))
     }
 
-    /// Whoever waits for the job learns that its budget is used up, or what it tried.
-    async fn tell_refused(&self, call: &ModelCall, failure: &ModelFailure) {
+    /// Reports a refused call, so that those who watch the job learn that its budget is used up.
+    async fn report_refused(&self, call: &ModelCall, failure: &ModelFailure) {
         let own = self.models.first().map(|model| model.name());
         let named = call.model.as_deref().or(own).unwrap_or_default();
         let model = named.chars().take(limits::NAME_BYTES).collect();
-        let outcome = Outcome::Failed(failure.clone());
-        let told = Called { number: call.number, model, outcome, spent: self.budget.spent() };
-        // Nobody listens once the job is over.
-        let _ = self.told.send(Told::Called(told)).await;
-        // Whoever asks again and again what it may not has to wait.
-        tokio::time::sleep(REFUSAL_PAUSE).await;
+        let end = ModelCallEnd::Failed(failure.clone());
+        let report = CallReport { number: call.number, model, end, spent: self.budget.spent() };
+        // The receiver is gone once the job is over.
+        let _ = self.reports.send(ModelReport::Call(report)).await;
+        tokio::time::sleep(REFUSAL_DELAY).await;
     }
 
-    async fn record(&self, call: &ModelCall, said: Vec<ModelEvent>) {
+    async fn record(&self, call: &ModelCall, answer: Vec<ModelEvent>) {
         let Some(recorder) = &self.recorder else { return };
-        if let Err(error) = recorder.write(call, said).await {
+        if let Err(error) = recorder.write(call, answer).await {
             tracing::warn!(%error, "a turn could not be recorded");
         }
     }
 }
 
-/// The call, or what is wrong with it; nothing from a sandbox that has gone or breaks the protocol.
+/// Reads a call. Returns none if the sandbox is gone or breaks the protocol, and a failure if the call is not acceptable.
 async fn receive<S>(receiver: &mut FrameReceiver<S>) -> Option<Result<ModelCall, ModelFailure>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -276,21 +271,21 @@ where
     }
 }
 
-async fn end<S>(sender: &mut FrameSender<S>, last: &ModelEvent) -> Result<(), Gone>
+async fn end<S>(sender: &mut FrameSender<S>, last: &ModelEvent) -> Result<(), SandboxGone>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     send(sender, last).await?;
-    sender.finish().await.map_err(|_| Gone)
+    sender.finish().await.map_err(|_| SandboxGone)
 }
 
-async fn send<S>(sender: &mut FrameSender<S>, event: &ModelEvent) -> Result<(), Gone>
+async fn send<S>(sender: &mut FrameSender<S>, event: &ModelEvent) -> Result<(), SandboxGone>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    match timeout(EVENT_TIME, sender.send_message(event)).await {
+    match timeout(EVENT_TIMEOUT, sender.send_message(event)).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(Gone),
+        Ok(Err(_)) | Err(_) => Err(SandboxGone),
     }
 }
 

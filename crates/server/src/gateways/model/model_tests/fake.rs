@@ -23,14 +23,14 @@ pub(super) const KEY: &str = "sk-test-0123456789abcdefghijklmnop";
 
 /// Which provider is played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FakeWire {
     OpenAi,
     Anthropic,
 }
 
 /// What to answer a request with.
 #[derive(Debug, Clone)]
-pub(super) enum Play {
+pub(super) enum FakeAnswer {
     /// These events, and the end.
     Events(Vec<String>),
     /// These events, and the connection breaks.
@@ -50,10 +50,10 @@ pub(super) enum Play {
 }
 
 #[derive(Debug)]
-pub(super) struct Fake {
-    kind: Kind,
+pub(super) struct FakeProvider {
+    kind: FakeWire,
     pub(super) base_url: String,
-    plays: Mutex<VecDeque<Play>>,
+    plays: Mutex<VecDeque<FakeAnswer>>,
     pub(super) requests: Mutex<Vec<Value>>,
     /// Answers that are being heard now, and the most there ever were.
     pub(super) open: Arc<AtomicUsize>,
@@ -61,16 +61,16 @@ pub(super) struct Fake {
 }
 
 /// Counts an answer as open until it is dropped.
-struct Open(Arc<AtomicUsize>);
+struct OpenCalls(Arc<AtomicUsize>);
 
-impl Drop for Open {
+impl Drop for OpenCalls {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Fake {
-    pub(super) async fn start(kind: Kind, plays: Vec<Play>) -> Arc<Self> {
+impl FakeProvider {
+    pub(super) async fn start(kind: FakeWire, plays: Vec<FakeAnswer>) -> Arc<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let fake = Arc::new(Self {
             kind,
@@ -86,7 +86,7 @@ impl Fake {
     }
 
     /// Adds something to play.
-    pub(super) fn play(&self, play: Play) {
+    pub(super) fn play(&self, play: FakeAnswer) {
         self.plays.lock().unwrap().push_back(play);
     }
 
@@ -94,17 +94,17 @@ impl Fake {
         self.requests.lock().unwrap().len()
     }
 
-    fn open(&self) -> Open {
+    fn open(&self) -> OpenCalls {
         let now = self.open.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_open.fetch_max(now, Ordering::SeqCst);
-        Open(Arc::clone(&self.open))
+        OpenCalls(Arc::clone(&self.open))
     }
 
     /// An event with words in it.
     pub(super) fn words(&self, text: &str) -> String {
         match self.kind {
-            Kind::OpenAi => json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }),
-            Kind::Anthropic => {
+            FakeWire::OpenAi => json!({ "choices": [{ "index": 0, "delta": { "content": text } }] }),
+            FakeWire::Anthropic => {
                 json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": text } })
             }
         }
@@ -112,12 +112,17 @@ impl Fake {
     }
 }
 
-async fn answer(State(fake): State<Arc<Fake>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response<Body> {
+async fn answer(
+    State(fake): State<Arc<FakeProvider>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
     let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     fake.requests.lock().unwrap().push(request.clone());
     let checked = match fake.kind {
-        Kind::OpenAi => strict::openai(&uri, &headers, &request),
-        Kind::Anthropic => strict::anthropic(&uri, &headers, &request),
+        FakeWire::OpenAi => strict::openai(&uri, &headers, &request),
+        FakeWire::Anthropic => strict::anthropic(&uri, &headers, &request),
     };
     if let Err(fault) = checked {
         let error =
@@ -126,11 +131,11 @@ async fn answer(State(fake): State<Arc<Fake>>, uri: Uri, headers: HeaderMap, bod
     }
     let play = fake.plays.lock().unwrap().pop_front();
     let sent = format!("{headers:?} authorization: Bearer {KEY}");
-    match play.unwrap_or_else(|| Play::Refuse(418, Vec::new(), "nothing left to play".into())) {
-        Play::Events(events) => stream(&fake, events, End::Clean),
-        Play::Cut(events) => stream(&fake, events, End::Broken),
-        Play::Stall(events) => stream(&fake, events, End::Never),
-        Play::Endless(event) => {
+    match play.unwrap_or_else(|| FakeAnswer::Refuse(418, Vec::new(), "nothing left to play".into())) {
+        FakeAnswer::Events(events) => stream(&fake, events, FakeEnd::Clean),
+        FakeAnswer::Cut(events) => stream(&fake, events, FakeEnd::Broken),
+        FakeAnswer::Stall(events) => stream(&fake, events, FakeEnd::Never),
+        FakeAnswer::Endless(event) => {
             let open = fake.open();
             let events = futures_util::stream::repeat(event).map(move |event| {
                 let _ = &open;
@@ -138,12 +143,12 @@ async fn answer(State(fake): State<Arc<Fake>>, uri: Uri, headers: HeaderMap, bod
             });
             events_response(Body::from_stream(events))
         }
-        Play::Silence => std::future::pending().await,
-        Play::Refuse(status, headers, body) => refusal(status, &headers, body),
-        Play::EchoRefusal(status) => {
+        FakeAnswer::Silence => std::future::pending().await,
+        FakeAnswer::Refuse(status, headers, body) => refusal(status, &headers, body),
+        FakeAnswer::EchoRefusal(status) => {
             refusal(status, &[], json!({ "error": { "message": sent } }).to_string())
         }
-        Play::Echo => {
+        FakeAnswer::Echo => {
             let pieces: Vec<String> =
                 sent.as_bytes().chunks(5).map(|piece| String::from_utf8_lossy(piece).into()).collect();
             let mut events: Vec<String> = pieces.iter().map(|piece| fake.words(piece)).collect();
@@ -154,31 +159,31 @@ async fn answer(State(fake): State<Arc<Fake>>, uri: Uri, headers: HeaderMap, bod
                 "tool_calls",
             );
             events.extend(whole);
-            stream(&fake, events, End::Clean)
+            stream(&fake, events, FakeEnd::Clean)
         }
     }
 }
 
-enum End {
+enum FakeEnd {
     Clean,
     Broken,
     Never,
 }
 
-fn stream(fake: &Fake, events: Vec<String>, end: End) -> Response<Body> {
+fn stream(fake: &FakeProvider, events: Vec<String>, end: FakeEnd) -> Response<Body> {
     let open = fake.open();
     let lines = events.into_iter().map(|event| Ok::<_, io::Error>(format!("data: {event}\n\n")));
     let lines = futures_util::stream::iter(lines);
     let tail = futures_util::stream::once(async move {
         let _open = open;
         match end {
-            End::Clean => Ok(String::new()),
-            End::Broken => {
+            FakeEnd::Clean => Ok(String::new()),
+            FakeEnd::Broken => {
                 // What was written before goes out first.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 Err(io::ErrorKind::ConnectionReset.into())
             }
-            End::Never => std::future::pending().await,
+            FakeEnd::Never => std::future::pending().await,
         }
     });
     events_response(Body::from_stream(lines.chain(tail)))
@@ -197,10 +202,15 @@ fn refusal(status: u16, headers: &[(&'static str, String)], body: String) -> Res
 }
 
 /// A whole answer: words, calls, and the reason as OpenAI names it. It read 1,000 tokens, 600 of them cached, and wrote 50.
-pub(super) fn full(kind: Kind, words: &[&str], calls: &[(&str, &str, &str)], reason: &str) -> Vec<String> {
+pub(super) fn full(
+    kind: FakeWire,
+    words: &[&str],
+    calls: &[(&str, &str, &str)],
+    reason: &str,
+) -> Vec<String> {
     match kind {
-        Kind::OpenAi => openai(words, calls, reason),
-        Kind::Anthropic => anthropic(words, calls, reason),
+        FakeWire::OpenAi => openai(words, calls, reason),
+        FakeWire::Anthropic => anthropic(words, calls, reason),
     }
 }
 

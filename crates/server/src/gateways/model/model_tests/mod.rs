@@ -11,8 +11,8 @@ use std::time::Instant;
 use sandyard_protocol::{StopReason, ToolCall};
 
 use super::*;
-use fake::{Fake, KEY, Kind, Play, full};
-use world::{BOTH, Log, World, hear, lone_gateway, models, open, question};
+use fake::{FakeAnswer, FakeProvider, FakeWire, KEY, full};
+use world::{BOTH, LogCapture, ModelWorld, hear, lone_gateway, models, open, question};
 
 fn text(text: &str) -> ModelEvent {
     ModelEvent::Text { text: text.into() }
@@ -27,16 +27,16 @@ fn done(stop: StopReason) -> ModelEvent {
     ModelEvent::Done { stop, usage }
 }
 
-fn refuse(status: u16, body: &str) -> Play {
-    Play::Refuse(status, Vec::new(), body.to_owned())
+fn refuse(status: u16, body: &str) -> FakeAnswer {
+    FakeAnswer::Refuse(status, Vec::new(), body.to_owned())
 }
 
 #[tokio::test]
 async fn an_answer_comes_through_with_its_calls_and_its_cost() {
-    for (kind, usd) in [(Kind::OpenAi, 0.00225), (Kind::Anthropic, 0.00213)] {
+    for (kind, usd) in [(FakeWire::OpenAi, 0.00225), (FakeWire::Anthropic, 0.00213)] {
         let calls = [("call_1", "shell", r#"{"command":"ls -l"}"#), ("call_2", "shell", "{\"comm")];
         let events = full(kind, &["Let me ", "look."], &calls, "tool_calls");
-        let mut world = World::new(kind, vec![Play::Events(events)]).await;
+        let mut world = ModelWorld::new(kind, vec![FakeAnswer::Events(events)]).await;
         let heard = world.ask(&question()).await;
         let expected = [
             text("Let me look."),
@@ -45,7 +45,9 @@ async fn an_answer_comes_through_with_its_calls_and_its_cost() {
             done(StopReason::Calls),
         ];
         assert_eq!(heard, expected, "{kind:?}");
-        let Outcome::Answered { cost: Some(cost), .. } = world.next_told().await else { panic!("{kind:?}") };
+        let ModelCallEnd::Answered { cost: Some(cost), .. } = world.next_told().await else {
+            panic!("{kind:?}")
+        };
         assert!((cost.usd() - usd).abs() < 1e-9, "{kind:?} {}", cost.usd());
         assert_eq!(world.gateway.budget.spent().tokens(), 1050);
     }
@@ -55,8 +57,8 @@ async fn an_answer_comes_through_with_its_calls_and_its_cost() {
 async fn refusals_empty_answers_and_cut_ones_are_answers() {
     for kind in BOTH {
         let plays = [("refusal", vec!["No."]), ("stop", vec![]), ("length", vec!["And"])];
-        let plays = plays.map(|(reason, words)| Play::Events(full(kind, &words, &[], reason)));
-        let world = World::new(kind, plays.into()).await;
+        let plays = plays.map(|(reason, words)| FakeAnswer::Events(full(kind, &words, &[], reason)));
+        let world = ModelWorld::new(kind, plays.into()).await;
         assert_eq!(world.ask(&question()).await, [text("No."), done(StopReason::Refused)], "{kind:?}");
         assert_eq!(world.ask(&question()).await, [done(StopReason::End)], "{kind:?}");
         assert_eq!(world.ask(&question()).await, [text("And"), done(StopReason::Length)], "{kind:?}");
@@ -66,15 +68,15 @@ async fn refusals_empty_answers_and_cut_ones_are_answers() {
 #[tokio::test]
 async fn words_are_passed_on_live_and_a_sandbox_that_goes_away_calls_the_question_off() {
     for kind in BOTH {
-        let mut world = World::new(kind, vec![]).await;
+        let mut world = ModelWorld::new(kind, vec![]).await;
         let first = world.fake.words("Hello");
-        world.fake.play(Play::Stall(vec![first]));
+        world.fake.play(FakeAnswer::Stall(vec![first]));
         let mut client = world.open();
         client.send_message(&question()).await.unwrap();
         assert_eq!(client.receive_message::<ModelEvent>().await.unwrap(), text("Hello"), "{kind:?}");
         assert_eq!(world.fake.open.load(Ordering::SeqCst), 1);
         drop(client);
-        assert_eq!(world.next_told().await, Outcome::CalledOff);
+        assert_eq!(world.next_told().await, ModelCallEnd::CalledOff);
         let gone = Instant::now();
         while world.fake.open.load(Ordering::SeqCst) > 0 {
             assert!(gone.elapsed() < Duration::from_millis(400), "the provider is still asked");
@@ -89,14 +91,14 @@ async fn an_attempt_that_breaks_is_repeated_only_before_anything_was_passed_on()
     for kind in BOTH {
         let whole = full(kind, &["Yes."], &[], "stop");
         let silent = whole[..1].to_vec();
-        let garbage = Play::Events(vec!["<garbage>".into()]);
+        let garbage = FakeAnswer::Events(vec!["<garbage>".into()]);
         let plays = vec![
-            Play::Cut(silent),
+            FakeAnswer::Cut(silent),
             garbage,
-            Play::Events(whole.clone()),
-            Play::Cut(whole[..whole.len() - 3].to_vec()),
+            FakeAnswer::Events(whole.clone()),
+            FakeAnswer::Cut(whole[..whole.len() - 3].to_vec()),
         ];
-        let world = World::new(kind, plays).await;
+        let world = ModelWorld::new(kind, plays).await;
         assert_eq!(world.ask(&question()).await, [text("Yes."), done(StopReason::End)], "{kind:?}");
         assert_eq!(world.fake.asked(), 3);
         let heard = world.ask(&question()).await;
@@ -110,21 +112,24 @@ async fn an_attempt_that_breaks_is_repeated_only_before_anything_was_passed_on()
 #[tokio::test]
 async fn a_busy_provider_is_asked_again_as_it_says() {
     for kind in BOTH {
-        let whole = Play::Events(full(kind, &["Yes."], &[], "stop"));
-        let later = |seconds: &str| Play::Refuse(429, vec![("retry-after", seconds.into())], "{}".into());
-        let world =
-            World::new(kind, vec![later("1"), whole.clone(), refuse(529, "{}"), refuse(503, "x"), whole])
-                .await;
+        let whole = FakeAnswer::Events(full(kind, &["Yes."], &[], "stop"));
+        let later =
+            |seconds: &str| FakeAnswer::Refuse(429, vec![("retry-after", seconds.into())], "{}".into());
+        let world = ModelWorld::new(
+            kind,
+            vec![later("1"), whole.clone(), refuse(529, "{}"), refuse(503, "x"), whole],
+        )
+        .await;
         let start = Instant::now();
         assert_eq!(world.ask(&question()).await.len(), 2);
         assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
         assert_eq!(world.ask(&question()).await.len(), 2);
         assert_eq!(world.fake.asked(), 5);
 
-        let world = World::new(kind, vec![later("3600")]).await;
+        let world = ModelWorld::new(kind, vec![later("3600")]).await;
         assert_eq!(world.fail(&question()).await.code, ModelFailureCode::Unavailable);
         assert_eq!(world.fake.asked(), 1, "an hour is not waited");
-        let world = World::new(
+        let world = ModelWorld::new(
             kind,
             vec![refuse(500, "{}"), refuse(502, "{}"), refuse(504, "{}"), refuse(500, "{}")],
         )
@@ -149,7 +154,7 @@ async fn final_refusals_are_told_apart_and_not_repeated() {
         (404, "{}", ModelFailureCode::Rejected),
     ] {
         for kind in BOTH {
-            let world = World::new(kind, vec![refuse(status, body)]).await;
+            let world = ModelWorld::new(kind, vec![refuse(status, body)]).await;
             assert_eq!(world.fail(&question()).await.code, code, "{status}");
             assert_eq!(world.fake.asked(), 1, "{status}");
         }
@@ -159,10 +164,10 @@ async fn final_refusals_are_told_apart_and_not_repeated() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     for kind in BOTH {
-        let other = Fake::start(kind, vec![]).await;
+        let other = FakeProvider::start(kind, vec![]).await;
         for status in [301, 302, 303, 307, 308] {
             let target = vec![("location", format!("{}/messages", other.base_url))];
-            let world = World::new(kind, vec![Play::Refuse(status, target, String::new())]).await;
+            let world = ModelWorld::new(kind, vec![FakeAnswer::Refuse(status, target, String::new())]).await;
             let failure = world.fail(&question()).await;
             assert_eq!(failure.code, ModelFailureCode::Rejected);
             assert!(failure.message.contains("redirects are not followed"), "{}", failure.message);
@@ -173,18 +178,18 @@ async fn a_redirect_is_not_followed() {
 
 #[tokio::test]
 async fn a_server_that_repeats_the_key_does_not_get_it_into_the_sandbox_or_the_log() {
-    let log = Log::default();
+    let log = LogCapture::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     for kind in BOTH {
         let plays = vec![
-            Play::Echo,
-            Play::EchoRefusal(400),
-            Play::EchoRefusal(401),
-            Play::EchoRefusal(500),
-            Play::EchoRefusal(500),
-            Play::EchoRefusal(500),
+            FakeAnswer::Echo,
+            FakeAnswer::EchoRefusal(400),
+            FakeAnswer::EchoRefusal(401),
+            FakeAnswer::EchoRefusal(500),
+            FakeAnswer::EchoRefusal(500),
+            FakeAnswer::EchoRefusal(500),
         ];
-        let mut world = World::new(kind, plays).await;
+        let mut world = ModelWorld::new(kind, plays).await;
         let mut seen = String::new();
         for _ in 0..4 {
             seen.push_str(&format!("{:?}", world.ask(&question()).await));
@@ -203,11 +208,12 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_the_sandbox_or_the_l
 #[tokio::test]
 async fn a_provider_that_is_slow_silent_or_gone_is_given_up() {
     for kind in BOTH {
-        let world = World::new(kind, vec![Play::Silence, Play::Silence, Play::Silence]).await;
+        let world =
+            ModelWorld::new(kind, vec![FakeAnswer::Silence, FakeAnswer::Silence, FakeAnswer::Silence]).await;
         assert!(world.fail(&question()).await.message.contains("did not begin its answer"));
         assert_eq!(world.fake.asked(), 3);
-        let world = World::new(kind, vec![]).await;
-        world.fake.play(Play::Stall(vec![world.fake.words("Hello")]));
+        let world = ModelWorld::new(kind, vec![]).await;
+        world.fake.play(FakeAnswer::Stall(vec![world.fake.words("Hello")]));
         let heard = world.ask(&question()).await;
         let ModelEvent::Failed(failure) = &heard[1] else { panic!("{heard:?}") };
         assert!(failure.message.contains("did not go on"), "{}", failure.message);
@@ -228,8 +234,8 @@ async fn a_provider_that_is_slow_silent_or_gone_is_given_up() {
 #[tokio::test]
 async fn an_endless_answer_is_ended() {
     for kind in BOTH {
-        let world = World::new(kind, vec![]).await;
-        world.fake.play(Play::Endless(world.fake.words(&"x".repeat(64 * 1024))));
+        let world = ModelWorld::new(kind, vec![]).await;
+        world.fake.play(FakeAnswer::Endless(world.fake.words(&"x".repeat(64 * 1024))));
         let heard = world.ask(&question()).await;
         let [ModelEvent::Text { text }, ModelEvent::Failed(failure)] = heard.as_slice() else { panic!() };
         assert!(text.len() <= limits::MODEL_ANSWER_BYTES);
@@ -239,8 +245,8 @@ async fn an_endless_answer_is_ended() {
 
 #[tokio::test]
 async fn a_provider_is_sent_no_more_calls_at_once_than_it_should() {
-    let plays = (0..4).map(|_| Play::Events(full(Kind::OpenAi, &["Yes."], &[], "stop"))).collect();
-    let world = World::new(Kind::OpenAi, plays).await;
+    let plays = (0..4).map(|_| FakeAnswer::Events(full(FakeWire::OpenAi, &["Yes."], &[], "stop"))).collect();
+    let world = ModelWorld::new(FakeWire::OpenAi, plays).await;
     let call = question();
     let (a, b, c, d) = {
         let calls = [question(), question(), question()];
@@ -256,7 +262,7 @@ async fn a_provider_is_sent_no_more_calls_at_once_than_it_should() {
 #[tokio::test]
 async fn s1_a_call_is_noted_before_it_leaves_and_without_the_key() {
     for kind in BOTH {
-        let world = World::new(kind, vec![Play::Events(full(kind, &["Yes."], &[], "stop"))]).await;
+        let world = ModelWorld::new(kind, vec![FakeAnswer::Events(full(kind, &["Yes."], &[], "stop"))]).await;
         world.ask(&question()).await;
         let asked = world.ledger.asked.lock().unwrap();
         let [asking] = asked.as_slice() else { panic!("{asked:?}") };

@@ -2,12 +2,12 @@
 
 use tokio::io::AsyncWriteExt;
 
-use super::world::patience;
+use super::world::timeouts;
 use super::*;
 
 #[tokio::test]
 async fn other_models_and_empty_calls_are_refused_unasked() {
-    let world = World::new(Kind::OpenAi, vec![]).await;
+    let world = ModelWorld::new(FakeWire::OpenAi, vec![]).await;
     let call = ModelCall { model: Some("openai/gpt-5".into()), ..question() };
     assert_eq!(world.fail(&call).await.code, ModelFailureCode::NotAllowed);
     let call = ModelCall { messages: vec![], ..question() };
@@ -20,8 +20,8 @@ async fn other_models_and_empty_calls_are_refused_unasked() {
 #[tokio::test]
 async fn a_budget_holds_for_calls_at_once_and_cuts_the_longest_answer() {
     let limits = BudgetLimits { tokens: Some(7000), ..BudgetLimits::default() };
-    let whole = Play::Events(full(Kind::OpenAi, &["Yes."], &[], "stop"));
-    let mut world = World::with(Kind::OpenAi, vec![whole; 3], limits, None).await;
+    let whole = FakeAnswer::Events(full(FakeWire::OpenAi, &["Yes."], &[], "stop"));
+    let mut world = ModelWorld::with(FakeWire::OpenAi, vec![whole; 3], limits, None).await;
     // Some 5,200 tokens of input: two do not fit side by side, whatever they come to.
     let call = question();
     let (one, other) = {
@@ -42,16 +42,16 @@ async fn a_budget_holds_for_calls_at_once_and_cuts_the_longest_answer() {
     assert_eq!(world.fake.asked(), 2);
     let mut last = None;
     while let Ok(told) = world.told.try_recv() {
-        if let Told::Called(called) = told {
-            last = Some(called.outcome);
+        if let ModelReport::Call(called) = told {
+            last = Some(called.end);
         }
     }
-    assert_eq!(last, Some(Outcome::Failed(refused)), "the host learns of it");
+    assert_eq!(last, Some(ModelCallEnd::Failed(refused)), "the host learns of it");
 }
 
 #[tokio::test]
 async fn what_is_no_call_is_refused_and_what_is_too_long_is_not_read() {
-    let world = World::new(Kind::OpenAi, vec![]).await;
+    let world = ModelWorld::new(FakeWire::OpenAi, vec![]).await;
     let mut client = world.open();
     client.send_message(&"hello").await.unwrap();
     let heard = hear(&mut client).await;
@@ -77,29 +77,29 @@ async fn what_is_no_call_is_refused_and_what_is_too_long_is_not_read() {
 
 #[tokio::test]
 async fn anything_more_on_the_stream_calls_the_question_off() {
-    let mut world = World::new(Kind::Anthropic, vec![]).await;
-    world.fake.play(Play::Stall(vec![world.fake.words("Hello")]));
+    let mut world = ModelWorld::new(FakeWire::Anthropic, vec![]).await;
+    world.fake.play(FakeAnswer::Stall(vec![world.fake.words("Hello")]));
     let mut client = world.open();
     client.send_message(&question()).await.unwrap();
     assert_eq!(client.receive_message::<ModelEvent>().await.unwrap(), text("Hello"));
     client.send_message(&question()).await.unwrap();
-    assert_eq!(world.next_told().await, Outcome::CalledOff);
+    assert_eq!(world.next_told().await, ModelCallEnd::CalledOff);
 }
 
 #[tokio::test]
 async fn what_was_recorded_plays_without_a_provider() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.jsonl");
-    let recorder = Recorder::open(&path, "openai/gpt-4o").await.unwrap();
+    let recorder = AnswerRecorder::open(&path, "openai/gpt-4o").await.unwrap();
     let mut call = question();
     call.messages.truncate(1);
     let calls = [("call_1", "shell", r#"{"command":"ls"}"#)];
-    let plays = vec![Play::Events(full(Kind::OpenAi, &["So ", "be it."], &calls, "tool_calls"))];
-    let world = World::with(Kind::OpenAi, plays, BudgetLimits::default(), Some(recorder)).await;
+    let plays = vec![FakeAnswer::Events(full(FakeWire::OpenAi, &["So ", "be it."], &calls, "tool_calls"))];
+    let world = ModelWorld::with(FakeWire::OpenAi, plays, BudgetLimits::default(), Some(recorder)).await;
     let live = world.ask(&call).await;
 
     let spec: ModelSpec = format!("replay:{}", path.display()).parse().unwrap();
-    let config = ModelConfig { default: Some(spec.clone()), patience: patience(), ..ModelConfig::default() };
+    let config = ModelConfig { default: Some(spec.clone()), timeouts: timeouts(), ..ModelConfig::default() };
     let model = Models::new(&config).unwrap().find(None).unwrap();
     assert_eq!(model.name(), spec.to_string(), "a replay is named as one");
     let (told, mut heard_of) = mpsc::channel(8);
@@ -108,10 +108,10 @@ async fn what_was_recorded_plays_without_a_provider() {
     client.send_message(&call).await.unwrap();
     assert_eq!(hear(&mut client).await, live);
     let words = heard_of.recv().await.unwrap();
-    assert!(matches!(&words, Told::Words(words) if words.text == "So be it."), "{words:?}");
+    assert!(matches!(&words, ModelReport::Text(words) if words.text == "So be it."), "{words:?}");
     let told = heard_of.recv().await.unwrap();
     assert!(
-        matches!(&told, Told::Called(Called { outcome: Outcome::Answered { cost: None, .. }, .. })),
+        matches!(&told, ModelReport::Call(CallReport { end: ModelCallEnd::Answered { cost: None, .. }, .. })),
         "{told:?}"
     );
 
@@ -129,8 +129,8 @@ async fn what_was_recorded_plays_without_a_provider() {
 #[tokio::test]
 async fn an_answer_is_kept_before_it_is_complete_and_never_paid_twice() {
     let calls = [("call_1", "shell", r#"{"command":"ls"}"#)];
-    let plays = vec![Play::Events(full(Kind::OpenAi, &["So ", "be it."], &calls, "tool_calls"))];
-    let world = World::new(Kind::OpenAi, plays).await;
+    let plays = vec![FakeAnswer::Events(full(FakeWire::OpenAi, &["So ", "be it."], &calls, "tool_calls"))];
+    let world = ModelWorld::new(FakeWire::OpenAi, plays).await;
     let call = ModelCall { number: 1, ..question() };
     let mut client = world.open();
     client.send_message(&call).await.unwrap();

@@ -11,40 +11,40 @@ use tracing::span;
 
 use sandyard_protocol::{JournalEntry, ModelMessage, ModelPart, ToolCall, ToolResult, ToolSpec};
 
-use super::super::recording::gather;
+use super::super::provider::gather;
 use super::super::*;
-use super::fake::{Fake, KEY, Kind, Play};
+use super::fake::{FakeAnswer, FakeProvider, FakeWire, KEY};
 
 /// A sandbox's end of a stream.
-pub(super) type Client = Framed<DuplexStream>;
+pub(super) type SandboxClient = Framed<DuplexStream>;
 
-pub(super) const BOTH: [Kind; 2] = [Kind::OpenAi, Kind::Anthropic];
+pub(super) const BOTH: [FakeWire; 2] = [FakeWire::OpenAi, FakeWire::Anthropic];
 
-pub(super) struct World {
-    pub(super) fake: Arc<Fake>,
-    pub(super) gateway: Arc<Gateway>,
-    pub(super) told: mpsc::Receiver<Told>,
-    pub(super) ledger: Arc<Memory>,
+pub(super) struct ModelWorld {
+    pub(super) fake: Arc<FakeProvider>,
+    pub(super) gateway: Arc<ModelGateway>,
+    pub(super) told: mpsc::Receiver<ModelReport>,
+    pub(super) ledger: Arc<MemoryLedger>,
 }
 
 /// A journal in memory that holds answers only.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct MemoryLedger {
     pub(super) answers: Mutex<Vec<(u64, KeptAnswer)>>,
     /// What was spent with the last one.
     pub(super) spent: Mutex<Spent>,
     /// Calls that were about to leave.
-    pub(super) asked: Mutex<Vec<Asking>>,
+    pub(super) asked: Mutex<Vec<OutgoingCall>>,
 }
 
 #[async_trait::async_trait]
-impl Ledger for Memory {
+impl Ledger for MemoryLedger {
     async fn kept(&self, number: u64) -> Result<Option<(u64, KeptAnswer)>, LedgerError> {
         Ok(self.answers.lock().unwrap().iter().find(|(kept, _)| *kept == number).cloned())
     }
 
-    async fn asking(&self, asking: Asking) -> Result<(), LedgerError> {
-        self.asked.lock().unwrap().push(asking);
+    async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {
+        self.asked.lock().unwrap().push(call);
         Ok(())
     }
 
@@ -58,8 +58,8 @@ impl Ledger for Memory {
     }
 }
 
-pub(super) fn patience() -> Patience {
-    Patience {
+pub(super) fn timeouts() -> ProviderTimeouts {
+    ProviderTimeouts {
         queue: Duration::from_secs(5),
         connect: Duration::from_secs(2),
         first_byte: Duration::from_millis(500),
@@ -71,56 +71,56 @@ pub(super) fn patience() -> Patience {
     }
 }
 
-pub(super) fn spec(kind: Kind) -> &'static str {
+pub(super) fn spec(kind: FakeWire) -> &'static str {
     match kind {
-        Kind::OpenAi => "openai/gpt-4o",
-        Kind::Anthropic => "anthropic/claude-sonnet-4-5",
+        FakeWire::OpenAi => "openai/gpt-4o",
+        FakeWire::Anthropic => "anthropic/claude-sonnet-4-5",
     }
 }
 
 /// The models of a yard whose provider is at `base_url`.
-pub(super) fn models(kind: Kind, base_url: &str) -> Models {
+pub(super) fn models(kind: FakeWire, base_url: &str) -> Models {
     let provider = spec(kind).split('/').next().unwrap();
     let config = ModelConfig {
         default: Some(spec(kind).parse().unwrap()),
         keys: [(provider.to_owned(), ApiKey::new(KEY).unwrap())].into(),
         base_urls: [(provider.to_owned(), base_url.to_owned())].into(),
         calls_at_once: 1,
-        patience: patience(),
+        timeouts: timeouts(),
         ..ModelConfig::default()
     };
     Models::new(&config).unwrap()
 }
 
-impl World {
-    pub(super) async fn new(kind: Kind, plays: Vec<Play>) -> Self {
+impl ModelWorld {
+    pub(super) async fn new(kind: FakeWire, plays: Vec<FakeAnswer>) -> Self {
         Self::with(kind, plays, BudgetLimits::default(), None).await
     }
 
     pub(super) async fn with(
-        kind: Kind,
-        plays: Vec<Play>,
+        kind: FakeWire,
+        plays: Vec<FakeAnswer>,
         limits: BudgetLimits,
-        recorder: Option<Recorder>,
+        recorder: Option<AnswerRecorder>,
     ) -> Self {
-        let fake = Fake::start(kind, plays).await;
+        let fake = FakeProvider::start(kind, plays).await;
         let model = models(kind, &fake.base_url).find(None).unwrap();
         // Room for the words of the longest answer: these tests do not record them while they come.
         let (sender, told) = mpsc::channel(1024);
-        let budget = Budget::new(limits, Spent::default());
-        let ledger = Arc::new(Memory::default());
-        let gateway = Gateway::new(GatewayParts {
+        let budget = ModelBudget::new(limits, Spent::default());
+        let ledger = Arc::new(MemoryLedger::default());
+        let gateway = ModelGateway::new(ModelGatewayParts {
             models: vec![model],
             budget,
             ledger: ledger.clone(),
             recorder: recorder.map(Arc::new),
-            told: sender,
+            reports: sender,
         });
         Self { fake, gateway, told, ledger }
     }
 
     /// A stream that a sandbox has opened.
-    pub(super) fn open(&self) -> Client {
+    pub(super) fn open(&self) -> SandboxClient {
         open(&self.gateway)
     }
 
@@ -139,28 +139,28 @@ impl World {
         }
     }
 
-    pub(super) async fn next_told(&mut self) -> Outcome {
+    pub(super) async fn next_told(&mut self) -> ModelCallEnd {
         loop {
             let told = timeout(Duration::from_secs(5), self.told.recv()).await.unwrap().unwrap();
-            if let Told::Called(called) = told {
-                return called.outcome;
+            if let ModelReport::Call(called) = told {
+                return called.end;
             }
         }
     }
 }
 
 /// A gateway with a journal of its own and no limits.
-pub(super) fn lone_gateway(model: Arc<Model>, told: mpsc::Sender<Told>) -> Arc<Gateway> {
-    Gateway::new(GatewayParts {
+pub(super) fn lone_gateway(model: Arc<Model>, told: mpsc::Sender<ModelReport>) -> Arc<ModelGateway> {
+    ModelGateway::new(ModelGatewayParts {
         models: vec![model],
-        budget: Budget::new(BudgetLimits::default(), Spent::default()),
-        ledger: Arc::new(Memory::default()),
+        budget: ModelBudget::new(BudgetLimits::default(), Spent::default()),
+        ledger: Arc::new(MemoryLedger::default()),
         recorder: None,
-        told,
+        reports: told,
     })
 }
 
-pub(super) fn open(gateway: &Arc<Gateway>) -> Client {
+pub(super) fn open(gateway: &Arc<ModelGateway>) -> SandboxClient {
     let (client, server) = tokio::io::duplex(64 * 1024);
     let gateway = Arc::clone(gateway);
     tokio::spawn(async move { gateway.serve(server).await });
@@ -173,7 +173,7 @@ pub(super) fn open(gateway: &Arc<Gateway>) -> Client {
 }
 
 /// Everything up to the end of the stream but the journal number; the words between two calls as one.
-pub(super) async fn hear(client: &mut Client) -> Vec<ModelEvent> {
+pub(super) async fn hear(client: &mut SandboxClient) -> Vec<ModelEvent> {
     let mut events = Vec::new();
     while let Some(Frame::Message(message)) =
         timeout(Duration::from_secs(60), client.receive()).await.expect("an answer in time").unwrap()
@@ -225,9 +225,9 @@ pub(super) fn question() -> ModelCall {
 
 /// Keeps everything that is logged on this thread.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Log(pub(super) Arc<Mutex<String>>);
+pub(super) struct LogCapture(pub(super) Arc<Mutex<String>>);
 
-impl tracing::Subscriber for Log {
+impl tracing::Subscriber for LogCapture {
     fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
         true
     }
@@ -252,7 +252,7 @@ impl tracing::Subscriber for Log {
     fn exit(&self, _: &span::Id) {}
 }
 
-impl Visit for Log {
+impl Visit for LogCapture {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         writeln!(self.0.lock().unwrap(), "{field}: {value:?}").unwrap();
     }

@@ -1,0 +1,111 @@
+//! The journal as the model gateway's ledger: stores answers in one commit with the spending.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sandyard_protocol::JournalEntry;
+
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelAnswerFacts, ModelCallFacts, digest};
+use crate::error_chain::chain;
+use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Money, OutgoingCall, Spent};
+use crate::gateways::owner_audit::OwnerAudit;
+use crate::job::{Change, Fence, SpentRow};
+use crate::store::{Store, StoreError};
+
+/// Entries read at once in the search for an answer behind messages of people.
+const PAGE_ENTRIES: usize = 16;
+/// Bytes read at once.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// The ledger of one job.
+pub(crate) struct JournalLedger {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) fence: Fence,
+    /// The job's number in the store.
+    pub(crate) job: i64,
+}
+
+impl fmt::Debug for JournalLedger {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "JournalLedger({})", self.fence.job)
+    }
+}
+
+#[async_trait]
+impl Ledger for JournalLedger {
+    async fn kept(&self, number: u64) -> Result<Option<(u64, KeptAnswer)>, LedgerError> {
+        let mut next = number;
+        loop {
+            let page = self.store.journal(self.job, next, PAGE_ENTRIES, PAGE_BYTES).await.map_err(failed)?;
+            let Some(last) = page.last().map(|row| row.number) else { return Ok(None) };
+            for row in page {
+                match row.entry {
+                    JournalEntry::Said { .. } => {}
+                    JournalEntry::Answer { text, calls, stop, usage, .. } => {
+                        return Ok(Some((row.number, KeptAnswer { text, calls, stop, usage })));
+                    }
+                    _ => return Ok(None),
+                }
+            }
+            next = last + 1;
+        }
+    }
+
+    async fn keep(
+        &self,
+        answer: JournalEntry,
+        spent: Spent,
+        cost: Option<Money>,
+    ) -> Result<u64, LedgerError> {
+        let mut changes = vec![Change::Spent(row_of(spent))];
+        changes.extend(describe(&answer, cost).map(Change::Audit));
+        changes.push(Change::Journal(Box::new(answer)));
+        let row = self.store.commit(&self.fence, changes).await.map_err(failed)?;
+        row.task.map(|task| task.entries).ok_or(LedgerError)
+    }
+
+    async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {
+        let OutgoingCall { number, model, with_key, bytes, sha256 } = call;
+        let provider = model.split('/').next().unwrap_or_default();
+        let secret = with_key.then(|| {
+            let secret = format!("the key of {provider}");
+            let facts = AuditFacts::Secret { secret, purpose: "a model call", entry: number };
+            AuditEntry::new(AuditActor::Host, facts)
+        });
+        let facts = AuditFacts::Model(ModelCallFacts::asked(model, number, bytes, sha256));
+        let entries = secret.into_iter().chain([AuditEntry::new(AuditActor::Agent, facts)]).collect();
+        let audit = OwnerAudit { store: Arc::clone(&self.store), fence: self.fence.clone() };
+        audit.record(entries).await.map_err(|_| LedgerError)
+    }
+}
+
+/// Returns the audit record of an answer: its cost and hash, not its text.
+fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
+    let JournalEntry::Answer { model, usage, calls, .. } = answer else { return None };
+    let facts = ModelAnswerFacts {
+        tokens_in: usage.input,
+        tokens_cached: usage.cached,
+        tokens_out: usage.output,
+        picousd: cost.map(Money::units),
+        calls: calls.len(),
+        sha256: digest(&serde_json::to_vec(answer).unwrap_or_default()),
+    };
+    let facts = AuditFacts::Model(ModelCallFacts::answered(model.clone(), facts));
+    Some(AuditEntry::new(AuditActor::Host, facts))
+}
+
+fn failed(error: StoreError) -> LedgerError {
+    tracing::warn!(error = %chain(&error), "an answer could not be stored or read");
+    LedgerError
+}
+
+/// Converts spending to the form of the store.
+pub(crate) fn row_of(spent: Spent) -> SpentRow {
+    SpentRow {
+        steps: spent.steps,
+        tokens_in: spent.input,
+        tokens_out: spent.output,
+        money: spent.money.units(),
+    }
+}

@@ -1,0 +1,104 @@
+//! An answer on its way to the sandbox: passed on as it arrives, reported to those who watch, stored before it is complete.
+
+use sandyard_pipe::FrameSender;
+use sandyard_protocol::{ModelCall, ModelEvent};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
+
+use super::provider::{AnswerEnd, gather};
+use super::settlement::CallSettlement;
+use super::{AnswerText, KeptAnswer, ModelCallEnd, ModelGateway, ModelReport, SandboxGone, ledger, send};
+
+impl ModelGateway {
+    /// Stores an answer before the sandbox learns that it is complete. Returns the last event.
+    pub(super) async fn keep<S>(
+        &self,
+        call: &ModelCall,
+        end: AnswerEnd,
+        mut settlement: CallSettlement<'_>,
+        mut received: Vec<ModelEvent>,
+        sender: &mut FrameSender<S>,
+    ) -> Result<ModelEvent, SandboxGone>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        // Charged first, because the total is stored in one commit with the answer.
+        let (usage, cost) = settlement.answered(end.usage);
+        let answer = ledger::answer(settlement.model.name(), &received, end.stop, usage);
+        let number = self.ledger.keep(answer, self.budget.spent(), cost).await.map_err(|_| SandboxGone)?;
+        settlement.number = number;
+        settlement.report(ModelCallEnd::Answered { usage, cost }).await;
+        let done = ModelEvent::Done { stop: end.stop, usage };
+        received.push(done.clone());
+        self.record(call, received).await;
+        send(sender, &ModelEvent::Kept { number }).await?;
+        Ok(done)
+    }
+
+    /// Passes the events of a provider to the sandbox, and their text to the job's events, until the provider is done.
+    pub(super) async fn pass_on<S>(
+        &self,
+        mut events: mpsc::Receiver<ModelEvent>,
+        sender: &mut FrameSender<S>,
+        settlement: &mut CallSettlement<'_>,
+        received: &mut Vec<ModelEvent>,
+    ) -> Result<(), SandboxGone>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let mut text = AnswerText::new(settlement.number);
+        loop {
+            let event = tokio::select! {
+                event = events.recv() => event,
+                // Due only while text waits, and reporting takes it all, so this branch can't starve the other.
+                () = text.due() => {
+                    self.report_text(&mut text).await;
+                    continue;
+                }
+            };
+            let Some(event) = event else { break };
+            settlement.with(|reservation| reservation.received(bytes_of(&event)));
+            if let ModelEvent::Text { text: more } = &event {
+                text.add(more);
+            }
+            send(sender, &event).await?;
+            gather(received, event);
+        }
+        self.report_text(&mut text).await;
+        Ok(())
+    }
+
+    async fn report_text(&self, text: &mut AnswerText) {
+        while let Some(run) = text.take() {
+            // The receiver is gone once the job is over.
+            let _ = self.reports.send(ModelReport::Text(run)).await;
+        }
+    }
+}
+
+/// Sends a stored answer again: the agent died before it had read all of it.
+pub(super) async fn repeat<S>(
+    number: u64,
+    answer: KeptAnswer,
+    sender: &mut FrameSender<S>,
+) -> Result<ModelEvent, SandboxGone>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    if !answer.text.is_empty() {
+        send(sender, &ModelEvent::Text { text: answer.text }).await?;
+    }
+    for call in answer.calls {
+        send(sender, &ModelEvent::Call(call)).await?;
+    }
+    send(sender, &ModelEvent::Kept { number }).await?;
+    Ok(ModelEvent::Done { stop: answer.stop, usage: answer.usage })
+}
+
+fn bytes_of(event: &ModelEvent) -> usize {
+    match event {
+        ModelEvent::Text { text } => text.len(),
+        ModelEvent::Call(call) => call.name.len() + call.arguments.len(),
+        ModelEvent::Kept { .. } | ModelEvent::Done { .. } | ModelEvent::Failed(_) => 0,
+    }
+}

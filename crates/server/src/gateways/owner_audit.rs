@@ -1,0 +1,37 @@
+//! Audit entries by the owner of a job: a gateway records what it is about to do for the job.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::audit::AuditEntry;
+use crate::error_chain::chain;
+use crate::job::Fence;
+use crate::store::{Store, StoreError};
+
+/// The audit of one job, written under the owner's fence.
+#[derive(Clone)]
+pub(crate) struct OwnerAudit {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) fence: Fence,
+}
+
+impl OwnerAudit {
+    /// Appends entries. Fails with [`StoreError::Stale`] if another server owns the job by now.
+    pub(crate) async fn record(&self, entries: Vec<AuditEntry>) -> Result<(), StoreError> {
+        let written = self.store.note(&self.fence.job, Some(self.fence.epoch), entries).await;
+        match written {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(StoreError::Stale(self.fence.job.clone())),
+            Err(error) => {
+                tracing::warn!(job = %self.fence.job, error = %chain(&error), "the audit can't be written");
+                Err(error)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for OwnerAudit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "OwnerAudit({})", self.fence.job)
+    }
+}
