@@ -1,4 +1,6 @@
 //! Names of blobs: a job and one of a few nouns. No other text becomes part of a name, so none can lead out of its job.
+//!
+//! A new noun (journals will be one) is a variant of [`BlobNoun`], its name in `Display`, and an entry in `parse`.
 
 use std::fmt;
 

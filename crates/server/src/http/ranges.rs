@@ -1,25 +1,20 @@
-//! One byte range of some content, by RFC 9110 section 14. Several ranges at once are answered with the whole.
+//! One byte range of a content, by RFC 9110 section 14. A request for several ranges is answered with the whole content.
 
 use axum::http::HeaderMap;
 use axum::http::header::{IF_RANGE, RANGE};
 
-/// Which part of the content to send.
+/// The part of a content to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ContentPart {
-    /// All of it.
+    /// The whole content.
     Whole,
-    /// From `start`, `length` bytes, at least one.
-    Range {
-        /// First byte.
-        start: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// A range outside of the content.
+    /// At least one byte.
+    Range { start: u64, length: u64 },
+    /// A range that the content does not have.
     Outside,
 }
 
-/// The part that the headers ask for, of content with this length and entity tag.
+/// The part that the headers ask for, of a content with this length and entity tag.
 pub(super) fn requested(headers: &HeaderMap, length: u64, tag: &str) -> ContentPart {
     let mut values = headers.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return ContentPart::Whole };
@@ -30,7 +25,7 @@ pub(super) fn requested(headers: &HeaderMap, length: u64, tag: &str) -> ContentP
     }
 }
 
-/// Whether a range is asked for at all.
+/// True if the headers ask for a range.
 pub(super) fn is_requested(headers: &HeaderMap) -> bool {
     headers.contains_key(RANGE)
 }
@@ -52,7 +47,8 @@ fn parse(text: &str, length: u64) -> ContentPart {
     }
 }
 
-/// `Some(None)` for no digits, `None` for something else than digits. A number too large for 64 bits lies beyond any content.
+/// Returns `Some(None)` for an empty text and `None` for anything but digits. A number beyond 64 bits lies behind every
+/// content, so it becomes the largest one.
 fn number(text: &str) -> Option<Option<u64>> {
     if text.is_empty() {
         return Some(None);

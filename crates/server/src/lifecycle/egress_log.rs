@@ -1,4 +1,4 @@
-//! A job's way to the network, for as long as its owner follows it: the gateway, and what it tells on its way to the store.
+//! The egress gateway of a job, and the record of its connections. Both live as long as the owner follows the job.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{JobFailure, NewJob};
 use crate::yard::YardContext;
 
-/// Attempts that wait for the next commit; a sandbox that makes more waits too.
-const WAITING: usize = 64;
-/// Events about attempts that one owner records for a job. Bytes are counted for ever.
-const EVENTS: usize = 10_000;
-/// Refused hosts that a failure names.
-const NAMED: usize = 5;
+/// Attempts that wait for the next commit. A sandbox that makes more connections waits.
+const QUEUED_ATTEMPTS: usize = 64;
+/// Events about attempts that one owner records for a job. Bytes are counted without a limit.
+const MAX_EVENTS: usize = 10_000;
+/// Refused hosts that the hint of a failure names.
+const MAX_NAMED_HOSTS: usize = 5;
 
-/// The gateway of one job.
+/// The gateway of one job, and the attempts it reports.
 #[derive(Debug)]
 pub(super) struct EgressLog {
     gateway: Arc<EgressGateway>,
@@ -34,11 +34,11 @@ pub(super) struct EgressLog {
 }
 
 impl EgressLog {
-    /// Rules were checked when the job was made; one that can't be read any more allows nothing.
+    /// Makes the gateway. The rules were checked when the job was scheduled; rules that can't be parsed now allow nothing.
     pub(super) fn new(job: &NewJob, row: &JobRow, context: &YardContext) -> Self {
         let config = &context.config.egress;
         let policy = EgressPolicy::parse(job.egress.iter().map(String::as_str)).unwrap_or_default();
-        let (sender, attempts) = mpsc::channel(WAITING);
+        let (sender, attempts) = mpsc::channel(QUEUED_ATTEMPTS);
         let private = Arc::clone(&config.private);
         let audit = OwnerAudit { store: Arc::clone(&context.store), fence: row.fence() };
         let gateway =
@@ -46,36 +46,36 @@ impl EgressLog {
         Self { gateway, attempts, recorded: 0, refused: BTreeSet::new() }
     }
 
-    /// Serves a machine until its link is gone or the handle is dropped.
+    /// Serves the connections of a machine until its link is lost or the handle is dropped.
     pub(super) fn serve(&self, machine: &Arc<Machine>, task: Option<TaskGateways>) -> AbortOnDropHandle<()> {
         let serving = gateways::serve(Arc::clone(machine), Arc::clone(&self.gateway), task);
         AbortOnDropHandle::new(tokio::spawn(serving))
     }
 
-    /// The next attempt. Loses nothing when cancelled.
+    /// Waits for the next attempt. Cancelling loses none.
     pub(super) async fn next(&mut self) -> EgressAttempt {
         match self.attempts.recv().await {
             Some(attempt) => attempt,
-            // The gateway holds a sender, so this never happens.
+            // `self.gateway` holds a sender, so the channel is never closed.
             None => std::future::pending().await,
         }
     }
 
-    /// An attempt that has been made and not been taken.
+    /// Takes an attempt that is already there.
     pub(super) fn waiting(&mut self) -> Option<EgressAttempt> {
         self.attempts.try_recv().ok()
     }
 
-    /// What an attempt changes in the job's record.
+    /// Returns the changes that record an attempt.
     pub(super) fn record(&mut self, attempt: EgressAttempt) -> Vec<Change> {
         let mut changes = Vec::new();
-        // What is allowed was recorded before it was done.
+        // The gateway has written the audit record of an allowed attempt before it connected.
         let is_recorded = attempt.outcome == AttemptOutcome::Allowed;
         let facts = match attempt.outcome {
             AttemptOutcome::Allowed => EgressFacts::allowed(attempt.target),
             AttemptOutcome::Refused(refusal) => {
-                // A host that can't be reached for another reason is not helped by a rule.
-                if matches!(refusal, EgressRefusal::Denied(_)) && self.refused.len() < NAMED {
+                // Only these are worth a hint: no rule helps against a failed lookup or connection.
+                if matches!(refusal, EgressRefusal::Denied(_)) && self.refused.len() < MAX_NAMED_HOSTS {
                     self.refused.insert(attempt.target.clone());
                 }
                 EgressFacts::refused(attempt.target, refusal.to_string())
@@ -89,13 +89,13 @@ impl EgressLog {
             changes.push(Change::Audit(AuditEntry::new(AuditActor::Job, bounded(&facts))));
         }
         self.recorded += 1;
-        if self.recorded <= EVENTS {
+        if self.recorded <= MAX_EVENTS {
             changes.push(Change::Event(StoredEvent::Egress(facts)));
         }
         changes
     }
 
-    /// Says in a failure what was refused, if nothing better is said there: that is often the cause.
+    /// Adds a hint about refused hosts to a failure that has none: they are often its cause.
     pub(super) fn explain(&self, failure: Option<JobFailure>) -> Option<JobFailure> {
         let mut failure = failure?;
         if failure.hint.is_none() && !self.refused.is_empty() {

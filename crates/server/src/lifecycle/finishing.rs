@@ -43,6 +43,7 @@ impl JobOwner {
     pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("finishing").await;
         let (context, before) = (Arc::clone(&self.context), row.clone());
+        // A deletion does not wait for the export: the workspace would be thrown away anyway.
         let exported = tokio::select! {
             exported = self.export(&mut row) => exported?,
             deleted = context.deleted(&before) => return on(deleted?),
@@ -79,10 +80,12 @@ impl JobOwner {
                 }
             }
         }
+        // A kept machine stays reachable; every other is gone for clients from this commit on, and stopped by `closing`.
         let kept = row.keep && self.linked.is_some() && row.sandbox == SandboxState::Live;
         if !kept {
             changes.push(Change::Sandbox(SandboxState::Gone));
         }
+        // One commit: a terminal state is never visible without its artifact.
         changes.push(Change::Move { to: outcome, reason });
         on(self.context.commit(&row, changes).await?)
     }
@@ -164,6 +167,7 @@ impl JobOwner {
         let bounds = self.context.config.export.on_a_disk(row.limits.machine.disk_mib);
         let packed = pack_export(export, &self.context.scratch, &bounds, additions).await?;
         let PackedExport { artifact, mut skipped, file } = packed;
+        // Stored before the row names it: a crash in between only repeats the export.
         self.context.blobs.put_file(&BlobKey::new(&row.id, BlobNoun::ResultArchive), file).await?;
         skipped.extend(missing);
         Ok(ExportedArtifact { artifact, skipped })
@@ -185,6 +189,7 @@ impl JobOwner {
         {
             return Ok(Ok(self.hold_link(machine)));
         }
+        // Two machines must not have the same disk, so the old one is stopped before the new one is named.
         self.stop_sandbox(driver, &sandbox).await;
         let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Rescue };
         *row = self.context.commit(row, vec![change]).await?;

@@ -1,6 +1,8 @@
-//! Scripts around git that run in the guest, as the job's user, for the host: bounded in time and bytes, and believed in nothing.
+//! Scripts around git that the host runs in the guest, as the job's user. Time and output are bounded, and nothing that a
+//! script prints is trusted.
 //!
-//! They run with an environment of their own, from the read-only image, so neither the job's variables nor its home count.
+//! A script gets an environment of its own and runs programs of the read-only image, so the job's variables and its home
+//! directory have no influence.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,43 +12,44 @@ use sandyard_protocol::{EndReason, Exit, OutputStream, StartProcess};
 use sandyard_sandbox::machine::{FromProcess, Machine, MachineError, ProcessControl};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// What is kept of the end of standard error: some lines for a person.
-const WORDS_BYTES: usize = 2048;
-/// Input that is sent at once.
-const PIECE_BYTES: usize = 64 * 1024;
-/// What the host waits beyond the guest's own time limit.
-const MARGIN: Duration = Duration::from_secs(10);
+/// The end of standard error that is kept: some lines for a person.
+const STDERR_TAIL_BYTES: usize = 2048;
+/// Bytes of input sent at once.
+const INPUT_PIECE_BYTES: usize = 64 * 1024;
+/// Time that the host waits beyond the guest's own limit: the guest should report the timeout itself.
+const TIMEOUT_MARGIN: Duration = Duration::from_secs(10);
 
-/// A script and its bounds.
+/// A script with its arguments and bounds.
 #[derive(Debug)]
 pub(super) struct GuestScript<'a> {
     pub(super) text: &'static str,
     pub(super) arguments: &'a [&'a str],
+    /// Time limit, kept by the guest.
     pub(super) time: Duration,
-    /// Bytes of standard output that are taken; a script that says more is ended.
+    /// Limit of standard output in bytes; a script that prints more is ended.
     pub(super) most_output: u64,
 }
 
-/// What became of a script.
+/// The end of a script.
 #[derive(Debug)]
 pub(super) struct ScriptResult {
     pub(super) exit: Exit,
-    /// The end of what it said on standard error, without control characters.
+    /// The end of its standard error, without control characters.
     pub(super) words: String,
 }
 
-/// Why a script came to no end.
+/// A script did not run to its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScriptError {
     #[error(transparent)]
     Machine(#[from] MachineError),
-    #[error("it said more than {0} bytes")]
+    #[error("the script printed more than {0} bytes")]
     TooMuch(u64),
-    #[error("its output could not be kept")]
+    #[error("the output of the script could not be stored")]
     Keep(#[source] std::io::Error),
-    #[error("its input could not be read")]
+    #[error("the input of the script could not be read")]
     Input(#[source] std::io::Error),
-    #[error("it took too long")]
+    #[error("the script took too long")]
     Late,
 }
 
@@ -57,7 +60,7 @@ impl ScriptResult {
 }
 
 impl GuestScript<'_> {
-    /// Runs it in the workspace with this input, and keeps its output. Dropping the future ends it.
+    /// Runs the script in the workspace and copies its standard output to `output`. Dropping the future ends the script.
     pub(super) async fn run(
         &self,
         machine: &Machine,
@@ -65,7 +68,7 @@ impl GuestScript<'_> {
         output: &mut (impl AsyncWrite + Send + Unpin),
     ) -> Result<ScriptResult, ScriptError> {
         let running = self.run_unlimited(machine, input, output);
-        tokio::time::timeout(self.time + MARGIN, running).await.unwrap_or(Err(ScriptError::Late))
+        tokio::time::timeout(self.time + TIMEOUT_MARGIN, running).await.unwrap_or(Err(ScriptError::Late))
     }
 
     async fn run_unlimited(
@@ -78,9 +81,10 @@ impl GuestScript<'_> {
         let feeding = feed(control, input);
         tokio::pin!(feeding);
         let (mut words, mut taken) = (VecDeque::new(), 0_u64);
-        // Kept to the end: letting go of the writing half would end the script.
+        // Kept until the exit: dropping the writing half ends the script (`ends_with_stream`).
         let mut control = None;
         let exit = loop {
+            // Output is read while input is still being sent: a script that fills its output pipe reads no more input.
             let said = tokio::select! {
                 said = reader.next() => said?,
                 fed = &mut feeding, if control.is_none() => {
@@ -100,7 +104,7 @@ impl GuestScript<'_> {
                 }
                 FromProcess::Output(chunk) => {
                     words.extend(&chunk.bytes);
-                    words.drain(..words.len().saturating_sub(WORDS_BYTES));
+                    words.drain(..words.len().saturating_sub(STDERR_TAIL_BYTES));
                 }
             }
         };
@@ -121,12 +125,12 @@ impl GuestScript<'_> {
     }
 }
 
-/// Writes the whole input and gives the writing half back. A script that takes no more of it says why by its exit.
+/// Sends the whole input and returns the writing half. A script that stops reading is no error here: its exit says why.
 async fn feed(
     mut control: ProcessControl,
     mut input: impl AsyncRead + Send + Unpin,
 ) -> Result<ProcessControl, ScriptError> {
-    let mut piece = vec![0; PIECE_BYTES];
+    let mut piece = vec![0; INPUT_PIECE_BYTES];
     loop {
         let length = input.read(&mut piece).await.map_err(ScriptError::Input)?;
         let written = match length {
@@ -139,7 +143,7 @@ async fn feed(
     }
 }
 
-/// Text from a sandbox, for a person: whole characters, no control characters but line ends.
+/// Makes text from a sandbox safe to print: whole characters, and no control characters but line ends.
 fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars()

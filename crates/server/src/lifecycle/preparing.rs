@@ -78,6 +78,7 @@ async fn clone(
     let mut nothing = tokio::io::sink();
     let running = script.run(machine, std::io::Cursor::new(trust), &mut nothing);
     tokio::pin!(running);
+    // Attempts are committed while git runs: the gateway stops when too many of them wait.
     let ran = loop {
         tokio::select! {
             ran = &mut running => break ran,

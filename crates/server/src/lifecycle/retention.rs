@@ -1,6 +1,6 @@
-//! Retention: ended jobs go by age and by total size, oldest first; the newest stays whatever its size.
+//! Retention: removes ended jobs by age and by total size, oldest first. The newest job is kept whatever its size.
 //!
-//! The store decides, by the times it committed. A download that is open reads on: the file stays until it is closed.
+//! Ages are computed from the times that the store committed. A download that has begun is not disturbed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use crate::store::{EndedJob, StoreError};
 use crate::yard;
 use crate::yard::YardContext;
 
-/// Marks what has to go; reconcile removes it.
+/// Marks jobs as deleted; their next owner removes them.
 pub(super) async fn sweep(context: &YardContext) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
@@ -31,7 +31,7 @@ pub(super) async fn sweep(context: &YardContext) {
     }
 }
 
-/// The ended jobs, if some of them may have to go: a yard that has room and nothing old is not looked through.
+/// Returns all ended jobs, or none if no job is old and the total size is within its bound: that needs no scan.
 async fn due(context: &YardContext, now_ms: i64) -> Result<Vec<EndedJob>, StoreError> {
     let config = &context.config.retention;
     let retained = context.store.retained().await?;
@@ -44,7 +44,7 @@ fn is_old(finished_ms: i64, config: &RetentionConfig, now_ms: i64) -> bool {
     now_ms.saturating_sub(finished_ms) >= age_ms
 }
 
-/// Which jobs have to go; `ended` is sorted by end, oldest first.
+/// Returns the jobs to remove; `ended` is sorted by end, oldest first.
 fn to_remove(ended: &[EndedJob], config: &RetentionConfig, now_ms: i64) -> Vec<JobId> {
     let mut total: u64 = ended.iter().map(|job| job.bytes).sum();
     let mut gone = Vec::new();

@@ -1,4 +1,5 @@
-//! A task's desk and its way to models, for as long as its owner follows it, and what they tell on its way to the store.
+//! The journal service and the model gateway of a task, and the record of its model calls. They live as long as the owner
+//! follows the job.
 
 use std::sync::Arc;
 
@@ -19,12 +20,12 @@ use crate::job::NewJob;
 use crate::job::{Change, JobRow, ModelAnswerEvent, SpentRow, StoredEvent, StoredModelEvent};
 use crate::yard::YardContext;
 
-/// Words and calls that wait for the next commit; a model that says more waits too.
-const WAITING: usize = 64;
-/// Events about models that one owner records for a job. What is spent is counted for ever.
-const EVENTS: usize = 100_000;
+/// Words and calls that wait for the next commit. A model that sends more waits.
+const QUEUED_NOTICES: usize = 64;
+/// Events about models that one owner records for a job. Costs are counted without a limit.
+const MAX_EVENTS: usize = 100_000;
 
-/// What a task has beside what every job has.
+/// The services that a task has in addition to those of every job.
 pub(super) struct TaskServices {
     gateways: TaskGateways,
     told: mpsc::Receiver<ModelReport>,
@@ -33,9 +34,9 @@ pub(super) struct TaskServices {
 }
 
 impl TaskServices {
-    /// The desk and the models of a task.
+    /// Opens the services of a task.
     pub(super) async fn new(context: &YardContext, job: &NewJob, row: &JobRow) -> Self {
-        // A model that is no longer configured leaves a gateway without one, which says so to whoever asks.
+        // A model that is no longer configured leaves a gateway without models, which answers every call with an error.
         let model = context.models.find(job.task.model.as_deref()).ok();
         let facts = match &model {
             Some(model) => model.facts(),
@@ -44,7 +45,7 @@ impl TaskServices {
         let task = row.task.clone().unwrap_or_default();
         let budget: TaskBudget = task.budget.unwrap_or(job.task.budget);
         let account = ModelBudget::new(limits_of(&budget), spent(task.spent));
-        let (sender, told) = mpsc::channel(WAITING);
+        let (sender, told) = mpsc::channel(QUEUED_NOTICES);
         let fence = row.fence();
         let answers =
             JournalLedger { store: Arc::clone(&context.store), fence: fence.clone(), job: row.number };
@@ -74,26 +75,26 @@ impl TaskServices {
         }
     }
 
-    /// What becomes of its questions.
+    /// The time limit for answers to the task's questions.
     pub(super) fn patience(&self) -> &QuestionTimeout {
         &self.patience
     }
 
-    /// What serves its streams.
+    /// The services for streams that the task opens.
     pub(super) fn gateways(&self) -> TaskGateways {
         self.gateways.clone()
     }
 
-    /// The next thing to record. Loses nothing when cancelled.
+    /// Waits for the next notice to record. Cancelling loses none.
     pub(super) async fn next(&mut self) -> ModelReport {
         match self.told.recv().await {
             Some(told) => told,
-            // The gateway holds a sender, so this never happens.
+            // `self.gateways` holds a sender, so the channel is never closed.
             None => std::future::pending().await,
         }
     }
 
-    /// All that is left to record, at the job's end.
+    /// Returns the changes that are left to record at the job's end.
     pub(super) fn rest(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         while let Ok(told) = self.told.try_recv() {
@@ -102,7 +103,7 @@ impl TaskServices {
         changes
     }
 
-    /// What it changes in the job's record.
+    /// Returns the changes that record a notice.
     pub(super) fn record(&mut self, told: ModelReport) -> Vec<Change> {
         let (mut changes, event) = match told {
             ModelReport::Text(AnswerText { number, offset, text, .. }) => {
@@ -115,14 +116,14 @@ impl TaskServices {
             }
         };
         self.recorded += 1;
-        if self.recorded <= EVENTS {
+        if self.recorded <= MAX_EVENTS {
             changes.push(Change::Event(StoredEvent::Model(event)));
         }
         changes
     }
 }
 
-/// The record of a call without an answer; an answer's is written with it.
+/// The audit record of a call without an answer. An answer's record is committed with the answer.
 fn unanswered(called: &CallReport) -> Option<AuditEntry> {
     let (model, number) = (called.model.clone(), called.number);
     let facts = match &called.end {
@@ -133,7 +134,7 @@ fn unanswered(called: &CallReport) -> Option<AuditEntry> {
     Some(AuditEntry::new(AuditActor::Host, AuditFacts::Model(facts)))
 }
 
-/// How a call ended, for those who watch.
+/// The event about the end of a call.
 fn describe(called: CallReport) -> StoredModelEvent {
     let (entry, model) = (called.number, called.model);
     match called.end {
@@ -173,13 +174,13 @@ fn unknown(job: &NewJob) -> sandyard_protocol::ModelFacts {
     }
 }
 
-/// A recording that can't be written holds no job up.
-/// Has the recorder look at the workspace after each step.
+/// Compares the workspace after each step, for the audit.
 fn step_observer(context: &YardContext) -> StepObserver {
     let recorder = Arc::clone(&context.recorder);
     Arc::new(move |job, step| recorder.diff_workspace(job, step))
 }
 
+/// Opens the recording of model calls, if one is configured. A task runs without it if that fails.
 async fn recorder(context: &YardContext, model: &str) -> Option<Arc<AnswerRecorder>> {
     let path = context.config.models.record.as_ref()?;
     match AnswerRecorder::open(path, model).await {

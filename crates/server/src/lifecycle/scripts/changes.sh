@@ -1,6 +1,6 @@
-# Writes what has changed in the workspace, the current directory, since its start, as a patch of at most "$2" bytes. The start
-# comes in on standard input: a pack that holds the tree "$1", or, if that is empty, a stream for fast-import.
-# Whatever the job wrote is data here: the git directory is a new one, so no configuration of the job's is ever read.
+# Writes the difference between the workspace, the current directory, and its start as a patch of at most "$2" bytes. The
+# start is read from standard input: a pack that holds the tree "$1", or, if "$1" is empty, a stream for fast-import.
+# Everything that the job wrote is data here: the git directory is a new one, so no configuration of the job is ever read.
 set -u -o pipefail
 tree=$1 most=$2
 state=$(mktemp -d) || exit 1
@@ -14,7 +14,7 @@ else
     git fast-import --quiet || exit 1
     tree=refs/heads/start
 fi
-# What package managers and interpreters leave behind is nobody's change.
+# Files of package managers and interpreters are no changes.
 mkdir -p "$GIT_DIR/info"
 printf '%s\n' node_modules/ __pycache__/ .venv/ .ipynb_checkpoints/ > "$GIT_DIR/info/exclude"
 export GIT_WORK_TREE=$PWD
@@ -22,5 +22,5 @@ git read-tree "$tree^{tree}" || exit 1
 git -c advice.addEmbeddedRepo=false add --intent-to-add --ignore-errors . 2> /dev/null
 git diff --binary --no-ext-diff --no-textconv --no-color --ignore-submodules=all "$tree^{tree}" -- . | head --bytes="$most"
 status=${PIPESTATUS[0]}
-# 141 is the signal of a pipe whose reader, `head`, has had enough.
+# 141 is SIGPIPE: `head` had enough and closed the pipe.
 [ "$status" = 0 ] || [ "$status" = 141 ]

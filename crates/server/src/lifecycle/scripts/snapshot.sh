@@ -1,5 +1,5 @@
-# Writes the workspace, the current directory, as a pack of git's to standard output, and the id of its tree to standard
-# error. What the repository in it has already is read from there.
+# Writes the workspace, the current directory, as a git pack to standard output, and the id of its tree to standard error.
+# Objects of the repository in the workspace are reused.
 set -u -o pipefail
 state=$(mktemp -d) || exit 1
 trap 'rm -rf "$state"' EXIT
@@ -13,7 +13,7 @@ export GIT_DIR=$state/git
 git init --quiet --bare --template= "$GIT_DIR" 2> /dev/null || exit 1
 git config core.bare false
 export GIT_WORK_TREE=$PWD
-# Files of the repository that its own rules would ignore belong to the start all the same.
+# The start includes tracked files that the repository's own rules ignore.
 [ -z "$head" ] || git read-tree "$head" 2> /dev/null || exit 1
 git add --all --ignore-errors . 2> /dev/null
 tree=$(git write-tree 2> /dev/null) || exit 1
