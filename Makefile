@@ -5,15 +5,15 @@ SANDYARD := $(CARGO_TARGET_DIR)/release/sandyard
 .PHONY: help build run test test-all check bench install
 
 help:
-	@echo "make run       install what is missing, build, serve on 127.0.0.1:8000, show a first job"
+	@echo "make run       install missing packages, build, serve on 127.0.0.1:8000, show a first job"
 	@echo "make build     $(SANDYARD)"
-	@echo "make test      the whole suite, real sandboxes included"
-	@echo "make test-all  the same with the long soaks"
+	@echo "make test      the whole suite, including real sandboxes"
+	@echo "make test-all  the whole suite and the long soaks"
 	@echo "make check     formatting, lints, licences, documentation"
 	@echo "make bench     measurements beside bubblewrap, runc, docker and an empty handler"
 	@echo "make install   binary, manual, completions and systemd unit below PREFIX (/usr/local)"
 
-# With an example, dependencies get the features that tests give them: `make test` compiles nothing twice.
+# The example activates the dependency features of tests, so that `make test` compiles nothing twice.
 build:
 	scripts/setup.sh build
 	cargo build --release --locked --workspace --bin sandyard --bin sandyard-image --example empty_handler

@@ -1,6 +1,6 @@
 #!/bin/bash
-# From a fresh machine to a server with a first job: installs, builds, prepares the base
-# image, serves in the foreground and shows one job from start to finish.
+# Takes a fresh machine to a running server: installs packages, builds, prepares the base image,
+# serves in the foreground and shows one job from start to finish.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
@@ -20,9 +20,9 @@ fi
 
 scripts/setup.sh run
 
-# The image's builder is linked long before the server, so the image is made while cargo goes on.
-# A small example is built too because examples take the same features of dependencies as tests do:
-# nothing is compiled a second time for `make test`.
+# The image builder is linked long before the server, so the image is built while cargo continues.
+# The example costs one small binary and activates the dependency features of tests (tokio's test-util and
+# process): without it, `make test` would compile tokio and everything above it a second time.
 builder=$target/release/sandyard-image
 fresh=false
 [ -x "$builder" ] || fresh=true
@@ -45,7 +45,7 @@ trap - EXIT
 echo "Built and prepared after $((SECONDS - begin)) s."
 
 ready=$(mktemp)
-# Quiet, so that what it logs of itself does not come between the lines of the first job.
+# Quiet, so that the server's log does not interrupt the output of the first job.
 "$sandyard" up --listen "$listen" --log "${SANDYARD_LOG:-warn}" >"$ready" &
 server=$!
 # Ctrl-C reaches the server by itself; a second signal would stop it at once.
@@ -75,9 +75,9 @@ Ready after $((SECONDS - begin)) s. From another terminal:
   curl -s $url/schedule -H 'content-type: application/json' -d '{"kind": "shell", "code": "echo hello"}'
   $sandyard run --kind shell 'echo hello > hello.txt' --output result.zip
   $sandyard ps
-  $sandyard demo    # a todo app in React, built for real; a recording stands in for the model
+  $sandyard demo    # builds a todo app in React for real; only the model is a recording
 Every route, to try: $url/docs
-Ctrl-C stops the server; jobs go on in their sandboxes.
+Ctrl-C stops the server; jobs continue in their sandboxes.
 TEXT
 # A signal ends the first wait before the server has ended.
 wait "$server" || wait "$server" || true

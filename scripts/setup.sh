@@ -1,13 +1,13 @@
 #!/bin/bash
-# Installs what building, running, testing or measuring needs and this machine lacks.
-# Quick when there is nothing to do.
+# Installs the packages that this machine lacks for building, running, testing or measuring.
+# Takes no time when nothing is missing.
 #   setup.sh build|run|test|bench|vm
-#   setup.sh modules browser|vite|clients|model     prints where the modules of tests are
+#   setup.sh modules browser|vite|clients|model     prints the folder of the test modules
 set -euo pipefail
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
 
-# Modules that tests use are kept outside of the checkout, by the content of what names them.
+# Test modules are stored outside of the checkout, in a folder named by the hash of their lock files.
 modules() {
     local source=tests/browser
     case $1 in
@@ -24,9 +24,9 @@ if [ "$purpose" = modules ]; then
     exit
 fi
 
-# What the image builder and the native driver call, then what tests and measurements compare with.
+# Programs of the image builder and the native driver first, then those of tests and measurements.
 packages=(gcc libc6-dev)
-# The pages are built with npm. Other packagers' Node brings npm along and does not go with Debian's.
+# npm builds the pages. Node from another source includes npm and conflicts with Debian's package.
 command -v npm >/dev/null || packages+=(nodejs npm)
 case $purpose in
     run | test | bench) packages+=(mmdebstrap e2fsprogs uidmap util-linux ca-certificates curl) ;;
@@ -56,7 +56,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
 fi
 
 if ! command -v cargo >/dev/null; then
-    echo "error: cargo is not there; install Rust 1.95 or newer with rustup" >&2
+    echo "error: cargo is missing; install Rust 1.95 or newer with rustup" >&2
     exit 1
 fi
 target=x86_64-unknown-linux-musl
@@ -66,11 +66,11 @@ if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
 fi
 if [ "$purpose" = test ] && ! cargo nextest --version >/dev/null 2>&1; then
     echo "installing cargo-nextest, which takes some minutes" >&2
-    # Into the target directory of its own installation, so that our build is left alone.
+    # With a target directory of its own, so that it does not disturb the build of this checkout.
     env -u CARGO_TARGET_DIR cargo install --quiet --locked cargo-nextest
 fi
 
-# Made aside and moved into place, so that what is there is whole.
+# Each folder is prepared aside and then renamed, so that an existing folder is complete.
 if [ "$purpose" = test ]; then
     for name in browser vite clients model; do
         folder=$(modules "$name")
@@ -82,12 +82,12 @@ if [ "$purpose" = test ]; then
             clients)
                 python3 -m venv "$folder.new"
                 "$folder.new/bin/pip" install --quiet --requirement tests/clients/requirements.txt
-                # A virtual environment knows its own place.
+                # A virtual environment contains its own path.
                 sed -i "s#$folder.new#$folder#g" "$folder.new"/bin/pip* "$folder.new/pyvenv.cfg"
                 ;;
             model)
                 python3 -m venv "$folder.new"
-                # There are ready wheels for some machines only; elsewhere its tests say that they are skipped.
+                # Wheels exist for some machines only; elsewhere the tests report that they are skipped.
                 if ! "$folder.new/bin/pip" install --quiet --no-deps --only-binary :all: --requirement tests/model/requirements.txt; then
                     rm -rf "$folder.new"
                     continue

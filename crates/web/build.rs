@@ -1,6 +1,6 @@
-//! Builds `web/` with npm into a folder named by what goes in, so that an unchanged one is built once and then only found.
+//! Builds `web/` with npm into a folder named by the hash of its inputs, so that unchanged inputs are built once.
 //!
-//! `SANDYARD_WEB_DIST` names a finished build instead; `SANDYARD_WEB_CACHE` says where builds are kept.
+//! `SANDYARD_WEB_DIST` names a finished build instead; `SANDYARD_WEB_CACHE` is the folder of builds.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -25,14 +25,14 @@ fn main() {
     println!("cargo::rustc-env=SANDYARD_WEB_DIST={}", dist.display());
 }
 
-/// The folder with the finished build of these inputs.
+/// Returns the folder with the build of these inputs.
 fn built(web: &Path) -> io::Result<PathBuf> {
     let place = cache().join(format!("{:016x}", fingerprint(web)?));
     let dist = place.join("dist");
     if dist.join("desktop.js").is_file() {
         return Ok(dist);
     }
-    // Another cargo may build the same at the same time: each in a folder of its own, the first one stays.
+    // Another cargo may build the same inputs concurrently: each uses a folder of its own, and the first rename wins.
     let work = cache().join(format!("work-{}", std::process::id()));
     let _ = fs::remove_dir_all(&work);
     fs::create_dir_all(work.join("src"))?;
@@ -51,7 +51,7 @@ fn built(web: &Path) -> io::Result<PathBuf> {
 fn npm(folder: &Path, arguments: &[&str]) -> io::Result<()> {
     let output = Command::new("npm").current_dir(folder).args(arguments).output().inspect_err(|error| {
         if error.kind() == io::ErrorKind::NotFound {
-            fail("the pages are built with npm, which is not there: run scripts/setup.sh, or install Node.js 20 or newer");
+            fail("npm is missing, which builds the pages: run scripts/setup.sh, or install Node.js 20 or newer");
         }
     })?;
     if output.status.success() {
@@ -70,7 +70,7 @@ fn fingerprint(web: &Path) -> io::Result<u64> {
     Ok(hasher.finish())
 }
 
-/// Beside the other things cargo made: `<target>/<profile>/build/<package>/out` is where this one is.
+/// Returns `<target>/web`, found from `OUT_DIR`, which is `<target>/<profile>/build/<package>/out`.
 fn cache() -> PathBuf {
     match env::var_os("SANDYARD_WEB_CACHE") {
         Some(cache) => PathBuf::from(cache),

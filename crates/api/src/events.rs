@@ -65,7 +65,7 @@ pub enum EventBody {
     /// A tool call of a task ended.
     Tool(ToolEvent),
     /// A model answers: text as it arrives, and at the end its cost.
-    Model(ModelEvent),
+    Model(ModelCallEvent),
     /// A task wrote a file.
     File {
         /// Relative to the workspace.
@@ -165,7 +165,8 @@ pub struct ToolEvent {
 
 /// A piece of a model's answer (`text`), or the end of a model call (`done`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ModelEvent {
+#[schema(as = ModelEvent)]
+pub struct ModelCallEvent {
     /// Number of the answer in the job's journal.
     pub entry: u64,
     /// Bytes of the answer before `text`; 0 again if the call was retried.
@@ -307,7 +308,7 @@ mod tests {
             },
             EventBody::Step { call: "c".into(), tool: "shell".into(), arguments: "{}".into() },
             EventBody::Tool(ToolEvent::default()),
-            EventBody::Model(ModelEvent::default()),
+            EventBody::Model(ModelCallEvent::default()),
             EventBody::File { path: "a".into() },
             EventBody::Screenshot { entry: 1, picture: 0 },
             EventBody::Plan { items: vec![] },

@@ -16,7 +16,7 @@ mod views;
 
 pub use errors::{ApiError, ErrorBody, ErrorCode, ErrorDetail};
 pub use events::{
-    EgressDecision, EventBody, JobEvent, ModelEvent, OutputText, PlanItemView, ShellEvent, ToolEvent,
+    EgressDecision, EventBody, JobEvent, ModelCallEvent, OutputText, PlanItemView, ShellEvent, ToolEvent,
 };
 pub use failure::{FailureCode, JobFailure};
 pub use ids::{InvalidJobId, JobId};

@@ -9,80 +9,80 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub enum GuiAction {
     /// Presses and releases a button.
     Click(GuiClick),
-    /// The same twice, fast.
+    /// Clicks twice, fast.
     DoubleClick(GuiClick),
     /// Moves the pointer.
     Move {
-        /// To the right.
+        /// Pixels from the left edge.
         x: i32,
-        /// Down.
+        /// Pixels from the upper edge.
         y: i32,
     },
-    /// Moves with a button held.
+    /// Moves the pointer with a button held.
     Drag {
-        /// Where it begins.
+        /// Coordinate of the start.
         x: i32,
-        /// Where it begins.
+        /// Coordinate of the start.
         y: i32,
-        /// Where it ends.
+        /// Coordinate of the end.
         to_x: i32,
-        /// Where it ends.
+        /// Coordinate of the end.
         to_y: i32,
-        /// 1 to 5; the left one if not given.
+        /// Button 1 to 5; the left button if not given.
         #[serde(default = "left_button", deserialize_with = "button_or_left")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<u8>))]
         button: u8,
     },
-    /// Turns the wheel, a notch for each unit.
+    /// Turns the wheel, one notch for each unit.
     Scroll {
-        /// Where; at the pointer if not given.
+        /// Coordinate; that of the pointer if not given.
         #[serde(default)]
         x: Option<i32>,
-        /// Where; at the pointer if not given.
+        /// Coordinate; that of the pointer if not given.
         #[serde(default)]
         y: Option<i32>,
-        /// To the right if positive.
+        /// Notches to the right; negative ones to the left.
         #[serde(default, deserialize_with = "notches_or_zero")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<i32>))]
         dx: i32,
-        /// Down if positive.
+        /// Notches down; negative ones up.
         #[serde(default, deserialize_with = "notches_or_zero")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<i32>))]
         dy: i32,
     },
-    /// Types text, any of Unicode.
+    /// Types text; any Unicode character is allowed.
     Type {
-        /// What.
+        /// The text.
         text: String,
     },
-    /// Presses keys together (`ctrl+shift+t`), several chords one after the other if separated by spaces.
+    /// Presses keys together (`ctrl+shift+t`); chords separated by spaces are pressed one after another.
     Key {
-        /// Which.
+        /// The keys.
         keys: String,
     },
     /// Waits.
     Wait {
-        /// How long, up to 300000.
+        /// Duration, at most 300000.
         ms: u64,
     },
     /// Waits until the screen has not changed for a while.
     WaitForStable {
-        /// How long it must stay the same; 500 if not given.
+        /// How long the screen must stay unchanged; 500 if not given.
         #[serde(default = "default_quiet_ms", deserialize_with = "quiet_ms_or_default")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
         quiet_ms: u64,
-        /// After how long it is given up; 10000 if not given.
+        /// When to give up; 10000 if not given.
         #[serde(default = "default_stable_ms", deserialize_with = "stable_ms_or_default")]
         #[cfg_attr(feature = "openapi", schema(value_type = Option<u64>))]
         timeout_ms: u64,
     },
-    /// A picture of the screen or of one window.
+    /// Takes a screenshot of the screen or of one window.
     Screenshot {
-        /// The window, as `windows` names it.
+        /// Id of the window, from `windows`.
         #[serde(default)]
         window: Option<u32>,
     },
-    /// A script for xdotool, verbatim.
+    /// Runs a script for xdotool.
     Xdotool {
         /// The script.
         script: String,
@@ -91,20 +91,20 @@ pub enum GuiAction {
     Windows,
 }
 
-/// Where and how to click.
+/// Position and manner of a click.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuiClick {
-    /// To the right; at the pointer if not given.
+    /// Pixels from the left edge; at the pointer if not given.
     #[serde(default)]
     pub x: Option<i32>,
-    /// Down; at the pointer if not given.
+    /// Pixels from the upper edge; at the pointer if not given.
     #[serde(default)]
     pub y: Option<i32>,
-    /// 1 to 5; the left one if not given.
+    /// Button 1 to 5; the left button if not given.
     #[serde(default = "left_button", deserialize_with = "button_or_left")]
     pub button: u8,
-    /// Keys held meanwhile, as `ctrl+shift`.
+    /// Keys held during the click, as `ctrl+shift`.
     #[serde(default)]
     pub hold: Option<String>,
 }
@@ -135,17 +135,17 @@ impl GuiAction {
 impl utoipa::PartialSchema for GuiClick {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
         // The members as HTTP clients see them: all may be left out.
-        /// Where and how to click.
+        /// Position and manner of a click.
         #[derive(utoipa::ToSchema)]
         #[expect(dead_code, reason = "only its schema is used")]
         struct GuiClickMembers {
-            /// To the right; at the pointer if not given.
+            /// Pixels from the left edge; at the pointer if not given.
             x: Option<i32>,
-            /// Down; at the pointer if not given.
+            /// Pixels from the upper edge; at the pointer if not given.
             y: Option<i32>,
-            /// 1 to 5; the left one if not given.
+            /// Button 1 to 5; the left button if not given.
             button: Option<u8>,
-            /// Keys held meanwhile, as `ctrl+shift`.
+            /// Keys held during the click, as `ctrl+shift`.
             hold: Option<String>,
         }
         GuiClickMembers::schema()

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a directory entry is.
+/// The type of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = EntryKindView))]
 #[serde(rename_all = "snake_case")]

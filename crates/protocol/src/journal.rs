@@ -116,23 +116,23 @@ pub struct ModelFacts {
     pub max_output_tokens: u32,
 }
 
-/// What an agent may spend.
+/// Limits of an agent's spending.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = Budget))]
 pub struct TaskBudget {
-    /// Answers of a model.
+    /// Number of model answers.
     pub steps: Option<u64>,
-    /// Tokens.
+    /// Tokens read and written.
     pub tokens: Option<u64>,
-    /// Money.
+    /// Money in US dollars.
     pub usd: Option<f64>,
-    /// What becomes of a job that has used it up; it asks if nothing is said.
+    /// What happens when the budget is exhausted; `ask` if not given.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<OnBreach>))]
     pub on_breach: OnBreach,
 }
 
-/// What becomes of a job whose budget is used up.
+/// What happens to a job whose budget is exhausted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
@@ -147,7 +147,7 @@ pub enum OnBreach {
 /// What a job has spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskSpent {
-    /// Answers of a model.
+    /// Number of model answers.
     pub steps: u64,
     /// Tokens that the model read and wrote.
     pub tokens: u64,

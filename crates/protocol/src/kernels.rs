@@ -31,7 +31,7 @@ impl fmt::Display for ExecutionId {
     }
 }
 
-/// What a kernel understands.
+/// The language of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CodeLanguage))]
 #[serde(rename_all = "snake_case")]
@@ -76,18 +76,18 @@ impl Language {
     }
 }
 
-/// What a kernel does.
+/// The state of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KernelState {
-    /// Its process is on its way.
+    /// The process is starting.
     Starting,
-    /// It waits for code.
+    /// The kernel waits for code.
     Idle,
-    /// It runs code.
+    /// The kernel runs code.
     Busy,
-    /// Its process is gone; the next code gets a fresh one.
+    /// The process ended; the next code starts a new one.
     Dead,
 }
 
@@ -98,7 +98,7 @@ pub struct KernelInfo {
     pub id: KernelId,
     /// The language that the kernel runs.
     pub language: Language,
-    /// What the kernel does now.
+    /// State of the kernel.
     pub state: KernelState,
     /// Executions that wait for the kernel.
     pub queued: u32,

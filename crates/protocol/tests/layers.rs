@@ -3,7 +3,18 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["boot", "changes", "desktop", "files", "limits", "model", "output", "processes"],
+    &[
+        "boot",
+        "changes",
+        "desktop",
+        "drivers",
+        "error_chain",
+        "files",
+        "limits",
+        "model",
+        "output",
+        "processes",
+    ],
     &["errors", "events", "journal", "kernels", "machine", "rfb"],
     &["requests"],
     &["agent"],

@@ -1,11 +1,11 @@
-//! The pages that browsers run, as bytes: built from `web/` by this crate's build script, carried by the server for its own
-//! origin and by the guest for the page inside a sandbox. Owns no route and no header.
+//! The pages for browsers, as bytes. The build script of this crate builds them from `web/`; the server serves them on its own
+//! origin, and the guest inside a sandbox. Owns no route and no header.
 
-/// The live view of a desktop.
+/// The page with the live view of a desktop.
 pub const DESKTOP_HTML: &str = include_str!("../../../web/src/desktop.html");
-/// Its style, at `/assets/desktop.css`.
+/// Style of the live view, at `/assets/desktop.css`.
 pub const DESKTOP_CSS: &str = include_str!("../../../web/src/desktop.css");
-/// Its script with the core of noVNC, at `/assets/desktop.js`.
+/// Script of the live view with the core of noVNC, at `/assets/desktop.js`.
 pub const DESKTOP_JS: &str = include_str!(concat!(env!("SANDYARD_WEB_DIST"), "/desktop.js"));
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ async fn follow(
     loop {
         match events.next().await? {
             FollowUpdate::Event(event) => sink.show(&event)?,
-            FollowUpdate::Lost => context.ui.warn("the server is away; waiting for it"),
+            FollowUpdate::Lost => context.ui.warn("the connection to the server is lost; reconnecting"),
             FollowUpdate::Back => context.ui.note("the server is back"),
             FollowUpdate::Ended(_) => return Ok(CommandExit::Success),
         }

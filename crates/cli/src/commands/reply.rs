@@ -1,9 +1,9 @@
 //! `sandyard reply`: answer the question of a task, or send a message to a running task.
 
 use clap::Args;
-use sandyard_api::ReplyRequest;
+use sandyard_api::{ReplyRequest, ScheduleBody};
 
-use super::run_input::budget;
+use super::run_input::{alternatives, budget};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
@@ -16,12 +16,16 @@ use crate::job;
 pub(crate) struct ReplyCommand {
     /// The job: an id, the beginning of one, or a name
     job: String,
-    /// What it may spend from now on: steps, tokens or usd, counted from its start
-    #[arg(long, short, value_name = "NAME=NUMBER")]
+    #[arg(long, short, value_name = "NAME=NUMBER", help = budget_help())]
     budget: Vec<String>,
     /// The message
     #[arg(required = true)]
     text: Vec<String>,
+}
+
+fn budget_help() -> String {
+    let names = alternatives(&ScheduleBody::budget_names());
+    format!("Change what the task may spend, counted from its start: {names}")
 }
 
 impl ReplyCommand {

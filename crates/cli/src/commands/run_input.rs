@@ -270,10 +270,8 @@ mod tests {
     fn a_task_has_a_budget_and_a_model() {
         let sent =
             body(&["--offline", "--model", "ollama/a", "-b", "steps=5", "-b", "usd=0.5", "do it"]).unwrap();
-        assert_eq!(
-            sent,
-            serde_json::json!({"task": "do it", "model": "ollama/a", "budget": {"steps": 5, "usd": 0.5}})
-        );
+        let budget = serde_json::json!({"steps": 5, "tokens": null, "usd": 0.5, "on_breach": "ask"});
+        assert_eq!(sent, serde_json::json!({"task": "do it", "model": "ollama/a", "budget": budget}));
     }
 
     #[test]

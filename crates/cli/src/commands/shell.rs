@@ -67,7 +67,9 @@ async fn execute(
             ShellEvent::Stdout(output) => job::write_output(io::stdout(), &output)?,
             ShellEvent::Stderr(output) => job::write_output(io::stderr(), &output)?,
             ShellEvent::Truncated { dropped_bytes } => {
-                context.ui.warn(&format!("{dropped_bytes} bytes came too fast and are gone"));
+                context.ui.warn(&format!(
+                    "{dropped_bytes} bytes of output were dropped: they arrived faster than they were read"
+                ));
             }
             ShellEvent::Exit { exit_code, timed_out } => {
                 if timed_out {
@@ -95,6 +97,8 @@ async fn interact(client: &ApiClient, id: &str) -> Result<CommandExit, CommandEr
     let mut keys = keyboard();
     let raw = RawMode::enter()?;
     let ended = loop {
+        // `output` comes to an end when the shell does. `keys` may close earlier (end of standard input): then its branch is
+        // disabled and the shell is still followed.
         tokio::select! {
             event = output.next() => match event? {
                 Some(TerminalEvent::Output(bytes)) => show(&bytes)?,

@@ -161,7 +161,8 @@ async fn serve(context: &CommandContext, settings: &Settings) -> Result<(), Comm
         () = stop.next() => Ok(()),
         error = server.broken() => Err(error),
     };
-    context.ui.note("stopping; jobs go on");
+    context.ui.note("stopping; jobs continue");
+    // A second signal does not wait for open connections.
     tokio::select! {
         () = server.stop() => {}
         () = stop.next() => context.ui.warn("stopped at once"),

@@ -1,6 +1,6 @@
 //! Shows a task on the terminal: the words of the model as they arrive, its tool calls and their results, in a line or two each.
 
-use sandyard_api::{EventBody, JobState, ModelEvent, PlanItemView, ToolEvent};
+use sandyard_api::{EventBody, JobState, ModelCallEvent, PlanItemView, ToolEvent};
 use sandyard_protocol::{PlanState, Speaker};
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ impl Story {
 
     /// Ends an unfinished line of words.
     pub(super) fn before(&mut self, body: &EventBody) {
-        let goes_on = matches!(body, EventBody::Model(ModelEvent { text: Some(_), .. }));
+        let goes_on = matches!(body, EventBody::Model(ModelCallEvent { text: Some(_), .. }));
         if !goes_on && std::mem::take(&mut self.in_words) {
             self.ui.piece("\n");
         }
@@ -61,7 +61,7 @@ impl Story {
         }
     }
 
-    fn model(&mut self, event: &ModelEvent) {
+    fn model(&mut self, event: &ModelCallEvent) {
         if let Some(text) = &event.text {
             if event.offset == Some(0) && self.in_words {
                 self.ui.piece("\n");

@@ -65,11 +65,13 @@ impl<'a> Watch<'a> {
         let mut events = Follow::new(self.client.clone(), self.id);
         let mut sink = OutputSink::new(*self.ui);
         loop {
+            // Cancelling `next` loses no event, so a key press may interrupt it at any time. The question is answered on a
+            // thread of its own: events are shown while the person decides.
             tokio::select! {
                 followed = events.next() => match followed? {
                     FollowUpdate::Event(event) if self.output == OutputDisplay::Live => sink.show(&event)?,
                     FollowUpdate::Event(event) => sink.show_remarks(&event),
-                    FollowUpdate::Lost => self.ui.warn("the server is away; the job goes on, waiting for the server"),
+                    FollowUpdate::Lost => self.ui.warn("the connection to the server is lost; the job continues, reconnecting"),
                     FollowUpdate::Back => self.ui.note("the server is back"),
                     FollowUpdate::Ended(state) => return Ok(Watched::Ended(state)),
                 },

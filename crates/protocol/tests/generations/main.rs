@@ -55,6 +55,14 @@ fn messages_have_the_frozen_shape() {
     }
 }
 
+/// The compiler does not notice a language that is missing in the list.
+#[test]
+fn the_list_of_languages_is_complete() {
+    let shape = source::shape();
+    let variants = shape.keys().filter(|name| name.starts_with("Language::")).count();
+    assert_eq!(sandyard_protocol::Language::ALL.len(), variants);
+}
+
 #[test]
 fn the_previous_generation_can_be_served() {
     let Some(previous) = frozen_shape(GENERATION - 1) else {

@@ -172,26 +172,28 @@ impl Yard {
     }
 
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
+        // Without `..`, so that a new limit can't be forgotten here.
+        let RequestedLimits { cpus, memory_mib, disk_mib, pids, timeout_s, idle_timeout_s } = *asked;
         let (given, most) = (&self.context.config.default_limits, &self.context.config.greatest_limits);
         let memory = most.machine.memory_mib.min(self.context.admission.largest_memory_mib());
         let machine = Limits {
-            cpus: within("cpus", asked.cpus.unwrap_or(given.machine.cpus), 0.01, most.machine.cpus)?,
+            cpus: within("cpus", cpus.unwrap_or(given.machine.cpus), 0.01, most.machine.cpus)?,
             memory_mib: within(
                 "memory_mib",
-                asked.memory_mib.unwrap_or(given.machine.memory_mib.min(memory)),
+                memory_mib.unwrap_or(given.machine.memory_mib.min(memory)),
                 16,
                 memory,
             )?,
             disk_mib: within(
                 "disk_mib",
-                asked.disk_mib.unwrap_or(given.machine.disk_mib),
+                disk_mib.unwrap_or(given.machine.disk_mib),
                 16,
                 most.machine.disk_mib,
             )?,
-            pids: within("pids", asked.pids.unwrap_or(given.machine.pids), 8, most.machine.pids)?,
+            pids: within("pids", pids.unwrap_or(given.machine.pids), 8, most.machine.pids)?,
         };
-        let timeout_s = within("timeout_s", asked.timeout_s.unwrap_or(given.timeout_s), 1, most.timeout_s)?;
-        let idle = asked.idle_timeout_s.or(given.idle_timeout_s);
+        let timeout_s = within("timeout_s", timeout_s.unwrap_or(given.timeout_s), 1, most.timeout_s)?;
+        let idle = idle_timeout_s.or(given.idle_timeout_s);
         let idle_timeout_s =
             idle.map(|idle| within("idle_timeout_s", idle, 1, most.timeout_s)).transpose()?;
         Ok(JobLimits { machine, timeout_s, idle_timeout_s })

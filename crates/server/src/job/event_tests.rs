@@ -1,4 +1,4 @@
-use sandyard_api::{EgressDecision, EventBody, JobEvent, ModelEvent, OutputText, PlanItemView};
+use sandyard_api::{EgressDecision, EventBody, JobEvent, ModelCallEvent, OutputText, PlanItemView};
 use sandyard_protocol::PlanState;
 use serde_json::{Value, json};
 
@@ -115,12 +115,12 @@ fn wire(event: StoredEvent) -> EventBody {
     }
 }
 
-fn wire_model(event: StoredModelEvent) -> ModelEvent {
+fn wire_model(event: StoredModelEvent) -> ModelCallEvent {
     match event {
         StoredModelEvent::Text { entry, offset, text } => {
-            ModelEvent { entry, offset: Some(offset), text: Some(text), ..ModelEvent::default() }
+            ModelCallEvent { entry, offset: Some(offset), text: Some(text), ..ModelCallEvent::default() }
         }
-        StoredModelEvent::Answered(answer) => ModelEvent {
+        StoredModelEvent::Answered(answer) => ModelCallEvent {
             entry: answer.entry,
             model: Some(answer.model),
             done: answer.done,
@@ -128,18 +128,18 @@ fn wire_model(event: StoredModelEvent) -> ModelEvent {
             tokens_in: Some(answer.tokens_in),
             tokens_cached: Some(answer.tokens_cached),
             tokens_out: Some(answer.tokens_out),
-            ..ModelEvent::default()
+            ..ModelCallEvent::default()
         },
-        StoredModelEvent::Failed { entry, model, done, error, code } => ModelEvent {
+        StoredModelEvent::Failed { entry, model, done, error, code } => ModelCallEvent {
             entry,
             model: Some(model),
             done,
             error: Some(error),
             code: Some(code),
-            ..ModelEvent::default()
+            ..ModelCallEvent::default()
         },
         StoredModelEvent::CalledOff { entry, model, done, called_off } => {
-            ModelEvent { entry, model: Some(model), done, called_off, ..ModelEvent::default() }
+            ModelCallEvent { entry, model: Some(model), done, called_off, ..ModelCallEvent::default() }
         }
     }
 }

@@ -139,6 +139,7 @@ impl Build {
         let built = tokio::select! {
             built = &mut building => built,
             () = stop.next() => {
+                // The build removes its temporary files and mounts before it returns.
                 cancellation.cancel();
                 building.await
             }

@@ -28,6 +28,7 @@ pub(super) async fn make(
     let made = tokio::select! {
         made = &mut making => made,
         () = stop.next() => {
+            // The build removes its temporary files before it returns.
             cancellation.cancel();
             making.await
         }

@@ -37,6 +37,7 @@ impl OpenVncCommand {
         context.ui.line(&format!("vnc://{address}"))?;
         let mut clients = JoinSet::new();
         loop {
+            // At the limit nothing is accepted: further clients wait in the kernel's queue until one leaves.
             tokio::select! {
                 accepted = listener.accept(), if clients.len() < CLIENTS => {
                     if let Ok((stream, _)) = accepted {
