@@ -1,7 +1,7 @@
-//! The beginning of every role: its configuration, and how a failed step is told.
+//! The beginning of every role: its configuration, and the report of a failed step.
 //!
 //! A step that fails ends the process: one JSON line `{stage, errno, message}` on standard error, which is the
-//! machine's console, and a non-zero exit. Nothing goes on with less.
+//! machine's console, and a non-zero exit. No role goes on with less confinement.
 
 use std::io::{self, Write as _};
 use std::os::fd::{OwnedFd, RawFd};
@@ -21,15 +21,15 @@ pub const AGENT_PROGRAM_FD: RawFd = 5;
 /// The descriptor of keeper's end of the pair between it and init.
 pub const INIT_SOCKET_FD: RawFd = 5;
 
-/// A step of a role's beginning that failed.
+/// A failed step at the beginning of a role.
 #[derive(Debug, thiserror::Error)]
 #[error("{stage}: {message}")]
 pub struct BootFailure {
-    /// Which step, as a stable word or two.
+    /// The step, as a stable word or two.
     pub stage: &'static str,
-    /// What exactly, with its object and reason.
+    /// The object and the reason.
     pub message: String,
-    /// The kernel's number for it.
+    /// The kernel's error number.
     pub errno: Option<i32>,
 }
 
@@ -42,35 +42,35 @@ struct ConsoleLine<'a> {
 }
 
 impl BootFailure {
-    /// A failure with the kernel's reason.
+    /// A failure with an error of the kernel.
     pub fn new(stage: &'static str, object: impl std::fmt::Display, error: io::Error) -> Self {
         Self { stage, message: format!("{object}: {error}"), errno: error.raw_os_error() }
     }
 
-    /// A failure without one.
+    /// A failure without an error number.
     pub fn plain(stage: &'static str, message: impl Into<String>) -> Self {
         Self { stage, message: message.into(), errno: None }
     }
 
-    /// Writes it to the console.
-    pub fn tell(&self) {
+    /// Prints the failure on the console.
+    pub fn print(&self) {
         console(self.stage, self.errno, &self.message);
     }
 }
 
 /// Turns a failed call into a failed step that names its object.
-pub trait Step<T> {
+pub trait BootStep<T> {
     /// Names the step and its object.
     fn step(self, stage: &'static str, object: impl std::fmt::Display) -> Result<T, BootFailure>;
 }
 
-impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> BootStep<T> for Result<T, E> {
     fn step(self, stage: &'static str, object: impl std::fmt::Display) -> Result<T, BootFailure> {
         self.map_err(|error| BootFailure::new(stage, object, error.into()))
     }
 }
 
-/// Writes one line to the console; a console that is gone is no reason to stop.
+/// Writes one line to the console. A failure is ignored: a lost console is no reason to stop.
 pub fn console(stage: &str, errno: Option<i32>, message: &str) {
     let line = ConsoleLine { stage, errno, message };
     if let Ok(mut text) = serde_json::to_vec(&line) {
@@ -79,12 +79,12 @@ pub fn console(stage: &str, errno: Option<i32>, message: &str) {
     }
 }
 
-/// Reads the boot document this process was born with, to its end.
+/// Reads the boot document from the descriptor that this process inherited.
 pub fn take_config() -> Result<BootConfig, BootFailure> {
     parse_config(take_fd("boot document", BOOT_FD)?)
 }
 
-/// Reads the boot document from a file, where a machine's first process inherits no descriptors.
+/// Reads the boot document from a file, for a machine whose first process inherits no descriptors.
 pub fn read_config(path: &Path) -> Result<BootConfig, BootFailure> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())

@@ -1,39 +1,39 @@
 //! Every bound of the guest in one place, each with the reason for its value.
 //!
-//! What host and guest must agree on is in `sandyard_protocol::limits`; these are the guest's own.
+//! Limits that host and guest must agree on are in `sandyard_protocol::limits`; these are the guest's own.
 
 use std::time::Duration;
 
 use sandyard_protocol::limits::{ARGUMENT_BYTES, PROCESSES};
 
-/// The boot document: a few paths and numbers; 64 KiB is what the driver promises not to exceed.
+/// The boot document: a few paths and numbers. Drivers promise not to exceed 64 KiB.
 pub const BOOT_BYTES: usize = 64 * 1024;
-/// Descriptors in one packet between our own processes: a command's document and its three streams.
+/// Descriptors in one packet between the guest's own processes: a command's document and its three streams.
 pub const PACKET_FDS: usize = 4;
-/// What travels inside a packet; longer messages go through a memory file. Well below the kernel's default socket
+/// Bytes of a message inside a packet; longer messages go through a memory file. Well below the kernel's default socket
 /// buffer of 208 KiB, so that a few packets always fit.
 pub const PACKET_BYTES: usize = 32 * 1024;
-/// The longest message between our own processes: a command's strings, six bytes for each at worst in JSON, and room for
-/// what surrounds them.
+/// The longest message between the guest's own processes: a command's strings, six bytes for each at worst in JSON, and room for
+/// the fields around them.
 pub const LOCAL_MESSAGE_BYTES: usize = 6 * ARGUMENT_BYTES + 64 * 1024;
-/// The longest name of a process; keeper makes them, so this only bounds what a defect could do.
+/// The longest name of a process. Keeper makes the names, so this only bounds the damage of a defect.
 pub const PROCESS_ID_BYTES: usize = 128;
 /// Processes the spawner follows: those of the API's callers, and room for keeper's own workers.
 pub const TRACKED_PROCESSES: usize = PROCESSES + 32;
-/// What init holds for them: input and output apart.
+/// Descriptor sets that init holds for them: input and output apart.
 pub const HELD_PARTS: usize = 2 * TRACKED_PROCESSES;
-/// Answers the spawner keeps for a keeper that doesn't read; it reads no request while there are so many.
+/// Answers the spawner keeps for a keeper that doesn't read. At this number it reads no further request.
 pub const UNSENT_REPLIES: usize = 64;
-/// Children reaped before requests are looked at again, so that a flood of exits can't starve keeper.
+/// Children reaped before requests are served again, so that a flood of exits can't starve keeper.
 pub const REAPS_IN_A_ROW: usize = 256;
-/// How long a forked child may take to become its program. Exec takes milliseconds; a hostile process of the same user may
+/// Time limit for a forked child to become its program. Exec takes milliseconds; a hostile process of the same user may
 /// stop the child in between, and this ends the wait.
 pub const EXEC_WAIT: Duration = Duration::from_secs(5);
-/// Capacity of the job's output pipes: what a command can print while keeper is being restarted, without blocking. Four
+/// Capacity of the job's output pipes: the output that a command can print without blocking while keeper is being restarted. Four
 /// times the kernel's default; the kernel gives less, without harm, to users who hold many.
 pub const PIPE_BYTES: usize = 256 * 1024;
 /// Added to the badness of the job's processes, half of all memory: out of memory must find them before the spawner,
-/// and before the host's own programs. It can't be done by lowering ours: that takes CAP_SYS_RESOURCE.
+/// and before the host's own programs. Lowering the guest's own score instead would take CAP_SYS_RESOURCE.
 pub const OOM_SCORE_ADJUSTMENT: &str = "500";
 /// Open files of init and keeper: four descriptors for each process, a stream for each of the link's, and as much again.
 pub const OWN_OPEN_FILES: u64 = 4096;
@@ -62,7 +62,7 @@ pub const JOB_PIPE_BYTES: usize = 1024 * 1024;
 pub const BYTES_PER_TURN: usize = 512 * 1024;
 /// Less than this at once is a line or two, of which more may follow.
 pub const FEW_BYTES: usize = 4096;
-/// How long such lines are gathered: nobody sees it, and a flood of lines costs 500 frames a second instead of one each.
+/// Time for which such lines are gathered: short enough that nobody notices; a flood of lines costs 500 frames a second instead of one each.
 pub const GATHER_TIME: Duration = Duration::from_millis(2);
 /// Events that wait for the host. They are few; a note beyond this is dropped, the start and end of a job never are.
 pub const PENDING_EVENTS: usize = 1024;
@@ -71,33 +71,33 @@ pub const PENDING_EVENTS: usize = 1024;
 pub const ENDED_PROCESSES: usize = 32;
 /// Output of ended processes that is kept, all together: a part of keeper's small disk.
 pub const ENDED_OUTPUT_BYTES: u64 = 16 * 1024 * 1024;
-/// How long one slow follower may hold a process back before it is told of lost output instead.
+/// How long one slow follower may hold a process back before it loses output instead.
 pub const FOLLOWER_PATIENCE: Duration = Duration::from_secs(10);
 /// Between SIGTERM and SIGKILL when a limit ends a process; long enough to write a file or two.
 pub const TERMINATION_GRACE: Duration = Duration::from_secs(2);
 /// The longest grace a request may ask for, so that an end is an end.
 pub const LONGEST_GRACE_MS: u64 = 600_000;
-/// What a terminal's line discipline may still hold after its last process is gone is handed over within this.
+/// The line discipline of a terminal delivers its last bytes within this after its last process is gone.
 pub const TERMINAL_QUIET: Duration = Duration::from_millis(50);
-/// How often a full disk is tried again when nobody says that it has room.
+/// Interval between two attempts to write to a full disk when no acknowledgement frees space.
 pub const FULL_DISK_RETRY: Duration = Duration::from_millis(200);
 /// The longest single sleep towards a deadline: the timer's clock stops while a machine is suspended, the deadline's
 /// does not.
 pub const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-/// How often a kill of everything is repeated while a process of the job is still there.
+/// Interval between two kills of everything while a process of the job is still there.
 pub const KILL_AGAIN: Duration = Duration::from_secs(1);
 
 /// File operations at once, slow downloads among them; more wait their turn.
 pub const FILE_WORKERS: usize = 16;
 /// Workers of one kind kept for the next operation: a workspace opened in an editor needs two, and a desktop one that acts and one that looks.
 pub const IDLE_WORKERS: usize = 2;
-/// How long a worker waits for the next operation before its memory is given back.
+/// How long an idle worker waits for the next operation before it is ended.
 pub const WORKER_REST: Duration = Duration::from_secs(30);
 /// A file worker that neither reads nor writes for this long is stuck, or was stopped by the job.
 pub const FILE_WORKER_STALL: Duration = Duration::from_secs(60);
 /// A host that takes nothing of an answer for this long has lost interest; its turn is given to another operation.
 pub const HOST_STALL: Duration = Duration::from_secs(120);
-/// The largest file that is edited in place, as the protocol says.
+/// The largest file that can be edited in place. Part of the protocol.
 pub const EDIT_BYTES: u64 = 8 * 1024 * 1024;
 /// Directories open at once while a tree is removed; deeper ones are first moved up.
 pub const REMOVE_DEPTH: usize = 64;
@@ -107,7 +107,7 @@ pub const SORTED_NAMES: usize = 100_000;
 pub const SORTED_NAME_BYTES: usize = 32 * 1024 * 1024;
 /// Names of one directory that are always held, even when those of its parents used the memory up.
 pub const FEWEST_SORTED_NAMES: usize = 256;
-/// Paths an export tells as left out.
+/// Skipped paths that an export lists.
 pub const SKIPPED_PATHS: usize = 100;
 /// Hits of one search; a page of a console shows fewer.
 pub const SEARCH_HITS: usize = 1000;
@@ -117,40 +117,40 @@ pub const SEARCH_FILES: usize = 100_000;
 pub const SEARCH_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes one search reads.
 pub const SEARCH_BYTES: u64 = 1024 * 1024 * 1024;
-/// How long one search lasts.
+/// Time limit of one search.
 pub const SEARCH_TIME: Duration = Duration::from_secs(10);
-/// Entries that a look for changes stats: more than projects have without what a package manager put there.
+/// Entries that a look for changes visits: more than projects have without the files of package managers.
 pub const CHANGES_ENTRIES: usize = 20_000;
-/// How long it goes on with that; hashing may take as long again.
+/// Time limit of that; hashing may take as long again.
 pub const CHANGES_TIME: Duration = Duration::from_millis(250);
 /// The largest file that it hashes: source and documents, not data.
 pub const CHANGES_FILE_BYTES: u64 = 1024 * 1024;
 /// Bytes that it hashes in all; time bounds it too.
 pub const CHANGES_HASHED_BYTES: u64 = 16 * 1024 * 1024;
-/// Paths of each kind that it tells, and bytes of each: in JSON, where each byte may take six, they stay below a message.
+/// Paths of each kind that it reports, and bytes of each: in JSON, where each byte may take six, they stay below a message.
 pub const CHANGES_PATHS: usize = 100;
-/// See above.
+/// Bytes of each such path.
 pub const CHANGES_PATH_BYTES: usize = 400;
-/// Text of a line that a hit shows, as the protocol says.
+/// Text of a line that a hit shows. Part of the protocol.
 pub const SEARCH_LINE_BYTES: usize = 400;
 
 /// The host names its request within this, or the stream is dropped.
 pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 /// Connecting on loopback is immediate; a full backlog is the only wait.
 pub const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-/// How often a service that starts is looked at.
+/// Interval between two looks at a service that starts.
 pub const SERVICE_POLL: Duration = Duration::from_millis(50);
 /// A service listens within this: JupyterLab takes two seconds on an idle machine. Below the host's patience of 60 s.
 pub const SERVICE_START: Duration = Duration::from_secs(55);
-/// How long JupyterLab stays without a client, a kernel or a terminal.
+/// How long JupyterLab runs without a client, a kernel or a terminal.
 pub const LAB_IDLE: Duration = Duration::from_secs(900);
-/// After an answer to a request that still sends, what comes is read this long so that the answer is not lost to a reset.
+/// After an answer to a request that still sends, input is discarded for this long, so that a reset does not destroy the answer.
 pub const LINGER: Duration = Duration::from_secs(5);
 /// Connections through the machine's proxy at once; the host bounds them too.
 pub const EGRESS_CONNECTIONS: usize = 128;
 /// How long such a connection waits for a link: a server's restart, with time to spare.
 pub const EGRESS_LINK_WAIT: Duration = Duration::from_secs(60);
-/// Between two attempts to listen on a port that somebody else holds.
+/// Delay between two attempts to listen on a port that another program holds.
 pub const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 /// The first wait between two dials.
 pub const FIRST_DIAL_WAIT: Duration = Duration::from_millis(10);
@@ -158,7 +158,7 @@ pub const FIRST_DIAL_WAIT: Duration = Duration::from_millis(10);
 pub const LONGEST_DIAL_WAIT: Duration = Duration::from_secs(1);
 /// A link that lasted shorter than this was no success; the next dial waits.
 pub const SHORT_LINK: Duration = Duration::from_secs(2);
-/// How often keeper looks whether the host's socket was replaced by another server's.
+/// Interval between two looks whether another server has replaced the host's socket.
 pub const SOCKET_WATCH: Duration = Duration::from_secs(1);
 
 /// Connections of the loop at once: its calls in parallel, the desk and the model, with room to spare. Each may hold a request
@@ -175,7 +175,7 @@ pub mod kernels {
 
     /// Connecting and shaking hands on loopback takes a millisecond; a busy machine needs a little more.
     pub const HANDSHAKE_DEADLINE: Duration = Duration::from_secs(5);
-    /// A kernel reads its sockets from a thread of its own, or between cells; one that reads nothing for so long is stuck.
+    /// A kernel reads its sockets from a thread of its own, or between cells; one that reads nothing for this long is stuck.
     pub const FRAME_SEND_DEADLINE: Duration = Duration::from_secs(30);
     /// The longest command of the handshake and after: a socket type and an identity.
     pub const COMMAND_BYTES: u64 = 1024;
@@ -183,31 +183,31 @@ pub mod kernels {
     pub const MESSAGE_FRAMES: usize = 32;
     /// One message: a rich output with all its forms.
     pub const MESSAGE_BYTES: usize = 8 * 1024 * 1024 + 64 * 1024;
-    /// Of a frame that is too long, so much is kept: the beginning of a text is worth more than nothing.
+    /// Bytes that are kept of a frame that is too long: the beginning of a text is worth more than nothing.
     pub const OVERSIZE_HEAD_BYTES: usize = 1024 * 1024;
     /// Smaller frames need no share of the common memory.
     pub const LARGE_FRAME_BYTES: usize = 64 * 1024;
-    /// What large frames of all connections together may hold at once: keeper's memory, whatever the kernels do.
+    /// Bytes of large frames of all connections together: the bound on keeper's memory, whatever the kernels do.
     pub const MESSAGES_BYTES: usize = 24 * 1024 * 1024;
     /// A longer frame is read past up to this length; one beyond it is nonsense and ends the connection.
     pub const SKIPPED_BYTES: u64 = 1024 * 1024 * 1024;
 
     /// From the start of a kernel's process to its first answer: imports on a busy machine with a cold cache.
     pub const START_DEADLINE: Duration = Duration::from_secs(120);
-    /// How often a kernel that is starting is tried.
+    /// Interval between two connection attempts to a kernel that is starting.
     pub const START_POLL: Duration = Duration::from_millis(5);
     /// A subscription that was not yet in force when the first answer came is tried again after this.
     pub const SUBSCRIBE_RETRY: Duration = Duration::from_millis(100);
-    /// Starts of one kernel before it is given up: a port may be taken by somebody else meanwhile.
+    /// Starts of one kernel before it is given up: another program may take a port meanwhile.
     pub const START_TRIES: usize = 2;
-    /// What is shown of a kernel that could not be started: the last lines it printed.
+    /// Output of a kernel that could not be started that is shown: its last lines.
     pub const START_FAILURE_BYTES: usize = 2048;
 
-    /// After a time limit interrupted an execution, so long is waited before the kernel is restarted.
+    /// After a time limit interrupted an execution, the kernel is restarted unless it obeys within this.
     pub const INTERRUPT_PATIENCE: Duration = Duration::from_secs(3);
     /// After the reply the idle status comes at once; a kernel that forgets it is not waited for.
     pub const IDLE_PATIENCE: Duration = Duration::from_secs(2);
-    /// After the reply late output is taken for so long at most, however much there is.
+    /// Most time for late output after the reply, however much there is.
     pub const DRAIN_PATIENCE: Duration = Duration::from_secs(60);
     /// After a kernel's own end its last output is taken within this.
     pub const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -222,7 +222,7 @@ pub mod kernels {
     pub const ERROR_BYTES: usize = 64 * 1024;
     /// Text in one event: in JSON, where each byte may take six, it stays below the protocol's message.
     pub const TEXT_BYTES: usize = 64 * 1024;
-    /// Of text beyond what is kept of an execution, the last part is told at its end.
+    /// The last part of an execution's text beyond its bound is kept and sent at its end.
     pub const TAIL_BYTES: usize = 64 * 1024;
     /// Executions whose output can still be asked for.
     pub const ENDED_EXECUTIONS: usize = 32;
@@ -231,11 +231,11 @@ pub mod kernels {
 
     /// Outputs of one cell of a notebook.
     pub const CELL_BYTES: usize = 1024 * 1024;
-    /// One notebook: what JupyterLab still opens without effort. Beyond it the next number is begun.
+    /// Bytes of one notebook that JupyterLab still opens without effort. Beyond it the next number begins.
     pub const NOTEBOOK_BYTES: u64 = 8 * 1024 * 1024;
-    /// One notebook with what came before it could be written: code of the longest request, escaped, still fits.
+    /// Bytes of one notebook including cells that could not be written yet: code of the longest request, escaped, still fits.
     pub const MOST_NOTEBOOK_BYTES: u64 = 32 * 1024 * 1024;
-    /// Numbered copies of a notebook; beyond them the workspace is somebody's joke.
+    /// Numbered copies of a notebook. More foreign files of that name are an attack, not work.
     pub const NOTEBOOK_COPIES: u32 = 100;
     /// Cells that come shortly after each other are written together: a notebook is rewritten as a whole.
     pub const NOTEBOOK_GATHER: Duration = Duration::from_millis(100);

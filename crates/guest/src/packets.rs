@@ -1,7 +1,7 @@
 //! Messages between our own processes in a machine: JSON and descriptors over a `SOCK_SEQPACKET` pair.
 //!
 //! One message is one packet. A message that is too long for a packet travels in a memory file, whose descriptor
-//! comes first, and the packet says [`IN_MEMORY_FILE`] instead. Knows nothing of what the messages mean.
+//! comes first, and the packet is [`IN_MEMORY_FILE`] instead. This module does not know the meaning of the messages.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -24,8 +24,7 @@ const IN_MEMORY_FILE: &[u8] = b"@";
 
 /// A received message.
 #[derive(Debug)]
-pub(crate) struct Received<T> {
-    /// What was said.
+pub(crate) struct ReceivedPacket<T> {
     pub(crate) message: T,
     /// The descriptors that came with it.
     pub(crate) fds: Vec<OwnedFd>,
@@ -33,12 +32,12 @@ pub(crate) struct Received<T> {
 
 /// A message ready to be sent, once or again after `WouldBlock`.
 #[derive(Debug)]
-pub(crate) struct Packet {
+pub(crate) struct LocalPacket {
     body: Vec<u8>,
     fds: Vec<OwnedFd>,
 }
 
-impl Packet {
+impl LocalPacket {
     /// Encodes a message. At most [`PACKET_FDS`] descriptors, one fewer if the message is long.
     pub(crate) fn new<T: Serialize>(message: &T, fds: Vec<OwnedFd>) -> io::Result<Self> {
         let body = serde_json::to_vec(message)?;
@@ -57,7 +56,7 @@ impl Packet {
         Ok(Self { body, fds })
     }
 
-    /// Sends it without waiting: `WouldBlock` if the other side is behind.
+    /// Sends the packet without waiting. Returns `WouldBlock` if the receiver's queue is full.
     pub(crate) fn send(&self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let fds: Vec<_> = self.fds.iter().map(AsFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
@@ -73,8 +72,8 @@ impl Packet {
     }
 }
 
-/// Receives one message without waiting: `WouldBlock` if there is none, `None` if the other side is gone.
-pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<Received<T>>> {
+/// Receives one message without waiting. Returns `WouldBlock` if there is none, and `None` if the sender is gone.
+pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result<Option<ReceivedPacket<T>>> {
     let mut buffer = vec![0; PACKET_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -113,7 +112,7 @@ pub(crate) fn memory_file(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Reads a whole file from where it stands, refusing more than `limit` bytes.
+/// Reads a file from its current position to its end. Rejects more than `limit` bytes.
 pub(crate) fn read_bounded(file: OwnedFd, limit: usize) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     File::from(file).take(limit as u64 + 1).read_to_end(&mut content)?;
@@ -134,15 +133,15 @@ pub(crate) fn read_memory_file(file: &File) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-fn decode<T: DeserializeOwned>(body: &[u8], mut fds: Vec<OwnedFd>) -> io::Result<Received<T>> {
+fn decode<T: DeserializeOwned>(body: &[u8], mut fds: Vec<OwnedFd>) -> io::Result<ReceivedPacket<T>> {
     if body != IN_MEMORY_FILE {
-        return Ok(Received { message: serde_json::from_slice(body)?, fds });
+        return Ok(ReceivedPacket { message: serde_json::from_slice(body)?, fds });
     }
     if fds.is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a long message came without its file"));
     }
     let file = File::from(fds.remove(0));
-    Ok(Received { message: serde_json::from_slice(&read_memory_file(&file)?)?, fds })
+    Ok(ReceivedPacket { message: serde_json::from_slice(&read_memory_file(&file)?)?, fds })
 }
 
 #[cfg(test)]

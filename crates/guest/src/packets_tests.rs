@@ -2,13 +2,15 @@ use proptest::prelude::*;
 use sandyard_protocol::{ProcessId, TerminalSize};
 
 use super::*;
-use crate::init::messages::{HoldReply, HoldRequest, Part};
+use crate::init::messages::{HoldReply, HoldRequest, StreamPart};
 use crate::process_host::{Command, RawExit};
-use crate::spawner::messages::{Call, Entry, Outcome, Question, Request, Told};
+use crate::spawner::messages::{
+    RollEntry, SpawnerCall, SpawnerMessage, SpawnerOutcome, SpawnerQuestion, SpawnerRequest,
+};
 
-fn round_trip<T: Serialize + DeserializeOwned>(message: &T, fds: Vec<OwnedFd>) -> Received<T> {
+fn round_trip<T: Serialize + DeserializeOwned>(message: &T, fds: Vec<OwnedFd>) -> ReceivedPacket<T> {
     let (ours, theirs) = pair().unwrap();
-    Packet::new(message, fds).unwrap().send(ours.as_fd()).unwrap();
+    LocalPacket::new(message, fds).unwrap().send(ours.as_fd()).unwrap();
     receive(theirs.as_fd()).unwrap().unwrap()
 }
 
@@ -38,61 +40,62 @@ fn exit() -> impl Strategy<Value = RawExit> {
     })
 }
 
-fn question() -> impl Strategy<Value = Question> {
-    any::<(u64, u64)>().prop_map(|(session, number)| Question { session, number })
+fn question() -> impl Strategy<Value = SpawnerQuestion> {
+    any::<(u64, u64)>().prop_map(|(session, number)| SpawnerQuestion { session, number })
 }
 
-fn call() -> impl Strategy<Value = Call> {
+fn call() -> impl Strategy<Value = SpawnerCall> {
     let id = || any::<String>().prop_map(ProcessId);
     prop_oneof![
-        command().prop_map(Call::Spawn),
-        (id(), any::<i32>()).prop_map(|(id, signal)| Call::Signal { id, signal }),
-        Just(Call::KillEverything),
-        id().prop_map(|id| Call::Forget { id }),
-        Just(Call::Roll),
+        command().prop_map(SpawnerCall::Spawn),
+        (id(), any::<i32>()).prop_map(|(id, signal)| SpawnerCall::Signal { id, signal }),
+        Just(SpawnerCall::KillEverything),
+        id().prop_map(|id| SpawnerCall::Forget { id }),
+        Just(SpawnerCall::Roll),
     ]
 }
 
-fn outcome() -> impl Strategy<Value = Outcome> {
-    let entry = (any::<String>(), any::<i32>(), prop::option::of(exit())).prop_map(|(id, pid, exit)| Entry {
-        id: ProcessId(id),
-        pid,
-        exit,
-    });
+fn outcome() -> impl Strategy<Value = SpawnerOutcome> {
+    let entry = (any::<String>(), any::<i32>(), prop::option::of(exit()))
+        .prop_map(|(id, pid, exit)| RollEntry { id: ProcessId(id), pid, exit });
     prop_oneof![
-        any::<(i32, bool, bool)>().prop_map(|(pid, stdin, stderr)| Outcome::Spawned { pid, stdin, stderr }),
-        Just(Outcome::Done),
-        any::<(String, i32)>().prop_map(|(what, errno)| Outcome::Refused { what, errno }),
-        prop::collection::vec(entry, 0..4).prop_map(Outcome::Roll),
+        any::<(i32, bool, bool)>().prop_map(|(pid, stdin, stderr)| SpawnerOutcome::Spawned {
+            pid,
+            stdin,
+            stderr
+        }),
+        Just(SpawnerOutcome::Done),
+        any::<(String, i32)>().prop_map(|(what, errno)| SpawnerOutcome::Refused { what, errno }),
+        prop::collection::vec(entry, 0..4).prop_map(SpawnerOutcome::Roll),
     ]
 }
 
 proptest! {
     #[test]
     fn requests_survive(question in question(), call in call()) {
-        let request = Request { question, call };
+        let request = SpawnerRequest { question, call };
         prop_assert_eq!(round_trip(&request, Vec::new()).message, request);
     }
 
     #[test]
     fn what_the_spawner_tells_survives(question in question(), outcome in outcome(), exit in exit()) {
-        let answer = Told::Answer { question, outcome };
+        let answer = SpawnerMessage::Answer { question, outcome };
         prop_assert_eq!(round_trip(&answer, Vec::new()).message, answer);
-        let exit = Told::Exit(exit);
+        let exit = SpawnerMessage::Exit(exit);
         prop_assert_eq!(round_trip(&exit, Vec::new()).message, exit);
     }
 
     #[test]
     fn any_bytes_are_an_error_and_never_a_panic(bytes in prop::collection::vec(any::<u8>(), 1..200)) {
         let (ours, theirs) = pair().unwrap();
-        Packet { body: bytes, fds: Vec::new() }.send(ours.as_fd()).unwrap();
-        prop_assert!(receive::<Request>(theirs.as_fd()).is_err());
+        LocalPacket { body: bytes, fds: Vec::new() }.send(ours.as_fd()).unwrap();
+        prop_assert!(receive::<SpawnerRequest>(theirs.as_fd()).is_err());
     }
 }
 
 #[test]
 fn a_long_message_travels_in_a_memory_file_beside_its_descriptors() {
-    let long = HoldRequest::Hold { id: ProcessId("x".repeat(PACKET_BYTES * 4)), part: Part::Input };
+    let long = HoldRequest::Hold { id: ProcessId("x".repeat(PACKET_BYTES * 4)), part: StreamPart::Input };
     let (read, write) = rustix::pipe::pipe().unwrap();
     let received = round_trip(&long, vec![write]);
     assert_eq!(received.message, long);
@@ -105,7 +108,7 @@ fn a_long_message_travels_in_a_memory_file_beside_its_descriptors() {
 fn a_message_beyond_the_bound_is_refused_by_the_receiver() {
     let (ours, theirs) = pair().unwrap();
     let file = memory_file(&vec![b' '; LOCAL_MESSAGE_BYTES + 1]).unwrap();
-    Packet { body: IN_MEMORY_FILE.to_vec(), fds: vec![file] }.send(ours.as_fd()).unwrap();
+    LocalPacket { body: IN_MEMORY_FILE.to_vec(), fds: vec![file] }.send(ours.as_fd()).unwrap();
     let error = receive::<HoldReply>(theirs.as_fd()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
 }

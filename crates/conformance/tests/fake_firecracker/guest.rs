@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_guest::keeper::{self, KeeperConfig, UnixDial};
-use sandyard_guest::local_processes::LocalProcesses;
+use sandyard_guest::process_host::local::LocalProcesses;
 use sandyard_protocol::{
     ControlReply, ControlRequest, JobUsage, LinkTarget, MACHINE_BOOT_ARGUMENT, MachineConfig,
 };

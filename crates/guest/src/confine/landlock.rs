@@ -1,4 +1,4 @@
-//! File-system rules, held by Landlock beside the mounts: read and execute everywhere, write only where the boot document says.
+//! File-system rules, enforced by Landlock beside the mounts: read and execute everywhere, write only to paths of the boot document.
 //!
 //! The kernel must know Landlock at all, or the machine does not start; newer rights (rename across directories, truncate,
 //! device ioctls, signals and abstract sockets to the outside) are added where it knows them.
@@ -14,7 +14,7 @@ use crate::boot::BootFailure;
 
 /// Without this version nothing starts.
 const FLOOR: ABI = ABI::V1;
-/// The newest version whose rights we have thought through.
+/// The newest version whose rights were reviewed.
 const NEWEST: ABI = ABI::V7;
 const STAGE: &str = "landlock";
 

@@ -10,7 +10,7 @@ use rustix::fs::Mode;
 use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 use crate::sys;
 
 /// Capabilities are numbered from 0; the kernel's interface has room for 64.
@@ -68,7 +68,7 @@ pub(crate) fn seal() -> Result<(), BootFailure> {
         .step("drop privileges", "non-dumpable")
 }
 
-/// Checks that this process is an unprivileged one of this user, whoever made it so.
+/// Checks that this process runs as this user without any privilege, whichever process dropped it.
 pub(crate) fn verify(id: u32) -> Result<(), BootFailure> {
     const STAGE: &str = "drop privileges";
     let sets = rustix::thread::capabilities(None).step(STAGE, "read capabilities")?;

@@ -1,4 +1,4 @@
-//! Starting the other two roles: forks of init that exec its own program with just their descriptors.
+//! Starts the other two roles: forks of init that exec its own program with only their descriptors.
 
 use std::ffi::CString;
 use std::io;
@@ -9,7 +9,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::process::Pid;
 use sandyard_protocol::{BootConfig, Secret, SpawnerSource};
 
-use crate::boot::{BootFailure, Step as _, console, take_fd};
+use crate::boot::{BootFailure, BootStep as _, console, take_fd};
 use crate::sys::{self, Forked, Namespaces};
 use crate::{limits, packets};
 
@@ -89,7 +89,7 @@ fn open_group(procs: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(procs, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Moves this process into the job's groups, which become the roots of what it sees of control groups.
+/// Moves this process into the job's control groups, which become the roots of its view of control groups.
 fn enter_groups(groups: &[OwnedFd]) -> io::Result<()> {
     for group in groups {
         rustix::io::write(group, b"0")?;

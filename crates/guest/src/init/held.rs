@@ -6,34 +6,36 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use sandyard_protocol::ProcessId;
 
-use super::messages::{HoldReply, HoldRequest, Part};
+use super::messages::{HoldReply, HoldRequest, StreamPart};
 use crate::limits::{HELD_PARTS, PROCESS_ID_BYTES};
-use crate::packets::{self, Packet};
+use crate::packets::{self, LocalPacket};
 
-/// All that is held.
+/// The descriptors that init holds, by process.
 #[derive(Debug, Default)]
-pub struct Held {
-    descriptors: BTreeMap<(ProcessId, Part), Vec<OwnedFd>>,
+pub struct HeldStreams {
+    descriptors: BTreeMap<(ProcessId, StreamPart), Vec<OwnedFd>>,
 }
 
-/// What came of serving a keeper.
+/// The state of keeper's socket after its requests were served.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Served {
-    /// It has no more to say for now.
+pub enum KeeperTurn {
+    /// No request is left for now.
     Everything,
-    /// Its end is closed.
+    /// Keeper has closed its end.
     Closed,
 }
 
-impl Held {
-    /// Serves all requests that are there. Also called once after keeper's death, for what it said before.
-    pub fn serve(&mut self, socket: BorrowedFd<'_>) -> io::Result<Served> {
+impl HeldStreams {
+    /// Serves all requests that have arrived. Also called once after keeper's death, for the requests it sent before.
+    pub fn serve(&mut self, socket: BorrowedFd<'_>) -> io::Result<KeeperTurn> {
         loop {
             let received = match packets::receive(socket) {
                 Ok(Some(received)) => received,
-                Ok(None) => return Ok(Served::Closed),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Served::Everything),
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(Served::Closed),
+                Ok(None) => return Ok(KeeperTurn::Closed),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(KeeperTurn::Everything),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Ok(KeeperTurn::Closed);
+                }
                 Err(error) => return Err(error),
             };
             if let Some(reply) = self.apply(received.message, received.fds)? {
@@ -45,7 +47,7 @@ impl Held {
         }
     }
 
-    fn apply(&mut self, request: HoldRequest, fds: Vec<OwnedFd>) -> io::Result<Option<Packet>> {
+    fn apply(&mut self, request: HoldRequest, fds: Vec<OwnedFd>) -> io::Result<Option<LocalPacket>> {
         match request {
             HoldRequest::Hold { id, part } => {
                 if self.descriptors.len() < HELD_PARTS && id.0.len() <= PROCESS_ID_BYTES {
@@ -61,15 +63,15 @@ impl Held {
         }
     }
 
-    fn show(&self, index: usize) -> io::Result<Packet> {
+    fn show(&self, index: usize) -> io::Result<LocalPacket> {
         let Some(((id, part), descriptors)) = self.descriptors.iter().nth(index) else {
-            return Packet::new(&HoldReply::End, Vec::new());
+            return LocalPacket::new(&HoldReply::End, Vec::new());
         };
         let copies = descriptors
             .iter()
             .map(|descriptor| descriptor.as_fd().try_clone_to_owned())
             .collect::<Result<_, _>>()?;
-        Packet::new(&HoldReply::Held { id: id.clone(), part: *part }, copies)
+        LocalPacket::new(&HoldReply::Held { id: id.clone(), part: *part }, copies)
     }
 }
 
@@ -78,22 +80,22 @@ mod tests {
     use super::*;
 
     fn say(
-        held: &mut Held,
+        held: &mut HeldStreams,
         request: &HoldRequest,
         fds: Vec<OwnedFd>,
-    ) -> Option<packets::Received<HoldReply>> {
+    ) -> Option<packets::ReceivedPacket<HoldReply>> {
         let (ours, theirs) = packets::pair().unwrap();
-        Packet::new(request, fds).unwrap().send(ours.as_fd()).unwrap();
-        assert_eq!(held.serve(theirs.as_fd()).unwrap(), Served::Everything);
+        LocalPacket::new(request, fds).unwrap().send(ours.as_fd()).unwrap();
+        assert_eq!(held.serve(theirs.as_fd()).unwrap(), KeeperTurn::Everything);
         packets::receive(ours.as_fd()).ok().flatten()
     }
 
-    fn hold(held: &mut Held, id: &str, part: Part) {
+    fn hold(held: &mut HeldStreams, id: &str, part: StreamPart) {
         let (read, _write) = rustix::pipe::pipe().unwrap();
         assert!(say(held, &HoldRequest::Hold { id: ProcessId(id.into()), part }, vec![read]).is_none());
     }
 
-    fn shown(held: &mut Held) -> Vec<(String, Part, usize)> {
+    fn shown(held: &mut HeldStreams) -> Vec<(String, StreamPart, usize)> {
         let mut all = Vec::new();
         loop {
             let reply = say(held, &HoldRequest::Show { index: all.len() }, Vec::new()).unwrap();
@@ -106,33 +108,37 @@ mod tests {
 
     #[test]
     fn parts_are_held_until_released_and_shown_any_number_of_times() {
-        let mut held = Held::default();
-        hold(&mut held, "a", Part::Output);
-        hold(&mut held, "a", Part::Input);
-        hold(&mut held, "b", Part::Output);
+        let mut held = HeldStreams::default();
+        hold(&mut held, "a", StreamPart::Output);
+        hold(&mut held, "a", StreamPart::Input);
+        hold(&mut held, "b", StreamPart::Output);
         assert_eq!(shown(&mut held).len(), 3);
-        say(&mut held, &HoldRequest::Release { id: ProcessId("a".into()), part: Part::Input }, Vec::new());
-        let expected = [("a".to_owned(), Part::Output, 1), ("b".to_owned(), Part::Output, 1)];
+        say(
+            &mut held,
+            &HoldRequest::Release { id: ProcessId("a".into()), part: StreamPart::Input },
+            Vec::new(),
+        );
+        let expected = [("a".to_owned(), StreamPart::Output, 1), ("b".to_owned(), StreamPart::Output, 1)];
         assert_eq!(shown(&mut held), expected);
         assert_eq!(shown(&mut held), expected);
     }
 
     #[test]
     fn no_more_is_held_than_the_bound() {
-        let mut held = Held::default();
+        let mut held = HeldStreams::default();
         for number in 0..HELD_PARTS + 5 {
-            hold(&mut held, &number.to_string(), Part::Output);
+            hold(&mut held, &number.to_string(), StreamPart::Output);
         }
         assert_eq!(held.descriptors.len(), HELD_PARTS);
     }
 
     #[test]
     fn a_keepers_last_words_count() {
-        let (mut held, (ours, theirs)) = (Held::default(), packets::pair().unwrap());
-        let request = HoldRequest::Hold { id: ProcessId::main(), part: Part::Output };
-        Packet::new(&request, Vec::new()).unwrap().send(ours.as_fd()).unwrap();
+        let (mut held, (ours, theirs)) = (HeldStreams::default(), packets::pair().unwrap());
+        let request = HoldRequest::Hold { id: ProcessId::main(), part: StreamPart::Output };
+        LocalPacket::new(&request, Vec::new()).unwrap().send(ours.as_fd()).unwrap();
         drop(ours);
-        assert_eq!(held.serve(theirs.as_fd()).unwrap(), Served::Closed);
+        assert_eq!(held.serve(theirs.as_fd()).unwrap(), KeeperTurn::Closed);
         assert_eq!(held.descriptors.len(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! What keeper and init say to each other. Init answers questions and never speaks first.
+//! Messages between keeper and init. Init answers requests and never speaks first.
 
 use sandyard_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
@@ -6,49 +6,34 @@ use serde::{Deserialize, Serialize};
 /// Which descriptors of a process: they are held apart, because input can end long before output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Part {
+pub(crate) enum StreamPart {
     /// The memory file in which keeper described the process, standard output, and standard error if there is one.
     Output,
     /// Standard input.
     Input,
 }
 
-/// From keeper to init.
+/// A message from keeper to init.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HoldRequest {
     /// Keep these descriptors beyond keeper's death; not answered.
-    Hold {
-        /// Whose.
-        id: ProcessId,
-        /// Which of its.
-        part: Part,
-    },
-    /// Close what is held; not answered.
-    Release {
-        /// Whose.
-        id: ProcessId,
-        /// Which of its.
-        part: Part,
-    },
-    /// Hand over the `index`th of what is held; answered.
+    Hold { id: ProcessId, part: StreamPart },
+    /// Close these descriptors; not answered.
+    Release { id: ProcessId, part: StreamPart },
+    /// Send copies of the `index`th held descriptors; answered.
     Show {
         /// From 0 up, until the answer is `End`.
         index: usize,
     },
 }
 
-/// From init to keeper.
+/// A message from init to keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum HoldReply {
-    /// One part of what is held for one process, with its descriptors. Init doesn't look into any of them.
-    Held {
-        /// Whose.
-        id: ProcessId,
-        /// Which of its.
-        part: Part,
-    },
-    /// There is no more.
+    /// One part of the descriptors of one process. Init does not look into any of them.
+    Held { id: ProcessId, part: StreamPart },
+    /// The index is beyond the last part.
     End,
 }

@@ -1,8 +1,8 @@
 //! PID 1 of the machine: makes the spawner, drops everything, then only reaps, holds descriptors and restarts keeper.
 //!
 //! The driver has prepared root, mounts and outer namespaces; the boot document is on descriptor 3 or in a file. From the drop on, init is
-//! keeper's user without any privilege, so a restarted keeper gets exactly what the first one got. When init leaves,
-//! the kernel kills the whole machine: it leaves when its time is over, when the spawner is gone, when keeper says that the
+//! keeper's user without any privilege, so a restarted keeper gets exactly the same rights as the first one. When init leaves,
+//! the kernel kills the whole machine. It leaves when its time is over, when the spawner is gone, when keeper reports that the
 //! work is over, and when keeper can't be kept alive.
 
 mod children;
@@ -24,7 +24,7 @@ use rustix::time::{
 };
 use sandyard_protocol::{BootConfig, LinkTarget, SCRIPTS};
 
-use crate::boot::{self, BootFailure, Step as _};
+use crate::boot::{self, BootFailure, BootStep as _};
 use crate::confine::{self, seccomp};
 use crate::keeper::desktop::DesktopPlaces;
 use crate::limits::OWN_OPEN_FILES;
@@ -33,32 +33,31 @@ use crate::sys::{self, ChildSignals};
 use children::{Keeper, Spawner, open_groups, start_keeper, start_spawner};
 use restarts::Restarts;
 
-pub use held::{Held, Served};
+pub use held::{HeldStreams, KeeperTurn};
 
-/// Init after the drop.
+/// Init after it has dropped its privileges.
 struct Init {
     config: BootConfig,
     program: OwnedFd,
     spawner: Spawner,
     children: ChildSignals,
     lifetime: OwnedFd,
-    held: Held,
+    held: HeldStreams,
     restarts: Restarts,
     keeper: KeeperState,
 }
 
-/// Whether there is a keeper.
 enum KeeperState {
     Alive(Keeper),
-    /// Its end of the socket is closed, so it is dying; how it died will say what follows.
+    /// Its end of the socket is closed, so it is dying. Its exit status decides what follows.
     Leaving(Keeper),
     Dead {
         restart_at: Instant,
     },
 }
 
-/// What a wait brought.
-struct Ready {
+/// The descriptors that were ready after a wait.
+struct InitEvents {
     keeper: bool,
     children: bool,
     lifetime: bool,
@@ -73,7 +72,7 @@ pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     };
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let lifetime = start_lifetime(config.lifetime_s)?;
-    // They are the host's, for whom init is nobody once it has a user namespace.
+    // They belong to the host, where init has no rights once it has a user namespace.
     let groups = open_groups(&config.spawner)?;
     let program = match config.engine {
         Some(engine) => user_namespace::enter(engine.first_id)?,
@@ -93,13 +92,13 @@ pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     seccomp::install(seccomp::FilterProfile::Init { host_sockets: config.link.needs_host_sockets() })?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
-    let (held, restarts) = (Held::default(), Restarts::default());
+    let (held, restarts) = (HeldStreams::default(), Restarts::default());
     let reason = Init { config, program, spawner, children, lifetime, held, restarts, keeper }.serve()?;
     boot::console("end", None, reason);
     Ok(())
 }
 
-/// Makes the directory of the job's script where the driver did not.
+/// Makes the directory of the job's script, unless the driver did.
 fn prepare_scripts(config: &BootConfig) -> Result<(), BootFailure> {
     match rustix::fs::mkdir(SCRIPTS, Mode::from_raw_mode(0o755)) {
         Err(Errno::EXIST) => return Ok(()),
@@ -110,8 +109,8 @@ fn prepare_scripts(config: &BootConfig) -> Result<(), BootFailure> {
         .step("scripts", format_args!("give {SCRIPTS} to keeper"))
 }
 
-/// The directories where keeper and the job's X server meet: keeper's, but open to the job, which may add to them and not take
-/// away what is keeper's. One that the job left on its disk as something else is not used, and there is no desktop then.
+/// Makes the directories of the sockets between keeper and the job's X server. Keeper owns them; the job may add files and not remove
+/// keeper's. If the job left something else under such a name on its disk, that is not used, and there is no desktop.
 fn prepare_desktop(keeper_id: u32) -> Vec<PathBuf> {
     let DesktopPlaces { display_directory, socket_directory, .. } = DesktopPlaces::default();
     let (user, group) = (Uid::from_raw(keeper_id), Gid::from_raw(keeper_id));
@@ -161,11 +160,11 @@ impl Init {
         }
     }
 
-    fn wait(&self) -> Result<Ready, BootFailure> {
+    fn wait(&self) -> Result<InitEvents, BootFailure> {
         let mut fds = vec![
             PollFd::new(&self.children, PollFlags::IN),
             PollFd::new(&self.lifetime, PollFlags::IN),
-            // Only its end is of interest; what the spawner says is for keeper.
+            // Only the end of the socket matters; the spawner's messages are for keeper.
             PollFd::new(&self.spawner.socket, PollFlags::empty()),
         ];
         let timeout = match &self.keeper {
@@ -182,7 +181,7 @@ impl Init {
             Err(error) => return Err(BootFailure::new("serve", "poll", error.into())),
         }
         let is_ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
-        Ok(Ready {
+        Ok(InitEvents {
             children: is_ready(0),
             lifetime: is_ready(1),
             spawner_gone: is_ready(2),
@@ -190,11 +189,11 @@ impl Init {
         })
     }
 
-    /// A keeper that closed its end or says nonsense is ended; its death then restarts it.
+    /// A keeper that closed its end or sent nonsense is killed; its death then restarts it.
     fn serve_keeper(&mut self) -> Result<(), BootFailure> {
         let leaving = match &self.keeper {
             KeeperState::Alive(keeper) => {
-                !matches!(self.held.serve(keeper.socket.as_fd()), Ok(Served::Everything))
+                !matches!(self.held.serve(keeper.socket.as_fd()), Ok(KeeperTurn::Everything))
             }
             _ => false,
         };
@@ -238,7 +237,7 @@ impl Init {
 
     fn keeper_died(&mut self, status: WaitStatus) -> Result<(), BootFailure> {
         if let KeeperState::Alive(keeper) | KeeperState::Leaving(keeper) = &self.keeper {
-            // What it said before it died counts; what can't be understood is lost with it.
+            // Requests that it sent before it died count. One that can't be parsed is lost with it.
             drop(self.held.serve(keeper.socket.as_fd()));
         }
         let message = match status.terminating_signal() {

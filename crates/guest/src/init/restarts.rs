@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::limits::{KEEPER_BACKOFF, KEEPER_RESTARTS, KEEPER_WINDOW};
 
-/// Remembers the recent deaths.
 #[derive(Debug, Default)]
 pub(super) struct Restarts {
     deaths: VecDeque<Instant>,
 }
 
 impl Restarts {
-    /// Notes a death; how long to wait before the restart, or `None` if there were too many.
+    /// Notes a death. Returns the delay before the restart, or `None` if there were too many.
     pub(super) fn after_death(&mut self, now: Instant) -> Option<Duration> {
         self.deaths.push_back(now);
         while self.deaths.front().is_some_and(|&death| now.duration_since(death) > KEEPER_WINDOW) {

@@ -11,7 +11,7 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Gid, Pid, Uid, WaitOptions, waitpid};
 
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 use crate::spawner::open_program;
 use crate::sys::{self, Forked};
 
@@ -20,7 +20,7 @@ const STAGE: &str = "user namespace";
 const IDS: u32 = 65_536;
 
 /// Moves this process into a user and mount namespace in which ids from 0 stand for the host's from `first` on. Returns our own
-/// program, opened there: the mounts of the namespace that is left go with it, and Landlock lets nobody execute what hangs on none.
+/// program, opened there: the mounts of the old namespace vanish with it, and Landlock refuses to execute a file without a mount.
 pub(super) fn enter(first: u32) -> Result<OwnedFd, BootFailure> {
     if first < IDS {
         return Err(BootFailure::plain(STAGE, format!("{first} is among the host's own ids")));
@@ -31,7 +31,7 @@ pub(super) fn enter(first: u32) -> Result<OwnedFd, BootFailure> {
     let writer = match sys::fork().step(STAGE, "fork")? {
         Forked::Child => {
             drop(ready);
-            // A byte says that the namespace is there; the end of the pipe alone, that it could not be made.
+            // A byte means that the namespace exists. The end of the pipe without a byte means that it could not be made.
             let made = matches!(rustix::io::read(&wait, &mut [0_u8; 1]), Ok(1));
             let written = made && write_maps(own, first).is_ok();
             sys::leave(i32::from(!written))

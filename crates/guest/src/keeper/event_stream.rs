@@ -1,4 +1,5 @@
-//! The event stream of one link: events and the job's output, from where the host's store ends, acknowledged as it commits.
+//! The event stream of one link: events and the job's output, from where the host's store ends. The host acknowledges what it has
+//! committed.
 
 use std::sync::Arc;
 
@@ -7,43 +8,62 @@ use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{Ack, GuestRequest, OutputChunk, OutputOffsets, OutputStream, Resume};
 use tokio::sync::watch;
 
-use super::Keeper;
-use super::capture::{Follower, Piece};
-use super::link::FRAME_LIMITS;
+use super::core::KeeperCore;
+use super::events::EventLog;
+use super::job::state::MachineJob;
+use super::output::capture::{Follower, Piece};
+use super::stream::FRAME_LIMITS;
 use crate::limits::OUTPUT_IN_FLIGHT;
 
-/// Serves the stream until it or the link fails.
-pub(super) async fn serve(keeper: Arc<Keeper>, link: Link) -> Result<(), FrameError> {
-    let Ok(stream) = link.open().await else { return Ok(()) };
-    let mut stream = Framed::new(stream, FRAME_LIMITS);
-    stream.send_message(&GuestRequest::Events).await?;
-    let resume: Resume = stream.receive_message().await?;
-    let first = Ack { sequence: resume.next_sequence.saturating_sub(1), output: resume.output };
-    keeper.acknowledge(&first);
-    let (acknowledged, acknowledgements) = watch::channel(resume.output);
-    let (receiver, sender) = stream.split();
-    let mut sending = Sending::new(&keeper, sender, &resume, acknowledgements);
-    tokio::select! {
-        outcome = receive(&keeper, receiver, acknowledged) => outcome,
-        outcome = sending.run() => outcome,
+/// Events and the job's output.
+pub(super) struct EventSource {
+    pub(super) core: Arc<KeeperCore>,
+    pub(super) events: Arc<EventLog>,
+    pub(super) job: Arc<MachineJob>,
+}
+
+impl EventSource {
+    /// Serves the stream until it or the link fails.
+    pub(super) async fn serve(&self, link: Link) -> Result<(), FrameError> {
+        let Ok(stream) = link.open().await else { return Ok(()) };
+        let mut stream = Framed::new(stream, FRAME_LIMITS);
+        stream.send_message(&GuestRequest::Events).await?;
+        let resume: Resume = stream.receive_message().await?;
+        let first = Ack { sequence: resume.next_sequence.saturating_sub(1), output: resume.output };
+        self.acknowledge(&first);
+        let (acknowledged, acknowledgements) = watch::channel(resume.output);
+        let (receiver, sender) = stream.split();
+        let mut sending = EventSender::new(self, sender, &resume, acknowledgements);
+        tokio::select! {
+            outcome = self.receive(receiver, acknowledged) => outcome,
+            outcome = sending.run() => outcome,
+        }
+    }
+
+    /// Receives acknowledgements.
+    async fn receive(
+        &self,
+        mut receiver: FrameReceiver<PipeStream>,
+        acknowledged: watch::Sender<OutputOffsets>,
+    ) -> Result<(), FrameError> {
+        loop {
+            let ack: Ack = receiver.receive_message().await?;
+            self.acknowledge(&ack);
+            acknowledged.send_replace(ack.output);
+        }
+    }
+
+    /// Drops events and output that the host has committed.
+    fn acknowledge(&self, ack: &Ack) {
+        self.core.stop_on(self.events.acknowledge(ack.sequence));
+        self.job.output(OutputStream::Stdout).acknowledge(ack.output.stdout);
+        self.job.output(OutputStream::Stderr).acknowledge(ack.output.stderr);
     }
 }
 
-/// Takes acknowledgements.
-async fn receive(
-    keeper: &Keeper,
-    mut receiver: FrameReceiver<PipeStream>,
-    acknowledged: watch::Sender<OutputOffsets>,
-) -> Result<(), FrameError> {
-    loop {
-        let ack: Ack = receiver.receive_message().await?;
-        keeper.acknowledge(&ack);
-        acknowledged.send_replace(ack.output);
-    }
-}
-
-struct Sending<'a> {
-    keeper: &'a Keeper,
+/// Sends events and output, in order.
+struct EventSender<'a> {
+    source: &'a EventSource,
     sender: FrameSender<PipeStream>,
     next_sequence: u64,
     stdout: Follower,
@@ -53,9 +73,9 @@ struct Sending<'a> {
     frame: Vec<u8>,
 }
 
-impl<'a> Sending<'a> {
+impl<'a> EventSender<'a> {
     fn new(
-        keeper: &'a Keeper,
+        source: &'a EventSource,
         sender: FrameSender<PipeStream>,
         resume: &Resume,
         acknowledged: watch::Receiver<OutputOffsets>,
@@ -63,12 +83,12 @@ impl<'a> Sending<'a> {
         Self {
             sender,
             next_sequence: resume.next_sequence,
-            stdout: Follower::new(keeper.job.output(OutputStream::Stdout), resume.output.stdout),
-            stderr: Follower::new(keeper.job.output(OutputStream::Stderr), resume.output.stderr),
+            stdout: Follower::new(source.job.output(OutputStream::Stdout).clone(), resume.output.stdout),
+            stderr: Follower::new(source.job.output(OutputStream::Stderr).clone(), resume.output.stderr),
             acknowledged,
-            events: keeper.events.changes(),
+            events: source.events.changes(),
             frame: vec![0; DATA_BYTES],
-            keeper,
+            source,
         }
     }
 
@@ -85,7 +105,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Everything this stream depends on was looked at since it last changed, so no change is missed.
+    /// Waits for a change of anything that this stream sends. Each was marked as seen when it was last read, so no change is missed.
     async fn wait(&mut self) {
         tokio::select! {
             _ = self.events.changed() => {}
@@ -95,10 +115,10 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Sends the events whose output has been sent.
+    /// Sends each event whose preceding output has been sent.
     async fn send_events(&mut self) -> Result<bool, FrameError> {
         let mut progressed = false;
-        while let Some(pending) = self.keeper.events.next(self.next_sequence) {
+        while let Some(pending) = self.source.events.next(self.next_sequence) {
             if self.stdout.offset() < pending.after.stdout || self.stderr.offset() < pending.after.stderr {
                 break;
             }
@@ -109,7 +129,7 @@ impl<'a> Sending<'a> {
         Ok(progressed)
     }
 
-    /// Sends one piece of output, unless too much is on its way.
+    /// Sends one piece of output, unless too much is unacknowledged.
     async fn send_output(&mut self, stream: OutputStream) -> Result<bool, FrameError> {
         let acknowledged = self.acknowledged.borrow_and_update().get(stream);
         let follower = match stream {
@@ -126,7 +146,7 @@ impl<'a> Sending<'a> {
                 self.sender.send_data(&self.frame[..OutputChunk::HEADER_BYTES + count]).await?;
                 Ok(true)
             }
-            // Only acknowledged output is dropped, so this is a host that forgot what it had.
+            // Only acknowledged output is dropped, so the host asked for output that it had acknowledged earlier.
             Piece::Lost(_) => Ok(true),
             Piece::Nothing | Piece::End => Ok(false),
         }

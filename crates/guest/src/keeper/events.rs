@@ -1,4 +1,4 @@
-//! What keeper reports of its own accord: numbered, kept on disk until the host acknowledged it, told once.
+//! Events that keeper sends to the host: numbered, kept on disk until the host has acknowledged them, sent once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,48 +15,46 @@ const DOCUMENT: &str = "events.json";
 
 /// The events the host does not have yet.
 #[derive(Debug)]
-pub(super) struct Events {
+pub(super) struct EventLog {
     spool: Arc<Spool>,
-    log: Mutex<Log>,
+    log: Mutex<StoredEvents>,
     changed: watch::Sender<()>,
 }
 
 /// An event and the output that comes before it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Pending {
-    /// The event.
+pub(super) struct PendingEvent {
     pub(super) event: SequencedEvent,
-    /// It is sent only after the output up to here.
+    /// The output that must be sent before the event.
     pub(super) after: OutputOffsets,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Log {
+struct StoredEvents {
     next_sequence: u64,
-    pending: VecDeque<Pending>,
+    pending: VecDeque<PendingEvent>,
     started: bool,
     ended: bool,
 }
 
-impl Default for Log {
+impl Default for StoredEvents {
     fn default() -> Self {
         Self { next_sequence: 1, pending: VecDeque::new(), started: false, ended: false }
     }
 }
 
-impl Events {
-    /// Opens the log.
+impl EventLog {
     pub(super) fn open(spool: Arc<Spool>) -> Result<Self, SpoolError> {
         let log = spool.load(DOCUMENT)?.unwrap_or_default();
         Ok(Self { spool, log: Mutex::new(log), changed: watch::Sender::new(()) })
     }
 
-    /// Changes of the log.
+    /// Notifies of each change of the log.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// The job runs. Told once, however often it is said.
+    /// Reports that the job runs. Only the first call counts.
     pub(super) fn started(&self) -> Result<(), SpoolError> {
         self.change(|log| {
             if !std::mem::replace(&mut log.started, true) {
@@ -65,7 +63,7 @@ impl Events {
         })
     }
 
-    /// The job is over and this was all its output. Told once, however often it is said.
+    /// Reports the end of the job and of its output. Only the first call counts.
     pub(super) fn ended(&self, exit: Exit, output: OutputOffsets) -> Result<(), SpoolError> {
         self.change(|log| {
             if !std::mem::replace(&mut log.ended, true) {
@@ -74,10 +72,10 @@ impl Events {
         })
     }
 
-    /// Keeper began again.
+    /// Reports that keeper was restarted.
     pub(super) fn restarted(&self) -> Result<(), SpoolError> {
         self.change(|log| {
-            // A keeper that restarts again and again while no host listens says so once.
+            // A keeper that restarts again and again while no host listens reports it once.
             if log.pending.back().map(|last| &last.event.event) != Some(&GuestEvent::KeeperRestarted) {
                 log.push(GuestEvent::KeeperRestarted, OutputOffsets::default());
             }
@@ -96,21 +94,21 @@ impl Events {
     }
 
     /// The first event from a number on.
-    pub(super) fn next(&self, sequence: u64) -> Option<Pending> {
+    pub(super) fn next(&self, sequence: u64) -> Option<PendingEvent> {
         self.log().pending.iter().find(|pending| pending.event.sequence >= sequence).cloned()
     }
 
     /// The host has everything up to a number.
     pub(super) fn acknowledge(&self, sequence: u64) -> Result<(), SpoolError> {
-        let has = |pending: &Pending| pending.event.sequence <= sequence;
+        let has = |pending: &PendingEvent| pending.event.sequence <= sequence;
         if !self.log().pending.front().is_some_and(has) {
             return Ok(());
         }
         self.change(|log| log.pending.retain(|pending| !has(pending)))
     }
 
-    /// Changes the log in memory only once it is changed on disk.
-    fn change(&self, change: impl FnOnce(&mut Log)) -> Result<(), SpoolError> {
+    /// Changes the log on disk first, then in memory.
+    fn change(&self, change: impl FnOnce(&mut StoredEvents)) -> Result<(), SpoolError> {
         let mut log = self.log();
         let mut changed = log.clone();
         change(&mut changed);
@@ -121,16 +119,16 @@ impl Events {
         Ok(())
     }
 
-    fn log(&self) -> MutexGuard<'_, Log> {
+    fn log(&self) -> MutexGuard<'_, StoredEvents> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Log {
+impl StoredEvents {
     fn push(&mut self, event: GuestEvent, after: OutputOffsets) {
         let event = SequencedEvent { sequence: self.next_sequence, at_ms: unix_ms(), event };
         self.next_sequence += 1;
-        self.pending.push_back(Pending { event, after });
+        self.pending.push_back(PendingEvent { event, after });
     }
 }
 
@@ -143,7 +141,7 @@ mod tests {
     #[test]
     fn numbers_go_on_over_restarts_and_nothing_is_told_twice() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Events::open(Arc::new(Spool::open(folder.path().to_owned()).unwrap())).unwrap();
+        let open = || EventLog::open(Arc::new(Spool::open(folder.path().to_owned()).unwrap())).unwrap();
         let exit = Exit { code: 0, signal: None, reason: EndReason::Own };
         let events = open();
         events.started().unwrap();

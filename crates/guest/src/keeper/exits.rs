@@ -1,4 +1,4 @@
-//! Hands each process's end to whoever waits for it.
+//! Hands the exit of each process to the task that waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,24 +8,24 @@ use tokio::sync::watch;
 
 use crate::process_host::RawExit;
 
-/// Who waits for what. An entry is made before its process is started, so that no end comes too early.
+/// The tasks that wait for an exit. An entry is made before its process is started, so that no exit comes too early.
 #[derive(Debug, Default)]
 pub(super) struct Exits(Mutex<BTreeMap<ProcessId, watch::Sender<Option<RawExit>>>>);
 
 impl Exits {
-    /// From now on the end of this process is kept for the caller.
+    /// Keeps the exit of this process for the caller from now on.
     pub(super) fn expect(&self, id: &ProcessId) -> watch::Receiver<Option<RawExit>> {
         let (sender, receiver) = watch::channel(None);
         self.waiting().insert(id.clone(), sender);
         receiver
     }
 
-    /// Nobody waits for it any more.
+    /// Removes the entry of a process whose exit nobody waits for any more.
     pub(super) fn unexpect(&self, id: &ProcessId) {
         self.waiting().remove(id);
     }
 
-    /// Tells an end; false if nobody waits for it.
+    /// Hands over an exit; false if nobody waits for it.
     pub(super) fn deliver(&self, exit: RawExit) -> bool {
         match self.waiting().get(&exit.id) {
             Some(waiting) => {
@@ -41,7 +41,7 @@ impl Exits {
     }
 }
 
-/// The end itself.
+/// Waits for the exit of an expected process. Waits for ever if the process is no longer expected.
 pub(super) async fn ended(receiver: &mut watch::Receiver<Option<RawExit>>) -> RawExit {
     loop {
         if let Some(exit) = receiver.borrow_and_update().clone() {

@@ -1,20 +1,13 @@
-//! Scripts as files: too long for an argument, readable by the job, written by keeper alone.
+//! Scripts as files: too long for an argument, readable by the job, writable by keeper alone.
 
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::Keeper;
-
-/// Where a script of that name is.
-pub(super) fn path(keeper: &Keeper, name: &str) -> PathBuf {
-    keeper.config.scripts.join(name)
-}
-
-/// Writes it anew.
-pub(super) fn write(keeper: &Keeper, name: &str, code: &str) -> io::Result<PathBuf> {
-    let path = path(keeper, name);
+/// Writes a script into keeper's directory of scripts, replacing an earlier one, and returns its path.
+pub(super) fn write(directory: &Path, name: &str, code: &str) -> io::Result<PathBuf> {
+    let path = directory.join(name);
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

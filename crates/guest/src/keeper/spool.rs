@@ -1,4 +1,4 @@
-//! Keeper's own disk: what must outlive keeper but not the machine. Small JSON documents, each replaced as a whole, and
+//! Keeper's own disk, for state that must outlive keeper but not the machine: small JSON documents, each replaced as a whole, and
 //! a directory of output for each process.
 //!
 //! Nothing is synced to the device: the page cache outlives a killed keeper, and when the machine dies the spool goes
@@ -27,7 +27,7 @@ impl SpoolError {
     }
 }
 
-/// The directory.
+/// Keeper's directory.
 #[derive(Debug)]
 pub(super) struct Spool {
     root: PathBuf,
@@ -41,17 +41,21 @@ impl Spool {
         Ok(Self { root })
     }
 
-    /// A document, if it was ever written.
+    /// Loads a document, if it was ever written.
     pub(super) fn load<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, SpoolError> {
         load(&self.root.join(name))
     }
 
-    /// Replaces a document.
     pub(super) fn store<T: Serialize>(&self, name: &str, document: &T) -> Result<(), SpoolError> {
         store(&self.root.join(name), document)
     }
 
-    /// Where the output of a process goes. Ids are keeper's own, so they are plain names.
+    /// Path of a file or directory in the spool.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Directory of the output of a process. Ids are keeper's own, so they are plain names.
     pub(super) fn process(&self, id: &ProcessId) -> PathBuf {
         self.root.join("output").join(&id.0)
     }
@@ -70,7 +74,6 @@ impl Spool {
     }
 }
 
-/// Reads a document.
 pub(super) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, SpoolError> {
     let text = match fs::read(path) {
         Ok(text) => text,

@@ -4,19 +4,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::task::JoinSet;
 
-/// All tasks that outlive the stream that began them.
+/// All tasks that outlive the stream that started them.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<JoinSet<()>>);
 
 impl Tasks {
-    /// Begins a task.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         let mut set = self.set();
+        // Ended tasks stay in a `JoinSet` until somebody takes them out.
         while set.try_join_next().is_some() {}
         set.spawn(task);
     }
 
-    /// Stops them all.
+    /// Aborts all tasks.
     pub(super) fn stop(&self) {
         self.set().abort_all();
     }

@@ -1,9 +1,10 @@
-//! Workers: this program in a role of its own, run as the job's user. Started when needed, kept for a moment, never trusted.
-//! One serves one operation at a time; `files` and `desktop` each have a pool of them.
+//! Workers: this program in a role of its own, run as the job's user. A worker is started when it is needed, kept for a short
+//! while, never trusted, and serves one operation at a time. `files` and `desktop` each have a pool of them.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,8 +14,8 @@ use sandyard_protocol::ProcessId;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 
-use super::Keeper;
-use super::link::FRAME_LIMITS;
+use super::core::KeeperCore;
+use super::stream::FRAME_LIMITS;
 use crate::limits::WORKER_REST;
 use crate::process_host::{Command, OWN_PROGRAM, SpawnError};
 
@@ -22,97 +23,128 @@ const SIGKILL: i32 = 9;
 
 /// Both pipes of a worker as one stream.
 type WorkerStream = tokio::io::Join<pipe::Receiver, pipe::Sender>;
-type Idle = Arc<Mutex<Vec<Worker>>>;
+type IdleWorkers = Arc<Mutex<Vec<Worker>>>;
+
+/// Starts workers for all pools.
+#[derive(Debug, Clone)]
+pub(super) struct WorkerStarter {
+    core: Arc<KeeperCore>,
+    workspace: PathBuf,
+    /// Names of dropped workers. Unbounded, but it holds at most one name for each worker.
+    dropped: mpsc::UnboundedSender<ProcessId>,
+}
+
+impl WorkerStarter {
+    /// Also begins the task that kills dropped workers. The end of their pipes would make them leave, but the job can stop a
+    /// worker from noticing.
+    pub(super) fn new(core: Arc<KeeperCore>, workspace: PathBuf) -> Self {
+        let (dropped, mut names) = mpsc::unbounded_channel();
+        let owner = core.clone();
+        core.tasks.spawn(async move {
+            while let Some(id) = names.recv().await {
+                let _ = owner.host.signal(&id, SIGKILL).await;
+            }
+        });
+        Self { core, workspace, dropped }
+    }
+
+    async fn start(
+        &self,
+        role: &str,
+        number: u64,
+        env: BTreeMap<String, String>,
+    ) -> Result<Worker, WorkerError> {
+        let id = ProcessId(format!("{role}{}-{number}", self.core.number));
+        let workspace = self.workspace.to_string_lossy().into_owned();
+        let command = Command {
+            id: id.clone(),
+            argv: vec![OWN_PROGRAM.to_owned(), role.to_owned(), workspace],
+            // The job may have closed its own directory to everybody.
+            cwd: "/".to_owned(),
+            env,
+            terminal: None,
+            stdin: true,
+        };
+        let spawned = self.core.host.spawn(command).await?;
+        let input = spawned.stdin.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let reader = pipe::Receiver::from_owned_fd(spawned.stdout)?;
+        let stream = tokio::io::join(reader, pipe::Sender::from_owned_fd(input)?);
+        let (receiver, sender) = Framed::new(stream, FRAME_LIMITS).split();
+        Ok(Worker { receiver, sender, number, id, dropped: self.dropped.clone(), _stderr: spawned.stderr })
+    }
+}
 
 /// A pool of workers in one role.
 #[derive(Debug)]
-pub(super) struct Workers {
+pub(super) struct WorkerPool {
+    starter: WorkerStarter,
     role: &'static str,
     most_idle: usize,
-    idle: Idle,
-    dead: Burial,
-    keeper_number: u64,
+    idle: IdleWorkers,
     next_number: AtomicU64,
 }
 
-/// One worker; dropping it kills it.
+/// One worker. Dropping it kills it.
 #[derive(Debug)]
 pub(super) struct Worker {
     pub(super) receiver: FrameReceiver<WorkerStream>,
     pub(super) sender: FrameSender<WorkerStream>,
     number: u64,
     id: ProcessId,
-    dead: Burial,
+    dropped: mpsc::UnboundedSender<ProcessId>,
     _stderr: Option<OwnedFd>,
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Fails only when keeper itself is going.
-        let _ = self.dead.0.send(self.id.clone());
+        // Fails only while keeper itself is stopping.
+        let _ = self.dropped.send(self.id.clone());
     }
 }
 
-/// No worker could be had.
+impl Worker {
+    /// True if the worker lives: a living worker sends nothing between operations.
+    pub(super) fn is_silent(&mut self) -> bool {
+        self.receiver.receive().now_or_never().is_none()
+    }
+}
+
+/// No worker could be started.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorkerError {
-    /// It could not be started.
     #[error("start a worker: {0}")]
     Spawn(#[from] SpawnError),
-    /// Its pipes are of no use.
+    /// Its pipes can't be used.
     #[error("talk to a worker: {0}")]
     Pipe(#[from] io::Error),
 }
 
-/// Where the names of dropped workers go. Unbounded, but it holds at most one name for each worker.
-#[derive(Debug, Clone)]
-pub(super) struct Burial(mpsc::UnboundedSender<ProcessId>);
-
-/// The other end of a [`Burial`].
-#[derive(Debug)]
-pub(super) struct Dead(mpsc::UnboundedReceiver<ProcessId>);
-
-/// A place for dropped workers.
-pub(super) fn burial() -> (Burial, Dead) {
-    let (sender, receiver) = mpsc::unbounded_channel();
-    (Burial(sender), Dead(receiver))
-}
-
-/// Kills workers that were dropped; the end of their pipes would do, but the job can stop a worker from noticing.
-pub(super) async fn bury(keeper: Arc<Keeper>, mut dead: Dead) {
-    while let Some(id) = dead.0.recv().await {
-        let _ = keeper.host.signal(&id, SIGKILL).await;
-    }
-}
-
-impl Workers {
-    /// An empty pool of the nth keeper, which keeps at most so many idle ones.
-    pub(super) fn new(role: &'static str, most_idle: usize, keeper_number: u64, dead: Burial) -> Self {
-        let (idle, next_number) = (Idle::default(), AtomicU64::new(1));
-        Self { role, most_idle, idle, dead, keeper_number, next_number }
+impl WorkerPool {
+    /// An empty pool that keeps at most `most_idle` workers for the next operation.
+    pub(super) fn new(starter: WorkerStarter, role: &'static str, most_idle: usize) -> Self {
+        Self { starter, role, most_idle, idle: IdleWorkers::default(), next_number: AtomicU64::new(1) }
     }
 
-    /// An idle worker that still lives, or a new one in this environment.
+    /// Returns an idle worker that still lives, or starts a new one in this environment.
     pub(super) async fn take(
         &self,
-        keeper: &Keeper,
         env: impl FnOnce() -> BTreeMap<String, String>,
     ) -> Result<Worker, WorkerError> {
         while let Some(mut worker) = self.pop() {
-            // A living worker has nothing to say between operations.
-            if worker.receiver.receive().now_or_never().is_none() {
+            if worker.is_silent() {
                 return Ok(worker);
             }
         }
-        self.start(keeper, env()).await
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        self.starter.start(self.role, number, env()).await
     }
 
     fn pop(&self) -> Option<Worker> {
         lock(&self.idle).pop()
     }
 
-    /// Keeps a worker for the next operation, for a while.
-    pub(super) fn put_back(&self, keeper: &Keeper, worker: Worker) {
+    /// Keeps a worker for the next operation, for `WORKER_REST`.
+    pub(super) fn put_back(&self, worker: Worker) {
         let number = worker.number;
         {
             let mut idle = lock(&self.idle);
@@ -122,39 +154,18 @@ impl Workers {
             idle.push(worker);
         }
         let idle = Arc::clone(&self.idle);
-        keeper.tasks.spawn(async move {
+        self.starter.core.tasks.spawn(async move {
             tokio::time::sleep(WORKER_REST).await;
             lock(&idle).retain(|worker| worker.number != number);
         });
     }
 
-    /// Ends the idle ones.
+    /// Ends the idle workers.
     pub(super) fn dismiss(&self) {
         lock(&self.idle).clear();
     }
-
-    async fn start(&self, keeper: &Keeper, env: BTreeMap<String, String>) -> Result<Worker, WorkerError> {
-        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
-        let id = ProcessId(format!("{}{}-{number}", self.role, self.keeper_number));
-        let workspace = keeper.config.workspace.to_string_lossy().into_owned();
-        let command = Command {
-            id: id.clone(),
-            argv: vec![OWN_PROGRAM.to_owned(), self.role.to_owned(), workspace],
-            // The job may have closed its own folder to everybody.
-            cwd: "/".to_owned(),
-            env,
-            terminal: None,
-            stdin: true,
-        };
-        let spawned = keeper.host.spawn(command).await?;
-        let input = spawned.stdin.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?;
-        let reader = pipe::Receiver::from_owned_fd(spawned.stdout)?;
-        let stream = tokio::io::join(reader, pipe::Sender::from_owned_fd(input)?);
-        let (receiver, sender) = Framed::new(stream, FRAME_LIMITS).split();
-        Ok(Worker { receiver, sender, number, id, dead: self.dead.clone(), _stderr: spawned.stderr })
-    }
 }
 
-fn lock(idle: &Idle) -> std::sync::MutexGuard<'_, Vec<Worker>> {
+fn lock(idle: &IdleWorkers) -> std::sync::MutexGuard<'_, Vec<Worker>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }

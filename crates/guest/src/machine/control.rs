@@ -6,24 +6,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sandyard_protocol::{CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish};
 
-use super::groups::Counters;
+use super::groups::GroupCounters;
 use crate::sys;
 
-/// How soon a driver that connects is noticed. Until then there is nothing to poll for: a line without a host is always ready.
+/// Interval between two looks for a driver that connects. It can't be polled for: a line without a host is always ready.
 pub(super) const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// The line, and what was read of it.
-pub(super) struct Control {
-    line: Line,
-    counters: Counters,
+/// The control line, and the bytes read from it so far.
+pub(super) struct ControlServer {
+    line: ControlLine,
+    counters: GroupCounters,
     pending: Vec<u8>,
 }
 
 /// What carries questions and answers.
-pub(super) enum Line {
+pub(super) enum ControlLine {
     /// A serial line, open for good.
     Serial(OwnedFd),
-    /// A listening socket, and the caller whose turn it is.
+    /// A listening socket, and the connection that is being served.
     Calls {
         /// Does not block.
         listener: OwnedFd,
@@ -32,23 +32,23 @@ pub(super) enum Line {
     },
 }
 
-impl AsFd for Control {
+impl AsFd for ControlServer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.line {
-            Line::Serial(port) => port.as_fd(),
-            Line::Calls { listener, caller } => caller.as_ref().unwrap_or(listener).as_fd(),
+            ControlLine::Serial(port) => port.as_fd(),
+            ControlLine::Calls { listener, caller } => caller.as_ref().unwrap_or(listener).as_fd(),
         }
     }
 }
 
-impl Control {
-    pub(super) fn new(line: Line, counters: Counters) -> Self {
+impl ControlServer {
+    pub(super) fn new(line: ControlLine, counters: GroupCounters) -> Self {
         Self { line, counters, pending: Vec::new() }
     }
 
-    /// Whether there is something to poll for: somebody holds the other end of a serial line, or may call.
+    /// True if the line can be polled: a serial line with a host at its other end, or a listening socket.
     pub(super) fn is_connected(&self) -> bool {
-        let Line::Serial(port) = &self.line else { return true };
+        let ControlLine::Serial(port) = &self.line else { return true };
         let mut fds = [PollFd::new(port, PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut fds, Some(&now)).is_ok() && fds.iter().all(|fd| !fd.revents().contains(PollFlags::HUP))
@@ -59,25 +59,25 @@ impl Control {
         self.take_call();
         let ended = self.read();
         let power_off = self.answer_all();
-        if let (true, Line::Calls { caller, .. }) = (ended, &mut self.line) {
+        if let (true, ControlLine::Calls { caller, .. }) = (ended, &mut self.line) {
             *caller = None;
             self.pending.clear();
         }
         power_off
     }
 
-    /// Lets the next caller in, if nobody is. Processes of the machine could call as well if the filters of theirs let them (N9).
+    /// Accepts the next connection unless one is being served. Processes of the machine could connect too if their filters let them (N9).
     fn take_call(&mut self) {
-        if let Line::Calls { listener, caller: caller @ None } = &mut self.line {
+        if let ControlLine::Calls { listener, caller: caller @ None } = &mut self.line {
             *caller = sys::accept_host(listener.as_fd()).ok().flatten();
         }
     }
 
-    /// Takes what is there. `true` if nothing more will come of a caller; on a serial line that means that nobody is connected.
+    /// Reads the bytes that are there. Returns `true` at the end of a connection; on a serial line that means that no host is connected.
     fn read(&mut self) -> bool {
         let mut buffer = [0; CONTROL_LINE_BYTES];
         loop {
-            if let Line::Calls { caller: None, .. } = self.line {
+            if let ControlLine::Calls { caller: None, .. } = self.line {
                 return false;
             }
             match rustix::io::read(self.as_fd(), &mut buffer) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_protocol::{MACHINE_BOOT_ARGUMENT, MachineConfig};
 
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 use crate::limits::BOOT_BYTES;
 
 const STAGE: &str = "config";
@@ -35,7 +35,7 @@ pub(super) fn wait_for(path: &Path) -> io::Result<()> {
     wait_until(|| path.exists())
 }
 
-/// Waits for a device.
+/// Waits for a device, up to `DEVICE_PATIENCE`.
 pub(super) fn wait_until(mut is_there: impl FnMut() -> bool) -> io::Result<()> {
     let deadline = Instant::now() + DEVICE_PATIENCE;
     while !is_there() {

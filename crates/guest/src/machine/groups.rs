@@ -11,14 +11,14 @@ use rustix::mount::{MountFlags, mount};
 use sandyard_protocol::{JobLimits, JobUsage, MACHINE_GROUPS};
 
 use super::tree::inside;
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 
 const STAGE: &str = "control groups";
 /// The longest of the files that are read.
 const COUNTER_BYTES: usize = 4096;
 
 /// The open counters of the job's group; reading them needs no right any more.
-pub(super) struct Counters {
+pub(super) struct GroupCounters {
     cpu: File,
     peak_memory: Option<File>,
     memory_events: File,
@@ -26,7 +26,7 @@ pub(super) struct Counters {
 }
 
 /// Makes the job's group below the tree that becomes the root.
-pub(super) fn prepare(limits: &JobLimits) -> Result<Counters, BootFailure> {
+pub(super) fn prepare(limits: &JobLimits) -> Result<GroupCounters, BootFailure> {
     let root = inside(MACHINE_GROUPS);
     fs::create_dir_all(&root).step(STAGE, root.display())?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -38,7 +38,7 @@ pub(super) fn prepare(limits: &JobLimits) -> Result<Counters, BootFailure> {
     write(&job, "pids.max", &limits.pids.to_string())?;
     write(&job, "cpu.max", &format!("{} {}", limits.cpu_quota_us, JobLimits::PERIOD_US))?;
     let open = |name: &str| File::open(job.join(name)).step(STAGE, format_args!("open {name}"));
-    Ok(Counters {
+    Ok(GroupCounters {
         cpu: open("cpu.stat")?,
         // Kernels before 5.19 keep no peak.
         peak_memory: File::open(job.join("memory.peak")).ok(),
@@ -52,8 +52,8 @@ fn write(group: &Path, name: &str, value: &str) -> Result<(), BootFailure> {
     fs::write(&path, value).step(STAGE, format_args!("{name} = {value}"))
 }
 
-impl Counters {
-    /// What the job used so far.
+impl GroupCounters {
+    /// The resources that the job has used so far.
     pub(super) fn read(&self) -> io::Result<JobUsage> {
         let peak = self.peak_memory.as_ref().map(text).transpose()?.unwrap_or_default();
         Ok(JobUsage {

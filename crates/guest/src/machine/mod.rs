@@ -24,8 +24,8 @@ use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use rustix::system::{RebootCommand, reboot};
 use sandyard_protocol::{BootConfig, MACHINE_GUEST, MachineConfig};
 
-use self::control::{Control, Line};
-use crate::boot::{self, BootFailure, Step as _};
+use self::control::{ControlLine, ControlServer};
+use crate::boot::{self, BootFailure, BootStep as _};
 use crate::confine;
 use crate::packets;
 use crate::sys::{self, Forked, MachineSignals, Namespaces};
@@ -33,21 +33,21 @@ use crate::sys::{self, Forked, MachineSignals, Namespaces};
 /// The whole life of the machine. Returns only if it can't be switched off.
 pub fn run() -> Result<(), BootFailure> {
     if let Err(failure) = begin().and_then(|machine| machine.serve()) {
-        failure.tell();
+        failure.print();
     }
     rustix::fs::sync();
     reboot(RebootCommand::Restart).step("end", "switch off")
 }
 
-/// What is left to watch once init runs.
-struct Machine {
+/// The processes and lines that are watched once init runs.
+struct RunningMachine {
     init: Pid,
     signals: MachineSignals,
-    control: Option<Control>,
+    control: Option<ControlServer>,
 }
 
 /// Everything up to a running init.
-fn begin() -> Result<Machine, BootFailure> {
+fn begin() -> Result<RunningMachine, BootFailure> {
     tree::mount_kernel_views()?;
     modules::load_all()?;
     let config = document::read()?;
@@ -66,17 +66,17 @@ fn begin() -> Result<Machine, BootFailure> {
     let MachineConfig { boot: BootConfig { keeper_id, .. }, .. } = config;
     // Of init's user, so that it may end it.
     confine::become_user_who_can_switch_off(keeper_id)?;
-    Ok(Machine { init, signals, control: control.map(|line| Control::new(line, groups)) })
+    Ok(RunningMachine { init, signals, control: control.map(|line| ControlServer::new(line, groups)) })
 }
 
-/// Where the driver asks, if it does. Opened while there is the right to, and before the networks are left in which it is.
-fn control_line(config: &MachineConfig) -> Result<Option<Line>, BootFailure> {
+/// Opens the line on which the driver sends its requests, if there is one. This needs rights and a network namespace that are given up later.
+fn control_line(config: &MachineConfig) -> Result<Option<ControlLine>, BootFailure> {
     if let Some(name) = &config.control_port {
-        return ports::open(name).map(Line::Serial).map(Some);
+        return ports::open(name).map(ControlLine::Serial).map(Some);
     }
     let listen = |port| sys::listen_vsock(port).step("control", format_args!("listen at port {port}"));
     let listener = config.control_vsock.map(listen).transpose()?;
-    Ok(listener.map(|listener| Line::Calls { listener, caller: None }))
+    Ok(listener.map(|listener| ControlLine::Calls { listener, caller: None }))
 }
 
 /// Forks init into a pid namespace of its own: with it the whole machine ends.
@@ -122,13 +122,13 @@ fn become_init(program: &OwnedFd, document: &OwnedFd) -> io::Error {
     }
 }
 
-impl Machine {
+impl RunningMachine {
     /// Returns when the machine shall end, with everything in it dead.
     fn serve(mut self) -> Result<(), BootFailure> {
         loop {
             self.wait()?;
             let ordered = self.signals.ordered_to_end()
-                || self.control.as_mut().is_some_and(Control::serve_until_power_off);
+                || self.control.as_mut().is_some_and(ControlServer::serve_until_power_off);
             if ordered {
                 return self.end_init();
             }
@@ -140,7 +140,7 @@ impl Machine {
 
     fn wait(&self) -> Result<(), BootFailure> {
         let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
-        // A line that nobody holds at the other end would be ready all the time.
+        // A line without a host at its other end is always ready, so it is not polled.
         let timeout = match &self.control {
             Some(control) if control.is_connected() => {
                 fds.push(PollFd::new(control, PollFlags::IN));

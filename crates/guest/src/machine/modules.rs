@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use sandyard_protocol::MACHINE_MODULES;
 
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 
 /// MODULE_INIT_COMPRESSED_FILE: the kernel unpacks it (since 5.17).
 const COMPRESSED: i32 = 4;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use super::document::wait_until;
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 
 const PORTS: &str = "/sys/class/virtio-ports";
 

@@ -13,14 +13,14 @@ use sandyard_protocol::limits::TERMINALS;
 use sandyard_protocol::{DEVICES, DiskMount, LinkPort, MACHINE_PROGRAMS, MachineConfig, MemoryMount};
 
 use super::{document, ports};
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 
 const STAGE: &str = "tree";
-/// Where the image is mounted until it is the root.
+/// Mount point of the image until it becomes the root.
 const ROOT: &str = "/new";
-/// Where the workspace's disk is mounted as a whole; nobody sees it there once the root has changed.
+/// Mount point of the workspace's whole disk. It can't be reached once the root has changed.
 const DISK: &str = "/disk";
-/// Where our programs appear.
+/// Directory of the guest's own programs.
 pub(super) const PROGRAMS: &str = "/run/guest";
 /// Init's own directory.
 const INIT: &str = "/run/init";
@@ -162,7 +162,7 @@ fn fill_dev(config: &MachineConfig) -> Result<(), BootFailure> {
     remount(&inside("/dev"), MountFlags::RDONLY | NEVER | MountFlags::NOEXEC).step(STAGE, "/dev")
 }
 
-/// Puts a device in a place where devices are otherwise not allowed.
+/// Mounts a device in a directory where device files do not work.
 fn place_device(device: &Path, place: &Path) -> io::Result<()> {
     fs::set_permissions(device, fs::Permissions::from_mode(0o666))?;
     File::create(place)?;

@@ -1,7 +1,7 @@
 //! From a `Command` to a running program: checks, descriptors, fork, exec.
 //!
-//! The child tells a failure through a close-on-exec pipe as five bytes, stage and errno; the pipe's end without them means
-//! that the program runs. Nobody waits here: a hostile process of the same user may stop the child at any point.
+//! The child reports a failure through a close-on-exec pipe as five bytes, stage and errno. The end of the pipe without them means
+//! that the program runs. The spawner never waits for a child: a hostile process of the same user may stop the child at any point.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -14,7 +14,7 @@ use rustix::pty::OpenptFlags;
 use rustix::termios::Winsize;
 use sandyard_protocol::{AGENT_PROGRAM, TerminalSize};
 
-use super::plan::Plan;
+use super::plan::{ExecPlan, SpawnRefusal};
 use crate::limits::{OOM_SCORE_ADJUSTMENT, PIPE_BYTES};
 use crate::process_host::{Command, OWN_PROGRAM};
 use crate::sys::{self, Forked};
@@ -26,14 +26,14 @@ const PROGRAM_FD: i32 = 4;
 
 /// Programs that are known by name alone, whatever the image holds.
 #[derive(Debug)]
-pub(super) struct Programs {
-    /// Our own, `OWN_PROGRAM`.
+pub(super) struct GivenPrograms {
+    /// The guest's own program, `OWN_PROGRAM`.
     pub(super) own: OwnedFd,
-    /// The loop of tasks, `AGENT_PROGRAM`, if the driver gave one; otherwise it is looked for as any other.
+    /// The agent, `AGENT_PROGRAM`, if the driver gave one; otherwise it is searched for like any other program.
     pub(super) agent: Option<OwnedFd>,
 }
 
-impl Programs {
+impl GivenPrograms {
     fn given(&self, command: &Command) -> Option<BorrowedFd<'_>> {
         match command.argv.first().map(String::as_str) {
             Some(OWN_PROGRAM) => Some(self.own.as_fd()),
@@ -45,51 +45,43 @@ impl Programs {
 
 /// A forked child and keeper's ends of its streams.
 #[derive(Debug)]
-pub(super) struct Child {
+pub(super) struct StartedChild {
     pub(super) pid: Pid,
-    pub(super) streams: Streams,
-    pub(super) status: Status,
+    pub(super) streams: KeeperEnds,
+    pub(super) status: StatusPipe,
 }
 
-/// Keeper's ends.
+/// Keeper's ends of the streams.
 #[derive(Debug)]
-pub(super) struct Streams {
+pub(super) struct KeeperEnds {
     pub(super) stdout: OwnedFd,
     pub(super) stdin: Option<OwnedFd>,
     pub(super) stderr: Option<OwnedFd>,
 }
 
-/// The pipe through which a child tells why it could not become its program.
+/// The pipe through which a child reports why it could not become its program.
 #[derive(Debug)]
-pub(super) struct Status(File);
+pub(super) struct StatusPipe(File);
 
-/// What is known of a child so far.
+/// How far the start of a child has come.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum StartProgress {
     Pending,
     Running,
     Failed { what: String, errno: i32 },
 }
 
-/// A command that was not started.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub(super) struct Refusal {
-    pub(super) what: String,
-    pub(super) errno: i32,
-}
-
-/// What the child was doing when it failed.
+/// The step of a child that failed.
 #[derive(Clone, Copy)]
-enum Stage {
+enum StartStage {
     Session = 1,
     Oom = 2,
     Directory = 3,
     Exec = 4,
 }
 
-/// The child's ends.
-enum ChildStreams {
+/// The child's ends of the streams.
+enum ChildEnds {
     Pipes { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
     Terminal(OwnedFd),
 }
@@ -98,10 +90,10 @@ enum ChildStreams {
 pub(super) fn start(
     command: &Command,
     input: Option<OwnedFd>,
-    programs: &Programs,
-) -> Result<Child, Refusal> {
+    programs: &GivenPrograms,
+) -> Result<StartedChild, SpawnRefusal> {
     let given = programs.given(command);
-    let plan = Plan::new(command, given.is_some())?;
+    let plan = ExecPlan::new(command, given.is_some())?;
     let program = given.unwrap_or(programs.own.as_fd());
     let (streams, child_streams) = match command.terminal {
         Some(size) => terminal(size),
@@ -115,12 +107,12 @@ pub(super) fn start(
         Forked::Parent(pid) => {
             rustix::io::ioctl_fionbio(&status, true)
                 .map_err(|error| refusal("watch its start", &error.into()))?;
-            Ok(Child { pid, streams, status: Status(File::from(status)) })
+            Ok(StartedChild { pid, streams, status: StatusPipe(File::from(status)) })
         }
     }
 }
 
-fn pipes(with_stdin: bool, input: Option<OwnedFd>) -> io::Result<(Streams, ChildStreams)> {
+fn pipes(with_stdin: bool, input: Option<OwnedFd>) -> io::Result<(KeeperEnds, ChildEnds)> {
     let (stdin, child_stdin) = if let Some(input) = input {
         (None, input)
     } else if with_stdin {
@@ -132,8 +124,8 @@ fn pipes(with_stdin: bool, input: Option<OwnedFd>) -> io::Result<(Streams, Child
     };
     let (stdout, child_stdout) = output_pipe()?;
     let (stderr, child_stderr) = output_pipe()?;
-    let child = ChildStreams::Pipes { stdin: child_stdin, stdout: child_stdout, stderr: child_stderr };
-    Ok((Streams { stdout, stdin, stderr: Some(stderr) }, child))
+    let child = ChildEnds::Pipes { stdin: child_stdin, stdout: child_stdout, stderr: child_stderr };
+    Ok((KeeperEnds { stdout, stdin, stderr: Some(stderr) }, child))
 }
 
 fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -144,7 +136,7 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((read, write))
 }
 
-fn terminal(size: TerminalSize) -> io::Result<(Streams, ChildStreams)> {
+fn terminal(size: TerminalSize) -> io::Result<(KeeperEnds, ChildEnds)> {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let master = rustix::pty::openpt(flags)?;
     rustix::pty::unlockpt(&master)?;
@@ -153,11 +145,11 @@ fn terminal(size: TerminalSize) -> io::Result<(Streams, ChildStreams)> {
     // By descriptor, never by a name under /dev/pts that something else could hold.
     let slave = rustix::pty::ioctl_tiocgptpeer(&master, flags)?;
     rustix::io::ioctl_fionbio(&master, true)?;
-    Ok((Streams { stdout: master, stdin: None, stderr: None }, ChildStreams::Terminal(slave)))
+    Ok((KeeperEnds { stdout: master, stdin: None, stderr: None }, ChildEnds::Terminal(slave)))
 }
 
 /// The child, from here to its program.
-fn run(plan: &Plan, streams: &ChildStreams, status: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
+fn run(plan: &ExecPlan, streams: &ChildEnds, status: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
     let [stdin, stdout, stderr] = streams.as_fds();
     let arranged = sys::keep_only(&[stdin, stdout, stderr, status, program])
         .and_then(|()| sys::close_on_exec_from(STATUS_FD.cast_unsigned()));
@@ -173,28 +165,28 @@ fn run(plan: &Plan, streams: &ChildStreams, status: BorrowedFd<'_>, program: Bor
     sys::leave(127)
 }
 
-fn become_program(plan: &Plan, streams: &ChildStreams, program: BorrowedFd<'_>) -> (Stage, io::Error) {
+fn become_program(plan: &ExecPlan, streams: &ChildEnds, program: BorrowedFd<'_>) -> (StartStage, io::Error) {
     if let Err(error) = begin_session(streams) {
-        return (Stage::Session, error);
+        return (StartStage::Session, error);
     }
     if let Err(error) = raise_oom_score() {
-        return (Stage::Oom, error);
+        return (StartStage::Oom, error);
     }
     sys::default_signals();
     if let Err(error) = enter_directory(plan) {
-        return (Stage::Directory, error);
+        return (StartStage::Directory, error);
     }
     let error = if plan.candidates.is_empty() {
         sys::exec_program(program, &plan.argv, &plan.env)
     } else {
         exec_first(plan)
     };
-    (Stage::Exec, error)
+    (StartStage::Exec, error)
 }
 
-fn begin_session(streams: &ChildStreams) -> io::Result<()> {
+fn begin_session(streams: &ChildEnds) -> io::Result<()> {
     rustix::process::setsid()?;
-    if let ChildStreams::Terminal(_) = streams {
+    if let ChildEnds::Terminal(_) = streams {
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
     }
     Ok(())
@@ -208,7 +200,7 @@ fn raise_oom_score() -> io::Result<()> {
 }
 
 /// A directory outside the root would be named `(unreachable)…` by the kernel (CVE-2024-21626).
-fn enter_directory(plan: &Plan) -> io::Result<()> {
+fn enter_directory(plan: &ExecPlan) -> io::Result<()> {
     rustix::process::chdir(plan.cwd.as_c_str())?;
     let reached = rustix::process::getcwd(Vec::new())?;
     if reached.to_bytes().starts_with(b"/") {
@@ -218,8 +210,8 @@ fn enter_directory(plan: &Plan) -> io::Result<()> {
     }
 }
 
-/// Like execvp: goes on to the next directory if there is no such program, and prefers to tell of one that may not run.
-fn exec_first(plan: &Plan) -> io::Error {
+/// Like execvp: goes on to the next directory if there is no such program, and prefers to report one that may not be executed.
+fn exec_first(plan: &ExecPlan) -> io::Error {
     let mut worst = io::Error::from_raw_os_error(libc::ENOENT);
     for candidate in &plan.candidates {
         let error = sys::exec(candidate, &plan.argv, &plan.env);
@@ -232,7 +224,7 @@ fn exec_first(plan: &Plan) -> io::Error {
     worst
 }
 
-impl ChildStreams {
+impl ChildEnds {
     fn as_fds(&self) -> [BorrowedFd<'_>; 3] {
         match self {
             Self::Pipes { stdin, stdout, stderr } => [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
@@ -241,22 +233,22 @@ impl ChildStreams {
     }
 }
 
-impl Status {
-    /// Looks, without waiting, at how far the child of this command has come.
-    pub(super) fn progress(&self, command: &Command) -> Progress {
+impl StatusPipe {
+    /// Returns, without waiting, how far the child of this command has come.
+    pub(super) fn progress(&self, command: &Command) -> StartProgress {
         let mut report = [0; 5];
         match (&self.0).read(&mut report) {
             Ok(5) => {
                 let errno = i32::from_le_bytes([report[1], report[2], report[3], report[4]]);
-                Progress::Failed { what: explain(report[0], errno, command), errno }
+                StartProgress::Failed { what: explain(report[0], errno, command), errno }
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Progress::Pending,
-            _ => Progress::Running,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => StartProgress::Pending,
+            _ => StartProgress::Running,
         }
     }
 }
 
-impl AsFd for Status {
+impl AsFd for StatusPipe {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -265,16 +257,16 @@ impl AsFd for Status {
 fn explain(stage: u8, errno: i32, command: &Command) -> String {
     let program = command.argv.first().map_or("", String::as_str);
     match stage {
-        stage if stage == Stage::Directory as u8 => format!("working directory `{}`", command.cwd),
-        stage if stage == Stage::Exec as u8 && errno == libc::ENOENT && !program.contains('/') => {
+        stage if stage == StartStage::Directory as u8 => format!("working directory `{}`", command.cwd),
+        stage if stage == StartStage::Exec as u8 && errno == libc::ENOENT && !program.contains('/') => {
             format!("program `{program}` not found on PATH")
         }
-        stage if stage == Stage::Exec as u8 => format!("run `{program}`"),
-        stage if stage == Stage::Oom as u8 => "raise the process's out-of-memory score".into(),
+        stage if stage == StartStage::Exec as u8 => format!("run `{program}`"),
+        stage if stage == StartStage::Oom as u8 => "raise the process's out-of-memory score".into(),
         _ => "begin the process's session".into(),
     }
 }
 
-fn refusal(what: &str, error: &io::Error) -> Refusal {
-    Refusal { what: what.into(), errno: error.raw_os_error().unwrap_or(libc::EIO) }
+fn refusal(what: &str, error: &io::Error) -> SpawnRefusal {
+    SpawnRefusal { what: what.into(), errno: error.raw_os_error().unwrap_or(libc::EIO) }
 }

@@ -1,4 +1,4 @@
-//! A /dev of just what a job needs, for a machine whose engine made a larger one, and mounts that allow devices.
+//! A minimal /dev for a machine whose container engine made a larger one, and mounts that allow devices.
 //!
 //! The nodes are clones of those the engine made, verified before use; each is a mount of its own, and nothing else anywhere may be
 //! a device. Runs with privilege, before any code of the job exists.
@@ -72,7 +72,7 @@ fn clone_node(&(name, major, minor): &(&str, u32, u32)) -> io::Result<OwnedFd> {
     }
 }
 
-/// What is at a path, as a mount that hangs nowhere.
+/// Returns a detached mount of a path.
 fn clone(path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC

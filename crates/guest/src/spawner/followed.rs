@@ -6,19 +6,19 @@ use std::time::Instant;
 use rustix::process::{Pid, WaitStatus};
 use sandyard_protocol::ProcessId;
 
-use super::child::{Status, Streams};
-use super::messages::{Entry, Question};
+use super::child::{KeeperEnds, StatusPipe};
+use super::messages::{RollEntry, SpawnerQuestion};
 use crate::process_host::{Command, RawExit};
 
-/// Every followed process. Bounded by whoever adds to it.
+/// Every followed process. The caller of `add` enforces the bound.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
-    processes: BTreeMap<ProcessId, Process>,
+pub(super) struct TrackedProcesses {
+    processes: BTreeMap<ProcessId, TrackedProcess>,
 }
 
 /// One followed process.
 #[derive(Debug)]
-pub(super) struct Process {
+pub(super) struct TrackedProcess {
     pub(super) pid: Pid,
     pub(super) starting: Option<Starting>,
     exit: Option<RawExit>,
@@ -28,14 +28,14 @@ pub(super) struct Process {
 /// A child that has not become its program yet.
 #[derive(Debug)]
 pub(super) struct Starting {
-    pub(super) question: Question,
+    pub(super) question: SpawnerQuestion,
     pub(super) command: Command,
-    pub(super) status: Status,
-    pub(super) streams: Streams,
+    pub(super) status: StatusPipe,
+    pub(super) streams: KeeperEnds,
     pub(super) deadline: Instant,
 }
 
-impl Followed {
+impl TrackedProcesses {
     pub(super) fn len(&self) -> usize {
         self.processes.len()
     }
@@ -46,7 +46,7 @@ impl Followed {
 
     pub(super) fn add(&mut self, pid: Pid, starting: Starting) {
         let id = starting.command.id.clone();
-        self.processes.insert(id, Process { pid, starting: Some(starting), exit: None, told: false });
+        self.processes.insert(id, TrackedProcess { pid, starting: Some(starting), exit: None, told: false });
     }
 
     pub(super) fn remove(&mut self, id: &ProcessId) {
@@ -57,7 +57,7 @@ impl Followed {
         self.processes.get(id).map(|process| process.pid)
     }
 
-    /// Whether its pid is still its own: it has not been reaped.
+    /// True if its pid is still its own: it has not been reaped.
     pub(super) fn is_alive(&self, id: &ProcessId) -> bool {
         self.processes.get(id).is_some_and(|process| process.exit.is_none())
     }
@@ -66,7 +66,7 @@ impl Followed {
         self.processes.iter().filter_map(|(id, process)| Some((id, process.starting.as_ref()?)))
     }
 
-    /// The start is over; gives what is needed to answer for it.
+    /// Ends the start of a process. Returns the values that its answer needs.
     pub(super) fn started(&mut self, id: &ProcessId) -> Option<(Pid, Starting)> {
         let process = self.processes.get_mut(id)?;
         Some((process.pid, process.starting.take()?))
@@ -81,26 +81,26 @@ impl Followed {
         }
     }
 
-    /// An exit that keeper has not been told. One whose start is still unanswered waits for that.
-    pub(super) fn untold(&mut self) -> Option<&mut Process> {
+    /// An exit that was not sent to keeper. An exit waits until the start of its process is answered.
+    pub(super) fn untold(&mut self) -> Option<&mut TrackedProcess> {
         self.processes.values_mut().find(|process| process.is_untold())
     }
 
     pub(super) fn has_untold(&self) -> bool {
-        self.processes.values().any(Process::is_untold)
+        self.processes.values().any(TrackedProcess::is_untold)
     }
 
     /// Everything, for a new keeper, which then needs no telling of the exits among it.
-    pub(super) fn roll(&mut self) -> Vec<Entry> {
-        let entry = |(id, process): (&ProcessId, &mut Process)| {
+    pub(super) fn roll(&mut self) -> Vec<RollEntry> {
+        let entry = |(id, process): (&ProcessId, &mut TrackedProcess)| {
             process.told = process.exit.is_some();
-            Entry { id: id.clone(), pid: process.pid.as_raw_pid(), exit: process.exit.clone() }
+            RollEntry { id: id.clone(), pid: process.pid.as_raw_pid(), exit: process.exit.clone() }
         };
         self.processes.iter_mut().map(entry).collect()
     }
 }
 
-impl Process {
+impl TrackedProcess {
     fn is_untold(&self) -> bool {
         self.starting.is_none() && self.exit.is_some() && !self.told
     }

@@ -1,4 +1,4 @@
-//! What keeper and spawner say to each other. One socket serves every keeper of a machine's life, so each
+//! Messages between keeper and the spawner. One socket serves every keeper of a machine's life, so each
 //! keeper has a session number of its own and ignores answers to another's questions.
 
 use sandyard_protocol::ProcessId;
@@ -8,94 +8,78 @@ use crate::process_host::{Command, RawExit};
 
 /// Names a question: the keeper that asked, and which of its questions it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Question {
+pub(crate) struct SpawnerQuestion {
     /// Drawn at random by each keeper.
     pub(crate) session: u64,
-    /// Counted by it.
+    /// Counted by the keeper.
     pub(crate) number: u64,
 }
 
-/// From keeper to spawner.
+/// A message from keeper to the spawner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Request {
+pub(crate) struct SpawnerRequest {
     /// Repeated in the answer.
-    pub(crate) question: Question,
-    /// What is wanted.
-    pub(crate) call: Call,
+    pub(crate) question: SpawnerQuestion,
+    pub(crate) call: SpawnerCall,
 }
 
-/// What keeper may want of the spawner.
+/// A request that keeper may send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Call {
+pub(crate) enum SpawnerCall {
     /// Start a program; answered by `Spawned` or `Refused`. A descriptor that comes along is its standard input.
     Spawn(Command),
     /// Signal a process's group; answered by `Done`.
-    Signal {
-        /// Which.
-        id: ProcessId,
-        /// Number of the signal.
-        signal: i32,
-    },
+    Signal { id: ProcessId, signal: i32 },
     /// Kill everything but the spawner; answered by `Done`.
     KillEverything,
-    /// Drop what is kept of an ended process; answered by `Done`.
-    Forget {
-        /// Which.
-        id: ProcessId,
-    },
-    /// List what is known; answered by `Roll`. Exits in the list are not told again to this session.
+    /// Drop the record of an ended process; answered by `Done`.
+    Forget { id: ProcessId },
+    /// List all followed processes; answered by `Roll`. Exits in the list are not sent again to this session.
     Roll,
 }
 
-/// From spawner to keeper.
+/// A message from the spawner to keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Told {
+pub(crate) enum SpawnerMessage {
     /// The answer to a request.
-    Answer {
-        /// Which request.
-        question: Question,
-        /// How it went.
-        outcome: Outcome,
-    },
+    Answer { question: SpawnerQuestion, outcome: SpawnerOutcome },
     /// A followed process ended.
     Exit(RawExit),
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Outcome {
+pub(crate) enum SpawnerOutcome {
     /// The program runs. The descriptors follow in the order standard output, standard input, standard error.
     Spawned {
         /// Its pid in the job's namespace.
         pid: i32,
-        /// Whether standard input is among the descriptors.
+        /// True if standard input is among the descriptors.
         stdin: bool,
-        /// Whether standard error is among the descriptors.
+        /// True if standard error is among the descriptors.
         stderr: bool,
     },
-    /// It is done.
+    /// The request was carried out.
     Done,
-    /// It can't be done.
+    /// The request failed.
     Refused {
-        /// What was tried, with its object.
+        /// The attempted step, with its object.
         what: String,
-        /// Why.
         errno: i32,
     },
     /// All followed processes.
-    Roll(Vec<Entry>),
+    Roll(Vec<RollEntry>),
 }
 
 /// One followed process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    /// Its name.
+pub(crate) struct RollEntry {
     pub(crate) id: ProcessId,
     /// Its pid in the job's namespace.
     pub(crate) pid: i32,
-    /// Set once it ended.
+    /// Set once the process has ended.
     pub(crate) exit: Option<RawExit>,
 }

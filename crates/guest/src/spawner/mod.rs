@@ -5,6 +5,7 @@
 //! from init has no secret in it, because the job's processes begin as copies of this one.
 
 mod child;
+pub mod client;
 mod devices;
 mod followed;
 pub(crate) mod messages;
@@ -20,12 +21,12 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use sandyard_protocol::BootConfig;
 
-use crate::boot::{self, BootFailure, Step as _};
+use crate::boot::{self, BootFailure, BootStep as _};
 use crate::confine::{self, seccomp};
 use crate::sys::{self, ChildSignals};
-use child::Programs;
-use followed::Followed;
-use serve::Server;
+use child::GivenPrograms;
+use followed::TrackedProcesses;
+use serve::SpawnerServer;
 
 /// The whole life of the spawner.
 pub fn run() -> Result<(), BootFailure> {
@@ -37,12 +38,17 @@ pub fn run() -> Result<(), BootFailure> {
     let inherited = sys::take(boot::AGENT_PROGRAM_FD).ok();
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let agent = config.agent_program.as_deref().map(open_program).transpose()?.or(inherited);
-    let programs = Programs { own: open_own_program()?, agent };
+    let programs = GivenPrograms { own: open_own_program()?, agent };
     view::prepare(&config)?;
     give_up_privilege(&config)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
-    let server =
-        Server { socket, children, programs, followed: Followed::default(), unsent: VecDeque::new() };
+    let server = SpawnerServer {
+        socket,
+        children,
+        programs,
+        followed: TrackedProcesses::default(),
+        unsent: VecDeque::new(),
+    };
     server.run().step("serve", "the spawner's loop")
 }
 
@@ -54,7 +60,7 @@ fn give_up_privilege(config: &BootConfig) -> Result<(), BootFailure> {
     seccomp::install(seccomp::FilterProfile::Job)
 }
 
-/// Our own program, to be run again. In a sandbox it may be a memory file that has no other name.
+/// Opens the guest's own program, to be run again. In a sandbox it may be a memory file without a name.
 pub(crate) fn open_own_program() -> Result<OwnedFd, BootFailure> {
     open_program("/proc/self/exe".as_ref())
 }

@@ -4,26 +4,33 @@ use std::ffi::CString;
 
 use sandyard_protocol::limits::ARGUMENT_BYTES;
 
-use super::child::Refusal;
 use crate::process_host::Command;
 
-/// Where programs are looked for if the environment says nothing.
+/// Directories of programs if the environment has no PATH.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// A command that was not started.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub(super) struct SpawnRefusal {
+    pub(super) what: String,
+    pub(super) errno: i32,
+}
 
 /// Everything the child needs, made before the fork.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ExecPlan {
     pub(super) argv: Vec<CString>,
     pub(super) env: Vec<CString>,
     pub(super) cwd: CString,
-    /// Where the program may be; nowhere if it is given.
+    /// Paths to try in order; empty if the program is given as a descriptor.
     pub(super) candidates: Vec<CString>,
 }
 
-impl Plan {
+impl ExecPlan {
     /// A plan for a program that is looked for, or for one that is given.
-    pub(super) fn new(command: &Command, is_given: bool) -> Result<Self, Refusal> {
-        let invalid = |what: &str| Refusal { what: what.into(), errno: libc::EINVAL };
+    pub(super) fn new(command: &Command, is_given: bool) -> Result<Self, SpawnRefusal> {
+        let invalid = |what: &str| SpawnRefusal { what: what.into(), errno: libc::EINVAL };
         let program = command
             .argv
             .first()
@@ -32,7 +39,7 @@ impl Plan {
         let strings = command.argv.iter().map(String::len).sum::<usize>()
             + command.env.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         if strings > ARGUMENT_BYTES {
-            return Err(Refusal {
+            return Err(SpawnRefusal {
                 what: "arguments and environment are too long".into(),
                 errno: libc::E2BIG,
             });
@@ -58,7 +65,7 @@ impl Plan {
     }
 }
 
-/// Where a program may be: itself if it is a path, else in each absolute directory of PATH.
+/// Paths to try: the program itself if it is a path, else one in each absolute directory of PATH.
 fn candidates(program: &str, path: &str) -> Vec<String> {
     if program.contains('/') {
         vec![program.to_owned()]
@@ -89,16 +96,16 @@ mod tests {
     }
 
     fn refused(command: &Command) -> (String, i32) {
-        let refusal = Plan::new(command, false).unwrap_err();
+        let refusal = ExecPlan::new(command, false).unwrap_err();
         (refusal.what, refusal.errno)
     }
 
     #[test]
     fn programs_are_looked_for_in_absolute_directories_only() {
-        let found = |program: &str| Plan::new(&command(&[program]), false).unwrap().candidates;
+        let found = |program: &str| ExecPlan::new(&command(&[program]), false).unwrap().candidates;
         assert_eq!(found("tool"), [c"/a/tool".to_owned(), c"/b/tool".to_owned()]);
         assert_eq!(found("./tool"), [c"./tool".to_owned()]);
-        assert!(Plan::new(&command(&["tool"]), true).unwrap().candidates.is_empty());
+        assert!(ExecPlan::new(&command(&["tool"]), true).unwrap().candidates.is_empty());
     }
 
     #[test]
@@ -116,7 +123,7 @@ mod tests {
         fn any_strings_are_planned_or_refused(argv in prop::collection::vec(any::<String>(), 0..5), path: String) {
             let mut command = command(&argv.iter().map(String::as_str).collect::<Vec<_>>());
             command.env.insert("PATH".into(), path);
-            if let Ok(plan) = Plan::new(&command, false) {
+            if let Ok(plan) = ExecPlan::new(&command, false) {
                 prop_assert_eq!(plan.argv.len(), argv.len());
             }
         }

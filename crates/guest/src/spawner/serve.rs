@@ -1,6 +1,6 @@
 //! The spawner's loop: requests from keeper, ends of children, starts that take their time.
 //!
-//! Never waits for anything but all of them together, keeps a bound on everything, and trusts nobody but the socket.
+//! One `poll` waits for all of them together. Everything is bounded, and only messages from the socket are trusted.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,37 +13,37 @@ use rustix::io::Errno;
 use rustix::process::{Signal, WaitOptions, kill_process_group, wait};
 use sandyard_protocol::ProcessId;
 
-use super::child::{self, Programs, Progress};
-use super::followed::{Followed, Starting};
-use super::messages::{Call, Outcome, Question, Request, Told};
+use super::child::{self, GivenPrograms, StartProgress};
+use super::followed::{Starting, TrackedProcesses};
+use super::messages::{SpawnerCall, SpawnerMessage, SpawnerOutcome, SpawnerQuestion, SpawnerRequest};
 use crate::limits::{EXEC_WAIT, PROCESS_ID_BYTES, REAPS_IN_A_ROW, TRACKED_PROCESSES, UNSENT_REPLIES};
-use crate::packets::{self, Packet};
+use crate::packets::{self, LocalPacket};
 use crate::process_host::Command;
 use crate::sys::{self, ChildSignals};
 
-/// The spawner at work.
-pub(super) struct Server {
+/// The spawner's state.
+pub(super) struct SpawnerServer {
     pub(super) socket: ManuallyDrop<OwnedFd>,
     pub(super) children: ChildSignals,
-    pub(super) programs: Programs,
-    pub(super) followed: Followed,
-    pub(super) unsent: VecDeque<Unsent>,
+    pub(super) programs: GivenPrograms,
+    pub(super) followed: TrackedProcesses,
+    pub(super) unsent: VecDeque<UnsentAnswer>,
 }
 
 /// An answer on its way to keeper.
-pub(super) struct Unsent {
-    packet: Packet,
-    /// Whom to give up, and whom to tell, if the descriptors can't be sent.
-    start: Option<(ProcessId, Question)>,
+pub(super) struct UnsentAnswer {
+    packet: LocalPacket,
+    /// The process to give up and the question to refuse, if the descriptors can't be sent.
+    start: Option<(ProcessId, SpawnerQuestion)>,
 }
 
-/// Which descriptors have something to say.
-struct Ready {
+/// The descriptors that are ready.
+struct ReadySources {
     requests: bool,
     children: bool,
 }
 
-impl Server {
+impl SpawnerServer {
     /// Serves until every keeper's end of the socket is closed.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut more_children = false;
@@ -61,7 +61,7 @@ impl Server {
         }
     }
 
-    fn wait(&self, at_once: bool) -> io::Result<Ready> {
+    fn wait(&self, at_once: bool) -> io::Result<ReadySources> {
         let mut interest = PollFlags::empty();
         interest.set(PollFlags::IN, self.unsent.len() < UNSENT_REPLIES);
         interest.set(PollFlags::OUT, self.has_something_to_send());
@@ -83,13 +83,13 @@ impl Server {
         }
         let requests = fds.first().map_or(PollFlags::empty(), PollFd::revents);
         let children = fds.get(1).map_or(PollFlags::empty(), PollFd::revents);
-        Ok(Ready {
+        Ok(ReadySources {
             requests: requests.intersects(PollFlags::IN | PollFlags::HUP),
             children: !children.is_empty(),
         })
     }
 
-    /// Reaps ended children, orphans too; whether there may be more.
+    /// Reaps ended children, orphans too. Returns true if there may be more.
     fn reap(&mut self) -> bool {
         for _ in 0..REAPS_IN_A_ROW {
             match wait(WaitOptions::NOHANG) {
@@ -107,10 +107,13 @@ impl Server {
             .followed
             .starting()
             .filter_map(|(id, starting)| match starting.status.progress(&starting.command) {
-                Progress::Pending if now < starting.deadline => None,
-                Progress::Pending => Some((
+                StartProgress::Pending if now < starting.deadline => None,
+                StartProgress::Pending => Some((
                     id.clone(),
-                    Progress::Failed { what: "the process did not start".into(), errno: libc::ETIMEDOUT },
+                    StartProgress::Failed {
+                        what: "the process did not start".into(),
+                        errno: libc::ETIMEDOUT,
+                    },
                 )),
                 known => Some((id.clone(), known)),
             })
@@ -120,38 +123,41 @@ impl Server {
         }
     }
 
-    fn settle(&mut self, id: &ProcessId, progress: Progress) {
+    fn settle(&mut self, id: &ProcessId, progress: StartProgress) {
         let Some((pid, Starting { question, streams, .. })) = self.followed.started(id) else { return };
-        if let Progress::Failed { what, errno } = progress {
+        if let StartProgress::Failed { what, errno } = progress {
             if self.followed.is_alive(id) {
-                // It is about to leave by itself, unless somebody stopped it.
+                // It is about to leave by itself, unless another process stopped it.
                 let _ = rustix::process::kill_process(pid, Signal::KILL);
             }
             self.followed.remove(id);
-            return self.answer(question, &Outcome::Refused { what, errno });
+            return self.answer(question, &SpawnerOutcome::Refused { what, errno });
         }
-        let outcome = Outcome::Spawned {
+        let outcome = SpawnerOutcome::Spawned {
             pid: pid.as_raw_pid(),
             stdin: streams.stdin.is_some(),
             stderr: streams.stderr.is_some(),
         };
         let fds = [Some(streams.stdout), streams.stdin, streams.stderr].into_iter().flatten().collect();
-        let told = Told::Answer { question, outcome };
-        match Packet::new(&told, fds) {
-            Ok(packet) => self.unsent.push_back(Unsent { packet, start: Some((id.clone(), question)) }),
+        let told = SpawnerMessage::Answer { question, outcome };
+        match LocalPacket::new(&told, fds) {
+            Ok(packet) => self.unsent.push_back(UnsentAnswer { packet, start: Some((id.clone(), question)) }),
             Err(error) => self.give_up(id, question, &error),
         }
     }
 
-    /// Ends a started process whose descriptors can't reach keeper. The job can bring that about by leaving many
+    /// Ends a started process whose descriptors can't be sent to keeper. The job can cause that by leaving many
     /// descriptors of its own unread in sockets: the kernel counts them by user.
-    fn give_up(&mut self, id: &ProcessId, question: Question, error: &io::Error) {
+    fn give_up(&mut self, id: &ProcessId, question: SpawnerQuestion, error: &io::Error) {
         if let Some(pid) = self.followed.pid(id) {
             let _ = kill_process_group(pid, Signal::KILL);
         }
         self.followed.remove(id);
         let errno = error.raw_os_error().unwrap_or(libc::EIO);
-        self.answer(question, &Outcome::Refused { what: "hand over the process's streams".into(), errno });
+        self.answer(
+            question,
+            &SpawnerOutcome::Refused { what: "hand over the process's streams".into(), errno },
+        );
     }
 
     /// Takes one request; `false` once keeper's ends are all closed.
@@ -163,27 +169,34 @@ impl Server {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
             Err(error) => return Err(error),
         };
-        let Request { question, call } = received.message;
+        let SpawnerRequest { question, call } = received.message;
         let outcome = match call {
-            Call::Spawn(command) => match self.spawn(question, command, received.fds.into_iter().next()) {
-                None => return Ok(true),
-                Some(refused) => refused,
-            },
-            Call::Signal { id, signal } => self.signal(&id, signal),
-            Call::KillEverything => outcome_of("kill everything", sys::kill_all()),
-            Call::Forget { id } => {
-                self.followed.remove(&id);
-                Outcome::Done
+            SpawnerCall::Spawn(command) => {
+                match self.spawn(question, command, received.fds.into_iter().next()) {
+                    None => return Ok(true),
+                    Some(refused) => refused,
+                }
             }
-            Call::Roll => Outcome::Roll(self.followed.roll()),
+            SpawnerCall::Signal { id, signal } => self.signal(&id, signal),
+            SpawnerCall::KillEverything => outcome_of("kill everything", sys::kill_all()),
+            SpawnerCall::Forget { id } => {
+                self.followed.remove(&id);
+                SpawnerOutcome::Done
+            }
+            SpawnerCall::Roll => SpawnerOutcome::Roll(self.followed.roll()),
         };
         self.answer(question, &outcome);
         Ok(true)
     }
 
     /// Forks a command; its answer comes when it runs. An answer at once is a refusal.
-    fn spawn(&mut self, question: Question, command: Command, input: Option<OwnedFd>) -> Option<Outcome> {
-        let refused = |what: String, errno| Some(Outcome::Refused { what, errno });
+    fn spawn(
+        &mut self,
+        question: SpawnerQuestion,
+        command: Command,
+        input: Option<OwnedFd>,
+    ) -> Option<SpawnerOutcome> {
+        let refused = |what: String, errno| Some(SpawnerOutcome::Refused { what, errno });
         if command.id.0.len() > PROCESS_ID_BYTES {
             return refused("the process's name is too long".into(), libc::ENAMETOOLONG);
         }
@@ -205,22 +218,22 @@ impl Server {
     }
 
     /// Signals a group by its leader's pid. The group may outlive its leader; once all of it is gone, nothing happens.
-    fn signal(&self, id: &ProcessId, signal: i32) -> Outcome {
+    fn signal(&self, id: &ProcessId, signal: i32) -> SpawnerOutcome {
         let Some(signal) = Signal::from_named_raw(signal) else {
-            return Outcome::Refused { what: format!("signal {signal}"), errno: libc::EINVAL };
+            return SpawnerOutcome::Refused { what: format!("signal {signal}"), errno: libc::EINVAL };
         };
-        let Some(pid) = self.followed.pid(id) else { return Outcome::Done };
+        let Some(pid) = self.followed.pid(id) else { return SpawnerOutcome::Done };
         match kill_process_group(pid, signal) {
-            Err(Errno::SRCH) => Outcome::Done,
+            Err(Errno::SRCH) => SpawnerOutcome::Done,
             result => outcome_of(&format!("signal process `{id}`"), result.map_err(io::Error::from)),
         }
     }
 
-    fn answer(&mut self, question: Question, outcome: &Outcome) {
-        let told = Told::Answer { question, outcome: outcome.clone() };
+    fn answer(&mut self, question: SpawnerQuestion, outcome: &SpawnerOutcome) {
+        let told = SpawnerMessage::Answer { question, outcome: outcome.clone() };
         // It fails only if a long answer finds no memory file, and the only long one is a roll: keeper then starts again.
-        if let Ok(packet) = Packet::new(&told, Vec::new()) {
-            self.unsent.push_back(Unsent { packet, start: None });
+        if let Ok(packet) = LocalPacket::new(&told, Vec::new()) {
+            self.unsent.push_back(UnsentAnswer { packet, start: None });
         }
     }
 
@@ -230,11 +243,11 @@ impl Server {
 
     /// Sends as much as keeper takes: answers first, so that no exit overtakes the answer about its start.
     fn send(&mut self) -> io::Result<()> {
-        while let Some(Unsent { packet, start }) = self.unsent.pop_front() {
+        while let Some(UnsentAnswer { packet, start }) = self.unsent.pop_front() {
             match (packet.send(self.socket.as_fd()), start) {
                 (Ok(()), _) => {}
                 (Err(error), start) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.unsent.push_front(Unsent { packet, start });
+                    self.unsent.push_front(UnsentAnswer { packet, start });
                     return Ok(());
                 }
                 (Err(error), Some((id, question))) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => {
@@ -245,7 +258,8 @@ impl Server {
         }
         while let Some(process) = self.followed.untold() {
             let Some(exit) = process.exit() else { return Ok(()) };
-            match Packet::new(&Told::Exit(exit.clone()), Vec::new())?.send(self.socket.as_fd()) {
+            match LocalPacket::new(&SpawnerMessage::Exit(exit.clone()), Vec::new())?.send(self.socket.as_fd())
+            {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 result => result?,
             }
@@ -255,11 +269,11 @@ impl Server {
     }
 }
 
-fn outcome_of(what: &str, result: io::Result<()>) -> Outcome {
+fn outcome_of(what: &str, result: io::Result<()>) -> SpawnerOutcome {
     match result {
-        Ok(()) => Outcome::Done,
+        Ok(()) => SpawnerOutcome::Done,
         Err(error) => {
-            Outcome::Refused { what: what.into(), errno: error.raw_os_error().unwrap_or(libc::EIO) }
+            SpawnerOutcome::Refused { what: what.into(), errno: error.raw_os_error().unwrap_or(libc::EIO) }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the job sees of the machine: the spawner's own mounts. Runs with privilege, before any code of the job exists.
+//! The job's view of the machine: the spawner's own mounts. Runs with privilege, before any code of the job exists.
 //!
 //! Hides keeper's places, puts a /proc of the inner pid namespace over the outer one, and covers what in it tells about or
 //! changes the host. Paths that this kernel doesn't have need no cover.
@@ -19,14 +19,14 @@ use rustix::mount::{
 use sandyard_protocol::BootConfig;
 
 use super::devices;
-use crate::boot::{BootFailure, Step as _};
+use crate::boot::{BootFailure, BootStep as _};
 use crate::sys;
 
 const STAGE: &str = "view";
 /// Mounts stacked on one hidden path; drivers make one.
 const STACKED_MOUNTS: usize = 8;
 
-/// Files that tell about the host's kernel or change it: covered by the null device. `sched_debug` and `latency_stats`
+/// Files that reveal or change the host's kernel: covered by the null device. `sched_debug` and `latency_stats`
 /// show other people's processes, `kallsyms` and `modules` the kernel's layout, `keys` every user's keyrings.
 const COVERED_FILES: &[&str] = &[
     "/proc/kcore",
@@ -49,7 +49,7 @@ const COVERED_FILES: &[&str] = &[
     "/proc/interrupts",
     "/proc/pagetypeinfo",
 ];
-/// Directories of hardware and firmware, and the host's load, where anybody may have the kernel watch it: covered by an empty one.
+/// Directories of hardware and firmware, and the host's load, which any process may have the kernel watch: covered by an empty directory.
 const COVERED_DIRECTORIES: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
@@ -64,7 +64,7 @@ const COVERED_DIRECTORIES: &[&str] = &[
     "/sys/kernel/tracing",
     "/sys/devices/virtual/powercap",
 ];
-/// Directories that programs read and nobody may write.
+/// Directories that programs read and no process may write.
 const READ_ONLY: &[&str] = &["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/tty", "/sys"];
 
 /// Makes this process's mount namespace the job's.
@@ -93,7 +93,7 @@ pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
     sys::forbid_set_user_id("/".as_ref()).step(STAGE, "forbid set-user-id files on every mount")
 }
 
-/// Unmounts a path of keeper's, or covers it where the driver's mount can't be undone from here.
+/// Unmounts a directory of keeper's, or covers it where the driver's mount can't be undone from here.
 fn hide(path: &Path) -> Result<(), BootFailure> {
     for _ in 0..STACKED_MOUNTS {
         match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use tokio::io::unix::AsyncFd;
 
 /// Takes ownership of a descriptor this process was born with, and marks it close-on-exec.
-/// Each number may be taken once; the caller's boot contract says which exist.
+/// Each number may be taken once; the caller's boot contract lists the numbers that exist.
 pub(crate) fn take(number: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_SETFD takes no pointers; an unused number is answered with EBADF.
     if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
@@ -35,7 +35,7 @@ pub(crate) fn keep_only(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let count = RawFd::try_from(descriptors.len()).map_err(io::Error::other)?;
     let mut copies = Vec::with_capacity(descriptors.len());
     for descriptor in descriptors {
-        // Copied beyond all targets first, so that no placing overwrites what is still to be placed.
+        // Copied beyond all targets first, so that no copy overwrites a descriptor that is still to be placed.
         // SAFETY: F_DUPFD takes numbers only.
         let copy = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD, count) };
         copies.push(if copy < 0 { return Err(io::Error::last_os_error()) } else { copy });

@@ -1,4 +1,4 @@
-//! What a child of `LocalProcesses` does between fork and exec.
+//! The steps of a child of `LocalProcesses` between fork and exec.
 
 #![expect(
     unsafe_code,

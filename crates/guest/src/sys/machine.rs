@@ -24,7 +24,7 @@ impl MachineSignals {
         signals::descriptor(&[libc::SIGCHLD, libc::SIGINT]).map(Self)
     }
 
-    /// Forgets the signals that arrived; whether one was the order to end.
+    /// Discards the signals that arrived. Returns true if one of them was the order to end.
     pub(crate) fn ordered_to_end(&self) -> bool {
         signals::arrived(&self.0).contains(&libc::SIGINT.cast_unsigned())
     }

@@ -13,7 +13,7 @@ const AT_RECURSIVE: libc::c_int = 0x8000;
 
 /// The kernel's `struct mount_attr`, version 0.
 #[repr(C)]
-struct MountAttributes {
+struct MountSettings {
     set: u64,
     clear: u64,
     propagation: u64,
@@ -32,7 +32,7 @@ pub(crate) fn forbid_devices(path: &Path) -> io::Result<()> {
 
 fn set(path: &Path, flags: u64) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_encoded_bytes())?;
-    let attributes = MountAttributes { set: flags, clear: 0, propagation: 0, user_namespace: 0 };
+    let attributes = MountSettings { set: flags, clear: 0, propagation: 0, user_namespace: 0 };
     // SAFETY: path and structure outlive the call; the structure is the kernel's version 0 layout and its size is passed.
     let result = unsafe {
         libc::syscall(
@@ -41,7 +41,7 @@ fn set(path: &Path, flags: u64) -> io::Result<()> {
             path.as_ptr(),
             AT_RECURSIVE,
             &raw const attributes,
-            size_of::<MountAttributes>(),
+            size_of::<MountSettings>(),
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

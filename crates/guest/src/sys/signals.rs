@@ -47,11 +47,11 @@ pub(super) fn descriptor(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
 pub(super) fn arrived(descriptor: &OwnedFd) -> Vec<u32> {
     const ROOM: usize = 8;
     let mut records = [MaybeUninit::<libc::signalfd_siginfo>::uninit(); ROOM];
-    // SAFETY: the buffer is as long as the call is told.
+    // SAFETY: the length passed to the call is the length of the buffer.
     let length =
         unsafe { libc::read(descriptor.as_raw_fd(), records.as_mut_ptr().cast(), size_of_val(&records)) };
     let count = usize::try_from(length).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
-    // SAFETY: the kernel writes whole records, and so many of them it wrote.
+    // SAFETY: the kernel writes whole records and returns the bytes that it wrote, so these records are initialised.
     records.iter().take(count).map(|record| unsafe { record.assume_init_ref() }.ssi_signo).collect()
 }
 

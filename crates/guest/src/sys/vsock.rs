@@ -5,14 +5,14 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// How many callers may wait: one server's questions.
+/// Connections that may wait. One server asks, so few are enough.
 const WAITING: libc::c_int = 8;
 
 /// Begins to connect to a port of the host; the connection stands when the descriptor is writable.
 pub(crate) fn connect_vsock(port: u32) -> io::Result<OwnedFd> {
     let socket = stream_socket()?;
     let (address, length) = address(libc::VMADDR_CID_HOST, port)?;
-    // SAFETY: the address is as long as the call is told and outlives it.
+    // SAFETY: the length passed to the call is the length of the address, which outlives the call.
     let result = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
     match io::Error::last_os_error() {
         _ if result == 0 => Ok(socket),
@@ -25,7 +25,7 @@ pub(crate) fn connect_vsock(port: u32) -> io::Result<OwnedFd> {
 pub(crate) fn listen_vsock(port: u32) -> io::Result<OwnedFd> {
     let socket = stream_socket()?;
     let (address, length) = address(libc::VMADDR_CID_ANY, port)?;
-    // SAFETY: the address is as long as the call is told and outlives it.
+    // SAFETY: the length passed to the call is the length of the address, which outlives the call.
     if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -33,11 +33,11 @@ pub(crate) fn listen_vsock(port: u32) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// The next caller at such a port, if it is the host; any other is turned away. Does not block.
+/// Accepts the next connection to such a port if it comes from the host, and closes any other. Does not block.
 pub(crate) fn accept_host(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd>> {
     let (mut caller, mut length) = address(0, 0)?;
     let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: the address is as long as the call is told and outlives it.
+    // SAFETY: the length passed to the call is the length of the address, which outlives the call.
     let number =
         unsafe { libc::accept4(listener.as_raw_fd(), (&raw mut caller).cast(), &raw mut length, flags) };
     if number < 0 {

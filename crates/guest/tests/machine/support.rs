@@ -17,9 +17,9 @@ use rustix::fs::MemfdFlags;
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{Pid, Signal};
-use sandyard_guest::init::{Held, Served};
+use sandyard_guest::init::{HeldStreams, KeeperTurn};
 use sandyard_guest::process_host::{Command, ProcessHost as _, RawExit, SpawnError, Spawned};
-use sandyard_guest::spawner_client::SpawnerClient;
+use sandyard_guest::spawner::client::SpawnerClient;
 use sandyard_protocol::{BootConfig, LinkTarget, ProcessId, Secret, SpawnerSource, TerminalSize};
 use tempfile::TempDir;
 
@@ -31,7 +31,7 @@ pub(crate) struct Machine {
     machine: Launched,
     pub(crate) client: SpawnerClient,
     socket: OwnedFd,
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<HeldStreams>>,
     ids: std::cell::Cell<u32>,
 }
 
@@ -229,11 +229,11 @@ fn launch_with(role: &str, config: &BootConfig, socket: Option<&OwnedFd>, boot: 
 }
 
 /// The part of init that holds descriptors, on a thread; it ends with its keeper's end of the socket.
-fn holding_init(held: &Arc<Mutex<Held>>) -> OwnedFd {
+fn holding_init(held: &Arc<Mutex<HeldStreams>>) -> OwnedFd {
     let (ours, theirs) = pair();
     let held = Arc::clone(held);
     std::thread::spawn(move || {
-        while let Ok(Served::Everything) = held.lock().unwrap().serve(theirs.as_fd()) {
+        while let Ok(KeeperTurn::Everything) = held.lock().unwrap().serve(theirs.as_fd()) {
             rustix::event::poll(&mut [PollFd::new(&theirs, PollFlags::IN)], None).unwrap();
         }
     });

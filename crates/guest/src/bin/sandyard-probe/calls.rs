@@ -1,7 +1,7 @@
 //! What the kernel answers to calls that a job has no business making. Each is made in a process of its own, with arguments
 //! that do nothing even where it is allowed.
 
-use crate::{Finding, sys};
+use crate::{ProbeFinding, sys};
 
 /// Name and number of calls that must be refused (K5).
 const CALLS: &[(&str, libc::c_long)] = &[
@@ -83,51 +83,51 @@ const PROTOCOLS: &[(&str, i32, i32, i32)] = &[
 const X32: libc::c_long = 0x4000_0000;
 
 /// Every call.
-pub(crate) fn all() -> Vec<Finding> {
+pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings: Vec<_> = CALLS
         .iter()
         .map(|&(name, number)| {
-            Finding::new(format!("K5.{name}"), sys::in_child(|| sys::call(number, [-1; 5])))
+            ProbeFinding::new(format!("K5.{name}"), sys::in_child(|| sys::call(number, [-1; 5])))
         })
         .collect();
     for &(name, family, kind, protocol) in SOCKETS {
         let arguments = [family.into(), kind.into(), protocol.into(), 0, 0];
         let result = sys::in_child(|| sys::call(libc::SYS_socket, arguments));
-        findings.push(Finding::new(format!("K5.socket.{name}"), result));
+        findings.push(ProbeFinding::new(format!("K5.socket.{name}"), result));
     }
     for &(name, family, kind, protocol) in PROTOCOLS {
         let arguments = [family.into(), kind.into(), protocol.into(), 0, 0];
         let result = sys::in_child(|| sys::call(libc::SYS_socket, arguments));
-        findings.push(Finding::new(format!("N8.socket.{name}"), result));
+        findings.push(ProbeFinding::new(format!("N8.socket.{name}"), result));
     }
     findings.extend(namespaces());
     findings.extend(foreign());
     let odd = sys::in_child(|| sys::call(libc::SYS_personality, [0x0040_0000, 0, 0, 0, 0]));
-    findings.push(Finding::new("K5.personality", odd));
+    findings.push(ProbeFinding::new("K5.personality", odd));
     let trace = sys::in_child(|| sys::call(libc::SYS_ptrace, [libc::PTRACE_ATTACH.into(), 1, 0, 0, 0]));
-    findings.push(Finding::new("K17.ptrace_first", trace));
+    findings.push(ProbeFinding::new("K17.ptrace_first", trace));
     findings
 }
 
-fn namespaces() -> Vec<Finding> {
+fn namespaces() -> Vec<ProbeFinding> {
     let unshare = |flags: i32| sys::in_child(|| sys::call(libc::SYS_unshare, [flags.into(), 0, 0, 0, 0]));
     let cloned = sys::in_child(|| {
         let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
         sys::call(libc::SYS_clone, [flags.into(), 0, 0, 0, 0])
     });
     vec![
-        Finding::new("K4.unshare_user", unshare(libc::CLONE_NEWUSER)),
-        Finding::new("K4.unshare_mount", unshare(libc::CLONE_NEWNS)),
-        Finding::new("K4.clone_user", cloned),
-        Finding::new("K8.clone3", sys::in_child(|| sys::call(libc::SYS_clone3, [0; 5]))),
+        ProbeFinding::new("K4.unshare_user", unshare(libc::CLONE_NEWUSER)),
+        ProbeFinding::new("K4.unshare_mount", unshare(libc::CLONE_NEWNS)),
+        ProbeFinding::new("K4.clone_user", cloned),
+        ProbeFinding::new("K8.clone3", sys::in_child(|| sys::call(libc::SYS_clone3, [0; 5]))),
     ]
 }
 
 /// Calls that bypass the 64-bit table.
-fn foreign() -> Vec<Finding> {
+fn foreign() -> Vec<ProbeFinding> {
     vec![
-        Finding::new("K6.int80", sys::in_child(sys::call_by_interrupt)),
-        Finding::new("K6.x32", sys::in_child(|| sys::call(X32 | libc::SYS_getpid, [0; 5]))),
-        Finding::new("K6.elf32", sys::run_foreign_program("/workspace/.probe-elf32")),
+        ProbeFinding::new("K6.int80", sys::in_child(sys::call_by_interrupt)),
+        ProbeFinding::new("K6.x32", sys::in_child(|| sys::call(X32 | libc::SYS_getpid, [0; 5]))),
+        ProbeFinding::new("K6.elf32", sys::run_foreign_program("/workspace/.probe-elf32")),
     ]
 }

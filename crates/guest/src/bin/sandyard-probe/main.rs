@@ -17,12 +17,12 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// One line of the report.
-pub(crate) struct Finding {
+pub(crate) struct ProbeFinding {
     check: String,
     result: String,
 }
 
-impl Finding {
+impl ProbeFinding {
     /// Notes a result.
     pub(crate) fn new(check: impl Into<String>, result: impl Into<String>) -> Self {
         Self { check: check.into(), result: result.into() }
@@ -50,10 +50,10 @@ fn main() -> ExitCode {
     report(&findings)
 }
 
-/// Says every finding.
-pub(crate) fn report(findings: &[Finding]) -> ExitCode {
+/// Prints every finding.
+pub(crate) fn report(findings: &[ProbeFinding]) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    for Finding { check, result } in findings {
+    for ProbeFinding { check, result } in findings {
         let line = serde_json::json!({ "check": check, "result": result });
         if writeln!(out, "{line}").is_err() {
             return ExitCode::FAILURE;

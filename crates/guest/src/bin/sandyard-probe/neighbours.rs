@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::{Finding, outcome, report, sys};
+use crate::{ProbeFinding, outcome, report, sys};
 
 /// The port that is served and looked for.
 const PORT: u16 = 47_113;
@@ -61,21 +61,21 @@ fn stay() -> ExitCode {
 /// Looks for all of it, and for a port of the host at the given addresses.
 pub(crate) fn reach(host: &[String]) -> ExitCode {
     let mut findings = vec![
-        Finding::new("N13.tcp", connect(("127.0.0.1", PORT))),
-        Finding::new("N13.tcp6", connect(("::1", PORT))),
-        Finding::new("N13.abstract", abstract_socket()),
-        Finding::new("N13.shared_memory", outcome(sys::find_shared_memory(KEY))),
-        Finding::new("N13.message_queue", outcome(sys::find_message_queue(KEY))),
-        Finding::new("R16.inotify", outcome(sys::make_watcher().map(|()| "made"))),
-        Finding::new("R16.terminals", outcome(sys::make_terminal().map(|()| "made"))),
-        Finding::new("R16.timers", outcome(sys::make_timer().map(|()| "made"))),
-        Finding::new("R16.shared_memory", outcome(sys::make_shared_memory(KEY - 1).map(|()| "made"))),
+        ProbeFinding::new("N13.tcp", connect(("127.0.0.1", PORT))),
+        ProbeFinding::new("N13.tcp6", connect(("::1", PORT))),
+        ProbeFinding::new("N13.abstract", abstract_socket()),
+        ProbeFinding::new("N13.shared_memory", outcome(sys::find_shared_memory(KEY))),
+        ProbeFinding::new("N13.message_queue", outcome(sys::find_message_queue(KEY))),
+        ProbeFinding::new("R16.inotify", outcome(sys::make_watcher().map(|()| "made"))),
+        ProbeFinding::new("R16.terminals", outcome(sys::make_terminal().map(|()| "made"))),
+        ProbeFinding::new("R16.timers", outcome(sys::make_timer().map(|()| "made"))),
+        ProbeFinding::new("R16.shared_memory", outcome(sys::make_shared_memory(KEY - 1).map(|()| "made"))),
     ];
     findings.extend(PLACES.iter().map(|place| {
         let found = UnixStream::connect(format!("{place}/{NAME}")).map(|_| "connected");
-        Finding::new(format!("N13.socket.{place}"), outcome(found))
+        ProbeFinding::new(format!("N13.socket.{place}"), outcome(found))
     }));
-    findings.extend(host.iter().map(|address| Finding::new(format!("N12.{address}"), connect(address))));
+    findings.extend(host.iter().map(|address| ProbeFinding::new(format!("N12.{address}"), connect(address))));
     report(&findings)
 }
 

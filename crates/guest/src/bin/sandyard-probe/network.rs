@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use crate::{Finding, outcome};
+use crate::{ProbeFinding, outcome};
 
 /// Addresses by the attack that wants them: the world, clouds' metadata, private networks, a name server, multicast.
 const PLACES: &[(&str, &str)] = &[
@@ -23,8 +23,8 @@ const PLACES: &[(&str, &str)] = &[
 ];
 
 /// Every place.
-pub(crate) fn all() -> Vec<Finding> {
-    PLACES.iter().map(|(check, address)| Finding::new(*check, route_to(address))).collect()
+pub(crate) fn all() -> Vec<ProbeFinding> {
+    PLACES.iter().map(|(check, address)| ProbeFinding::new(*check, route_to(address))).collect()
 }
 
 fn route_to(address: &str) -> String {

@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::path::Path;
 
-use crate::{Finding, outcome, sys};
+use crate::{ProbeFinding, outcome, sys};
 
 /// Directories, those that should be writable and those that should not.
 const DIRECTORIES: &[&str] = &[
@@ -61,17 +61,17 @@ const FOREIGN: &[&str] =
 const NULL_DEVICE: u64 = 0x103;
 
 /// Every attempt.
-pub(crate) fn all() -> Vec<Finding> {
+pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings: Vec<_> =
-        DIRECTORIES.iter().map(|path| Finding::new(format!("W.{path}"), try_write(path))).collect();
-    findings.extend(SWITCHES.iter().map(|path| Finding::new(format!("K13.{path}"), try_switch(path))));
-    findings.extend(DEVICES.iter().map(|path| Finding::new(format!("K16.{path}"), try_open(path))));
+        DIRECTORIES.iter().map(|path| ProbeFinding::new(format!("W.{path}"), try_write(path))).collect();
+    findings.extend(SWITCHES.iter().map(|path| ProbeFinding::new(format!("K13.{path}"), try_switch(path))));
+    findings.extend(DEVICES.iter().map(|path| ProbeFinding::new(format!("K16.{path}"), try_open(path))));
     for device in ["/dev/null", "/dev/zero", "/dev/full", "/dev/urandom", "/dev/ptmx"] {
-        findings.push(Finding::new(format!("K15.use.{device}"), try_open(device)));
+        findings.push(ProbeFinding::new(format!("K15.use.{device}"), try_open(device)));
     }
-    findings.extend(FOREIGN.iter().map(|path| Finding::new(format!("F4.{path}"), try_link(path))));
-    findings.push(Finding::new("K3.own_copy", run_with_set_user_id()));
-    findings.push(Finding::new(
+    findings.extend(FOREIGN.iter().map(|path| ProbeFinding::new(format!("F4.{path}"), try_link(path))));
+    findings.push(ProbeFinding::new("K3.own_copy", run_with_set_user_id()));
+    findings.push(ProbeFinding::new(
         "K15.mknod",
         outcome(sys::make_device("/workspace/.probe-device").map(|()| "made")),
     ));

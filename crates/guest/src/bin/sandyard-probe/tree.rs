@@ -4,7 +4,7 @@ use std::fs::{self, FileType};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Finding, sys};
+use crate::{ProbeFinding, sys};
 
 /// Where the job may write.
 const WRITABLE: [&str; 6] = ["/workspace", "/home/agent", "/tmp", "/var/tmp", "/dev/shm", "/run/user/1000"];
@@ -15,9 +15,8 @@ const MOST_NAMES: usize = 2_000_000;
 /// Of a longer list, the beginning is told.
 const MOST_TOLD: usize = 20;
 
-/// What was found.
 #[derive(Default)]
-struct Found {
+struct TreeFindings {
     writable: Vec<PathBuf>,
     set_user_id: Vec<PathBuf>,
     devices: Vec<PathBuf>,
@@ -25,9 +24,8 @@ struct Found {
     names: usize,
 }
 
-/// Walks the tree.
-pub(crate) fn all() -> Vec<Finding> {
-    let mut found = Found::default();
+pub(crate) fn all() -> Vec<ProbeFinding> {
+    let mut found = TreeFindings::default();
     let mut left = vec![PathBuf::from("/")];
     while let Some(directory) = left.pop() {
         if WRITABLE.iter().chain(&APART).any(|place| directory == Path::new(place)) {
@@ -45,20 +43,20 @@ pub(crate) fn all() -> Vec<Finding> {
             }
         }
         if found.names > MOST_NAMES {
-            return vec![Finding::new("K3.tree", "too large")];
+            return vec![ProbeFinding::new("K3.tree", "too large")];
         }
     }
     vec![
-        Finding::new("K13.writable_elsewhere", told(found.writable)),
-        Finding::new("K3.set_user_id", told(found.set_user_id)),
-        Finding::new("K15.devices_elsewhere", told(found.devices)),
-        Finding::new("N11.sockets", told(found.sockets)),
-        Finding::new("K13.writable_in_proc", told(writable_in_proc())),
-        Finding::new("K3.tree", if found.names > 1000 { "walked" } else { "not seen" }),
+        ProbeFinding::new("K13.writable_elsewhere", told(found.writable)),
+        ProbeFinding::new("K3.set_user_id", told(found.set_user_id)),
+        ProbeFinding::new("K15.devices_elsewhere", told(found.devices)),
+        ProbeFinding::new("N11.sockets", told(found.sockets)),
+        ProbeFinding::new("K13.writable_in_proc", told(writable_in_proc())),
+        ProbeFinding::new("K3.tree", if found.names > 1000 { "walked" } else { "not seen" }),
     ]
 }
 
-fn look(path: &Path, kind: FileType, found: &mut Found) {
+fn look(path: &Path, kind: FileType, found: &mut TreeFindings) {
     if kind.is_char_device() || kind.is_block_device() {
         found.devices.push(path.to_owned());
     } else if kind.is_socket() {

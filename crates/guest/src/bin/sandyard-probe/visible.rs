@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{Finding, outcome, sys};
+use crate::{ProbeFinding, outcome, sys};
 
 /// Files of proc and sys that tell about the host or its kernel.
 const SECRET: &[&str] = &[
@@ -25,56 +25,60 @@ const OF_THE_FIRST: &[&str] = &["mem", "maps", "environ", "fd", "root", "cwd", "
 const PROCESS_NUMBERS: std::ops::RangeInclusive<i32> = 1..=65_535;
 
 /// Everything visible.
-pub(crate) fn all() -> Vec<Finding> {
+pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings = namespaces();
     findings.extend(status());
     findings.extend(mounts());
-    findings.push(Finding::new("K9.descriptors", names("/proc/self/fd")));
-    findings.push(Finding::new("K15.dev", names("/dev")));
-    findings.extend(SECRET.iter().map(|path| Finding::new(format!("K20.{path}"), readable(path))));
-    findings.push(Finding::new("K7.tasks", tasks()));
-    findings.push(Finding::new("K17.processes", processes()));
-    findings.push(Finding::new("K17.signal", answering()));
+    findings.push(ProbeFinding::new("K9.descriptors", names("/proc/self/fd")));
+    findings.push(ProbeFinding::new("K15.dev", names("/dev")));
+    findings.extend(SECRET.iter().map(|path| ProbeFinding::new(format!("K20.{path}"), readable(path))));
+    findings.push(ProbeFinding::new("K7.tasks", tasks()));
+    findings.push(ProbeFinding::new("K17.processes", processes()));
+    findings.push(ProbeFinding::new("K17.signal", answering()));
     findings.extend(OF_THE_FIRST.iter().map(|name| {
         let path = format!("/proc/1/{name}");
-        Finding::new(format!("K17.first.{name}"), outcome(fs::metadata(&path).and_then(|_| open(&path))))
+        ProbeFinding::new(format!("K17.first.{name}"), outcome(fs::metadata(&path).and_then(|_| open(&path))))
     }));
-    findings.push(Finding::new("K14.sys", names("/sys")));
-    findings.push(Finding::new("N1.interfaces", interfaces()));
-    findings.push(Finding::new("N1.routes", routes()));
-    findings.push(Finding::new("N11.abstract", abstract_sockets()));
-    findings.push(Finding::new("N11.link", names("/run/sandyard")));
-    findings.push(Finding::new("N11.init", names("/run/init")));
-    findings.push(Finding::new("N11.spool", names("/run/keeper")));
-    findings.push(Finding::new("R16.uid_map", squeeze(&outcome(fs::read_to_string("/proc/self/uid_map")))));
-    findings.push(Finding::new(
+    findings.push(ProbeFinding::new("K14.sys", names("/sys")));
+    findings.push(ProbeFinding::new("N1.interfaces", interfaces()));
+    findings.push(ProbeFinding::new("N1.routes", routes()));
+    findings.push(ProbeFinding::new("N11.abstract", abstract_sockets()));
+    findings.push(ProbeFinding::new("N11.link", names("/run/sandyard")));
+    findings.push(ProbeFinding::new("N11.init", names("/run/init")));
+    findings.push(ProbeFinding::new("N11.spool", names("/run/keeper")));
+    findings
+        .push(ProbeFinding::new("R16.uid_map", squeeze(&outcome(fs::read_to_string("/proc/self/uid_map")))));
+    findings.push(ProbeFinding::new(
         "K10.cwd",
         outcome(std::env::current_dir().map(|path| path.display().to_string())),
     ));
     findings
 }
 
-fn namespaces() -> Vec<Finding> {
+fn namespaces() -> Vec<ProbeFinding> {
     ["pid", "mnt", "net", "uts", "ipc", "cgroup", "user"]
         .iter()
         .map(|name| {
             let link = fs::read_link(format!("/proc/self/ns/{name}")).map(|link| link.display().to_string());
-            Finding::new(format!("K1.{name}"), outcome(link))
+            ProbeFinding::new(format!("K1.{name}"), outcome(link))
         })
         .collect()
 }
 
-fn status() -> Vec<Finding> {
+fn status() -> Vec<ProbeFinding> {
     let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let wanted =
         ["Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp"];
     let value =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':').map(squeeze));
-    wanted.iter().map(|name| Finding::new(format!("K2.{name}"), value(name).unwrap_or_default())).collect()
+    wanted
+        .iter()
+        .map(|name| ProbeFinding::new(format!("K2.{name}"), value(name).unwrap_or_default()))
+        .collect()
 }
 
 /// Mounts that lack a flag every mount should have, and the root's own flags.
-fn mounts() -> Vec<Finding> {
+fn mounts() -> Vec<ProbeFinding> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(' ').collect()).collect();
     let field = |row: &[&str], number: usize| row.get(number).copied().unwrap_or_default().to_owned();
@@ -87,11 +91,11 @@ fn mounts() -> Vec<Finding> {
     let root = rows.iter().find(|row| field(row, 4) == "/").map(|row| field(row, 5)).unwrap_or_default();
     let targets: Vec<_> = rows.iter().map(|row| field(row, 4)).collect();
     vec![
-        Finding::new("K3.without_nosuid", lacking("nosuid")),
-        Finding::new("K15.without_nodev", lacking("nodev")),
-        Finding::new("D9.root_flags", root),
-        Finding::new("D9.propagation", propagated(&rows)),
-        Finding::new("D9.mounts", targets.join(" ")),
+        ProbeFinding::new("K3.without_nosuid", lacking("nosuid")),
+        ProbeFinding::new("K15.without_nodev", lacking("nodev")),
+        ProbeFinding::new("D9.root_flags", root),
+        ProbeFinding::new("D9.propagation", propagated(&rows)),
+        ProbeFinding::new("D9.mounts", targets.join(" ")),
     ]
 }
 

@@ -32,7 +32,7 @@ pub(super) const NATIVE: u32 = 0xc000_003e;
 pub(super) const NATIVE: u32 = 0xc000_00b7;
 
 /// A range of call numbers that get the same, up to the next range.
-struct Range {
+struct CallRange {
     start: u32,
     rule: CallRule,
 }
@@ -50,8 +50,8 @@ pub(super) fn compile(rules: &CallRules) -> Option<BpfProgram> {
 }
 
 /// Neighbours that get the same become one range; numbers between known calls are unknown, so absent.
-fn ranges(rules: &CallRules) -> Vec<Range> {
-    let mut ranges = vec![Range { start: 0, rule: CallRule::Absent }];
+fn ranges(rules: &CallRules) -> Vec<CallRange> {
+    let mut ranges = vec![CallRange { start: 0, rule: CallRule::Absent }];
     let mut next = 0;
     for (number, rule) in rules.iter().map(|(&number, &rule)| (number, rule)) {
         if number > next {
@@ -66,16 +66,16 @@ fn ranges(rules: &CallRules) -> Vec<Range> {
     ranges
 }
 
-fn push(ranges: &mut Vec<Range>, start: u32, rule: CallRule) {
+fn push(ranges: &mut Vec<CallRange>, start: u32, rule: CallRule) {
     match ranges.last_mut() {
         Some(last) if last.start == start => last.rule = rule,
         Some(last) if last.rule == rule && !matches!(rule, CallRule::Guarded(_)) => {}
-        _ => ranges.push(Range { start, rule }),
+        _ => ranges.push(CallRange { start, rule }),
     }
 }
 
 /// The number is in the accumulator; the guards may overwrite it, for nothing follows them.
-fn search(ranges: &[Range]) -> Option<BpfProgram> {
+fn search(ranges: &[CallRange]) -> Option<BpfProgram> {
     match ranges {
         [] => Some(vec![statement(RETURN, ABSENT)]),
         [only] => leaf(only.rule),

@@ -57,7 +57,7 @@ fn verdict(program: &[sock_filter], call: &Call) -> u32 {
     }
 }
 
-/// What the table says, without BPF.
+/// The rule of the table, without BPF.
 fn expected(rules: &CallRules, call: &Call) -> u32 {
     let holds = |test: &ArgumentTest| {
         ((call.arguments[usize::from(test.argument)] as u32 & test.mask) == test.value) != test.negated
@@ -257,7 +257,7 @@ proptest! {
     }
 }
 
-/// What the filter around the machine says of a call.
+/// The answer of the filter around the machine to a call.
 fn around(profile: &OuterProfile, name: &str, arguments: &[u64; 6]) -> Option<&'static str> {
     let holds = |argument: &OuterArgument| {
         let found = arguments[usize::from(argument.index)];
@@ -293,7 +293,7 @@ fn no_two_rules_around_the_machine_contradict_each_other() {
     for (name, _) in table::names() {
         let name = name.trim_start_matches("SYS_");
         let entries: Vec<_> = profile.syscalls.iter().filter(|calls| calls.names.contains(&name)).collect();
-        // A runtime takes an unconditional rule for all there is to say of a call.
+        // A container runtime takes an unconditional rule as the only rule of a call.
         assert!(entries.len() <= 1 || entries.iter().all(|calls| !calls.args.is_empty()), "{name}");
     }
 }

@@ -1,7 +1,7 @@
-//! The socket of the loop: what works on a task asks here for tools, and reaches the host's desk and models through here.
+//! The socket of the agent: it asks here for tools, and reaches the host's journal and models through here.
 //!
-//! Whoever connects is the job's user, so hostile: it gets nothing here that it could not do by itself in the machine, and
-//! what is carried to the host is judged there. Connections are bounded in number and their first message in length.
+//! Every client is the job's user, so hostile: it gets nothing here that it could not do by itself in the machine, and the host
+//! judges what is carried to it. Connections are bounded in number and their first message in length.
 
 mod carry;
 
@@ -15,27 +15,36 @@ use sandyard_protocol::{AgentRequest, GuestError, GuestErrorCode, GuestRequest, 
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
-use super::Keeper;
-use super::link::{self, HostStream, reply};
+use super::core::KeeperCore;
+use super::dispatch::{KeeperServices, dispatch};
+use super::host_link::HostLink;
+use super::stream::{HostStream, reply};
 use crate::limits::{AGENT_CONNECTIONS, LISTEN_AGAIN, REQUEST_DEADLINE};
 
-/// Where the loop meets keeper.
+/// The socket between the agent and keeper.
 #[derive(Debug, Clone)]
 pub struct AgentPlace {
-    /// A socket in a directory that only keeper can write.
+    /// Path of the socket, in a directory that only keeper can write.
     pub socket: PathBuf,
-    /// Who may connect.
+    /// The user who may connect.
     pub uid: u32,
 }
 
-const LIMITS: FrameLimits = FrameLimits {
+const AGENT_FRAME_LIMITS: FrameLimits = FrameLimits {
     message_bytes: AGENT_REQUEST_BYTES,
     sent_message_bytes: REQUEST_BYTES,
     data_bytes: DATA_BYTES,
 };
 
+/// Serves the agent's connections.
+pub(super) struct AgentServer {
+    pub(super) core: Arc<KeeperCore>,
+    pub(super) services: Arc<KeeperServices>,
+    pub(super) link: Arc<HostLink>,
+}
+
 /// Takes connections for ever.
-pub(super) async fn serve(keeper: Arc<Keeper>, place: AgentPlace) {
+pub(super) async fn serve(server: Arc<AgentServer>, place: AgentPlace) {
     let room = Arc::new(Semaphore::new(AGENT_CONNECTIONS));
     loop {
         if let Ok(listener) = listen(&place.socket) {
@@ -43,11 +52,11 @@ pub(super) async fn serve(keeper: Arc<Keeper>, place: AgentPlace) {
                 if !is_allowed(&connection, place.uid) {
                     continue;
                 }
-                // A flood waits for itself: dropping the connection closes it.
+                // A connection beyond the bound is dropped, which closes it.
                 let Ok(permit) = Arc::clone(&room).try_acquire_owned() else { continue };
-                let owner = Arc::clone(&keeper);
-                keeper.tasks.spawn(async move {
-                    serve_connection(owner, connection).await;
+                let owner = Arc::clone(&server);
+                server.core.tasks.spawn(async move {
+                    serve_connection(&owner, connection).await;
                     drop(permit);
                 });
             }
@@ -56,7 +65,7 @@ pub(super) async fn serve(keeper: Arc<Keeper>, place: AgentPlace) {
     }
 }
 
-/// The socket of the keeper before is removed; nobody else can put anything there.
+/// Listens in place of the earlier keeper's socket. Nobody else can put a file there.
 fn listen(path: &Path) -> std::io::Result<UnixListener> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -71,27 +80,28 @@ fn is_allowed(connection: &UnixStream, uid: u32) -> bool {
     connection.peer_cred().is_ok_and(|peer| peer.uid() == uid)
 }
 
-async fn serve_connection(keeper: Arc<Keeper>, connection: UnixStream) {
-    let mut stream: HostStream = Framed::new(Box::new(connection), LIMITS);
+async fn serve_connection(server: &AgentServer, connection: UnixStream) {
+    let mut stream: HostStream = Framed::new(Box::new(connection), AGENT_FRAME_LIMITS);
     match tokio::time::timeout(REQUEST_DEADLINE, stream.receive_message()).await {
         Ok(Ok(AgentRequest::Tool(request))) if is_a_tool(&request) => {
-            link::dispatch(keeper, request, stream).await;
+            dispatch(server.services.clone(), request, stream).await;
         }
         Ok(Ok(AgentRequest::Tool(_))) => {
             let error = GuestError::new(GuestErrorCode::BadRequest, "this is the host's to ask");
             reply(&mut stream, &Reply::Failed(error)).await;
         }
-        Ok(Ok(AgentRequest::Desk)) => carry::carry(&keeper, GuestRequest::Desk, stream).await,
+        Ok(Ok(AgentRequest::Desk)) => carry::carry(&server.link, GuestRequest::Desk, stream).await,
         Ok(Ok(AgentRequest::Model)) => {
-            let _use = keeper.in_use.begin();
-            carry::carry(&keeper, GuestRequest::Model, stream).await;
+            // Waiting for a model is use of the machine.
+            let _active = server.services.activity.begin();
+            carry::carry(&server.link, GuestRequest::Model, stream).await;
         }
-        // Silent, or not a request.
+        // Nothing came in time, or not a request.
         _ => {}
     }
 }
 
-/// What the loop may ask for. The job's life, its ports, export and the control of its desktop are the host's.
+/// True for a request that the agent may send. The job's life, its ports, export and the control of its desktop are the host's.
 fn is_a_tool(request: &Request) -> bool {
     match request {
         Request::StartProcess(_)

@@ -1,24 +1,25 @@
-//! Who controls the desktop: a person, or else the agent. Held by a stream and given back with it; nobody can take it from
-//! its holder. A file that keeper alone can write tells the job's own process.
+//! Who controls the desktop: a person, or else the agent. A stream holds control and gives it back when it ends; nobody can take it
+//! away. A file that only keeper can write shows the holder to the job's own process.
 
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sandyard_protocol::{GuestError, GuestErrorCode};
 use tokio::sync::watch;
 
-/// Where a job of kind `gui` sees who has control.
-pub(in crate::keeper) const NOTICE: &str = "/run/job/control";
-/// A name is a few words.
-const WHO_CHARACTERS: usize = 120;
+/// Path of the file that shows a job of kind `gui` who has control.
+pub(super) const NOTICE: &str = "/run/job/control";
+/// Longest name of a holder.
+const MAX_NAME_CHARACTERS: usize = 120;
 
-/// The lock.
+/// The lock on the desktop's input.
 #[derive(Debug, Clone)]
-pub(super) struct Control(Arc<Shared>);
+pub(super) struct ControlLock(Arc<ControlState>);
 
 #[derive(Debug)]
-struct Shared {
+struct ControlState {
     holder: Mutex<Option<String>>,
     changed: watch::Sender<()>,
     notice: PathBuf,
@@ -26,32 +27,33 @@ struct Shared {
 
 /// Control; dropping it gives it back.
 #[derive(Debug)]
-pub(super) struct Held(Control);
+pub(super) struct ControlGuard(ControlLock);
 
-impl Control {
-    /// Held by nobody.
+impl ControlLock {
+    /// A lock that nobody holds.
     pub(super) fn new(notice: PathBuf) -> Self {
-        // One that a killed keeper left would stop the job for ever.
+        // A notice that a killed keeper left would stop the job for ever.
         let _ = fs::remove_file(&notice);
-        Self(Arc::new(Shared { holder: Mutex::default(), changed: watch::Sender::new(()), notice }))
+        Self(Arc::new(ControlState { holder: Mutex::default(), changed: watch::Sender::new(()), notice }))
     }
 
-    /// Takes control, or says who has it.
-    pub(super) fn take(&self, who: &str) -> Result<Held, String> {
-        let who: String = who.chars().filter(|letter| !letter.is_control()).take(WHO_CHARACTERS).collect();
+    /// Takes control, or returns the name of the holder.
+    pub(super) fn take(&self, who: &str) -> Result<ControlGuard, String> {
+        let who: String =
+            who.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_CHARACTERS).collect();
         let mut holder = self.holder();
         if let Some(other) = holder.as_ref() {
             return Err(other.clone());
         }
-        // Without the file a job of kind `gui` goes on; the person still sees what it does.
+        // Without the file a job of kind `gui` goes on; the person still sees its actions.
         let _ = fs::write(&self.0.notice, &who);
         *holder = Some(who);
         drop(holder);
         self.0.changed.send_replace(());
-        Ok(Held(self.clone()))
+        Ok(ControlGuard(self.clone()))
     }
 
-    /// Returns when nobody has control; after `patience` says who still has.
+    /// Returns when nobody has control. After `patience`, returns the name of the holder.
     pub(super) async fn free(&self, patience: Duration) -> Result<(), String> {
         let mut changes = self.0.changed.subscribe();
         let waiting = async {
@@ -73,7 +75,7 @@ impl Control {
     }
 }
 
-impl Drop for Held {
+impl Drop for ControlGuard {
     fn drop(&mut self) {
         let control = &self.0;
         let mut holder = control.holder();
@@ -82,6 +84,11 @@ impl Drop for Held {
         drop(holder);
         control.0.changed.send_replace(());
     }
+}
+
+/// The refusal while somebody has control.
+pub(super) fn controlled(who: &str) -> GuestError {
+    GuestError::new(GuestErrorCode::Controlled, format!("{who} controls the desktop"))
 }
 
 #[cfg(test)]
@@ -93,7 +100,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let notice = folder.path().join("control");
         fs::write(&notice, "left by a killed keeper").unwrap();
-        let control = Control::new(notice.clone());
+        let control = ControlLock::new(notice.clone());
         assert!(!notice.exists());
         assert_eq!(control.free(Duration::ZERO).await, Ok(()));
         let held = control.take("Ann\n").unwrap();

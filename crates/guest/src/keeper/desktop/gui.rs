@@ -5,142 +5,156 @@ use std::time::Duration;
 
 use sandyard_protocol::limits::{GUI_ACTIONS, GUI_WAIT_MS, SCREENSHOT_BYTES, WINDOWS};
 use sandyard_protocol::{GuestError, GuestErrorCode, GuiAction, GuiResult, Reply};
+use tokio::sync::Mutex;
 
-use super::hands::worker::{Order, Report};
-use super::session;
-use super::viewers::controlled;
-use super::workers::{DesktopWorker, WorkerError};
-use super::{Served, internal};
-use crate::keeper::Keeper;
-use crate::keeper::link::HostStream;
+use super::answer::{DesktopAnswer, internal};
+use super::automation::worker::{WorkerOrder, WorkerReport};
+use super::control::{ControlLock, controlled};
+use super::pool::{DesktopWorker, DesktopWorkerError};
+use super::session::DesktopSession;
+use crate::keeper::stream::HostStream;
 use crate::limits::HOST_STALL;
 
-/// What an action may take beside the time it asks for: a script for xdotool is given two minutes by its worker.
-const PATIENCE: Duration = Duration::from_secs(130);
-/// How long the end of an X server takes to be told.
-const DEATH_PATIENCE: Duration = Duration::from_secs(2);
-/// A picture is made and sent at once.
-const PART_PATIENCE: Duration = Duration::from_secs(20);
+/// Deadline of an action beyond the time it asks for. The worker gives a script for xdotool two minutes.
+const ACTION_DEADLINE: Duration = Duration::from_secs(130);
+/// Deadline for noticing the end of an X server.
+const SERVER_END_DEADLINE: Duration = Duration::from_secs(2);
+/// Deadline of a picture and of each part of it.
+const PICTURE_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Serves `Gui`.
-pub(super) async fn serve(
-    keeper: &Arc<Keeper>,
-    actions: &[GuiAction],
-    wait_ms: u64,
-    mut stream: HostStream,
-) -> Served {
-    if actions.len() > GUI_ACTIONS {
-        let message = format!("a list has at most {GUI_ACTIONS} actions");
-        return Err((GuestError::new(GuestErrorCode::LimitReached, message), stream));
-    }
-    let acts = actions.iter().any(|action| !only_looks(action));
-    let patience = Duration::from_millis(wait_ms.min(GUI_WAIT_MS));
-    if acts && let Err(who) = keeper.desktop.control.free(patience).await {
-        return Err((controlled(&who), stream));
-    }
-    let _turn = if acts { Some(keeper.desktop.turn.lock().await) } else { None };
-    let mut worker = match ready_worker(keeper).await {
-        Ok(worker) => worker,
-        Err(error) => return Err((error, stream)),
-    };
-    if stream.send_message(&Reply::Done).await.is_err() {
-        return Ok(());
-    }
-    if perform(keeper, &mut worker, actions, &mut stream).await == Some(Usable::Yes) {
-        keeper.desktop.workers.put_back(keeper, worker);
-    }
-    keeper.desktop.used.now();
-    let _ = stream.finish().await;
-    Ok(())
+/// Serves lists of actions.
+pub(super) struct GuiActions {
+    session: Arc<DesktopSession>,
+    control: ControlLock,
+    /// Held by the list that acts: one at a time.
+    turn: Mutex<()>,
 }
 
-/// A worker with a display that answers. The death of the last one may not have been told yet: then there is another.
-async fn ready_worker(keeper: &Arc<Keeper>) -> Result<DesktopWorker, GuestError> {
-    session::ensure(keeper).await?;
-    let mut worker = take_worker(keeper).await?;
-    match worker.obey(&Order::Clients, PART_PATIENCE).await {
-        Ok(Report { lost: false, .. }) => {
-            if let Ok(None) = worker.next_part(PART_PATIENCE).await {
-                return Ok(worker);
+impl GuiActions {
+    pub(super) fn new(session: Arc<DesktopSession>, control: ControlLock) -> Self {
+        Self { session, control, turn: Mutex::default() }
+    }
+
+    /// Serves `Gui`.
+    pub(super) async fn serve(
+        &self,
+        actions: &[GuiAction],
+        wait_ms: u64,
+        mut stream: HostStream,
+    ) -> DesktopAnswer {
+        if actions.len() > GUI_ACTIONS {
+            let message = format!("a list has at most {GUI_ACTIONS} actions");
+            return Err((GuestError::new(GuestErrorCode::LimitReached, message), stream));
+        }
+        let acts = actions.iter().any(|action| !only_looks(action));
+        let patience = Duration::from_millis(wait_ms.min(GUI_WAIT_MS));
+        if acts && let Err(who) = self.control.free(patience).await {
+            return Err((controlled(&who), stream));
+        }
+        let _turn = if acts { Some(self.turn.lock().await) } else { None };
+        let mut worker = match self.ready_worker().await {
+            Ok(worker) => worker,
+            Err(error) => return Err((error, stream)),
+        };
+        if stream.send_message(&Reply::Done).await.is_err() {
+            return Ok(());
+        }
+        if self.perform(&mut worker, actions, &mut stream).await == Some(WorkerHealth::Usable) {
+            self.session.workers().put_back(worker);
+        }
+        self.session.last_use().touch();
+        let _ = stream.finish().await;
+        Ok(())
+    }
+
+    /// Returns a worker whose display answers. If the X server has just died and nobody noticed yet, waits for that and starts it again.
+    async fn ready_worker(&self) -> Result<DesktopWorker, GuestError> {
+        self.session.ensure().await?;
+        let mut worker = self.take_worker().await?;
+        match worker.obey(&WorkerOrder::Clients, PICTURE_DEADLINE).await {
+            Ok(WorkerReport { lost: false, .. }) => {
+                if let Ok(None) = worker.next_part(PICTURE_DEADLINE).await {
+                    return Ok(worker);
+                }
+            }
+            // A display that is silent now will not speak to the next one.
+            Err(error @ DesktopWorkerError::Stalled) => return Err(internal(error.to_string())),
+            _ => {}
+        }
+        drop(worker);
+        let mut up = self.session.up();
+        let _ = tokio::time::timeout(SERVER_END_DEADLINE, up.wait_for(|up| !up)).await;
+        self.session.ensure().await?;
+        self.take_worker().await
+    }
+
+    async fn take_worker(&self) -> Result<DesktopWorker, GuestError> {
+        self.session.workers().take().await.map_err(|error| internal(error.to_string()))
+    }
+
+    /// Performs all actions, up to the first that fails. Returns `None` if the host is gone.
+    async fn perform(
+        &self,
+        worker: &mut DesktopWorker,
+        actions: &[GuiAction],
+        stream: &mut HostStream,
+    ) -> Option<WorkerHealth> {
+        for action in actions {
+            if !only_looks(action)
+                && let Err(who) = self.control.free(Duration::from_millis(GUI_WAIT_MS)).await
+            {
+                send(stream, &failed(format!("{who} took control of the desktop"))).await?;
+                return Some(WorkerHealth::Usable);
+            }
+            self.session.last_use().touch();
+            let report = match worker.obey(&WorkerOrder::Act(action.clone()), deadline(action)).await {
+                Ok(report) => report,
+                Err(error) => {
+                    send(stream, &failed(error.to_string())).await?;
+                    return Some(WorkerHealth::Broken);
+                }
+            };
+            let WorkerReport { mut result, lost, .. } = report;
+            if let Some(windows) = &mut result.windows {
+                windows.truncate(WINDOWS);
+            }
+            let over = result.error.is_some();
+            let announced = result.png_bytes.unwrap_or(0);
+            if announced > SCREENSHOT_BYTES {
+                send(stream, &failed("the picture is too large".to_owned())).await?;
+                return Some(WorkerHealth::Broken);
+            }
+            send(stream, &result).await?;
+            if !relay_picture(worker, announced, stream).await? || lost {
+                return Some(WorkerHealth::Broken);
+            }
+            if over {
+                break;
             }
         }
-        // A display that is silent now will not speak to the next one.
-        Err(error @ WorkerError::Stalled) => return Err(internal(error.to_string())),
-        _ => {}
+        Some(WorkerHealth::Usable)
     }
-    drop(worker);
-    let mut up = keeper.desktop.up.subscribe();
-    let _ = tokio::time::timeout(DEATH_PATIENCE, up.wait_for(|up| !up)).await;
-    session::ensure(keeper).await?;
-    take_worker(keeper).await
-}
-
-async fn take_worker(keeper: &Arc<Keeper>) -> Result<DesktopWorker, GuestError> {
-    keeper.desktop.workers.take(keeper).await.map_err(|error| internal(error.to_string()))
 }
 
 /// Whether a worker can take another order.
 #[derive(PartialEq, Eq)]
-enum Usable {
-    Yes,
-    No,
+enum WorkerHealth {
+    Usable,
+    Broken,
 }
 
-/// All actions, up to the first that fails. `None` if the host is gone.
-async fn perform(
-    keeper: &Keeper,
-    worker: &mut DesktopWorker,
-    actions: &[GuiAction],
-    stream: &mut HostStream,
-) -> Option<Usable> {
-    for action in actions {
-        if !only_looks(action)
-            && let Err(who) = keeper.desktop.control.free(Duration::from_millis(GUI_WAIT_MS)).await
-        {
-            send(stream, &failed(format!("{who} took control of the desktop"))).await?;
-            return Some(Usable::Yes);
-        }
-        keeper.desktop.used.now();
-        let report = match worker.obey(&Order::Act(action.clone()), patience(action)).await {
-            Ok(report) => report,
-            Err(error) => {
-                send(stream, &failed(error.to_string())).await?;
-                return Some(Usable::No);
-            }
-        };
-        let Report { mut result, lost, .. } = report;
-        if let Some(windows) = &mut result.windows {
-            windows.truncate(WINDOWS);
-        }
-        let over = result.error.is_some();
-        let announced = result.png_bytes.unwrap_or(0);
-        if announced > SCREENSHOT_BYTES {
-            send(stream, &failed("the picture is too large".to_owned())).await?;
-            return Some(Usable::No);
-        }
-        send(stream, &result).await?;
-        if !relay_picture(worker, announced, stream).await? || lost {
-            return Some(Usable::No);
-        }
-        if over {
-            break;
-        }
-    }
-    Some(Usable::Yes)
-}
-
-/// Exactly the bytes that were announced; false if the worker sent others. Then the stream is dropped in the middle, which the
-/// host takes for what it is.
+/// Relays exactly the bytes that were announced; false if the worker sent others. Then the stream is dropped in the middle, which shows
+/// the host that the answer is incomplete.
 async fn relay_picture(worker: &mut DesktopWorker, announced: u64, stream: &mut HostStream) -> Option<bool> {
     let mut left = announced;
     loop {
-        match worker.next_part(PART_PATIENCE).await {
+        match worker.next_part(PICTURE_DEADLINE).await {
             Ok(Some(part)) if part.len() as u64 <= left => {
                 left -= part.len() as u64;
                 tokio::time::timeout(HOST_STALL, stream.send_data(&part)).await.ok()?.ok()?;
             }
             Ok(None) if left == 0 => return Some(true),
-            Ok(_) | Err(WorkerError::Malformed) => return Some(false),
+            Ok(_) | Err(DesktopWorkerError::Malformed) => return Some(false),
             Err(_) => return Some(false),
         }
     }
@@ -165,12 +179,12 @@ fn only_looks(action: &GuiAction) -> bool {
     )
 }
 
-fn patience(action: &GuiAction) -> Duration {
+fn deadline(action: &GuiAction) -> Duration {
     let asked = match action {
         GuiAction::Wait { ms } => *ms,
         GuiAction::WaitForStable { timeout_ms, .. } => *timeout_ms,
-        GuiAction::Screenshot { .. } | GuiAction::Windows => return PART_PATIENCE,
+        GuiAction::Screenshot { .. } | GuiAction::Windows => return PICTURE_DEADLINE,
         _ => 0,
     };
-    PATIENCE + Duration::from_millis(asked.min(GUI_WAIT_MS))
+    ACTION_DEADLINE + Duration::from_millis(asked.min(GUI_WAIT_MS))
 }

@@ -1,120 +1,115 @@
-//! The desktop: an X server that speaks VNC on a socket, a window manager, and hands that act on it. Nothing runs before first use.
+//! The desktop: an X server that speaks VNC on a socket, a window manager, and workers that act on it. Nothing runs before first use.
 //!
-//! `session` starts and stops the programs, by the first request of the host or the first knock on the display's socket
-//! (`doorbell`, `display`). `gui` serves lists of actions through `workers`, which run `hands` as the job's own user; `viewers` carries
-//! VNC, `page` serves a page of our own inside the machine, `control` is the lock that says whether a person acts or the agent.
-//! Whatever answers on the display or its socket is the job's and is trusted with nothing.
+//! `session` starts and stops the `programs`. A request of the host starts them, or the first connection to the display's socket
+//! (`doorbell`, `display`). `gui` serves lists of actions through a `pool` of workers, which run `automation` as the job's own
+//! user; `viewers` carries VNC, `page` serves a page inside the machine, `control` is the lock that says whether a person or the
+//! agent acts, `idle` stops a desktop that nobody uses. The job controls whatever answers on the display or its socket, so keeper
+//! trusts none of it.
 
-pub(in crate::keeper) mod control;
+mod answer;
+pub mod automation;
+mod control;
 mod display;
 mod doorbell;
 mod gui;
-pub mod hands;
 mod idle;
-mod last_look;
+mod last_picture;
 mod page;
+mod pool;
+mod programs;
 mod session;
+mod usage;
 mod viewers;
-mod workers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
-use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
-use tokio::sync::Mutex;
+use sandyard_protocol::{Reply, Request};
 
-pub(in crate::keeper) use last_look::last_look;
+pub use automation::job::ROLE as GUI_JOB_ROLE;
+pub use display::DesktopPlaces;
+pub(super) use last_picture::LastPicture;
 
-use super::Keeper;
-use super::link::{HostStream, reply};
-use super::workers::Burial;
-use control::Control;
-use session::Session;
-use workers::DesktopWorkers;
+use super::core::KeeperCore;
+use super::events::EventLog;
+use super::job::state::MachineJob;
+use super::processes::Processes;
+use super::stream::{HostStream, reply};
+use super::workers::WorkerStarter;
+use answer::internal;
+use control::ControlLock;
+use gui::GuiActions;
+use pool::DesktopWorkers;
+use session::DesktopSession;
+use viewers::Viewers;
 
-/// The display that everything in the machine is told of, running or not.
-pub const DISPLAY_NUMBER: u32 = 1;
+/// File in keeper's directory of scripts that shows a job of kind `gui` who has control.
+const CONTROL_NOTICE: &str = "control";
 
-/// Where the desktop's parts meet.
-#[derive(Debug, Clone)]
-pub struct DesktopPlaces {
-    /// The directory of the display's socket, where every X program looks for it.
-    pub display_directory: PathBuf,
-    /// The directory of the socket on which the X server speaks VNC; keeper's, writable by the job.
-    pub socket_directory: PathBuf,
-    /// The port of the page inside the machine.
-    pub port: u16,
+/// The desktop service.
+pub(super) struct DesktopService {
+    core: Arc<KeeperCore>,
+    session: Arc<DesktopSession>,
+    gui: GuiActions,
+    viewers: Arc<Viewers>,
+    picture: Arc<LastPicture>,
 }
 
-impl Default for DesktopPlaces {
-    fn default() -> Self {
+/// The services that the desktop is handed.
+pub(super) struct DesktopParts {
+    pub(super) processes: Arc<Processes>,
+    pub(super) events: Arc<EventLog>,
+    pub(super) job: Arc<MachineJob>,
+    pub(super) starter: WorkerStarter,
+    /// Keeper's directory of scripts.
+    pub(super) scripts: PathBuf,
+    pub(super) places: Option<DesktopPlaces>,
+}
+
+impl DesktopService {
+    pub(super) fn new(core: Arc<KeeperCore>, parts: DesktopParts) -> Self {
+        let DesktopParts { processes, events, job, starter, scripts, places } = parts;
+        let control = ControlLock::new(scripts.join(CONTROL_NOTICE));
+        let workers = DesktopWorkers::new(starter, processes.clone());
+        let session = Arc::new(DesktopSession::new(core.clone(), processes, events, workers, places));
         Self {
-            display_directory: "/tmp/.X11-unix".into(),
-            socket_directory: "/tmp/.sandyard".into(),
-            port: 6080,
+            gui: GuiActions::new(session.clone(), control.clone()),
+            viewers: Arc::new(Viewers::new(session.clone(), control)),
+            picture: Arc::new(LastPicture::new(session.clone(), core.spool.clone(), job)),
+            session,
+            core,
+        }
+    }
+
+    /// Takes the last picture before the machine's processes are ended.
+    pub(super) fn last_picture(&self) -> Arc<LastPicture> {
+        self.picture.clone()
+    }
+
+    /// Begins the tasks that wait for the desktop's first use.
+    pub(super) fn begin(&self) {
+        if let Some(places) = self.session.places().cloned() {
+            self.core.tasks.spawn(doorbell::serve(self.session.clone()));
+            self.core.tasks.spawn(page::serve(self.core.clone(), self.viewers.clone(), places));
+            self.core.tasks.spawn(idle::watch(self.session.clone(), self.viewers.clone()));
+        }
+    }
+
+    /// Serves one request.
+    pub(super) async fn serve(&self, request: Request, mut stream: HostStream) {
+        let refused = match request {
+            Request::ConnectDesktop { mode } => self.viewers.serve(mode, stream).await,
+            Request::Gui { actions, wait_ms } => self.gui.serve(&actions, wait_ms, stream).await,
+            Request::LastScreenshot => self.picture.serve(stream).await,
+            _ => return reply(&mut stream, &Reply::Failed(internal("not about the desktop"))).await,
+        };
+        if let Err((error, mut stream)) = refused {
+            reply(&mut stream, &Reply::Failed(error)).await;
         }
     }
 }
 
-/// The desktop of this machine.
-#[derive(Debug)]
-pub(in crate::keeper) struct Desktop {
-    session: Mutex<Session>,
-    up: tokio::sync::watch::Sender<bool>,
-    control: Control,
-    workers: DesktopWorkers,
-    /// One list of actions at a time.
-    turn: Mutex<()>,
-    viewers: AtomicUsize,
-    used: idle::Used,
-}
-
-impl Desktop {
-    /// Of the nth keeper of this machine.
-    pub(in crate::keeper) fn new(keeper_number: u64, notice: PathBuf, dead: Burial) -> Self {
-        Self {
-            session: Mutex::default(),
-            up: tokio::sync::watch::Sender::new(false),
-            control: Control::new(notice),
-            workers: DesktopWorkers::new(keeper_number, dead),
-            turn: Mutex::default(),
-            viewers: AtomicUsize::new(0),
-            used: idle::Used::default(),
-        }
-    }
-}
-
-/// Begins what waits for the desktop's first use.
-pub(in crate::keeper) fn begin(keeper: &Arc<Keeper>) {
-    if let Some(places) = keeper.config.desktop.clone() {
-        keeper.tasks.spawn(doorbell::serve(keeper.clone()));
-        keeper.tasks.spawn(page::serve(keeper.clone(), places));
-        keeper.tasks.spawn(idle::watch(keeper.clone()));
-    }
-}
-
-/// Whether a request is about the desktop.
-pub(in crate::keeper) fn claims(request: &Request) -> bool {
+/// True for a request about the desktop.
+pub(super) fn claims(request: &Request) -> bool {
     matches!(request, Request::ConnectDesktop { .. } | Request::Gui { .. } | Request::LastScreenshot)
-}
-
-/// Serves one request.
-pub(in crate::keeper) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
-    let refused = match request {
-        Request::ConnectDesktop { mode } => viewers::serve(&keeper, mode, stream).await,
-        Request::Gui { actions, wait_ms } => gui::serve(&keeper, &actions, wait_ms, stream).await,
-        Request::LastScreenshot => last_look::serve(&keeper, stream).await,
-        _ => return reply(&mut stream, &Reply::Failed(internal("not about the desktop"))).await,
-    };
-    if let Err((error, mut stream)) = refused {
-        reply(&mut stream, &Reply::Failed(error)).await;
-    }
-}
-
-/// Served, or refused before anything was answered.
-type Served = Result<(), (GuestError, HostStream)>;
-
-fn internal(message: impl Into<String>) -> GuestError {
-    GuestError::new(GuestErrorCode::Internal, message)
 }

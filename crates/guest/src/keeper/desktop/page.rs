@@ -1,6 +1,6 @@
-//! The page inside the machine: our own page around noVNC on loopback, and its WebSocket to the X server.
+//! The page inside the machine: a page around noVNC on loopback, and its WebSocket to the X server.
 //!
-//! A listener costs nothing until somebody connects. Whoever does is the job's or was let in by it: each request is bounded,
+//! A listener costs nothing until a client connects. A client is the job's or was let in by it: each request is bounded,
 //! and control is taken through the same lock as from outside.
 
 use std::sync::Arc;
@@ -20,8 +20,9 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
-use super::{DesktopPlaces, viewers};
-use crate::keeper::Keeper;
+use super::display::DesktopPlaces;
+use super::viewers::Viewers;
+use crate::keeper::core::KeeperCore;
 
 /// Connections at once; more wait.
 const CONNECTIONS: usize = 16;
@@ -34,13 +35,13 @@ const FRAME_BYTES: usize = 2 * 1024 * 1024;
 const BUFFER: usize = 64 * 1024;
 /// The server's own code for "somebody else has control".
 const REFUSED: u16 = 4409;
-/// From RFC 6455.
+/// The GUID of the WebSocket handshake, from RFC 6455.
 const HANDSHAKE: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 /// Serves for as long as keeper lives.
-pub(super) async fn serve(keeper: Arc<Keeper>, places: DesktopPlaces) {
+pub(super) async fn serve(core: Arc<KeeperCore>, viewers: Arc<Viewers>, places: DesktopPlaces) {
     // A port that is taken is the job's own affair; the desktop is reached from outside as ever.
     let Ok(listener) = TcpListener::bind(("127.0.0.1", places.port)).await else { return };
     let turns = Arc::new(Semaphore::new(CONNECTIONS));
@@ -50,22 +51,22 @@ pub(super) async fn serve(keeper: Arc<Keeper>, places: DesktopPlaces) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let owner = keeper.clone();
-        keeper.tasks.spawn(async move {
+        let viewers = viewers.clone();
+        core.tasks.spawn(async move {
             let _turn = turn;
-            let _ = answer(&owner, stream).await;
+            let _ = answer(&viewers, stream).await;
         });
     }
 }
 
-async fn answer(keeper: &Arc<Keeper>, mut stream: TcpStream) -> std::io::Result<()> {
+async fn answer(viewers: &Arc<Viewers>, mut stream: TcpStream) -> std::io::Result<()> {
     let Some(head) = read_head(&mut stream).await? else { return Ok(()) };
     let (path, query) = head.target.split_once('?').unwrap_or((&head.target, ""));
     let (kind, body) = match path {
         "/" => ("text/html; charset=utf-8", sandyard_web::DESKTOP_HTML),
         "/assets/desktop.css" => ("text/css; charset=utf-8", sandyard_web::DESKTOP_CSS),
         "/assets/desktop.js" => ("text/javascript; charset=utf-8", sandyard_web::DESKTOP_JS),
-        "/socket" | "/websockify" => return upgrade(keeper, stream, &head, query).await,
+        "/socket" | "/websockify" => return upgrade(viewers, stream, &head, query).await,
         _ => return refuse(&mut stream, "404 Not Found").await,
     };
     let head = format!(
@@ -84,15 +85,15 @@ async fn refuse(stream: &mut TcpStream, status: &str) -> std::io::Result<()> {
     stream.shutdown().await
 }
 
-/// What is needed of a request.
+/// The parts of a request that matter here.
 #[derive(Debug, PartialEq, Eq)]
-struct Head {
+struct RequestHead {
     target: String,
     key: Option<String>,
 }
 
 /// Reads up to the empty line, one byte too many never: nothing follows it before the answer.
-async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<Head>> {
+async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<RequestHead>> {
     let mut bytes = Vec::new();
     let reading = async {
         while !bytes.ends_with(b"\r\n\r\n") && bytes.len() < HEAD_BYTES {
@@ -111,7 +112,7 @@ async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<Head>> {
     Ok(head)
 }
 
-fn parse(text: &str) -> Option<Head> {
+fn parse(text: &str) -> Option<RequestHead> {
     let mut lines = text.strip_suffix("\r\n\r\n")?.split("\r\n");
     let mut words = lines.next()?.split(' ');
     let (Some("GET"), Some(target), Some("HTTP/1.1"), None) =
@@ -123,13 +124,13 @@ fn parse(text: &str) -> Option<Head> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("sec-websocket-key").then(|| value.trim().to_owned())
     };
-    Some(Head { target: target.to_owned(), key: lines.find_map(field) })
+    Some(RequestHead { target: target.to_owned(), key: lines.find_map(field) })
 }
 
 async fn upgrade(
-    keeper: &Arc<Keeper>,
+    viewers: &Arc<Viewers>,
     mut stream: TcpStream,
-    head: &Head,
+    head: &RequestHead,
     query: &str,
 ) -> std::io::Result<()> {
     let Some(key) = &head.key else { return refuse(&mut stream, "400 Bad Request").await };
@@ -147,7 +148,7 @@ async fn upgrade(
         false => DesktopMode::View,
     };
     let rights = if controls { ClientRights::Control } else { ClientRights::View };
-    match viewers::enter(keeper, &mode).await {
+    match viewers.enter(&mode).await {
         Ok((server, _seat)) => exchange(&mut socket, server, ClientFilter::new(rights)).await,
         Err(error) => {
             let reason: String = error.to_string().chars().take(40).collect();
@@ -198,7 +199,7 @@ mod tests {
     #[test]
     fn a_head_is_one_plain_get() {
         let head = parse("GET /socket?control=1 HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key:  k \r\n\r\n");
-        assert_eq!(head, Some(Head { target: "/socket?control=1".into(), key: Some("k".into()) }));
+        assert_eq!(head, Some(RequestHead { target: "/socket?control=1".into(), key: Some("k".into()) }));
         for text in
             ["", "GET /", "POST / HTTP/1.1\r\n\r\n", "GET / HTTP/1.0\r\n\r\n", "GET  / HTTP/1.1\r\n\r\n"]
         {

@@ -11,95 +11,107 @@ use rustix::fs::{FileType, Mode, OFlags};
 use sandyard_protocol::{DesktopMode, GuestError, GuestErrorCode, Reply};
 use tokio::net::UnixStream;
 
-use super::control::Held;
-use super::session::{self, SOCKET};
-use super::{Served, internal};
-use crate::keeper::Keeper;
-use crate::keeper::link::HostStream;
+use super::answer::{DesktopAnswer, internal};
+use super::control::{ControlGuard, ControlLock, controlled};
+use super::programs::SOCKET;
+use super::session::DesktopSession;
+use crate::keeper::stream::HostStream;
 use crate::limits::CONNECT_DEADLINE;
 
-/// Viewers at once; more are told so.
-const MOST_VIEWERS: usize = 64;
+/// Viewers at once; more are refused.
+const MAX_VIEWERS: usize = 64;
 /// Bytes on their way to a viewer: the X server writes 16 KiB at a time, and fewer, larger pieces cost fewer switches.
 const PIXEL_BYTES: usize = 256 * 1024;
 /// Bytes on their way to the desktop: keys and pointer.
 const INPUT_BYTES: usize = 16 * 1024;
-/// A server that says nothing for this long after a viewer came is not one.
-const SILENCE: Duration = Duration::from_secs(20);
+/// The X server greets a viewer within this.
+const GREETING_DEADLINE: Duration = Duration::from_secs(20);
 
-/// A place among the viewers; dropping it leaves.
-pub(super) struct Seat {
-    keeper: Arc<Keeper>,
-    control: Option<Held>,
+/// Connects viewers to the X server.
+pub(super) struct Viewers {
+    session: Arc<DesktopSession>,
+    control: ControlLock,
+    count: AtomicUsize,
 }
 
-impl Drop for Seat {
+/// The place of one viewer. Dropping it leaves, and gives control back.
+pub(super) struct ViewerSeat {
+    viewers: Arc<Viewers>,
+    control: Option<ControlGuard>,
+}
+
+impl Drop for ViewerSeat {
     fn drop(&mut self) {
-        count(&self.keeper).fetch_sub(1, Ordering::Relaxed);
+        self.viewers.count.fetch_sub(1, Ordering::Relaxed);
         drop(self.control.take());
-        self.keeper.desktop.used.now();
+        self.viewers.session.last_use().touch();
     }
 }
 
-fn count(keeper: &Keeper) -> &AtomicUsize {
-    &keeper.desktop.viewers
-}
+impl Viewers {
+    pub(super) fn new(session: Arc<DesktopSession>, control: ControlLock) -> Self {
+        Self { session, control, count: AtomicUsize::new(0) }
+    }
 
-/// Serves `ConnectDesktop`.
-pub(super) async fn serve(keeper: &Arc<Keeper>, mode: DesktopMode, mut stream: HostStream) -> Served {
-    // The host says nothing before it is answered: whatever comes is that it has left, and control must not wait for it.
-    let entered = tokio::select! {
-        entered = enter(keeper, &mode) => entered,
-        _ = stream.receive() => return Ok(()),
-    };
-    let (mut server, seat) = match entered {
-        Ok(entered) => entered,
-        Err(error) => return Err((error, stream)),
-    };
-    if stream.send_message(&Reply::Done).await.is_err() {
-        return Ok(());
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
-    let (mut host, early) = stream.into_inner();
-    if tokio::io::AsyncWriteExt::write_all(&mut server, &early).await.is_ok() {
-        let _ =
-            tokio::io::copy_bidirectional_with_sizes(&mut host, &mut server, INPUT_BYTES, PIXEL_BYTES).await;
-    }
-    drop(seat);
-    Ok(())
-}
 
-/// Takes a seat, and control if that is wanted; then connects.
-pub(super) async fn enter(
-    keeper: &Arc<Keeper>,
-    mode: &DesktopMode,
-) -> Result<(UnixStream, Seat), GuestError> {
-    if count(keeper).fetch_add(1, Ordering::Relaxed) >= MOST_VIEWERS {
-        count(keeper).fetch_sub(1, Ordering::Relaxed);
-        return Err(GuestError::new(GuestErrorCode::LimitReached, "too many viewers look at this desktop"));
+    /// Serves `ConnectDesktop`.
+    pub(super) async fn serve(self: &Arc<Self>, mode: DesktopMode, mut stream: HostStream) -> DesktopAnswer {
+        // The host sends nothing before the answer. Anything that arrives means that it has left, and control must be given back.
+        let entered = tokio::select! {
+            entered = self.enter(&mode) => entered,
+            _ = stream.receive() => return Ok(()),
+        };
+        let (mut server, seat) = match entered {
+            Ok(entered) => entered,
+            Err(error) => return Err((error, stream)),
+        };
+        if stream.send_message(&Reply::Done).await.is_err() {
+            return Ok(());
+        }
+        let (mut host, early) = stream.into_inner();
+        if tokio::io::AsyncWriteExt::write_all(&mut server, &early).await.is_ok() {
+            let _ =
+                tokio::io::copy_bidirectional_with_sizes(&mut host, &mut server, INPUT_BYTES, PIXEL_BYTES)
+                    .await;
+        }
+        drop(seat);
+        Ok(())
     }
-    let mut seat = Seat { keeper: keeper.clone(), control: None };
-    if let DesktopMode::Control { who } = mode {
-        seat.control = Some(keeper.desktop.control.take(who).map_err(|holder| controlled(&holder))?);
-    }
-    let places = session::ensure(keeper).await?;
-    let server = connect(&places.socket_directory.join(SOCKET))
-        .await
-        .map_err(|error| internal(format!("connect to the desktop: {error}")))?;
-    // A server that never greets would hold the seat for ever without a client noticing.
-    match tokio::time::timeout(SILENCE, server.readable()).await {
-        Ok(Ok(())) => Ok((server, seat)),
-        _ => Err(internal("the desktop does not greet")),
-    }
-}
 
-/// The refusal while somebody has control.
-pub(super) fn controlled(who: &str) -> GuestError {
-    GuestError::new(GuestErrorCode::Controlled, format!("{who} controls the desktop"))
+    /// Takes a seat, and control if the viewer wants it; then connects.
+    pub(super) async fn enter(
+        self: &Arc<Self>,
+        mode: &DesktopMode,
+    ) -> Result<(UnixStream, ViewerSeat), GuestError> {
+        if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_VIEWERS {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(GuestError::new(
+                GuestErrorCode::LimitReached,
+                "too many viewers look at this desktop",
+            ));
+        }
+        let mut seat = ViewerSeat { viewers: self.clone(), control: None };
+        if let DesktopMode::Control { who } = mode {
+            seat.control = Some(self.control.take(who).map_err(|holder| controlled(&holder))?);
+        }
+        let places = self.session.ensure().await?;
+        let server = connect(&places.socket_directory.join(SOCKET))
+            .await
+            .map_err(|error| internal(format!("connect to the desktop: {error}")))?;
+        // A server that never greets would hold the seat for ever without a client noticing.
+        match tokio::time::timeout(GREETING_DEADLINE, server.readable()).await {
+            Ok(Ok(())) => Ok((server, seat)),
+            _ => Err(internal("the desktop does not greet")),
+        }
+    }
 }
 
 /// Connects to a socket in a place where the job can put things. Opened first, so that what is looked at is what is
 /// connected to: not a link, and nothing but a socket of another user than keeper, whose own sockets lead to the host.
-pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
+async fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let facts = rustix::fs::fstat(&socket)?;
     let foreign = FileType::from_raw_mode(facts.st_mode) != FileType::Socket

@@ -1,8 +1,8 @@
-//! What has changed in the workspace since the last look. Runs in a worker of its own, which remembers what it saw.
+//! Finds the changes in the workspace since the last look. Runs in a worker of its own, which remembers what it saw.
 //!
 //! A look stats entries, level by level, and compares inode, size and time of the last change (`ctime`, which a program can't
-//! set) with what it remembers; only what differs is read, and only small files. It ends after so many entries or so much
-//! time: then what was not reached stays as it was remembered, and the answer says that it is not complete.
+//! set) with what it remembers; only entries that differ are read, and only small files. A look is bounded in entries and
+//! time: entries that it did not reach stay as they were remembered, and the answer says that it is not complete.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::limits::{
     CHANGES_TIME,
 };
 
-/// What is remembered of an entry.
+/// The remembered state of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -35,14 +35,14 @@ struct Stamp {
 
 /// The workspace as it was seen last, by raw path.
 #[derive(Debug, Default)]
-pub(super) struct Remembered {
+pub(super) struct KnownFiles {
     entries: Option<BTreeMap<Vec<u8>, Stamp>>,
 }
 
-impl Remembered {
-    /// Looks, and remembers what is there now.
+impl KnownFiles {
+    /// Looks at the workspace, and remembers its state.
     pub(super) fn look(&mut self, workspace: &Workspace) -> Result<WorkspaceChanges, FileError> {
-        let mut look = Look::new(workspace);
+        let mut look = ChangeLook::new(workspace);
         look.walk()?;
         let first = self.entries.is_none();
         let before = self.entries.take().unwrap_or_default();
@@ -52,13 +52,13 @@ impl Remembered {
             first,
             ..WorkspaceChanges::default()
         };
-        // A directory changes with every name in it; the names tell more.
+        // A directory changes with every name in it; the names are reported instead.
         let differs = |path: &[u8], stamp: &Stamp| match before.get(path) {
             None => true,
             Some(old) => old != stamp && stamp.kind != FileType::Directory,
         };
         let mut differing: Vec<_> = look.seen.iter().filter(|(path, stamp)| differs(path, stamp)).collect();
-        // Of a long list the upper part of the tree is what people know.
+        // A long list keeps the upper part of the tree, which people know.
         differing.sort_by_key(|(path, _)| path.iter().filter(|byte| **byte == b'/').count());
         for (path, stamp) in differing {
             if before.contains_key(path) {
@@ -85,8 +85,7 @@ impl Remembered {
     }
 }
 
-/// One look.
-struct Look<'a> {
+struct ChangeLook<'a> {
     workspace: &'a Workspace,
     began: Instant,
     seen: BTreeMap<Vec<u8>, Stamp>,
@@ -96,7 +95,7 @@ struct Look<'a> {
     hashed: std::cell::Cell<u64>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> ChangeLook<'a> {
     fn new(workspace: &'a Workspace) -> Self {
         let (seen, read) = (BTreeMap::new(), HashSet::new());
         Self { workspace, began: Instant::now(), seen, read, complete: true, hashed: std::cell::Cell::new(0) }
@@ -113,7 +112,7 @@ impl<'a> Look<'a> {
             match self.read_directory(&directory, &mut waiting) {
                 Ok(()) => {}
                 Err(error) if directory.is_empty() => return Err(error),
-                // Gone meanwhile, or closed to its owner: nothing is known of what is below.
+                // Gone meanwhile, or closed to its owner: its entries are unknown.
                 Err(_) => self.complete = false,
             }
         }
@@ -177,7 +176,7 @@ impl<'a> Look<'a> {
 fn stamp(stat: &Stat) -> Stamp {
     let kind = FileType::from_raw_mode(stat.st_mode);
     let size = u64::try_from(stat.st_size).unwrap_or(0);
-    // How wide it is differs between systems.
+    // The width of the field differs between systems.
     let nanoseconds = i64::try_from(stat.st_ctime_nsec).unwrap_or(0);
     Stamp { inode: stat.st_ino, size, changed: (stat.st_ctime, nanoseconds), kind }
 }
@@ -199,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    fn look(remembered: &mut Remembered, folder: &Path) -> WorkspaceChanges {
+    fn look(remembered: &mut KnownFiles, folder: &Path) -> WorkspaceChanges {
         remembered.look(&Workspace::open(folder).unwrap()).unwrap()
     }
 
@@ -210,7 +209,7 @@ mod tests {
     #[test]
     fn what_was_added_changed_and_removed_is_told_once() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, mut remembered) = (folder.path(), Remembered::default());
+        let (root, mut remembered) = (folder.path(), KnownFiles::default());
         std::fs::create_dir(root.join("d")).unwrap();
         std::fs::write(root.join("d/a"), "one").unwrap();
         std::fs::write(root.join("b"), "two").unwrap();
@@ -241,14 +240,14 @@ mod tests {
         for number in 0..CHANGES_PATHS + 50 {
             std::fs::write(folder.path().join(format!("f{number}")), "x").unwrap();
         }
-        let changes = look(&mut Remembered::default(), folder.path());
+        let changes = look(&mut KnownFiles::default(), folder.path());
         assert_eq!((changes.added.len(), changes.added_count), (CHANGES_PATHS, CHANGES_PATHS as u64 + 50));
     }
 
     #[test]
     fn a_tree_that_is_too_large_is_seen_from_the_top_and_nothing_of_it_is_told_as_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let (root, mut remembered) = (folder.path(), Remembered::default());
+        let (root, mut remembered) = (folder.path(), KnownFiles::default());
         std::fs::create_dir(root.join("deep")).unwrap();
         for number in 0..CHANGES_ENTRIES {
             File::create(root.join(format!("deep/{number}"))).unwrap();
@@ -265,7 +264,7 @@ mod tests {
     fn a_large_file_is_told_without_a_hash() {
         let folder = tempfile::tempdir().unwrap();
         File::create(folder.path().join("large")).unwrap().set_len(CHANGES_FILE_BYTES + 1).unwrap();
-        let changes = look(&mut Remembered::default(), folder.path());
+        let changes = look(&mut KnownFiles::default(), folder.path());
         assert_eq!((changes.added[0].size, &changes.added[0].sha256), (CHANGES_FILE_BYTES + 1, &None));
     }
 }

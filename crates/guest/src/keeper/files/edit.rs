@@ -9,15 +9,19 @@ use sandyard_protocol::{Edit, EntryKind, Request};
 
 use super::error::FileError;
 use super::look::READ;
+use super::look::reply_stat;
 use super::path::RelativePath;
-use super::wire::Wire;
-use super::worker::reply_stat;
+use super::wire::WorkerWire;
 use super::workspace::{Workspace, stat_of};
 use super::write::NewFile;
 use crate::limits::EDIT_BYTES;
 
 /// Applies edits to a UTF-8 file.
-pub(super) fn edit(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn edit(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Edit { path, edits } = request else { return Err(FileError::BadRequest("not an edit")) };
     let path = RelativePath::parse(path)?;
     // A link at the end is refused: replacing it would leave the file it points to unchanged.

@@ -1,4 +1,4 @@
-//! Why a file operation failed, and how the host is told.
+//! Failures of file operations, and their form for the host.
 
 use rustix::io::Errno;
 use sandyard_protocol::{GuestError, GuestErrorCode};
@@ -18,20 +18,19 @@ pub(in crate::keeper) enum FileError {
     /// An edit's old text did not match exactly once.
     #[error("edit {number}: the old text occurs {found} times, not once")]
     EditMismatch {
-        /// Which edit, from 1.
+        /// Number of the edit, counting from 1.
         number: usize,
-        /// How often it matched; counting stops at 2.
+        /// Number of matches; counting stops at 2.
         found: usize,
     },
-    /// The kernel refused.
+    /// The kernel returned an error.
     #[error("{what}: {errno}")]
     Kernel {
-        /// What was tried.
+        /// The attempted step.
         what: &'static str,
-        /// What it said.
         errno: Errno,
     },
-    /// The pipe to keeper failed: nobody can be told.
+    /// The pipe to keeper failed: nobody can receive an answer.
     #[error("the pipe to keeper failed")]
     Pipe(#[source] std::io::Error),
 }
@@ -42,7 +41,7 @@ impl FileError {
         move |errno| Self::Kernel { what, errno }
     }
 
-    /// As the host is told.
+    /// The error for the host.
     pub(super) fn to_guest(&self) -> GuestError {
         let code = match self {
             Self::InvalidPath(_) => GuestErrorCode::InvalidPath,
@@ -53,7 +52,7 @@ impl FileError {
             Self::Pipe(_) => GuestErrorCode::Internal,
         };
         let message = match self {
-            // openat2 says EXDEV when a path would leave the directory it must stay beneath.
+            // openat2 returns EXDEV when a path would leave the directory it must stay beneath.
             Self::Kernel { errno: Errno::XDEV, .. } => "the path leads out of the workspace".to_owned(),
             Self::Kernel { errno: Errno::LOOP, .. } => "the path leads through a symbolic link".to_owned(),
             other => other.to_string(),

@@ -16,23 +16,27 @@ use super::error::FileError;
 use super::look::{READ, send_exactly};
 use super::names::show;
 use super::path::RelativePath;
-use super::walk::{Found, Walk};
-use super::wire::Wire;
+use super::walk::{TreeWalk, WalkEntry};
+use super::wire::WorkerWire;
 use super::workspace::{Workspace, stat_of};
 use crate::limits::SKIPPED_PATHS;
 
-/// Streams a directory.
-pub(super) fn export(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+/// Serves `Export`.
+pub(super) fn export(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Export { path } = request else { return Err(FileError::BadRequest("not an export")) };
-    let mut walk = Walk::new(workspace, RelativePath::parse(path)?.as_str().as_bytes())?;
+    let mut walk = TreeWalk::new(workspace, RelativePath::parse(path)?.as_str().as_bytes())?;
     wire.send_message(&Reply::Done)?;
-    let mut report = Report::default();
+    let mut report = ExportReport::default();
     let mut room = workspace.disk_bytes()?;
     while let Some(found) = walk.next() {
         match visit(workspace, wire, &mut walk, &mut room, &found) {
-            Ok(Visit::Sent) => report.entries += 1,
-            Ok(Visit::Left(reason)) => report.skip(&found.shown, reason),
-            Ok(Visit::Unreadable(reason)) => {
+            Ok(ExportVisit::Sent) => report.entries += 1,
+            Ok(ExportVisit::Left(reason)) => report.skip(&found.shown, reason),
+            Ok(ExportVisit::Unreadable(reason)) => {
                 report.entries += 1;
                 report.skip(&found.shown, reason);
             }
@@ -45,24 +49,23 @@ pub(super) fn export(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reque
     wire.send_message(&EntryHeader::End { entries: report.entries, skipped: report.skipped })
 }
 
-/// What became of one entry.
-enum Visit {
-    /// It was sent.
+/// The outcome of one entry.
+enum ExportVisit {
     Sent,
-    /// It was sent, but not what is in it.
+    /// The entry was sent, but not its content.
     Unreadable(&'static str),
-    /// It was left out.
+    /// The entry was left out, with the reason.
     Left(&'static str),
 }
 
 #[derive(Default)]
-struct Report {
+struct ExportReport {
     entries: u64,
     skipped: Vec<String>,
     skipped_bytes: usize,
 }
 
-impl Report {
+impl ExportReport {
     fn skip(&mut self, path: &str, reason: &str) {
         let line = format!("{path}: {reason}");
         // JSON may take six bytes for each.
@@ -75,13 +78,13 @@ impl Report {
 
 fn visit(
     workspace: &Workspace,
-    wire: &mut Wire<'_>,
-    walk: &mut Walk<'_>,
+    wire: &mut WorkerWire<'_>,
+    walk: &mut TreeWalk<'_>,
     room: &mut u64,
-    found: &Found,
-) -> Result<Visit, FileError> {
+    found: &WalkEntry,
+) -> Result<ExportVisit, FileError> {
     if let Some(reason) = found.obstacle {
-        return Ok(Visit::Left(reason));
+        return Ok(ExportVisit::Left(reason));
     }
     let kernel = FileError::kernel("look at the entry");
     let handle = workspace.open_plain(&found.raw, OFlags::PATH).map_err(kernel)?;
@@ -91,50 +94,54 @@ fn visit(
         EntryKind::Directory => {
             announce(wire, found, &stat, 0, None)?;
             match walk.enter(found.raw.clone(), found.shown.clone()) {
-                Ok(()) => Ok(Visit::Sent),
-                Err(_) => Ok(Visit::Unreadable("the directory can't be read")),
+                Ok(()) => Ok(ExportVisit::Sent),
+                Err(_) => Ok(ExportVisit::Unreadable("the directory can't be read")),
             }
         }
         EntryKind::Symlink => send_link(wire, found, &handle),
-        EntryKind::Other => Ok(Visit::Left("a socket, pipe or device")),
+        EntryKind::Other => Ok(ExportVisit::Left("a socket, pipe or device")),
     }
 }
 
 fn send_file(
     workspace: &Workspace,
-    wire: &mut Wire<'_>,
+    wire: &mut WorkerWire<'_>,
     room: &mut u64,
-    found: &Found,
-) -> Result<Visit, FileError> {
+    found: &WalkEntry,
+) -> Result<ExportVisit, FileError> {
     let file = workspace.open_plain(&found.raw, READ).map_err(FileError::kernel("open the file"))?;
     // Asked of the open file: the name may mean something else by now.
     let stat = stat_of(&file)?;
     if stat.kind != EntryKind::File {
-        return Ok(Visit::Left("it changed meanwhile"));
+        return Ok(ExportVisit::Left("it changed meanwhile"));
     }
     let Some(left) = room.checked_sub(stat.size) else {
-        return Ok(Visit::Left("with its holes and copies the workspace is larger than its disk"));
+        return Ok(ExportVisit::Left("with its holes and copies the workspace is larger than its disk"));
     };
     *room = left;
     announce(wire, found, &stat, stat.size, None)?;
     send_exactly(&File::from(file), 0, stat.size, wire)?;
-    Ok(Visit::Sent)
+    Ok(ExportVisit::Sent)
 }
 
-fn send_link(wire: &mut Wire<'_>, found: &Found, handle: &OwnedFd) -> Result<Visit, FileError> {
+fn send_link(
+    wire: &mut WorkerWire<'_>,
+    found: &WalkEntry,
+    handle: &OwnedFd,
+) -> Result<ExportVisit, FileError> {
     let kernel = FileError::kernel("read the link");
     let target = rustix::fs::readlinkat(handle, "", Vec::new()).map_err(kernel)?;
     let target = show(target.as_bytes());
     if target.len() > SYMLINK_BYTES {
-        return Ok(Visit::Left("the link's target is too long"));
+        return Ok(ExportVisit::Left("the link's target is too long"));
     }
     announce(wire, found, &stat_of(handle.as_fd())?, 0, Some(target))?;
-    Ok(Visit::Sent)
+    Ok(ExportVisit::Sent)
 }
 
 fn announce(
-    wire: &mut Wire<'_>,
-    found: &Found,
+    wire: &mut WorkerWire<'_>,
+    found: &WalkEntry,
     stat: &FileStat,
     size: u64,
     target: Option<String>,

@@ -14,14 +14,14 @@ use sandyard_protocol::{
     DirectoryEntry, Edit, EntryHeader, EntryKind, FileRange, FileStat, GuestErrorCode, Reply, Request,
 };
 
-use super::wire::Wire;
+use super::wire::WorkerWire;
 use super::worker::serve;
 
 /// All that a worker says to one request that is followed by `data`.
 fn ask_with(root: &Path, request: &Request, data: &[&[u8]]) -> (Reply, Vec<Frame>) {
     let (mut input, mut output) = (Vec::new(), Vec::new());
     let mut nothing = std::io::empty();
-    let mut wire = Wire::new(&mut nothing, &mut input);
+    let mut wire = WorkerWire::new(&mut nothing, &mut input);
     wire.send_message(request).unwrap();
     for chunk in data {
         wire.payload()[..chunk.len()].copy_from_slice(chunk);
@@ -30,7 +30,7 @@ fn ask_with(root: &Path, request: &Request, data: &[&[u8]]) -> (Reply, Vec<Frame
     wire.send_end().unwrap();
     serve(root, &mut input.as_slice(), &mut output).unwrap();
     let (mut said, mut sink) = (output.as_slice(), std::io::sink());
-    let mut wire = Wire::new(&mut said, &mut sink);
+    let mut wire = WorkerWire::new(&mut said, &mut sink);
     let Some(Frame::Message(reply)) = wire.receive().unwrap() else { panic!("no reply") };
     let mut frames = Vec::new();
     while let Some(frame) = wire.receive().unwrap() {
@@ -455,7 +455,7 @@ fn a_worker_serves_one_operation_after_another() {
     let (_folder, root) = yard();
     let (mut input, mut output) = (Vec::new(), Vec::new());
     let mut nothing = std::io::empty();
-    let mut wire = Wire::new(&mut nothing, &mut input);
+    let mut wire = WorkerWire::new(&mut nothing, &mut input);
     wire.send_message(&Request::Ping).unwrap();
     wire.send_end().unwrap();
     wire.send_message(&"not a request").unwrap();
@@ -464,7 +464,7 @@ fn a_worker_serves_one_operation_after_another() {
     wire.send_end().unwrap();
     serve(&root, &mut input.as_slice(), &mut output).unwrap();
     let (mut said, mut sink) = (output.as_slice(), std::io::sink());
-    let mut wire = Wire::new(&mut said, &mut sink);
+    let mut wire = WorkerWire::new(&mut said, &mut sink);
     let mut replies = Vec::new();
     while let Some(frame) = wire.receive().unwrap() {
         if let Frame::Message(message) = frame {

@@ -12,21 +12,28 @@ use sandyard_protocol::{DirectoryEntry, EntryKind, Reply, Request};
 use super::error::FileError;
 use super::names::names_after;
 use super::path::RelativePath;
-use super::wire::Wire;
-use super::worker::reply_stat;
+use super::wire::WorkerWire;
 use super::workspace::{Workspace, stat_at, stat_of};
 
 /// Opens for reading without waiting for the other end of a named pipe.
 pub(super) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// Describes a path.
-pub(super) fn stat(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+/// Serves `Stat`.
+pub(super) fn stat(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Stat { path } = request else { return Err(FileError::BadRequest("not a stat")) };
     reply_stat(workspace, wire, &RelativePath::parse(path)?)
 }
 
 /// A page of a directory, bounded by entries and by the size of a message.
-pub(super) fn list(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn list(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::List { path, after } = request else { return Err(FileError::BadRequest("not a listing")) };
     let directory = workspace.resolve(&RelativePath::parse(path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let page = names_after(&directory, after.as_deref(), LIST_ENTRIES)?;
@@ -52,7 +59,11 @@ pub(super) fn list(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request
 }
 
 /// A file's bytes, or a part of them.
-pub(super) fn read(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn read(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Read { path, range } = request else { return Err(FileError::BadRequest("not a read")) };
     let file = workspace.resolve(&RelativePath::parse(path)?, READ)?;
     let stat = stat_of(&file)?;
@@ -68,12 +79,12 @@ pub(super) fn read(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request
     send_exactly(&File::from(file), start, length, wire)
 }
 
-/// Sends `length` bytes whatever becomes of the file meanwhile: what is missing is zeros, what is new stays out.
+/// Sends `length` bytes, whatever becomes of the file meanwhile: missing bytes are zeros, added bytes are left out.
 pub(super) fn send_exactly(
     file: &File,
     start: u64,
     length: u64,
-    wire: &mut Wire<'_>,
+    wire: &mut WorkerWire<'_>,
 ) -> Result<(), FileError> {
     let mut sent = 0;
     let mut shrunk = false;
@@ -93,4 +104,13 @@ pub(super) fn send_exactly(
         sent += count as u64;
     }
     Ok(())
+}
+
+/// Answers with the facts about a path as it is now.
+pub(super) fn reply_stat(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    path: &RelativePath,
+) -> Result<(), FileError> {
+    wire.send_message(&Reply::Stat(workspace.stat(path)?))
 }

@@ -1,7 +1,7 @@
 //! Files of the workspace. The work is done by `worker`, a process with the job's own rights; keeper only relays.
 //!
-//! Of one request: `pool` finds or starts a worker, `relay` carries frames both ways, the worker's table of
-//! operations does it through `workspace`, where every path is resolved beneath one directory descriptor.
+//! The path of one request: `pool` finds or starts a worker, `relay` carries frames both ways, and the worker's table of
+//! operations serves it through `workspace`, which resolves every path beneath one directory descriptor.
 
 mod change;
 mod changes;
@@ -15,6 +15,7 @@ mod pool;
 mod relay;
 mod remove;
 mod replace;
+mod replace_client;
 mod search;
 mod walk;
 mod wire;
@@ -25,7 +26,7 @@ mod write;
 pub(super) use pool::FileWorkers;
 pub(super) use relay::{claims, serve};
 pub(super) use replace::{Identity, Replace, Replaced};
-pub(super) use wire::Wire;
+pub(super) use wire::WorkerWire;
 
 #[cfg(test)]
 mod files_tests;

@@ -1,4 +1,4 @@
-//! Names of directory entries: how bytes become text, and a directory's names in order with bounded memory.
+//! Names of directory entries: their form as text, and a directory's names in order with bounded memory.
 
 use std::collections::BinaryHeap;
 use std::ffi::CString;
@@ -9,7 +9,7 @@ use rustix::fs::Dir;
 
 use super::error::FileError;
 
-/// A name, ordered by how it is shown.
+/// A name, ordered by its form as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
     /// As the host sees it.
@@ -23,17 +23,16 @@ impl Name {
         Self { shown: show(raw.as_bytes()), raw }
     }
 
-    /// Memory it takes, roughly.
+    /// Rough number of bytes of memory.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.shown.len() + self.raw.count_bytes()
     }
 }
 
-/// Names in order, and whether the directory has more after them.
-pub(super) struct Names {
-    /// Sorted.
+/// Names in order.
+pub(super) struct SortedNames {
     pub(super) names: Vec<Name>,
-    /// Whether more follow.
+    /// True if the directory has more names after these.
     pub(super) more: bool,
 }
 
@@ -42,7 +41,7 @@ pub(super) fn names_after(
     directory: impl AsFd,
     after: Option<&str>,
     count: usize,
-) -> Result<Names, FileError> {
+) -> Result<SortedNames, FileError> {
     let mut first: BinaryHeap<Name> = BinaryHeap::new();
     let mut more = false;
     let entries = Dir::read_from(directory).map_err(FileError::kernel("read the directory"))?;
@@ -65,7 +64,7 @@ pub(super) fn names_after(
             }
         }
     }
-    Ok(Names { names: first.into_sorted_vec(), more })
+    Ok(SortedNames { names: first.into_sorted_vec(), more })
 }
 
 /// Text for bytes: UTF-8 as it is; otherwise each byte that is not, and `%`, is percent-encoded.

@@ -1,4 +1,4 @@
-//! Paths as the host names them: relative to the workspace, plain, bounded. Says nothing about what they lead to.
+//! Paths in requests: relative to the workspace, plain, bounded. Says nothing about the file they lead to.
 
 use sandyard_protocol::limits::{NAME_BYTES, PATH_BYTES};
 

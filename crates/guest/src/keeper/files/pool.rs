@@ -1,24 +1,26 @@
-//! The workers of file operations, so many at a time.
+//! The workers of file operations, at most `FILE_WORKERS` at a time.
+
+use std::sync::Arc;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::worker::ROLE;
-use crate::keeper::Keeper;
-use crate::keeper::workers::{Burial, Worker, WorkerError, Workers};
+use crate::keeper::environment::ProcessEnvironment;
+use crate::keeper::workers::{Worker, WorkerError, WorkerPool, WorkerStarter};
 use crate::limits::{FILE_WORKERS, IDLE_WORKERS};
 
-/// The pool.
+/// The workers of file operations.
 #[derive(Debug)]
 pub(in crate::keeper) struct FileWorkers {
     turns: Semaphore,
-    workers: Workers,
+    workers: WorkerPool,
+    environment: Arc<ProcessEnvironment>,
 }
 
 impl FileWorkers {
-    /// An empty pool of the nth keeper.
-    pub(in crate::keeper) fn new(keeper_number: u64, dead: Burial) -> Self {
-        let workers = Workers::new(ROLE, IDLE_WORKERS, keeper_number, dead);
-        Self { turns: Semaphore::new(FILE_WORKERS), workers }
+    pub(in crate::keeper) fn new(starter: WorkerStarter, environment: Arc<ProcessEnvironment>) -> Self {
+        let workers = WorkerPool::new(starter, ROLE, IDLE_WORKERS);
+        Self { turns: Semaphore::new(FILE_WORKERS), workers, environment }
     }
 
     /// Waits for a turn; `None` when keeper is stopping.
@@ -26,13 +28,13 @@ impl FileWorkers {
         self.turns.acquire().await.ok()
     }
 
-    /// A worker. It needs nothing of what the job set in its environment.
-    pub(super) async fn take(&self, keeper: &Keeper) -> Result<Worker, WorkerError> {
-        self.workers.take(keeper, || keeper.config.env.clone()).await
+    /// Returns a worker. It needs none of the variables that the job sets.
+    pub(super) async fn take(&self) -> Result<Worker, WorkerError> {
+        self.workers.take(|| self.environment.of_image().clone()).await
     }
 
     /// Keeps a worker for the next operation, for a while.
-    pub(super) fn put_back(&self, keeper: &Keeper, worker: Worker) {
-        self.workers.put_back(keeper, worker);
+    pub(super) fn put_back(&self, worker: Worker) {
+        self.workers.put_back(worker);
     }
 }

@@ -1,26 +1,25 @@
-//! Carries one file operation between the host and a worker. The worker is as hostile as the job: what it says is
-//! bounded and passed on unread, and one that is silent for too long is killed.
+//! Carries one file operation between the host and a worker. The worker is as hostile as the job: its answers are bounded and
+//! passed on unread, and a worker that is silent for too long is killed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sandyard_pipe::{Frame, FrameError, FrameReceiver, FrameSender};
 use sandyard_protocol::{GuestError, GuestErrorCode, Reply, Request};
 
-use crate::keeper::Keeper;
-use crate::keeper::link::{HostStream, ServedStream};
+use super::pool::FileWorkers;
+use crate::keeper::stream::{HostStream, ServedStream};
 use crate::keeper::workers::{Worker, WorkerError};
 use crate::limits::{FILE_WORKER_STALL, HOST_STALL, LINGER};
 
-/// Whether a request is about files.
+/// True for a request that a file worker serves.
 pub(in crate::keeper) fn claims(request: &Request) -> bool {
     super::worker::operation(request).is_some()
 }
 
-/// Why an operation was not carried to its end.
+/// An operation that was not carried to its end.
 #[derive(Debug, thiserror::Error)]
 enum RelayError {
-    #[error("no file worker could be had")]
+    #[error("no file worker could be started")]
     Worker(#[from] WorkerError),
     #[error("the file worker failed")]
     WorkerFailed(#[source] FrameError),
@@ -37,15 +36,15 @@ enum RelayError {
 }
 
 /// Serves one request.
-pub(in crate::keeper) async fn serve(keeper: Arc<Keeper>, request: Request, stream: HostStream) {
-    let Some(turn) = keeper.files.turn().await else { return };
+pub(in crate::keeper) async fn serve(workers: &FileWorkers, request: Request, stream: HostStream) {
+    let Some(turn) = workers.turn().await else { return };
     let (mut host_receiver, sender) = stream.split();
-    let mut host = Host { sender, answered: false };
-    let outcome = operate(&keeper, &request, &mut host_receiver, &mut host).await;
+    let mut host = AnswerSender { sender, answered: false };
+    let outcome = operate(workers, &request, &mut host_receiver, &mut host).await;
     drop(turn);
     match outcome {
         Ok(()) | Err(RelayError::Host(_)) => {}
-        // Half an answer can't be taken back: dropping the stream tells the host that it is incomplete.
+        // Half an answer can't be taken back. Dropping the stream without its end shows the host that it is incomplete.
         Err(_) if host.answered => return,
         Err(error) => {
             let failed = Reply::Failed(GuestError::new(GuestErrorCode::Internal, error.to_string()));
@@ -57,27 +56,33 @@ pub(in crate::keeper) async fn serve(keeper: Arc<Keeper>, request: Request, stre
     }
 }
 
-/// The sending half to the host, and whether it was used.
-struct Host {
+/// The sending half of the host's stream.
+struct AnswerSender {
     sender: FrameSender<ServedStream>,
+    /// True once a frame was sent.
     answered: bool,
 }
 
 async fn operate(
-    keeper: &Arc<Keeper>,
+    workers: &FileWorkers,
     request: &Request,
     host_receiver: &mut FrameReceiver<ServedStream>,
-    host: &mut Host,
+    host: &mut AnswerSender,
 ) -> Result<(), RelayError> {
-    let mut worker = keeper.files.take(keeper).await?;
+    let mut worker = workers.take().await?;
     within_stall(worker.sender.send_message(request)).await?;
-    let input = Input { waits_for_host: matches!(request, Request::Write { .. }), ..Input::default() };
+    let input = InputProgress {
+        waits_for_host: matches!(request, Request::Write { .. }),
+        ..InputProgress::default()
+    };
     {
         let Worker { sender, receiver, .. } = &mut worker;
         let upward = carry_input(&input, host_receiver, sender);
         let downward = carry_answer(&input, receiver, host);
         tokio::pin!(upward, downward);
         loop {
+            // Both directions at once: a worker may answer before it has read its input, and must not wait for its reader. The
+            // answer decides the end; input that comes later is skipped.
             tokio::select! {
                 answered = &mut downward => break answered?,
                 carried = &mut upward, if !input.ended.load(Ordering::Relaxed) => carried?,
@@ -85,27 +90,29 @@ async fn operate(
         }
     }
     if input.sending.load(Ordering::Relaxed) {
-        // Half a frame is on its way to the worker, which is of no further use.
+        // The worker has received half a frame and would misread the next request: it is dropped.
         return Ok(());
     }
     if !input.ended.load(Ordering::Relaxed) {
         within_stall(worker.sender.send_data(&[])).await?;
     }
-    keeper.files.put_back(keeper, worker);
+    workers.put_back(worker);
     Ok(())
 }
 
-/// How far the host's side of an operation is.
+/// How much of the host's input has reached the worker.
 #[derive(Default)]
-struct Input {
+struct InputProgress {
+    /// The worker can't answer before it has all input.
     waits_for_host: bool,
+    /// A frame is on its way.
     sending: AtomicBool,
     ended: AtomicBool,
 }
 
-/// From the host to the worker, closed by an empty frame.
+/// Carries data from the host to the worker, closed by an empty frame.
 async fn carry_input<W: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
-    input: &Input,
+    input: &InputProgress,
     host: &mut FrameReceiver<ServedStream>,
     worker: &mut FrameSender<W>,
 ) -> Result<(), RelayError> {
@@ -126,11 +133,11 @@ async fn carry_input<W: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     }
 }
 
-/// From the worker to the host, up to the worker's empty frame.
+/// Carries frames from the worker to the host, up to the worker's empty frame.
 async fn carry_answer<W: tokio::io::AsyncRead + Unpin>(
-    input: &Input,
+    input: &InputProgress,
     worker: &mut FrameReceiver<W>,
-    host: &mut Host,
+    host: &mut AnswerSender,
 ) -> Result<(), RelayError> {
     loop {
         let frame = match tokio::time::timeout(FILE_WORKER_STALL, worker.receive()).await {
@@ -157,7 +164,7 @@ async fn within_stall(send: impl Future<Output = Result<(), FrameError>>) -> Res
     }
 }
 
-/// Reads past what the host still sends, so that it reads the answer rather than a reset.
+/// Skips the rest of the host's input, so that the host reads the answer rather than a reset.
 async fn skip(host: &mut FrameReceiver<ServedStream>) {
     while let Ok(Some(_)) = host.receive().await {}
 }

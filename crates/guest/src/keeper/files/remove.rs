@@ -12,7 +12,7 @@ use sandyard_protocol::{Reply, Request};
 
 use super::error::FileError;
 use super::path::RelativePath;
-use super::wire::Wire;
+use super::wire::WorkerWire;
 use super::workspace::Workspace;
 use super::write::hidden_name;
 use crate::limits::REMOVE_DEPTH;
@@ -20,11 +20,15 @@ use crate::limits::REMOVE_DEPTH;
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// How often a tree is emptied that the job fills again meanwhile.
+/// Passes over a tree that the job fills again meanwhile.
 const PASSES: usize = 3;
 
 /// Removes a file, a link, or a directory.
-pub(super) fn remove(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn remove(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Remove { path, recursive } = request else {
         return Err(FileError::BadRequest("not a removal"));
     };
@@ -52,13 +56,13 @@ pub(super) fn remove(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reque
 }
 
 /// One directory on the way down.
-struct Level {
+struct RemoveLevel {
     entries: Dir,
     directory: OwnedFd,
     name: Option<std::ffi::CString>,
 }
 
-impl Level {
+impl RemoveLevel {
     fn new(directory: OwnedFd, name: Option<std::ffi::CString>) -> Result<Self, FileError> {
         let entries = Dir::read_from(&directory).map_err(FileError::kernel("read a directory"))?;
         Ok(Self { entries, directory, name })
@@ -69,7 +73,7 @@ impl Level {
 fn empty_tree(top: OwnedFd) -> Result<(), FileError> {
     let top_again =
         rustix::io::fcntl_dupfd_cloexec(&top, 0).map_err(FileError::kernel("hold the directory"))?;
-    let mut levels = vec![Level::new(top, None)?];
+    let mut levels = vec![RemoveLevel::new(top, None)?];
     let mut moved_up = false;
     while let Some(level) = levels.last_mut() {
         match level.entries.read() {
@@ -88,7 +92,7 @@ fn empty_tree(top: OwnedFd) -> Result<(), FileError> {
                 } else {
                     let inner = open_directory(&levels[levels.len() - 1].directory, name)
                         .map_err(FileError::kernel("open a directory"))?;
-                    levels.push(Level::new(inner, Some(name.to_owned()))?);
+                    levels.push(RemoveLevel::new(inner, Some(name.to_owned()))?);
                 }
             }
             None => {
@@ -97,7 +101,7 @@ fn empty_tree(top: OwnedFd) -> Result<(), FileError> {
                     (Some(parent), Some(name)) => remove_directory(&parent.directory, &name)?,
                     _ if moved_up => {
                         moved_up = false;
-                        levels.push(Level::new(done.directory, None)?);
+                        levels.push(RemoveLevel::new(done.directory, None)?);
                     }
                     _ => {}
                 }
@@ -118,13 +122,13 @@ fn remove_plain(directory: &OwnedFd, name: &CStr) -> Result<bool, FileError> {
 
 fn remove_directory(parent: &OwnedFd, name: &CStr) -> Result<(), FileError> {
     match with_rights(parent, || unlinkat(parent, name, AtFlags::REMOVEDIR)) {
-        // What was added meanwhile is found by the next pass.
+        // The next pass finds entries that were added meanwhile.
         Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY) => Ok(()),
         Err(errno) => Err(FileError::Kernel { what: "remove a directory", errno }),
     }
 }
 
-fn move_up(levels: &[Level], name: &CStr, top: &OwnedFd) -> Result<(), FileError> {
+fn move_up(levels: &[RemoveLevel], name: &CStr, top: &OwnedFd) -> Result<(), FileError> {
     let Some(level) = levels.last() else { return Ok(()) };
     let hidden = hidden_name()?;
     // Moving a directory changes its `..`, so the directory itself must be writable.

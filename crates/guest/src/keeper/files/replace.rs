@@ -1,31 +1,23 @@
-//! Replacing a file of ours, and only ours: the worker's part, and keeper's way to it.
+//! Replaces a file that keeper wrote, and no other: the worker's part (`replace_client` is keeper's).
 //!
-//! A file is ours if it is still exactly what we left: same inode, same length, same time of change. The new file takes its
-//! place by an exchange of names, after which the one that was taken out is looked at again: if somebody had changed it in
-//! between, the names are exchanged back. So nothing that somebody wrote is ever lost, and no link is followed.
+//! A file is keeper's if it is unchanged since keeper wrote it: same inode, same length, same modification time. The new file
+//! takes its place by an exchange of names. Then the old file is checked again: if somebody changed it in between, the names are
+//! exchanged back. So nothing that somebody else wrote is ever lost, and no link is followed.
 
-use std::io::Read;
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
 
 use rustix::fs::{AtFlags, RenameFlags, linkat, renameat_with, statat, unlinkat};
 use rustix::io::Errno;
-use sandyard_pipe::{Frame, FrameError};
-use sandyard_protocol::limits::DATA_BYTES;
 use sandyard_protocol::{GuestError, GuestErrorCode};
 use serde::{Deserialize, Serialize};
 
 use super::error::FileError;
 use super::path::RelativePath;
-use super::pool::FileWorkers;
-use super::wire::Wire;
+use super::wire::WorkerWire;
 use super::workspace::Workspace;
 use super::write::NewFile;
-use crate::keeper::Keeper;
-use crate::keeper::workers::{Worker, WorkerError};
-use crate::limits::FILE_WORKER_STALL;
 
-/// What makes a file the one it was.
+/// Identifies a file as unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::keeper) struct Identity {
     inode: u64,
@@ -34,98 +26,34 @@ pub(in crate::keeper) struct Identity {
     nanoseconds: i64,
 }
 
-/// What keeper asks of a worker; the host can't.
+/// A request of keeper's own to a worker. The host can't send it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::keeper) struct Replace {
-    /// The path.
+    /// Path of the file.
     pub(in crate::keeper) replace: String,
     /// Bytes that follow.
     pub(in crate::keeper) size: u64,
-    /// The file that may be replaced; without it none may be there.
+    /// The file that may be replaced; `None` if there must be no file.
     pub(in crate::keeper) expected: Option<Identity>,
 }
 
-/// What came of it.
+/// The outcome of a [`Replace`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::keeper) enum Replaced {
-    /// It is there now, and this is what it is.
+    /// The new file is in place.
     Written(Identity),
-    /// Something else is there, and stays.
+    /// Another file has the name, and stays.
     Taken,
 }
 
-/// What the worker answers.
-type Answer = Result<Replaced, GuestError>;
+/// The worker's answer.
+pub(super) type ReplaceAnswer = Result<Replaced, GuestError>;
 
-/// It could not be done.
-#[derive(Debug, thiserror::Error)]
-pub(in crate::keeper) enum ReplaceError {
-    /// No worker could be had.
-    #[error("no file worker could be had")]
-    Worker(#[from] WorkerError),
-    /// The worker failed.
-    #[error("the file worker failed")]
-    Frames(#[from] FrameError),
-    /// The worker refused.
-    #[error("the file worker refused")]
-    Refused(#[source] GuestError),
-    /// The content could not be read.
-    #[error("read the content")]
-    Content(#[source] std::io::Error),
-    /// The worker does not answer.
-    #[error("the file worker does not answer")]
-    Stalled,
-}
-
-impl FileWorkers {
-    /// Replaces a file of the workspace.
-    pub(in crate::keeper) async fn replace(
-        &self,
-        keeper: &Arc<Keeper>,
-        request: &Replace,
-        content: &mut (impl Read + Send),
-    ) -> Result<Replaced, ReplaceError> {
-        let Some(_turn) = self.turn().await else { return Err(ReplaceError::Stalled) };
-        let mut worker = self.take(keeper).await?;
-        let asking = ask(&mut worker, request, content);
-        let answer =
-            tokio::time::timeout(FILE_WORKER_STALL, asking).await.map_err(|_| ReplaceError::Stalled)??;
-        self.put_back(keeper, worker);
-        answer.map_err(ReplaceError::Refused)
-    }
-}
-
-async fn ask(
-    worker: &mut Worker,
-    request: &Replace,
-    content: &mut (impl Read + Send),
-) -> Result<Answer, ReplaceError> {
-    worker.sender.send_message(request).await?;
-    let mut buffer = vec![0; DATA_BYTES];
-    let mut left = request.size;
-    while left > 0 {
-        let most = usize::try_from(left).unwrap_or(DATA_BYTES).min(DATA_BYTES);
-        match content.read(&mut buffer[..most]).map_err(ReplaceError::Content)? {
-            0 => break,
-            count => {
-                worker.sender.send_data(&buffer[..count]).await?;
-                left -= count as u64;
-            }
-        }
-    }
-    worker.sender.send_data(&[]).await?;
-    let answer: Answer = worker.receiver.receive_message().await?;
-    match worker.receiver.receive().await? {
-        Some(Frame::Data(data)) if data.is_empty() => Ok(answer),
-        _ => Err(ReplaceError::Frames(FrameError::Ended)),
-    }
-}
-
-/// The worker's part.
+/// Receives the new content and puts it into place.
 pub(super) fn replace(
     workspace: &Workspace,
-    wire: &mut Wire<'_>,
+    wire: &mut WorkerWire<'_>,
     request: &Replace,
 ) -> Result<(), FileError> {
     let path = RelativePath::parse(&request.replace)?;
@@ -136,7 +64,7 @@ pub(super) fn replace(
     let placed = place(directory.as_fd(), &hidden, name, request.expected);
     // After an exchange the old file has this name, after a refusal the new one.
     let _ = unlinkat(&directory, hidden.as_str(), AtFlags::empty());
-    let answer: Answer = Ok(placed?);
+    let answer: ReplaceAnswer = Ok(placed?);
     wire.send_message(&answer)
 }
 
@@ -167,7 +95,7 @@ fn place(
     identity(directory, name).map(Replaced::Written).map_err(kernel("look at the file"))
 }
 
-/// Of a name, not following it.
+/// The identity of a directory entry, not following a link.
 fn identity(directory: std::os::fd::BorrowedFd<'_>, name: &str) -> Result<Identity, Errno> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(Identity {
@@ -178,12 +106,12 @@ fn identity(directory: std::os::fd::BorrowedFd<'_>, name: &str) -> Result<Identi
     })
 }
 
-/// How the worker tells that it could not.
-pub(super) fn refuse(wire: &mut Wire<'_>, error: &FileError) -> Result<(), FileError> {
+/// Sends the worker's failure.
+pub(super) fn refuse(wire: &mut WorkerWire<'_>, error: &FileError) -> Result<(), FileError> {
     let code = match error {
         FileError::Pipe(_) => GuestErrorCode::Internal,
         other => other.to_guest().code,
     };
-    let answer: Answer = Err(GuestError::new(code, error.to_string()));
+    let answer: ReplaceAnswer = Err(GuestError::new(code, error.to_string()));
     wire.send_message(&answer)
 }

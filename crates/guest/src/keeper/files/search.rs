@@ -11,8 +11,8 @@ use sandyard_protocol::{EntryKind, Reply, Request, SearchHit};
 use super::error::FileError;
 use super::look::READ;
 use super::path::RelativePath;
-use super::walk::{Found, Walk};
-use super::wire::Wire;
+use super::walk::{TreeWalk, WalkEntry};
+use super::wire::WorkerWire;
 use super::workspace::{Workspace, stat_of};
 use crate::limits::{
     SEARCH_BYTES, SEARCH_FILE_BYTES, SEARCH_FILES, SEARCH_HITS, SEARCH_LINE_BYTES, SEARCH_TIME,
@@ -22,7 +22,11 @@ use crate::limits::{
 const BINARY_PROBE: usize = 8192;
 
 /// Finds text below a directory.
-pub(super) fn search(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn search(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Search { path, text, limit } = request else {
         return Err(FileError::BadRequest("not a search"));
     };
@@ -31,8 +35,8 @@ pub(super) fn search(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reque
     }
     let path = RelativePath::parse(path)?;
     let prefix = if path.as_str().is_empty() { String::new() } else { format!("{}/", path.as_str()) };
-    let mut walk = Walk::new(workspace, path.as_str().as_bytes())?;
-    let mut results = Results::new(text, usize::try_from(*limit).unwrap_or(SEARCH_HITS));
+    let mut walk = TreeWalk::new(workspace, path.as_str().as_bytes())?;
+    let mut results = SearchResults::new(text, usize::try_from(*limit).unwrap_or(SEARCH_HITS));
     while let Some(found) = walk.next() {
         if results.is_over() {
             break;
@@ -41,13 +45,13 @@ pub(super) fn search(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reque
         if found.shown.rsplit('/').next().is_some_and(|name| name.contains(text.as_str())) {
             results.add(&shown, 0, "");
         }
-        // What can't be read is not searched; the search itself goes on.
+        // A file that can't be read is skipped; the search goes on.
         let _ = look_into(workspace, &mut walk, &found, &shown, &mut results);
     }
     wire.send_message(&Reply::Hits { hits: results.hits, more: results.more })
 }
 
-struct Results<'a> {
+struct SearchResults<'a> {
     text: &'a str,
     hits: Vec<SearchHit>,
     more: bool,
@@ -58,7 +62,7 @@ struct Results<'a> {
     started: Instant,
 }
 
-impl<'a> Results<'a> {
+impl<'a> SearchResults<'a> {
     fn new(text: &'a str, limit: usize) -> Self {
         let most = limit.min(SEARCH_HITS);
         let room = MESSAGE_BYTES / 8;
@@ -75,7 +79,7 @@ impl<'a> Results<'a> {
         self.hits.push(SearchHit { path: path.to_owned(), line, text: text.to_owned() });
     }
 
-    /// Whether a bound was reached; then there may have been more.
+    /// True if a bound was reached; then there may have been more.
     fn is_over(&mut self) -> bool {
         self.more |=
             self.files >= SEARCH_FILES || self.bytes >= SEARCH_BYTES || self.started.elapsed() > SEARCH_TIME;
@@ -85,10 +89,10 @@ impl<'a> Results<'a> {
 
 fn look_into(
     workspace: &Workspace,
-    walk: &mut Walk<'_>,
-    found: &Found,
+    walk: &mut TreeWalk<'_>,
+    found: &WalkEntry,
     shown: &str,
-    results: &mut Results<'_>,
+    results: &mut SearchResults<'_>,
 ) -> Result<(), FileError> {
     if found.obstacle.is_some() {
         return Ok(());
@@ -104,9 +108,9 @@ fn look_into(
 
 fn search_file(
     workspace: &Workspace,
-    found: &Found,
+    found: &WalkEntry,
     shown: &str,
-    results: &mut Results<'_>,
+    results: &mut SearchResults<'_>,
 ) -> Result<(), FileError> {
     let file = workspace.open_plain(&found.raw, READ).map_err(FileError::kernel("open the file"))?;
     let stat = stat_of(&file)?;
@@ -126,7 +130,7 @@ fn search_file(
 }
 
 /// One hit for each line that contains the text.
-fn search_text(content: &str, shown: &str, results: &mut Results<'_>) {
+fn search_text(content: &str, shown: &str, results: &mut SearchResults<'_>) {
     let (mut line, mut counted, mut from) = (1, 0, 0);
     while let Some(place) = content[from..].find(results.text).map(|place| from + place) {
         line += content[counted..place].bytes().filter(|byte| *byte == b'\n').count() as u64;
@@ -154,7 +158,7 @@ mod tests {
 
     #[test]
     fn lines_are_counted_and_told_once() {
-        let mut results = Results::new("x", 10);
+        let mut results = SearchResults::new("x", 10);
         search_text("a\nx x\nb\n\nxyz", "f", &mut results);
         let found: Vec<_> = results.hits.iter().map(|hit| (hit.line, hit.text.as_str())).collect();
         assert_eq!(found, [(2, "x x"), (5, "xyz")]);
@@ -162,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_limit_says_that_there_is_more() {
-        let mut results = Results::new("x", 1);
+        let mut results = SearchResults::new("x", 1);
         search_text("x\nx", "f", &mut results);
         assert!(results.hits.len() == 1 && results.more);
     }

@@ -13,17 +13,17 @@ use super::names::{Name, names_after};
 use super::workspace::Workspace;
 use crate::limits::{FEWEST_SORTED_NAMES, SORTED_NAME_BYTES, SORTED_NAMES};
 
-/// Yields a tree's entries; the caller says which to enter.
-pub(super) struct Walk<'a> {
+/// Yields a tree's entries; the caller chooses the directories to enter.
+pub(super) struct TreeWalk<'a> {
     workspace: &'a Workspace,
-    levels: Vec<Level>,
+    levels: Vec<WalkLevel>,
     name_bytes: usize,
 }
 
-struct Level {
+struct WalkLevel {
     /// Path from the workspace, as the kernel knows it; ends in a slash unless empty.
     raw: Vec<u8>,
-    /// Path from where the walk began, as it is shown.
+    /// Path from the start of the walk, as text.
     shown: String,
     /// Sorted backwards, so that the next is popped.
     names: Vec<Name>,
@@ -32,16 +32,16 @@ struct Level {
 }
 
 /// One entry on the way.
-pub(super) struct Found {
-    /// Path from where the walk began.
+pub(super) struct WalkEntry {
+    /// Path from the start of the walk.
     pub(super) shown: String,
     /// Path from the workspace.
     pub(super) raw: Vec<u8>,
-    /// Why it can't be visited.
+    /// The reason why it can't be visited.
     pub(super) obstacle: Option<&'static str>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> TreeWalk<'a> {
     /// Begins in a directory, given by its path as the kernel knows it (empty for the workspace).
     pub(super) fn new(workspace: &'a Workspace, start: &[u8]) -> Result<Self, FileError> {
         let mut walk = Self { workspace, levels: Vec::new(), name_bytes: 0 };
@@ -57,14 +57,14 @@ impl<'a> Walk<'a> {
         if !shown.is_empty() {
             shown.push('/');
         }
-        let mut level = Level { raw, shown, names: Vec::new(), more: true, last: None };
+        let mut level = WalkLevel { raw, shown, names: Vec::new(), more: true, last: None };
         self.fill(&mut level)?;
         self.levels.push(level);
         Ok(())
     }
 
     /// The next entry in order.
-    pub(super) fn next(&mut self) -> Option<Found> {
+    pub(super) fn next(&mut self) -> Option<WalkEntry> {
         loop {
             let mut level = self.levels.pop()?;
             let Some(name) = level.names.pop() else {
@@ -83,7 +83,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes the next names of a directory, as many as memory allows.
-    fn fill(&mut self, level: &mut Level) -> Result<(), FileError> {
+    fn fill(&mut self, level: &mut WalkLevel) -> Result<(), FileError> {
         let room = SORTED_NAME_BYTES.saturating_sub(self.name_bytes) / 512;
         let count = room.clamp(FEWEST_SORTED_NAMES, SORTED_NAMES);
         let batch = names_after(self.open_directory(&level.raw)?, level.last.as_deref(), count)?;
@@ -102,8 +102,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Level {
-    fn found(&self, name: &Name) -> Found {
+impl WalkLevel {
+    fn found(&self, name: &Name) -> WalkEntry {
         let raw = [self.raw.as_slice(), name.raw.as_bytes()].concat();
         let shown = format!("{}{}", self.shown, name.shown);
         let obstacle = if raw.len() >= PATH_BYTES || shown.len() >= PATH_BYTES {
@@ -115,6 +115,6 @@ impl Level {
         } else {
             None
         };
-        Found { shown, raw, obstacle }
+        WalkEntry { shown, raw, obstacle }
     }
 }

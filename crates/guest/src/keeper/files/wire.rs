@@ -17,7 +17,7 @@ const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 
 /// Both directions between a file worker and keeper.
-pub(in crate::keeper) struct Wire<'a> {
+pub(in crate::keeper) struct WorkerWire<'a> {
     input: &'a mut dyn Read,
     output: &'a mut dyn Write,
     /// A data frame under construction: header, then payload.
@@ -25,8 +25,7 @@ pub(in crate::keeper) struct Wire<'a> {
     input_ended: bool,
 }
 
-impl<'a> Wire<'a> {
-    /// Over two byte streams.
+impl<'a> WorkerWire<'a> {
     pub(in crate::keeper) fn new(input: &'a mut dyn Read, output: &'a mut dyn Write) -> Self {
         Self { input, output, frame: vec![0; HEADER_BYTES + DATA_BYTES], input_ended: true }
     }
@@ -50,12 +49,11 @@ impl<'a> Wire<'a> {
         Ok(Some(if header[0] == MESSAGE { Frame::Message(payload) } else { Frame::Data(payload) }))
     }
 
-    /// Whether the last frame received was the closing one of its operation.
+    /// True if the last received frame closed its operation.
     pub(in crate::keeper) fn input_ended(&self) -> bool {
         self.input_ended
     }
 
-    /// Sends a message.
     pub(in crate::keeper) fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FileError> {
         let mut frame = vec![0; HEADER_BYTES];
         serde_json::to_writer(&mut frame, message).map_err(|error| FileError::Pipe(error.into()))?;
@@ -99,13 +97,13 @@ mod tests {
     fn frames_survive_the_wire() {
         let mut sent = Vec::new();
         let mut nothing = io::empty();
-        let mut wire = Wire::new(&mut nothing, &mut sent);
+        let mut wire = WorkerWire::new(&mut nothing, &mut sent);
         wire.send_message(&"hello").unwrap();
         wire.payload()[..3].copy_from_slice(b"abc");
         wire.send_payload(3).unwrap();
         wire.send_end().unwrap();
         let (mut input, mut sink) = (sent.as_slice(), io::sink());
-        let mut wire = Wire::new(&mut input, &mut sink);
+        let mut wire = WorkerWire::new(&mut input, &mut sink);
         assert_eq!(wire.receive().unwrap(), Some(Frame::Message(Bytes::from_static(b"\"hello\""))));
         assert_eq!(wire.receive().unwrap(), Some(Frame::Data(Bytes::from_static(b"abc"))));
         assert_eq!(wire.receive().unwrap(), Some(Frame::Data(Bytes::new())));
@@ -118,7 +116,7 @@ mod tests {
             let mut bytes = vec![kind];
             bytes.extend_from_slice(&1_000_000_000_u32.to_be_bytes());
             let (mut input, mut sink) = (bytes.as_slice(), io::sink());
-            assert!(Wire::new(&mut input, &mut sink).receive().is_err());
+            assert!(WorkerWire::new(&mut input, &mut sink).receive().is_err());
         }
     }
 
@@ -126,7 +124,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..256)) {
             let (mut input, mut sink) = (bytes.as_slice(), io::sink());
-            let mut wire = Wire::new(&mut input, &mut sink);
+            let mut wire = WorkerWire::new(&mut input, &mut sink);
             while let Ok(Some(_)) = wire.receive() {}
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Keeper has another uid and no capabilities, so it could neither write the job's files nor be kept from reading what the
 //! job may not. A worker has the job's rights and nothing else; keeper starts it through the spawner, hands it
-//! one request at a time on its standard input and relays what it answers, trusting none of it.
+//! one request at a time on its standard input and relays its answers, trusting none of them.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd as _;
@@ -11,26 +11,25 @@ use std::path::Path;
 use sandyard_pipe::Frame;
 use sandyard_protocol::{Reply, Request};
 
-use super::changes::Remembered;
+use super::changes::KnownFiles;
 use super::error::FileError;
-use super::path::RelativePath;
 use super::replace::{self, Replace};
-use super::wire::Wire;
+use super::wire::WorkerWire;
 use super::workspace::Workspace;
 use super::{change, edit, export, look, remove, search, write};
 
-/// The role's name, as the first argument of our own program.
+/// The role's name, as the first argument of the guest's program.
 pub const ROLE: &str = "files";
 /// The role of the one that looks for changes: the same program, kept apart because it remembers.
 pub const CHANGES_ROLE: &str = "changes";
 
-/// One file operation: does its work and sends all it has to say but the closing frame.
-pub(super) type Operation = fn(&Workspace, &mut Wire<'_>, &Request) -> Result<(), FileError>;
+/// One file operation. Sends everything but the closing frame.
+pub(super) type FileOperation = fn(&Workspace, &mut WorkerWire<'_>, &Request) -> Result<(), FileError>;
 
 /// Serves requests until keeper closes the input. `root` is the workspace.
 pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::io::Result<()> {
-    let mut wire = Wire::new(input, output);
-    let mut remembered = Remembered::default();
+    let mut wire = WorkerWire::new(input, output);
+    let mut remembered = KnownFiles::default();
     loop {
         match serve_one(root, &mut wire, &mut remembered) {
             Ok(true) => {}
@@ -41,18 +40,18 @@ pub fn serve(root: &Path, input: &mut dyn Read, output: &mut dyn Write) -> std::
     }
 }
 
-/// Makes this process what a worker must be, then serves on standard input and output.
+/// Restricts this process, then serves on standard input and output.
 pub fn run(root: &Path) -> std::io::Result<()> {
     // The job has the same uid: without this it could trace the worker and answer in its name.
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    // Not `Stdout`, which keeps what comes after the last newline back.
+    // Not `Stdout`, which holds back bytes after the last newline.
     let mut output = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     serve(root, &mut std::io::stdin().lock(), &mut output)
 }
 
 /// One request from its first frame to both closing frames; false when there is no more.
-fn serve_one(root: &Path, wire: &mut Wire<'_>, remembered: &mut Remembered) -> Result<bool, FileError> {
+fn serve_one(root: &Path, wire: &mut WorkerWire<'_>, remembered: &mut KnownFiles) -> Result<bool, FileError> {
     let message = match wire.receive()? {
         None => return Ok(false),
         Some(Frame::Message(message)) => Some(message),
@@ -86,7 +85,7 @@ fn serve_one(root: &Path, wire: &mut Wire<'_>, remembered: &mut Remembered) -> R
 }
 
 /// A request of keeper's own.
-fn serve_own(root: &Path, wire: &mut Wire<'_>, request: &Replace) -> Result<(), FileError> {
+fn serve_own(root: &Path, wire: &mut WorkerWire<'_>, request: &Replace) -> Result<(), FileError> {
     match Workspace::open(root).and_then(|workspace| replace::replace(&workspace, wire, request)) {
         Err(FileError::Pipe(error)) => Err(FileError::Pipe(error)),
         Err(error) => replace::refuse(wire, &error),
@@ -94,8 +93,8 @@ fn serve_own(root: &Path, wire: &mut Wire<'_>, request: &Replace) -> Result<(), 
     }
 }
 
-/// Both closing frames.
-fn end(wire: &mut Wire<'_>) -> Result<bool, FileError> {
+/// Sends the closing frame, and reads input up to the host's.
+fn end(wire: &mut WorkerWire<'_>) -> Result<bool, FileError> {
     wire.send_end()?;
     // Whatever the host still sends for an operation that is over is read past.
     while !wire.input_ended() {
@@ -106,8 +105,8 @@ fn end(wire: &mut Wire<'_>) -> Result<bool, FileError> {
     Ok(true)
 }
 
-/// Who does what.
-pub(super) fn operation(request: &Request) -> Option<Operation> {
+/// The operation for each request.
+pub(super) fn operation(request: &Request) -> Option<FileOperation> {
     Some(match request {
         Request::Stat { .. } => look::stat,
         Request::List { .. } => look::list,
@@ -121,13 +120,4 @@ pub(super) fn operation(request: &Request) -> Option<Operation> {
         Request::Export { .. } => export::export,
         _ => return None,
     })
-}
-
-/// Answers with the facts about a path as it is now.
-pub(super) fn reply_stat(
-    workspace: &Workspace,
-    wire: &mut Wire<'_>,
-    path: &RelativePath,
-) -> Result<(), FileError> {
-    wire.send_message(&Reply::Stat(workspace.stat(path)?))
 }

@@ -17,7 +17,7 @@ use super::error::FileError;
 use super::names::show;
 use super::path::RelativePath;
 
-/// A rename beside the path makes openat2 say EAGAIN; a job that renames for ever must not hold us for ever.
+/// A rename beside the path makes openat2 return EAGAIN. A job that renames for ever must not hold a worker for ever.
 const TRIES: usize = 64;
 /// New directories, less the umask.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
@@ -28,7 +28,7 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Opens it by a trusted path. A job that closed its own folder has it opened again, or nobody could take its work out.
+    /// Opens the workspace by a trusted path. If the job closed its own directory, its mode is restored: otherwise its work could not be exported.
     pub(super) fn open(path: &Path) -> Result<Self, FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = || Ok(Self { root: rustix::fs::open(path, flags, Mode::empty())? });
@@ -45,7 +45,7 @@ impl Workspace {
         Ok(disk.f_blocks.saturating_mul(disk.f_frsize))
     }
 
-    /// Opens what a path leads to, following links that stay beneath.
+    /// Opens the file that a path leads to, following links that stay beneath the workspace.
     pub(super) fn resolve(&self, path: &RelativePath, flags: OFlags) -> Result<OwnedFd, FileError> {
         self.open_beneath(path.as_kernel().as_bytes(), flags, ResolveFlags::BENEATH)
             .map_err(FileError::kernel("open the path"))

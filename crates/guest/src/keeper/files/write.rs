@@ -13,16 +13,20 @@ use sandyard_pipe::Frame;
 use sandyard_protocol::Request;
 
 use super::error::FileError;
+use super::look::reply_stat;
 use super::path::RelativePath;
-use super::wire::Wire;
-use super::worker::reply_stat;
+use super::wire::WorkerWire;
 use super::workspace::Workspace;
 
-/// Permission bits of a file whose writer did not say.
+/// Permission bits of a file whose writer set none.
 const DEFAULT_MODE: u32 = 0o644;
 
 /// Writes a file from the host's data frames.
-pub(super) fn write(workspace: &Workspace, wire: &mut Wire<'_>, request: &Request) -> Result<(), FileError> {
+pub(super) fn write(
+    workspace: &Workspace,
+    wire: &mut WorkerWire<'_>,
+    request: &Request,
+) -> Result<(), FileError> {
     let Request::Write { path, size, mode } = request else {
         return Err(FileError::BadRequest("not a write"));
     };
@@ -34,7 +38,7 @@ pub(super) fn write(workspace: &Workspace, wire: &mut Wire<'_>, request: &Reques
     reply_stat(workspace, wire, &path)
 }
 
-/// A file that has no name yet, or a hidden one where the file system can't do without.
+/// A file without a name, or with a hidden one where the file system has no unnamed files.
 pub(super) struct NewFile {
     directory: OwnedFd,
     file: File,
@@ -62,8 +66,8 @@ impl NewFile {
         Ok(Self { directory, file: file.into(), hidden_name: Some(hidden) })
     }
 
-    /// Takes exactly so many bytes from data frames, up to the empty one.
-    pub(super) fn receive(&mut self, wire: &mut Wire<'_>, size: u64) -> Result<(), FileError> {
+    /// Takes exactly this many bytes from data frames, up to the empty frame.
+    pub(super) fn receive(&mut self, wire: &mut WorkerWire<'_>, size: u64) -> Result<(), FileError> {
         let mut left = size;
         loop {
             match wire.receive()? {
@@ -84,7 +88,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Gives it a hidden name that nobody has, with the usual mode; whoever asked removes it.
+    /// Gives it a hidden, unused name and the usual mode. The caller removes the name.
     pub(super) fn name_hidden(mut self) -> Result<(OwnedFd, String), FileError> {
         fchmod(&self.file, Mode::from_raw_mode(DEFAULT_MODE)).map_err(FileError::kernel("set the mode"))?;
         let hidden = match self.hidden_name.take() {
@@ -100,7 +104,6 @@ impl NewFile {
         Ok((directory, hidden))
     }
 
-    /// Adds bytes.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         self.file.write_all(bytes).map_err(|error| FileError::Kernel {
             what: "write the file",
@@ -145,7 +148,7 @@ impl Drop for NewFile {
     }
 }
 
-/// A name that nobody has.
+/// An unused name.
 pub(super) fn hidden_name() -> Result<String, FileError> {
     let number =
         getrandom::u64().map_err(|_| FileError::Kernel { what: "get randomness", errno: Errno::IO })?;

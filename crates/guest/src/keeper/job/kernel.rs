@@ -1,84 +1,82 @@
-//! The job as code in a kernel: its output is the job's, its limits are the job's, and its end is the job's.
+//! The job as code in a kernel: the code's output, limits and end are those of the job.
 
 use std::sync::Arc;
 
 use sandyard_protocol::{EndReason, ExecutionError, Exit, Language, Outcome};
 
-use super::{Document, run};
-use crate::keeper::Keeper;
+use super::context::JobContext;
+use super::run;
+use super::state::JobDocument;
 use crate::keeper::clock::{boot_ms, milliseconds, sleep_until};
-use crate::keeper::kernels::{self, Execution, Finished};
+use crate::keeper::kernels::{Execution, FinishedExecution};
 use crate::keeper::processes::Ending;
 use crate::keeper::spool::SpoolError;
 use crate::limits::{KILL_AGAIN, TERMINATION_GRACE};
 
-/// Begins the code.
+/// Sends the code and follows it.
 pub(super) async fn start(
-    keeper: &Arc<Keeper>,
-    document: Document,
+    context: &Arc<JobContext>,
+    document: JobDocument,
     language: Language,
     code: String,
 ) -> Result<(), SpoolError> {
-    match kernels::begin_job(keeper, language, code) {
-        Ok(execution) => follow(keeper, document, &execution).await,
+    match context.kernels.begin_job(language, code) {
+        Ok(execution) => follow(context, document, &execution).await,
         Err(error) => {
-            keeper.events.note(format!("the job could not be started: {error}"))?;
-            // As shells say that a command could not be executed.
-            run::finish(keeper, Exit { code: 126, signal: None, reason: EndReason::Own }).await
+            context.events.note(format!("the job could not be started: {error}"))?;
+            // The code by which shells report a command that could not be executed.
+            run::finish(context, Exit { code: 126, signal: None, reason: EndReason::Own }).await
         }
     }
 }
 
-/// Follows it to its end, within the job's limits.
+/// Follows the code to its end, within the job's limits.
 pub(super) async fn follow(
-    keeper: &Arc<Keeper>,
-    document: Document,
+    context: &Arc<JobContext>,
+    document: JobDocument,
     execution: &Execution,
 ) -> Result<(), SpoolError> {
-    keeper.events.started()?;
-    let mut changes = keeper.job.changed.subscribe();
+    context.events.started()?;
+    let mut changes = context.state.changes();
     let (mut asked, mut kill_ms) = (None, None);
     let finished = loop {
-        let wish = keeper.job.document().as_ref().and_then(|document| document.ending);
+        let wish = context.state.ending();
         if let Some(wish) = wish.filter(|wish| asked != Some(*wish)) {
-            kernels::end_job_kernel(keeper, execution, wish);
+            context.kernels.end_job(execution, wish);
             asked = Some(wish);
             kill_ms = Some(wish.kill_at_ms);
         }
+        // Limits count only until somebody wants the end: from then on the grace period decides.
         tokio::select! {
             finished = execution.ended() => break finished,
             _ = changes.changed() => {}
-            () = sleep_until(Some(document.deadline_ms)), if asked.is_none() => limit(keeper, EndReason::Timeout)?,
-            () = silence(keeper, &document), if asked.is_none() => limit(keeper, EndReason::IdleTimeout)?,
+            () = sleep_until(Some(document.deadline_ms)), if asked.is_none() => limit(context, EndReason::Timeout)?,
+            () = silence(context, &document), if asked.is_none() => limit(context, EndReason::IdleTimeout)?,
             () = sleep_until(kill_ms), if asked.is_some() => {
-                let _ = keeper.host.kill_everything().await;
+                let _ = context.core.host.kill_everything().await;
                 kill_ms = Some(boot_ms() + milliseconds(KILL_AGAIN));
             }
         }
     };
-    for output in &keeper.job.output {
-        output.close();
-    }
+    context.state.close_output();
     let exit = exit_of(&finished, asked);
-    kernels::flush_notebooks(keeper).await;
-    if !document.keep {
-        let _ = keeper.host.kill_everything().await;
-    }
-    run::finish(keeper, exit).await
+    // The notebooks are written by a worker, so before everything is killed.
+    context.kernels.flush_notebooks().await;
+    context.end_background(document.keep).await;
+    run::finish(context, exit).await
 }
 
-fn limit(keeper: &Keeper, reason: EndReason) -> Result<(), SpoolError> {
-    let ending = Ending::after(reason, milliseconds(TERMINATION_GRACE));
-    keeper.job.change(&keeper.spool, |document| document.ending = Some(ending.merge(document.ending)))
+fn limit(context: &JobContext, reason: EndReason) -> Result<(), SpoolError> {
+    context.state.end(Ending::after(reason, milliseconds(TERMINATION_GRACE)))
 }
 
-/// Returns when the job said nothing for too long.
-async fn silence(keeper: &Keeper, document: &Document) {
+/// Returns when the job printed nothing for too long.
+async fn silence(context: &JobContext, document: &JobDocument) {
     let Some(limit) = document.idle_timeout_ms.map(std::time::Duration::from_millis) else {
         return std::future::pending().await;
     };
     loop {
-        let quiet = keeper.job.output.iter().map(|output| output.quiet_for()).min().unwrap_or_default();
+        let quiet = context.state.outputs().iter().map(|output| output.quiet_for()).min().unwrap_or_default();
         match limit.checked_sub(quiet) {
             Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
             _ => return,
@@ -86,8 +84,8 @@ async fn silence(keeper: &Keeper, document: &Document) {
     }
 }
 
-/// The job's exit: as a script's would be.
-fn exit_of(finished: &Finished, ending: Option<Ending>) -> Exit {
+/// The exit that a script with the same end would have.
+fn exit_of(finished: &FinishedExecution, ending: Option<Ending>) -> Exit {
     let reason = ending.map_or(EndReason::Own, |ending| ending.reason);
     let own = |code| Exit { code, signal: None, reason };
     if let Some(exit) = finished.end.exit {

@@ -5,100 +5,115 @@ use std::sync::Arc;
 use sandyard_protocol::{EndReason, Exit, ProcessId};
 use tokio::sync::watch;
 
-use super::{Document, Main, Work, script};
-use crate::keeper::Keeper;
+use super::context::JobContext;
+use super::script;
+use super::state::{JobDocument, StoredWork};
 use crate::keeper::clock::sleep_until;
-use crate::keeper::desktop::{self, hands};
-use crate::keeper::kernels;
-use crate::keeper::processes::{Descriptors, Process, Scope, Supervision, main_command};
-use crate::keeper::pump::Source;
+use crate::keeper::desktop::GUI_JOB_ROLE;
+use crate::keeper::output::pump::OutputSource;
+use crate::keeper::processes::{KillScope, ManagedProcess, ProcessDescriptors, Supervision};
 use crate::keeper::spool::SpoolError;
 use crate::limits::JOB_PIPE_BYTES;
-use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned};
+use crate::process_host::{Command, OWN_PROGRAM, RawExit, SpawnError, Spawned, Survivor};
 
-pub(super) async fn start_shell(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
-    let raw_exit = keeper.exits.expect(&ProcessId::main());
-    let command = main_command(keeper, argv(keeper, &document.work));
+/// What became of the main process of the earlier keeper.
+#[derive(Debug)]
+pub(in crate::keeper) enum MainProcess {
+    /// It runs, or has ended and not been forgotten.
+    Found(Box<Survivor>),
+    /// It ran, but nobody holds its streams.
+    Lost,
+    /// The spawner never forked it.
+    Never,
+}
+
+/// Starts the main process and follows it.
+
+pub(super) async fn start_main(context: &Arc<JobContext>, document: JobDocument) -> Result<(), SpoolError> {
+    // Before the fork, so that no exit comes too early.
+    let raw_exit = context.processes.exits().expect(&ProcessId::main());
+    let command = context.processes.job_command(argv(context, &document.work));
     let spawned = match &command {
-        Ok(command) => keeper.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
+        Ok(command) => context.core.host.spawn(command.clone()).await.map_err(|error| describe(&error)),
         Err(error) => Err(error.to_string()),
     };
     match (command, spawned) {
-        (Ok(command), Ok(spawned)) => run_shell(keeper, document, &command, spawned, raw_exit).await,
+        (Ok(command), Ok(spawned)) => run_main(context, document, &command, spawned, raw_exit).await,
         (_, spawned) => {
             let why = spawned.err().unwrap_or_default();
-            keeper.events.note(format!("the job could not be started: {why}"))?;
-            // As shells say that a command could not be executed.
-            finish(keeper, Exit { code: 126, signal: None, reason: EndReason::Own }).await
+            context.events.note(format!("the job could not be started: {why}"))?;
+            // The code by which shells report a command that could not be executed.
+            finish(context, Exit { code: 126, signal: None, reason: EndReason::Own }).await
         }
     }
 }
 
-/// How the job's process is started.
-pub(super) fn argv(keeper: &Keeper, work: &Work) -> Vec<String> {
-    let script = script::path(keeper).to_string_lossy().into_owned();
-    if *work == Work::Gui {
-        vec![OWN_PROGRAM.to_owned(), hands::job::ROLE.to_owned(), script]
+/// Program and arguments of the job's process.
+pub(super) fn argv(context: &JobContext, work: &StoredWork) -> Vec<String> {
+    let script = script::path(&context.scripts).to_string_lossy().into_owned();
+    if *work == StoredWork::Gui {
+        vec![OWN_PROGRAM.to_owned(), GUI_JOB_ROLE.to_owned(), script]
     } else {
         vec!["bash".to_owned(), script]
     }
 }
 
 /// Follows the main process to its end.
-pub(super) async fn run_shell(
-    keeper: &Arc<Keeper>,
-    document: Document,
+pub(super) async fn run_main(
+    context: &Arc<JobContext>,
+    document: JobDocument,
     command: &Command,
     spawned: Spawned,
     raw_exit: watch::Receiver<Option<RawExit>>,
 ) -> Result<(), SpoolError> {
-    let failed =
-        |error| SpoolError::new("take over the output of", &keeper.spool.process(&ProcessId::main()), error);
+    let failed = |error| {
+        SpoolError::new("take over the output of", &context.core.spool.process(&ProcessId::main()), error)
+    };
     widen(&spawned);
-    let descriptors = Descriptors::new(spawned, false).map_err(failed)?;
-    let (process, sources) = Process::running(command, descriptors, keeper.job.output.clone());
-    // Before its end is looked at: it may have followed the wish while no keeper lived.
+    let descriptors = ProcessDescriptors::new(spawned, false).map_err(failed)?;
+    let (process, sources) = ManagedProcess::running(command, descriptors, context.state.outputs().clone());
+    // Before its exit is looked at: the process may have obeyed the wish while no keeper lived.
     if let Some(ending) = document.ending {
         process.end(ending);
     }
-    keeper.processes.insert(process.clone());
-    keeper.events.started()?;
+    context.processes.insert(process.clone());
+    context.events.started()?;
     let supervision = Supervision {
         process: process.clone(),
         sources,
         raw_exit,
-        limits: keeper.job.limits.subscribe(),
-        scope: Scope::Machine { keep: document.keep },
-        witness: Some(keeper.clone()),
+        limits: context.state.limits(),
+        scope: KillScope::Machine { keep: document.keep },
+        observer: Some(context.observer.clone()),
     };
     let (exit, held) = tokio::select! {
-        ended = supervision.run(keeper.host.as_ref()) => ended,
-        () = forward_endings(keeper, &process) => return Ok(()),
+        ended = supervision.run(context.core.host.as_ref()) => ended,
+        () = forward_endings(context, &process) => return Ok(()),
     };
-    finish(keeper, exit).await?;
+    finish(context, exit).await?;
     process.set_exit(exit);
-    keeper.exits.unexpect(&ProcessId::main());
+    context.processes.exits().unexpect(&ProcessId::main());
     if document.keep && !held.is_empty() {
-        discard_then_forget(keeper, held);
+        discard_then_forget(context, held);
     } else {
-        let _ = keeper.host.forget(&ProcessId::main()).await;
+        let _ = context.core.host.forget(&ProcessId::main()).await;
     }
     Ok(())
 }
 
-/// A flood of output costs a switch between the job and keeper each time the pipe is full. The kernel may refuse; then it
-/// merely costs more.
+/// Enlarges the pipes: a flood of output costs a switch between the job and keeper each time a pipe is full. The kernel may
+/// refuse; then it merely costs more.
 fn widen(spawned: &Spawned) {
     for pipe in [Some(&spawned.stdout), spawned.stderr.as_ref()].into_iter().flatten() {
         let _ = rustix::pipe::fcntl_setpipe_size(pipe, JOB_PIPE_BYTES);
     }
 }
 
-/// Hands the host's wish that the job end to its process. Never returns.
-async fn forward_endings(keeper: &Keeper, process: &Process) {
-    let mut changes = keeper.job.changed.subscribe();
+/// Passes wishes that the job end to its process. Never returns.
+async fn forward_endings(context: &JobContext, process: &ManagedProcess) {
+    let mut changes = context.state.changes();
     loop {
-        let ending = keeper.job.document().as_ref().and_then(|document| document.ending);
+        let ending = context.state.ending();
         if let Some(ending) = ending {
             process.end(ending);
         }
@@ -109,67 +124,72 @@ async fn forward_endings(keeper: &Keeper, process: &Process) {
 }
 
 /// A session has no process of its own: it lasts until its time is up or the host ends it.
-pub(super) async fn run_session(keeper: &Arc<Keeper>, document: Document) -> Result<(), SpoolError> {
-    keeper.events.started()?;
-    for output in &keeper.job.output {
-        output.close();
-    }
-    let mut changes = keeper.job.changed.subscribe();
+pub(super) async fn run_session(context: &Arc<JobContext>, document: JobDocument) -> Result<(), SpoolError> {
+    context.events.started()?;
+    context.state.close_output();
+    let mut changes = context.state.changes();
     let reason = loop {
-        let ending = keeper.job.document().as_ref().and_then(|document| document.ending);
+        let ending = context.state.ending();
         if let Some(ending) = ending {
             break ending.reason;
         }
         tokio::select! {
             () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
-            () = keeper.in_use.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
+            () = context.activity.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
             _ = changes.changed() => {}
         }
     };
-    desktop::last_look(keeper).await;
-    kernels::flush_notebooks(keeper).await;
-    if !document.keep {
-        let _ = keeper.host.kill_everything().await;
-    }
-    finish(keeper, Exit { code: 0, signal: None, reason }).await
+    // Both need processes of the machine, so before everything is killed.
+    context.observer.before_end().await;
+    context.kernels.flush_notebooks().await;
+    context.end_background(document.keep).await;
+    finish(context, Exit { code: 0, signal: None, reason }).await
 }
 
-/// The end: known, then told. Each step may be repeated by the next keeper.
-pub(super) async fn finish(keeper: &Arc<Keeper>, exit: Exit) -> Result<(), SpoolError> {
-    kernels::flush_notebooks(keeper).await;
-    keeper.job.change(&keeper.spool, |document| document.exit = Some(exit))?;
-    keeper.events.ended(exit, keeper.job.offsets())?;
-    script::remove(keeper);
+/// Stores and reports the end of the job. Each step may be repeated by the next keeper.
+pub(super) async fn finish(context: &Arc<JobContext>, exit: Exit) -> Result<(), SpoolError> {
+    context.kernels.flush_notebooks().await;
+    // The document first: the event is made again from it if keeper is killed in between. The other way round, the next keeper would
+    // end a job whose end the host knows already.
+    context.state.change(|document| document.exit = Some(exit))?;
+    context.events.ended(exit, context.state.offsets())?;
+    script::remove(&context.scripts);
     Ok(())
 }
 
-/// After the end nothing of the main process is needed but, for what it left running, somebody who reads.
-pub(super) fn release_main(keeper: &Arc<Keeper>, main: Main, keep: bool) -> Result<(), SpoolError> {
-    let Main::Found(main) = main else { return Ok(()) };
+/// Forgets the main process of a job that has ended. If its background processes go on, their output is read and discarded until
+/// they end, so that a full pipe does not block them.
+pub(super) fn release_main(
+    context: &Arc<JobContext>,
+    main: MainProcess,
+    keep: bool,
+) -> Result<(), SpoolError> {
+    let MainProcess::Found(main) = main else { return Ok(()) };
     if !keep {
-        keeper.forget_later(ProcessId::main());
+        context.core.forget_later(ProcessId::main());
         return Ok(());
     }
-    if let Ok(descriptors) = Descriptors::new(main.spawned, false) {
-        discard_then_forget(keeper, descriptors.into_sources());
+    if let Ok(descriptors) = ProcessDescriptors::new(main.spawned, false) {
+        discard_then_forget(context, descriptors.into_sources());
     }
     Ok(())
 }
 
-fn discard_then_forget(keeper: &Arc<Keeper>, sources: Vec<Source>) {
-    let owner = keeper.clone();
-    keeper.tasks.spawn(async move {
+fn discard_then_forget(context: &Arc<JobContext>, sources: Vec<OutputSource>) {
+    let owner = context.clone();
+    context.core.tasks.spawn(async move {
         for source in sources {
             source.discard().await;
         }
-        let _ = owner.host.forget(&ProcessId::main()).await;
+        let _ = owner.core.host.forget(&ProcessId::main()).await;
     });
 }
 
-pub(super) async fn interrupted(keeper: &Arc<Keeper>, document: &Document) -> Result<(), SpoolError> {
-    keeper.events.note("the job was interrupted while it was being started".into())?;
+/// Ends a job that was interrupted in the middle of its start and must not be started again.
+pub(super) async fn interrupted(context: &Arc<JobContext>, document: &JobDocument) -> Result<(), SpoolError> {
+    context.events.note("the job was interrupted while it was being started".into())?;
     let reason = document.ending.map_or(EndReason::Own, |ending| ending.reason);
-    finish(keeper, Exit { code: 137, signal: Some(9), reason }).await
+    finish(context, Exit { code: 137, signal: Some(9), reason }).await
 }
 
 fn describe(error: &SpawnError) -> String {

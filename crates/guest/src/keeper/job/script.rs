@@ -1,24 +1,24 @@
-//! The job's script.
+//! The job's script as a file.
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::keeper::{Keeper, scripts};
+use crate::keeper::scripts;
 
 const NAME: &str = "job.sh";
 
-/// Where it is.
-pub(super) fn path(keeper: &Keeper) -> PathBuf {
-    scripts::path(keeper, NAME)
+/// Path of the script in keeper's directory of scripts.
+pub(super) fn path(directory: &Path) -> PathBuf {
+    directory.join(NAME)
 }
 
-/// Writes it anew.
-pub(super) fn write(keeper: &Keeper, code: &str) -> io::Result<()> {
-    scripts::write(keeper, NAME, code).map(drop)
+/// Writes the script, replacing an earlier one.
+pub(super) fn write(directory: &Path, code: &str) -> io::Result<()> {
+    scripts::write(directory, NAME, code).map(drop)
 }
 
-/// Removes it. Left behind, it is merely read by no one.
-pub(super) fn remove(keeper: &Keeper) {
-    let _ = fs::remove_file(path(keeper));
+/// Removes the script. A script that stays behind does no harm: nobody runs it again.
+pub(super) fn remove(directory: &Path) {
+    let _ = fs::remove_file(path(directory));
 }

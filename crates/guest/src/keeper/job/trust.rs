@@ -20,7 +20,7 @@ const VARIABLES: [&str; 8] = [
     "DENO_CERT",
 ];
 
-/// Writes the file and names it in the environment, where the job does not say otherwise.
+/// Writes the file and names it in the environment, unless the job sets a variable itself.
 pub(super) fn write(folder: &Path, pem: &str, env: &mut BTreeMap<String, String>) -> io::Result<()> {
     let path = folder.join(NAME);
     fs::write(&path, pem)?;

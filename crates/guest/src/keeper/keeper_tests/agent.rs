@@ -7,7 +7,7 @@ use tokio::net::UnixStream;
 
 use super::*;
 
-impl Machine {
+impl TestMachine {
     /// Puts a script in the loop's place.
     fn loop_is(&self, script: &str) {
         let path = self.folder.path().join(AGENT_PROGRAM);
@@ -45,7 +45,7 @@ fn task() -> BeginJob {
 
 #[tokio::test]
 async fn the_loop_has_the_hosts_tools_and_not_its_power() {
-    let machine = Machine::start();
+    let machine = TestMachine::start();
     let start = StartProcess { argv: vec!["echo".into(), "hello".into()], ..StartProcess::default() };
     let mut stream = machine.ask_locally(&AgentRequest::Tool(Request::StartProcess(start))).await;
     assert!(matches!(stream.receive_message().await.unwrap(), Reply::Process(_)));
@@ -67,7 +67,7 @@ async fn the_loop_has_the_hosts_tools_and_not_its_power() {
 
 #[tokio::test]
 async fn desk_and_models_are_carried_to_the_host_once_there_is_a_link() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let mut loop_side = machine.ask_locally(&AgentRequest::Desk).await;
     loop_side.send_message(&"early").await.unwrap();
     let link = machine.link().await;
@@ -88,12 +88,12 @@ async fn desk_and_models_are_carried_to_the_host_once_there_is_a_link() {
 
 #[tokio::test]
 async fn a_loop_that_ends_ends_the_job_and_one_that_is_killed_is_started_again() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     // Dies twice, then is done.
     machine.loop_is("echo run >> runs; [ $(wc -l < runs) -ge 3 ] && exit 0; kill -9 $$");
     let mut host = machine.host().await;
     host.begin(task()).await;
-    let exit = host.follow(&mut Record::default()).await;
+    let exit = host.follow(&mut HostRecord::default()).await;
     assert_eq!((exit.code, exit.reason), (0, EndReason::Own));
     let runs = std::fs::read_to_string(machine.workspace().join("runs")).unwrap();
     assert_eq!(runs.lines().count(), 3);
@@ -102,11 +102,11 @@ async fn a_loop_that_ends_ends_the_job_and_one_that_is_killed_is_started_again()
 #[tokio::test]
 async fn a_loop_that_gives_up_is_not_started_again_and_one_that_never_lasts_ends_the_job() {
     for (script, code, starts) in [("echo run >> runs; exit 1", 1, 1), ("echo run >> runs; exit 75", 75, 6)] {
-        let mut machine = Machine::start();
+        let mut machine = TestMachine::start();
         machine.loop_is(script);
         let mut host = machine.host().await;
         host.begin(task()).await;
-        assert_eq!(host.follow(&mut Record::default()).await.code, code);
+        assert_eq!(host.follow(&mut HostRecord::default()).await.code, code);
         let runs = std::fs::read_to_string(machine.workspace().join("runs")).unwrap();
         assert_eq!(runs.lines().count(), starts, "{script}");
     }
@@ -114,7 +114,7 @@ async fn a_loop_that_gives_up_is_not_started_again_and_one_that_never_lasts_ends
 
 #[tokio::test]
 async fn the_loop_outlives_keeper_and_the_host_can_end_it() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     machine.loop_is("echo run >> runs; exec sleep 1000");
     let host = machine.host().await;
     host.begin(task()).await;
@@ -128,6 +128,6 @@ async fn the_loop_outlives_keeper_and_the_host_can_end_it() {
     machine.start_keeper();
     let mut host = machine.host().await;
     host.ask(&Request::EndJob { reason: EndReason::Cancelled, grace_ms: 100 }).await;
-    assert_eq!(host.follow(&mut Record::default()).await.reason, EndReason::Cancelled);
+    assert_eq!(host.follow(&mut HostRecord::default()).await.reason, EndReason::Cancelled);
     assert_eq!(std::fs::read_to_string(machine.workspace().join("runs")).unwrap(), "run\n", "started once");
 }

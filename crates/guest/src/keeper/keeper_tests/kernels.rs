@@ -36,7 +36,7 @@ fn bash(code: &str) -> Execute {
     }
 }
 
-async fn begin(host: &Host, execute: Execute) -> (ExecutionInfo, Framed<PipeStream>) {
+async fn begin(host: &TestHost, execute: Execute) -> (ExecutionInfo, Framed<PipeStream>) {
     match host.ask(&Request::Execute(execute)).await {
         (Reply::Execution(info), stream) => (info, stream),
         (other, _) => panic!("{other:?}"),
@@ -65,7 +65,7 @@ async fn finish(mut stream: Framed<PipeStream>) -> Brought {
     brought
 }
 
-async fn run_code(host: &Host, code: &str) -> Brought {
+async fn run_code(host: &TestHost, code: &str) -> Brought {
     finish(begin(host, bash(code)).await.1).await
 }
 
@@ -77,7 +77,7 @@ async fn until_output(stream: &mut Framed<PipeStream>) {
     }
 }
 
-async fn kernels(host: &Host) -> Vec<KernelInfo> {
+async fn kernels(host: &TestHost) -> Vec<KernelInfo> {
     match host.ask(&Request::ListKernels).await.0 {
         Reply::Kernels(list) => list,
         other => panic!("{other:?}"),
@@ -90,7 +90,7 @@ fn id() -> KernelId {
 
 #[tokio::test]
 async fn state_stays_and_streams_and_statuses_are_told_apart() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     run_code(&host, "X='a b'; f() { echo \"f $1\"; }; mkdir sub; cd sub; shopt -s nullglob").await;
     let brought =
@@ -114,7 +114,7 @@ async fn state_stays_and_streams_and_statuses_are_told_apart() {
 
 #[tokio::test]
 async fn code_is_run_as_it_is_written_however_long() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let word: String = "'\"\\`$(x)!\t".chars().chain('\u{1}'..'\u{20}').collect();
     let brought = run_code(&host, &format!("cat <<'END'\n{word}\nEND")).await;
@@ -129,7 +129,7 @@ async fn code_is_run_as_it_is_written_however_long() {
 
 #[tokio::test]
 async fn settings_of_the_code_do_not_disturb_the_next() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     run_code(&host, "PS1='(venv) '; PROMPT_COMMAND='echo prompt'; alias builtin=false; set -eux -o pipefail")
         .await;
@@ -144,7 +144,7 @@ async fn settings_of_the_code_do_not_disturb_the_next() {
 
 #[tokio::test]
 async fn an_interrupt_ends_the_code_and_neither_the_shell_nor_its_background() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     run_code(&host, "X=7; sleep 60 & BACKGROUND=$!").await;
     for code in [
@@ -164,7 +164,7 @@ async fn an_interrupt_ends_the_code_and_neither_the_shell_nor_its_background() {
 
 #[tokio::test]
 async fn limits_interrupt_and_what_does_not_obey_is_replaced() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let limited = Execute { timeout_ms: Some(300), ..bash("echo partial; sleep 60") };
     let brought = finish(begin(&host, limited).await.1).await;
@@ -182,7 +182,7 @@ async fn limits_interrupt_and_what_does_not_obey_is_replaced() {
 
 #[tokio::test]
 async fn exit_ends_the_shell_and_the_next_code_gets_a_fresh_one() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let brought = run_code(&host, "X=7; echo last; exit 3").await;
     assert_eq!((brought.outcome(), brought.stdout.as_str()), (Outcome::Died, "last\n"));
@@ -202,7 +202,7 @@ async fn exit_ends_the_shell_and_the_next_code_gets_a_fresh_one() {
 
 #[tokio::test]
 async fn a_killed_keeper_finds_the_shell_and_what_it_runs() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     run_code(&host, "X=7").await;
     let code = "echo early; while [[ ! -e go ]]; do sleep 0.05; done; echo late; (exit 5)";
@@ -226,7 +226,7 @@ async fn a_killed_keeper_finds_the_shell_and_what_it_runs() {
 
 #[tokio::test]
 async fn code_that_ended_while_there_was_no_keeper_is_known_by_its_status() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let (running, mut stream) = begin(&host, bash("echo early; sleep 0.3; touch ended; (exit 6)")).await;
     until_output(&mut stream).await;
@@ -248,7 +248,7 @@ async fn code_that_ended_while_there_was_no_keeper_is_known_by_its_status() {
 
 #[tokio::test]
 async fn a_flood_has_an_end_and_its_status() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let brought = run_code(&host, "head -c 30000000 /dev/zero | tr '\\0' x; echo; echo the end").await;
     assert_eq!(brought.outcome(), Outcome::Ok, "{}", brought.notes);

@@ -27,8 +27,8 @@ use tokio::task::JoinHandle;
 
 use super::agent::AgentPlace;
 use super::{Dial, KeeperConfig, KeeperError, run};
-use crate::local_processes::LocalProcesses;
 use crate::process_host::ProcessHost;
+use crate::process_host::local::LocalProcesses;
 
 const SECRET: [u8; 32] = [7; 32];
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -55,7 +55,7 @@ impl Dial for TestDial {
 }
 
 /// A machine whose keeper can be killed and started again.
-struct Machine {
+struct TestMachine {
     folder: tempfile::TempDir,
     processes: Arc<LocalProcesses>,
     dialled: mpsc::UnboundedReceiver<DuplexStream>,
@@ -64,7 +64,7 @@ struct Machine {
     replaced: Arc<Notify>,
 }
 
-impl Machine {
+impl TestMachine {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         for name in ["workspace", "spool", "scripts"] {
@@ -134,14 +134,14 @@ impl Machine {
     }
 
     /// A link with the event stream taken.
-    async fn host(&mut self) -> Host {
+    async fn host(&mut self) -> TestHost {
         let link = self.link().await;
         let events = within(link.accept()).await.unwrap();
-        Host { link, events: Framed::new(events, limits()) }
+        TestHost { link, events: Framed::new(events, limits()) }
     }
 }
 
-impl Drop for Machine {
+impl Drop for TestMachine {
     fn drop(&mut self) {
         let processes = self.processes.clone();
         if let Some(keeper) = &self.keeper {
@@ -161,12 +161,12 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The host's end of one link.
-struct Host {
+struct TestHost {
     link: Link,
     events: Framed<PipeStream>,
 }
 
-impl Host {
+impl TestHost {
     /// Sends a request; its answer and the stream.
     async fn ask(&self, request: &Request) -> (Reply, Framed<PipeStream>) {
         within(async {
@@ -185,7 +185,7 @@ impl Host {
     }
 
     /// Follows events and output into `record` until the job's end, acknowledging everything.
-    async fn follow(&mut self, record: &mut Record) -> Exit {
+    async fn follow(&mut self, record: &mut HostRecord) -> Exit {
         within(async {
             self.resume(record).await;
             loop {
@@ -198,14 +198,14 @@ impl Host {
         .await
     }
 
-    async fn resume(&mut self, record: &Record) {
+    async fn resume(&mut self, record: &HostRecord) {
         assert_eq!(self.events.receive_message::<GuestRequest>().await.unwrap(), GuestRequest::Events);
         let resume = Resume { next_sequence: record.events.len() as u64 + 1, output: record.offsets() };
         self.events.send_message(&resume).await.unwrap();
     }
 
     /// Takes one frame of the event stream and acknowledges it; the exit if it was the end.
-    async fn follow_one(&mut self, record: &mut Record) -> Option<Exit> {
+    async fn follow_one(&mut self, record: &mut HostRecord) -> Option<Exit> {
         let frame = self.events.receive().await.unwrap().expect("the event stream ended");
         record.take(frame);
         let ack = Ack { sequence: record.events.len() as u64, output: record.offsets() };
@@ -216,13 +216,13 @@ impl Host {
 
 /// What the host's store would hold. Asserts what the store relies on.
 #[derive(Default)]
-struct Record {
+struct HostRecord {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     events: Vec<SequencedEvent>,
 }
 
-impl Record {
+impl HostRecord {
     fn offsets(&self) -> OutputOffsets {
         OutputOffsets { stdout: self.stdout.len() as u64, stderr: self.stderr.len() as u64 }
     }

@@ -14,11 +14,11 @@ fn counted(word: &str, most: usize) -> String {
 
 #[tokio::test]
 async fn killing_keeper_again_and_again_loses_and_repeats_nothing() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let mut host = machine.host().await;
     let slowly = COUNTING.replace("; done;", "; ((i % 4000)) || sleep 0.05; done;");
     host.begin(shell(&slowly)).await;
-    let mut record = Record::default();
+    let mut record = HostRecord::default();
     host.resume(&record).await;
     let mut kills = 0;
     let exit = within(async {
@@ -52,10 +52,10 @@ async fn killing_keeper_again_and_again_loses_and_repeats_nothing() {
 
 #[tokio::test]
 async fn a_new_link_goes_on_where_the_host_s_store_ends() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let mut host = machine.host().await;
     host.begin(shell(COUNTING)).await;
-    let mut record = Record::default();
+    let mut record = HostRecord::default();
     for _ in 0..20 {
         host.resume(&record).await;
         let some = async {
@@ -74,13 +74,13 @@ async fn a_new_link_goes_on_where_the_host_s_store_ends() {
 
 #[tokio::test]
 async fn unacknowledged_output_is_sent_again_on_the_next_link() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let mut host = machine.host().await;
     host.begin(shell("echo once")).await;
     for _ in 0..3 {
         // Receives everything, commits nothing.
-        host.resume(&Record::default()).await;
-        let mut record = Record::default();
+        host.resume(&HostRecord::default()).await;
+        let mut record = HostRecord::default();
         within(async {
             while record.kinds().last() != Some(&"ended") {
                 record.take(host.events.receive().await.unwrap().unwrap());
@@ -102,11 +102,11 @@ fn resident_bytes() -> u64 {
 #[tokio::test]
 async fn r9_a_flood_of_output_flows_in_flat_memory() {
     const MEGABYTES: u64 = 400;
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let mut host = machine.host().await;
     let code = format!("echo head; head -c {MEGABYTES}M /dev/zero; echo tail");
     host.begin(BeginJob { timeout_ms: 600_000, ..shell(&code) }).await;
-    let record = Record::default();
+    let record = HostRecord::default();
     host.resume(&record).await;
     let before = resident_bytes();
     let began = Instant::now();
@@ -152,7 +152,7 @@ async fn r9_a_flood_of_output_flows_in_flat_memory() {
 #[tokio::test]
 async fn without_a_host_the_job_waits_and_loses_nothing() {
     const BYTES: u64 = 100 * 1024 * 1024;
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     host.begin(BeginJob {
         idle_timeout_ms: Some(500),
@@ -168,8 +168,8 @@ async fn without_a_host_the_job_waits_and_loses_nothing() {
         std::fs::read_dir(spool).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
     assert!(size <= crate::limits::SPOOL_BYTES);
     let events = within(link.accept()).await.unwrap();
-    let mut host = Host { link, events: Framed::new(events, limits()) };
-    let mut record = Record::default();
+    let mut host = TestHost { link, events: Framed::new(events, limits()) };
+    let mut record = HostRecord::default();
     assert_eq!(host.follow(&mut record).await, own(0));
     assert_eq!(record.stdout.len() as u64, BYTES);
     assert!(record.stdout.chunks(2).all(|pair| pair == b"y\n"));

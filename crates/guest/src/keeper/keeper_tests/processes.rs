@@ -12,14 +12,18 @@ fn bash(code: &str) -> StartProcess {
     StartProcess { argv: vec!["bash".into(), "-c".into(), code.into()], ..StartProcess::default() }
 }
 
-async fn start(host: &Host, start: StartProcess) -> (ProcessInfo, Framed<PipeStream>) {
+async fn start(host: &TestHost, start: StartProcess) -> (ProcessInfo, Framed<PipeStream>) {
     match host.ask(&Request::StartProcess(start)).await {
         (Reply::Process(info), stream) => (info, stream),
         (other, _) => panic!("{other:?}"),
     }
 }
 
-async fn attach(host: &Host, process: &ProcessId, from: OutputOffsets) -> (ProcessInfo, Framed<PipeStream>) {
+async fn attach(
+    host: &TestHost,
+    process: &ProcessId,
+    from: OutputOffsets,
+) -> (ProcessInfo, Framed<PipeStream>) {
     match host.ask(&Request::AttachProcess { process: process.clone(), from }).await {
         (Reply::Process(info), stream) => (info, stream),
         (other, _) => panic!("{other:?}"),
@@ -28,14 +32,14 @@ async fn attach(host: &Host, process: &ProcessId, from: OutputOffsets) -> (Proce
 
 /// What came out of a process, from where it was followed.
 #[derive(Default, Debug)]
-struct Output {
+struct ProcessOutput {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     lost: u64,
     exit: Option<Exit>,
 }
 
-impl Output {
+impl ProcessOutput {
     fn take(&mut self, frame: Frame) {
         match frame {
             Frame::Data(data) => {
@@ -76,7 +80,7 @@ impl Output {
 
 #[tokio::test]
 async fn a_process_gets_its_input_and_returns_both_outputs_and_its_code() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let code = "while read line; do echo \"got $line\"; done; echo $WORD >&2; pwd; exit 4";
     let mut asked = StartProcess { stdin: true, cwd: Some("sub".into()), ..bash(code) };
@@ -87,7 +91,7 @@ async fn a_process_gets_its_input_and_returns_both_outputs_and_its_code() {
     stream.send_data(b"one\ntw").await.unwrap();
     stream.send_data(b"o\n").await.unwrap();
     stream.send_message(&ProcessInput::Close).await.unwrap();
-    let output = Output::until_exit(&mut stream).await;
+    let output = ProcessOutput::until_exit(&mut stream).await;
     let expected =
         format!("got one\ngot two\n{}\n", machine.workspace().join("sub").canonicalize().unwrap().display());
     assert_eq!((text(&output.stdout), text(&output.stderr)), (expected.as_str(), "over\n"));
@@ -96,7 +100,7 @@ async fn a_process_gets_its_input_and_returns_both_outputs_and_its_code() {
 
 #[tokio::test]
 async fn a_terminal_echoes_resizes_and_is_interrupted() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let size = TerminalSize { columns: 80, rows: 24 };
     let asked = StartProcess {
@@ -104,23 +108,23 @@ async fn a_terminal_echoes_resizes_and_is_interrupted() {
         ..bash("echo $TERM; stty size; read x; stty size; echo ready; cat")
     };
     let (_, mut stream) = start(&host, asked).await;
-    let mut output = Output::default();
+    let mut output = ProcessOutput::default();
     output.until(&mut stream, "xterm-256color\r\n24 80\r\n").await;
     stream.send_message(&ProcessInput::Resize(TerminalSize { columns: 132, rows: 50 })).await.unwrap();
     stream.send_data(b"go\n").await.unwrap();
     output.until(&mut stream, "go\r\n50 132\r\nready\r\n").await;
     stream.send_data(&[3]).await.unwrap();
-    let end = Output::until_exit(&mut stream).await;
+    let end = ProcessOutput::until_exit(&mut stream).await;
     assert_eq!(end.exit.unwrap().signal, Some(2), "{end:?}");
 }
 
 #[tokio::test]
 async fn many_followers_see_the_same_and_a_lost_one_comes_back_by_offset() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let (info, mut first) =
         start(&host, StartProcess { stdin: true, ..bash("echo early; cat; echo end") }).await;
-    let mut output = Output::default();
+    let mut output = ProcessOutput::default();
     output.until(&mut first, "early\n").await;
     let (_, mut second) = attach(&host, &info.id, OutputOffsets::default()).await;
     second.send_data(b"typed\n").await.unwrap();
@@ -131,34 +135,34 @@ async fn many_followers_see_the_same_and_a_lost_one_comes_back_by_offset() {
     let from = OutputOffsets { stdout: output.stdout.len() as u64, stderr: 0 };
     let (_, mut third) = attach(&host, &info.id, from).await;
     third.send_message(&ProcessInput::Close).await.unwrap();
-    let end = Output::until_exit(&mut third).await;
+    let end = ProcessOutput::until_exit(&mut third).await;
     assert_eq!(text(&end.stdout), "end\n");
     let (late, mut fourth) = attach(&host, &info.id, OutputOffsets::default()).await;
     assert_eq!(late.exit, Some(own(0)));
-    assert_eq!(text(&Output::until_exit(&mut fourth).await.stdout), "early\ntyped\nend\n");
+    assert_eq!(text(&ProcessOutput::until_exit(&mut fourth).await.stdout), "early\ntyped\nend\n");
 }
 
 #[tokio::test]
 async fn a_process_outlives_keeper_with_its_output_and_input() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let code = "for i in {1..20000}; do echo $i; done; read word; echo $word; exit 5";
     let (info, stream) = start(&host, StartProcess { stdin: true, ..bash(code) }).await;
     let (ended, mut quick) = start(&host, bash("echo quick")).await;
-    Output::until_exit(&mut quick).await;
+    ProcessOutput::until_exit(&mut quick).await;
     drop((host, stream, quick));
     machine.kill_keeper().await;
     machine.start_keeper();
     let host = machine.host().await;
     let (_, mut stream) = attach(&host, &info.id, OutputOffsets::default()).await;
     stream.send_data(b"again\n").await.unwrap();
-    let output = Output::until_exit(&mut stream).await;
+    let output = ProcessOutput::until_exit(&mut stream).await;
     let expected: String = (1..=20000).map(|number| format!("{number}\n")).collect();
     assert_eq!(text(&output.stdout), expected + "again\n");
     assert_eq!(output.exit, Some(own(5)));
     let (info, mut quick) = attach(&host, &ended.id, OutputOffsets::default()).await;
     assert_eq!(info.exit, Some(own(0)));
-    assert_eq!(text(&Output::until_exit(&mut quick).await.stdout), "quick\n");
+    assert_eq!(text(&ProcessOutput::until_exit(&mut quick).await.stdout), "quick\n");
     let Reply::Processes(list) = host.ask(&Request::ListProcesses).await.0 else { panic!("no list") };
     assert_eq!(list.len(), 2);
     assert_eq!(list[0].id, ended.id, "newest first");
@@ -168,7 +172,7 @@ async fn a_process_outlives_keeper_with_its_output_and_input() {
 
 #[tokio::test]
 async fn limits_end_a_process_and_keep_what_it_said() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let total =
         StartProcess { timeout_ms: Some(400), ..bash("echo partial; while :; do echo -n; sleep 0.05; done") };
@@ -183,7 +187,7 @@ async fn limits_end_a_process_and_keep_what_it_said() {
         (stubborn, EndReason::Timeout, 9),
     ] {
         let (_, mut stream) = start(&host, asked).await;
-        let output = Output::until_exit(&mut stream).await;
+        let output = ProcessOutput::until_exit(&mut stream).await;
         assert_eq!(text(&output.stdout), "partial\n");
         assert_eq!(output.exit, Some(Exit { code: 128 + signal, signal: Some(signal), reason }));
     }
@@ -191,18 +195,18 @@ async fn limits_end_a_process_and_keep_what_it_said() {
 
 #[tokio::test]
 async fn a_process_ends_with_its_stream_only_if_asked_to() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let (ends, ends_stream) = start(&host, StartProcess { ends_with_stream: true, ..bash("sleep 60") }).await;
     let (stays, stays_stream) = start(&host, bash("sleep 60")).await;
     drop((ends_stream, stays_stream));
     let (_, mut stream) = attach(&host, &ends.id, OutputOffsets::default()).await;
-    assert_eq!(Output::until_exit(&mut stream).await.exit.unwrap().reason, EndReason::Cancelled);
+    assert_eq!(ProcessOutput::until_exit(&mut stream).await.exit.unwrap().reason, EndReason::Cancelled);
     let signal = Request::SignalProcess { process: stays.id.clone(), signal: 10 };
     assert_eq!(host.ask(&signal).await.0, Reply::Done);
     let (_, mut stream) = attach(&host, &stays.id, OutputOffsets::default()).await;
     assert_eq!(
-        Output::until_exit(&mut stream).await.exit,
+        ProcessOutput::until_exit(&mut stream).await.exit,
         Some(Exit { code: 138, signal: Some(10), reason: EndReason::Own })
     );
     assert_eq!(host.ask(&signal).await.0, Reply::Done, "a signal to an ended process is harmless");
@@ -210,11 +214,11 @@ async fn a_process_ends_with_its_stream_only_if_asked_to() {
 
 #[tokio::test]
 async fn what_a_process_leaves_in_the_background_does_not_hold_its_end() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let began = Instant::now();
     let (_, mut stream) = start(&host, bash("(sleep 1; echo late; touch unharmed) & echo now")).await;
-    assert_eq!(text(&Output::until_exit(&mut stream).await.stdout), "now\n");
+    assert_eq!(text(&ProcessOutput::until_exit(&mut stream).await.stdout), "now\n");
     assert!(began.elapsed() < Duration::from_millis(800));
     within(async {
         while !machine.workspace().join("unharmed").exists() {
@@ -226,14 +230,14 @@ async fn what_a_process_leaves_in_the_background_does_not_hold_its_end() {
 
 #[tokio::test]
 async fn a_flood_reaches_a_follower_whole_and_the_absent_lose_only_the_oldest() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let flood = "head -c 50000000 /dev/zero; echo tail";
     let (info, mut stream) = start(&host, bash(flood)).await;
-    let output = Output::until_exit(&mut stream).await;
+    let output = ProcessOutput::until_exit(&mut stream).await;
     assert_eq!((output.stdout.len(), output.lost), (50_000_005, 0));
     let (_, mut late) = attach(&host, &info.id, OutputOffsets::default()).await;
-    let output = Output::until_exit(&mut late).await;
+    let output = ProcessOutput::until_exit(&mut late).await;
     assert!(output.stdout.ends_with(b"tail\n"));
     assert_eq!(output.lost + output.stdout.len() as u64, 50_000_005);
     assert!(output.lost > 0);
@@ -241,7 +245,7 @@ async fn a_flood_reaches_a_follower_whole_and_the_absent_lose_only_the_oldest() 
 
 #[tokio::test]
 async fn what_can_not_be_started_or_found_is_told_so() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let program = |name: &str| StartProcess { argv: vec![name.into()], ..StartProcess::default() };
     let nowhere = StartProcess { cwd: Some("/no/such/place".into()), ..bash("true") };
@@ -269,11 +273,11 @@ async fn what_can_not_be_started_or_found_is_told_so() {
 
 #[tokio::test]
 async fn only_so_many_ended_processes_are_remembered() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     for _ in 0..crate::limits::ENDED_PROCESSES + 8 {
         let (_, mut stream) = start(&host, bash("true")).await;
-        Output::until_exit(&mut stream).await;
+        ProcessOutput::until_exit(&mut stream).await;
     }
     let Reply::Processes(list) = host.ask(&Request::ListProcesses).await.0 else { panic!("no list") };
     assert!(list.len() <= crate::limits::ENDED_PROCESSES + 1, "{}", list.len());

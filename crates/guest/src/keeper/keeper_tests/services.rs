@@ -14,7 +14,7 @@ fn write(path: &str, size: usize) -> Request {
 }
 
 /// Sends a write and its bytes; the answer.
-async fn upload(host: &Host, path: &str, bytes: &[u8]) -> Reply {
+async fn upload(host: &TestHost, path: &str, bytes: &[u8]) -> Reply {
     within(async {
         let mut stream = Framed::new(host.link.open().await.unwrap(), limits());
         stream.send_message(&write(path, bytes.len())).await.unwrap();
@@ -29,7 +29,7 @@ async fn upload(host: &Host, path: &str, bytes: &[u8]) -> Reply {
 
 #[tokio::test]
 async fn files_go_in_and_out_through_a_worker() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let content: Vec<u8> = (0..3_000_000_u32).map(|number| number as u8).collect();
     assert!(matches!(upload(&host, "a/b.bin", &content).await, Reply::Stat(stat) if stat.size == 3_000_000));
@@ -49,7 +49,7 @@ async fn files_go_in_and_out_through_a_worker() {
 
 #[tokio::test]
 async fn a_broken_upload_leaves_the_old_file_and_the_service_working() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     assert!(matches!(upload(&host, "file", b"old").await, Reply::Stat(_)));
     for _ in 0..20 {
@@ -68,7 +68,7 @@ async fn a_broken_upload_leaves_the_old_file_and_the_service_working() {
 
 #[tokio::test]
 async fn a_refused_upload_is_answered_while_it_is_still_sending() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let reply = upload(&host, "../out", &vec![0; 2_000_000]).await;
     assert!(matches!(&reply, Reply::Failed(error) if error.code == GuestErrorCode::InvalidPath), "{reply:?}");
@@ -76,7 +76,7 @@ async fn a_refused_upload_is_answered_while_it_is_still_sending() {
 
 #[tokio::test]
 async fn many_operations_at_once_are_served_by_few_workers() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     std::fs::write(machine.workspace().join("file"), "x").unwrap();
     let stat = Request::Stat { path: "file".into() };
@@ -93,7 +93,7 @@ async fn many_operations_at_once_are_served_by_few_workers() {
 
 #[tokio::test]
 async fn a_port_of_the_machine_is_reached_through_the_link() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -120,7 +120,7 @@ async fn a_port_of_the_machine_is_reached_through_the_link() {
 
 #[tokio::test]
 async fn a_malformed_stream_ends_alone() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     let mut bad = Framed::new(host.link.open().await.unwrap(), limits());
     bad.send_message(&"not a request").await.unwrap();
@@ -141,7 +141,7 @@ async fn a_malformed_stream_ends_alone() {
 
 #[tokio::test]
 async fn a_lower_epoch_is_refused_even_by_the_next_keeper() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     machine.epoch = 5;
     drop(machine.link().await);
     machine.kill_keeper().await;
@@ -155,7 +155,7 @@ async fn a_lower_epoch_is_refused_even_by_the_next_keeper() {
 
 #[tokio::test]
 async fn a_server_that_took_over_is_served_while_the_one_before_holds_its_end_open() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let stopped = machine.host().await;
     machine.epoch = 2;
     machine.replaced.notify_one();
@@ -182,7 +182,7 @@ async fn a_replaced_socket_is_noticed() {
 
 #[tokio::test]
 async fn a_host_that_drops_the_event_stream_is_dialled_again() {
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let host = machine.host().await;
     drop(host.events);
     within(host.link.closed()).await;
@@ -198,11 +198,11 @@ async fn an_idle_keeper_sleeps() {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     };
-    let mut machine = Machine::start();
+    let mut machine = TestMachine::start();
     let mut host = machine.host().await;
     host.begin(shell("sleep 60")).await;
-    host.resume(&Record::default()).await;
-    host.follow_one(&mut Record::default()).await;
+    host.resume(&HostRecord::default()).await;
+    host.follow_one(&mut HostRecord::default()).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     let before = used();
     tokio::time::sleep(Duration::from_secs(2)).await;

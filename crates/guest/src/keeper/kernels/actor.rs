@@ -1,38 +1,41 @@
-//! The owner of one kernel: takes code from its queue, one piece after another, and callers' wishes at any time; notices
-//! when the kernel's process ends; gives the next code a fresh one.
+//! The owner of one kernel: takes code from its queue, one piece after another, and orders at any time; notices when the kernel's
+//! process ends; starts a fresh process for the next code.
 
 use std::sync::Arc;
 
-use sandyard_protocol::{ExecutionEnd, ExecutionError, Exit, GuestError, KernelState, Outcome};
+use sandyard_protocol::{ExecutionEnd, ExecutionError, GuestError, KernelState, Outcome};
 use tokio::sync::mpsc;
 
-use super::backend::{self, LiveKernel};
-use super::kernel::{Execution, Kernel, Order, Target};
+use super::backend::{self, LiveKernel, describe_exit};
+use super::context::KernelContext;
+use super::kernel::{Execution, ExecutionTarget, KernelHandle, KernelOrder};
 use super::language::KernelKind;
-use super::run::{After, Run};
-use super::sink::Sink;
-use crate::keeper::Keeper;
+use super::notebook::Notebooks;
+use super::run::{AfterExecution, ExecutionRun};
+use super::sink::ExecutionSink;
 use crate::keeper::clock::sleep_until;
 
-/// The owner.
-pub(super) struct Actor {
-    pub(super) keeper: Arc<Keeper>,
-    pub(super) kernel: Arc<Kernel>,
+/// The owner of one kernel.
+pub(super) struct KernelActor {
+    pub(super) context: Arc<KernelContext>,
+    pub(super) notebooks: Arc<Notebooks>,
+    pub(super) kernel: Arc<KernelHandle>,
     pub(super) queue: mpsc::Receiver<Arc<Execution>>,
-    pub(super) orders: mpsc::Receiver<Order>,
+    pub(super) orders: mpsc::Receiver<KernelOrder>,
     pub(super) live: Option<LiveKernel>,
-    /// Why the process that was there is gone, until somebody was told.
+    /// Why the last process is gone. Reported with the next execution.
     pub(super) lost: Option<String>,
 }
 
-enum Step {
-    Order(Option<Order>),
+/// Something that happens to an idle kernel.
+enum ActorEvent {
+    Order(Option<KernelOrder>),
     Execute(Arc<Execution>),
     Lost(String),
 }
 
-impl Actor {
-    /// Works until the kernel is stopped. An execution of the keeper before comes first.
+impl KernelActor {
+    /// Works until the kernel is stopped. An execution of the earlier keeper comes first.
     pub(super) async fn run(mut self, interrupted: Option<Arc<Execution>>) {
         if let Some(execution) = interrupted {
             let after = self.go_on(&execution).await;
@@ -41,16 +44,18 @@ impl Actor {
             }
         }
         loop {
-            let step = tokio::select! {
-                order = self.orders.recv() => Step::Order(order),
-                Some(execution) = self.queue.recv() => Step::Execute(execution),
-                why = lost(&mut self.live) => Step::Lost(why),
+            // No branch is preferred: orders, code and the end of the process are all rare. A branch that is not taken loses nothing:
+            // receiving may be cancelled.
+            let event = tokio::select! {
+                order = self.orders.recv() => ActorEvent::Order(order),
+                Some(execution) = self.queue.recv() => ActorEvent::Execute(execution),
+                why = lost(&mut self.live) => ActorEvent::Lost(why),
             };
-            let after = match step {
-                Step::Order(None) => return,
-                Step::Order(Some(order)) => After::Order(order),
-                Step::Execute(execution) => self.execute(&execution).await,
-                Step::Lost(why) => After::Lost(why),
+            let after = match event {
+                ActorEvent::Order(None) => return,
+                ActorEvent::Order(Some(order)) => AfterExecution::Order(order),
+                ActorEvent::Execute(execution) => self.execute(&execution).await,
+                ActorEvent::Lost(why) => AfterExecution::Lost(why),
             };
             if self.follow(after).await.is_break() {
                 return;
@@ -58,26 +63,26 @@ impl Actor {
         }
     }
 
-    async fn follow(&mut self, after: After) -> std::ops::ControlFlow<()> {
+    async fn follow(&mut self, after: AfterExecution) -> std::ops::ControlFlow<()> {
         match after {
-            After::Ready => {}
-            After::Lost(why) => {
+            AfterExecution::Ready => {}
+            AfterExecution::Lost(why) => {
                 self.lost = Some(why);
                 self.stop_process().await;
             }
-            After::Order(Order::Interrupt(answer)) => drop(answer.send(())),
-            After::Order(Order::Start(answer)) => {
+            AfterExecution::Order(KernelOrder::Interrupt(answer)) => drop(answer.send(())),
+            AfterExecution::Order(KernelOrder::Start(answer)) => {
                 let started = self.ensure_live().await;
                 let _ = answer.send(started);
             }
-            After::Order(Order::Restart(answer)) => {
+            AfterExecution::Order(KernelOrder::Restart(answer)) => {
                 self.stop_process().await;
                 self.abort_queue();
                 self.lost = None;
                 let started = self.ensure_live().await;
                 let _ = answer.send(started);
             }
-            After::Order(Order::Stop(answer)) => {
+            AfterExecution::Order(KernelOrder::Stop(answer)) => {
                 self.stop_process().await;
                 self.queue.close();
                 self.abort_queue();
@@ -92,7 +97,7 @@ impl Actor {
         if self.live.is_none() {
             self.kernel.set_state(KernelState::Starting);
             let backend = KernelKind::of(self.kernel.language).backend;
-            let launched = backend.launch(&self.keeper, &self.kernel).await;
+            let launched = backend.launch(&self.context, &self.kernel).await;
             self.kernel.set_state(if launched.is_ok() { KernelState::Idle } else { KernelState::Dead });
             self.live = Some(launched?);
         }
@@ -106,25 +111,25 @@ impl Actor {
         self.kernel.set_process(None);
         self.kernel.set_state(KernelState::Dead);
         self.kernel.change_document(|document| document.process = None);
-        self.keeper.kernels.save(&self.keeper);
+        self.context.registry.save();
     }
 
     fn abort_queue(&mut self) {
         while let Ok(execution) = self.queue.try_recv() {
             let end = ExecutionEnd { outcome: Outcome::Aborted, execution_count: None, exit: None };
-            let mut sink = Sink::new(&self.keeper, &execution);
+            let mut sink = ExecutionSink::new(&self.context, &execution);
             sink.note(format!("the kernel `{}` was restarted or stopped before this ran", self.kernel.id));
             sink.finish(end);
         }
     }
 
-    async fn execute(&mut self, execution: &Arc<Execution>) -> After {
-        let keeper = self.keeper.clone();
-        let mut sink = Sink::new(&keeper, execution);
+    async fn execute(&mut self, execution: &Arc<Execution>) -> AfterExecution {
+        let context = self.context.clone();
+        let mut sink = ExecutionSink::new(&context, execution);
         if let Some(exit) = self.live.as_ref().and_then(|live| live.process.exit()) {
-            // It ended a moment ago, and nobody was told yet.
+            // It ended a moment ago, before the loop of `run` could notice.
             self.live = None;
-            self.lost = Some(how(exit));
+            self.lost = Some(describe_exit(exit));
         }
         if let Some(why) = self.lost.take() {
             sink.note(format!(
@@ -139,17 +144,17 @@ impl Actor {
             }
             Err((outcome, error)) => {
                 sink.error(error).await;
-                (ExecutionEnd { outcome, execution_count: None, exit: None }, After::Ready)
+                (ExecutionEnd { outcome, execution_count: None, exit: None }, AfterExecution::Ready)
             }
         };
         self.finish(execution, sink, end);
         after
     }
 
-    /// Follows what the keeper before had begun.
-    async fn go_on(&mut self, execution: &Arc<Execution>) -> After {
-        let keeper = self.keeper.clone();
-        let mut sink = Sink::new(&keeper, execution);
+    /// Follows an execution that the earlier keeper had begun.
+    async fn go_on(&mut self, execution: &Arc<Execution>) -> AfterExecution {
+        let context = self.context.clone();
+        let mut sink = ExecutionSink::new(&context, execution);
         sink.note("keeper was restarted while this ran; some of its output may be lost".into());
         let resumed = match &mut self.live {
             Some(live) => live.session.resume(&execution.info.id).await.is_ok(),
@@ -158,7 +163,7 @@ impl Actor {
         if !resumed {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
             self.finish(execution, sink, end);
-            return After::Lost("was gone when keeper was restarted".into());
+            return AfterExecution::Lost("was gone when keeper was restarted".into());
         }
         self.kernel.set_state(KernelState::Busy);
         let (end, after) = self.run_live(execution, &mut sink).await;
@@ -166,16 +171,20 @@ impl Actor {
         after
     }
 
-    async fn run_live(&mut self, execution: &Execution, sink: &mut Sink<'_>) -> (ExecutionEnd, After) {
+    async fn run_live(
+        &mut self,
+        execution: &Execution,
+        sink: &mut ExecutionSink<'_>,
+    ) -> (ExecutionEnd, AfterExecution) {
         let Some(live) = &mut self.live else {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
-            return (end, After::Ready);
+            return (end, AfterExecution::Ready);
         };
-        let (keeper, kernel, orders) = (&*self.keeper, &*self.kernel, &mut self.orders);
-        Run { keeper, kernel, execution, live, orders }.run(sink).await
+        let (host, kernel, orders) = (self.context.host(), &*self.kernel, &mut self.orders);
+        ExecutionRun { host, kernel, execution, live, orders }.run(sink).await
     }
 
-    /// Everything up to the request, within the execution's time.
+    /// Starts the kernel if need be and sends the code, within the execution's time.
     async fn begin(&mut self, execution: &Arc<Execution>) -> Result<(), (Outcome, ExecutionError)> {
         let deadline = execution.limits.deadline_ms;
         let starting = tokio::select! {
@@ -185,7 +194,7 @@ impl Actor {
         };
         if let Err(refusal) = starting {
             if self.live.is_none() {
-                // A start that was given up leaves its process behind.
+                // A start that was cancelled leaves its process behind.
                 self.kernel.end_process(crate::keeper::processes::Ending::after(
                     sandyard_protocol::EndReason::Cancelled,
                     0,
@@ -195,15 +204,17 @@ impl Actor {
             return Err(refusal);
         }
         let Some(live) = &mut self.live else { return Err((Outcome::Died, failure("no kernel".into()))) };
-        let job = matches!(execution.target, Target::Job);
-        if job && !crate::keeper::job::note_execution(&self.keeper, &execution.info) {
+        let job = matches!(execution.target, ExecutionTarget::Job);
+        // Stored before the code is sent: the next keeper must not send it again. A job whose spool fails ends with keeper.
+        if job && let Err(error) = self.context.job.store_execution(&execution.info) {
+            self.context.core.fail(error.into());
             return Err((Outcome::Aborted, failure("the spool failed".into())));
         }
         let sent = live.session.execute(execution).await;
         sent.map_err(|error| (Outcome::Died, failure(error.to_string())))
     }
 
-    fn finish(&self, execution: &Execution, sink: Sink<'_>, end: ExecutionEnd) {
+    fn finish(&self, execution: &Execution, sink: ExecutionSink<'_>, end: ExecutionEnd) {
         if let Some(count) = end.execution_count {
             self.kernel.set_count(count);
         }
@@ -213,41 +224,33 @@ impl Actor {
         let count = end.execution_count;
         let code = execution.code.clone();
         let (id, language) = (execution.info.id.0.clone(), execution.info.language);
-        // The cell is rendered before the end is told: who waits for the end finds it in the notebook.
-        let notebook = |cell: &super::cell::Cell| cell.render(&id, &code, count);
+        // The cell is added before the end is reported: a caller that waits for the end finds the cell in the notebook.
+        let notebook = |cell: &super::cell::NotebookCell| cell.render(&id, &code, count);
         let rendered = sink.rendered(notebook);
         if let Some(cell) = rendered {
-            super::notebook::add(&self.keeper, language, &cell);
+            self.notebooks.add(language, &cell);
         }
         sink.finish(end);
-        self.keeper.kernels.prune();
+        self.context.registry.prune();
     }
 }
 
-/// Returns when the process of an idle kernel ended or its channels broke. What it says meanwhile is for others.
+/// Returns when the process of an idle kernel has ended or its channels broke. Reports in between are discarded.
 async fn lost(live: &mut Option<LiveKernel>) -> String {
     let Some(live) = live else { return std::future::pending().await };
     loop {
         tokio::select! {
             exit = live.process.ended() => {
-                return how(exit);
+                return describe_exit(exit);
             }
             error = live.session.idle() => {
-                // The end of the process tells more than the end of its connection.
+                // The exit of the process is a better explanation than the end of its connection, so it is waited for.
                 let gone = tokio::time::timeout(crate::limits::kernels::IDLE_PATIENCE, live.process.ended()).await;
                 if gone.is_err() {
                     return format!("could not be understood any more ({error}) and was ended");
                 }
             }
         }
-    }
-}
-
-/// How a kernel's process ended, for a sentence that begins with its name.
-pub(super) fn how(exit: Exit) -> String {
-    match exit.signal {
-        Some(signal) => format!("was ended by signal {signal}"),
-        None => format!("ended with code {}", exit.code),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A stream on an execution: everything it brought from its beginning, and what it brings until its end.
+//! A stream on an execution: its output so far and its further output until its end.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use sandyard_pipe::{FrameReceiver, FrameSender};
 use sandyard_protocol::Reply;
 
 use super::kernel::Execution;
-use super::record::{Reader, Record};
-use crate::keeper::link::{HostStream, ServedStream};
+use super::record::{ExecutionRecord, RecordReader};
+use crate::keeper::stream::{HostStream, ServedStream};
 
-/// Interrupts an execution when the stream that asked for it is lost.
-struct Guard<'a>(Option<&'a Execution>);
+/// Interrupts an execution when the stream that started it is lost.
+struct InterruptGuard<'a>(Option<&'a Execution>);
 
-impl Drop for Guard<'_> {
+impl Drop for InterruptGuard<'_> {
     fn drop(&mut self) {
         if let Some(execution) = self.0
             && execution.finished.borrow().is_none()
@@ -25,7 +25,7 @@ impl Drop for Guard<'_> {
 /// Serves one stream until the execution is over and all was sent, or the stream is lost.
 pub(super) async fn serve(execution: &Arc<Execution>, mut stream: HostStream, interrupt_on_loss: bool) {
     let Some(record) = execution.record() else { return };
-    let _guard = Guard(interrupt_on_loss.then_some(&**execution));
+    let _guard = InterruptGuard(interrupt_on_loss.then_some(&**execution));
     if stream.send_message(&Reply::Execution(execution.info.clone())).await.is_err() {
         return;
     }
@@ -37,8 +37,8 @@ pub(super) async fn serve(execution: &Arc<Execution>, mut stream: HostStream, in
     }
 }
 
-async fn send(record: &Record, mut sender: FrameSender<ServedStream>) {
-    let Ok(mut reader) = Reader::new(record) else { return };
+async fn send(record: &ExecutionRecord, mut sender: FrameSender<ServedStream>) {
+    let Ok(mut reader) = RecordReader::new(record) else { return };
     while let Ok(Some(frame)) = reader.next().await {
         if sender.send_frame(&frame).await.is_err() {
             return;
@@ -47,7 +47,7 @@ async fn send(record: &Record, mut sender: FrameSender<ServedStream>) {
     let _ = sender.finish().await;
 }
 
-/// The host says nothing more on such a stream: whatever comes is its end.
+/// The host sends nothing more on such a stream: anything that arrives is its end.
 async fn lost(mut receiver: FrameReceiver<ServedStream>) {
     let _ = receiver.receive().await;
 }

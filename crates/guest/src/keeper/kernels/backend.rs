@@ -1,20 +1,20 @@
-//! The seam between a kernel and the technology that runs its code.
+//! The interface between a kernel and the technology that runs its code.
 //!
 //! A [`KernelBackend`] starts the process of a kernel, or connects to one that an earlier keeper started; both give a
-//! [`LiveKernel`]. Its [`KernelSession`] takes one piece of code at a time and reports what the code brings. Queues, limits,
+//! [`LiveKernel`]. Its [`KernelSession`] takes one piece of code at a time and reports its output. Queues, limits,
 //! records and notebooks are the same for every backend and know none of them by name: `language` names the backend of
 //! each language.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sandyard_protocol::{ExecutionError, ExecutionId, GuestError, OutputKind, OutputStream};
+use sandyard_protocol::{ExecutionError, ExecutionId, Exit, GuestError, OutputKind, OutputStream};
 
-use super::jupyter::{Bundle, ConnectionFile};
-use super::kernel::{Document, Execution, Kernel};
-use crate::keeper::Keeper;
+use super::context::KernelContext;
+use super::jupyter::{ConnectionFile, MimeBundle};
+use super::kernel::{Execution, KernelDocument, KernelHandle};
 use crate::keeper::clock::milliseconds;
-use crate::keeper::processes::{Ending, Process};
+use crate::keeper::processes::{Ending, ManagedProcess};
 use crate::limits::kernels::STOP_GRACE;
 use crate::process_host::ProcessHost;
 
@@ -26,56 +26,60 @@ pub(super) trait KernelBackend: std::fmt::Debug + Send + Sync {
 
     /// Starts a process and waits until it takes code. The process is stored in the kernel as soon as it exists, so that
     /// a caller that cancels this can end it.
-    async fn launch(&self, keeper: &Arc<Keeper>, kernel: &Kernel) -> Result<LiveKernel, GuestError>;
+    async fn launch(
+        &self,
+        context: &Arc<KernelContext>,
+        kernel: &KernelHandle,
+    ) -> Result<LiveKernel, GuestError>;
 
     /// Connects to a process that an earlier keeper started. On failure the caller ends the process.
     async fn reconnect(
         &self,
-        keeper: &Keeper,
-        document: &Document,
-        process: Arc<Process>,
-    ) -> Result<LiveKernel, SessionError>;
+        context: &KernelContext,
+        document: &KernelDocument,
+        process: Arc<ManagedProcess>,
+    ) -> Result<LiveKernel, KernelSessionError>;
 }
 
 /// The conversation with one kernel process. Runs one execution at a time.
 #[async_trait]
 pub(super) trait KernelSession: std::fmt::Debug + Send {
     /// Sends the code of an execution.
-    async fn execute(&mut self, execution: &Execution) -> Result<(), SessionError>;
+    async fn execute(&mut self, execution: &Execution) -> Result<(), KernelSessionError>;
 
     /// Takes over an execution that an earlier keeper may have sent. [`KernelSession::next`] then reports its end, or
-    /// [`Verdict::Lost`] if the end can't be known.
-    async fn resume(&mut self, execution: &ExecutionId) -> Result<(), SessionError>;
+    /// [`ExecutionVerdict::Lost`] if the end can't be known.
+    async fn resume(&mut self, execution: &ExecutionId) -> Result<(), KernelSessionError>;
 
     /// Returns the next report about the current execution. Cancelling it loses nothing.
-    async fn next(&mut self) -> Result<Heard, SessionError>;
+    async fn next(&mut self) -> Result<KernelReport, KernelSessionError>;
 
-    /// Sends what the last report makes necessary. Called after each report and never cancelled: half a message would
+    /// Sends the messages that the last report makes necessary. Called after each report and never cancelled: half a message would
     /// break the conversation.
     async fn advance(&mut self, host: &dyn ProcessHost);
 
-    /// Returns what is left to report after the process ended, and `None` after the last of it.
-    async fn next_after_exit(&mut self) -> Option<Heard>;
+    /// Returns the remaining reports after the process ended, and `None` after the last.
+    async fn next_after_exit(&mut self) -> Option<KernelReport>;
 
     /// Asks the current execution to stop. A kernel that does not obey is noticed by its limits.
     async fn interrupt(&mut self, host: &dyn ProcessHost);
 
     /// Discards reports while nothing runs. Returns when the conversation broke.
-    async fn idle(&mut self) -> SessionError;
+    async fn idle(&mut self) -> KernelSessionError;
 }
 
 /// A kernel that runs.
 #[derive(Debug)]
 pub(super) struct LiveKernel {
-    pub(super) process: Arc<Process>,
+    pub(super) process: Arc<ManagedProcess>,
     pub(super) session: Box<dyn KernelSession>,
 }
 
 /// A report about the current execution.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum KernelReport {
     Text(OutputStream, String),
-    Output(OutputKind, Bundle),
+    Output(OutputKind, MimeBundle),
     Error(ExecutionError),
     /// Output so far is to be replaced.
     Clear,
@@ -87,15 +91,15 @@ pub(super) enum Heard {
     Answered,
     /// Nothing to store; gives [`KernelSession::advance`] its turn.
     Nothing,
-    /// Nothing more comes.
-    Over(Verdict),
+    /// The execution is over; no further report comes.
+    Over(ExecutionVerdict),
 }
 
-/// How an execution ended by itself.
+/// The end of an execution that was not ended by keeper.
 #[derive(Debug, Clone)]
-pub(super) enum Verdict {
+pub(super) enum ExecutionVerdict {
     Ok,
-    /// With an error, reported here in case it was not reported before.
+    /// Ended with an error, repeated here in case it was not reported before.
     Failed(ExecutionError),
     /// The kernel did not run it, or ended it on request.
     Aborted,
@@ -106,10 +110,18 @@ pub(super) enum Verdict {
 /// The conversation with a kernel process can't go on.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct SessionError(pub(super) String);
+pub(super) struct KernelSessionError(pub(super) String);
 
 /// Ends a kernel's process and waits until it is gone.
-pub(super) async fn stop(process: &Process) {
+pub(super) async fn stop(process: &ManagedProcess) {
     process.end(Ending::after(sandyard_protocol::EndReason::Cancelled, milliseconds(STOP_GRACE)));
     process.ended().await;
+}
+
+/// How a kernel's process ended, for a sentence that begins with the kernel's name.
+pub(super) fn describe_exit(exit: Exit) -> String {
+    match exit.signal {
+        Some(signal) => format!("was ended by signal {signal}"),
+        None => format!("ended with code {}", exit.code),
+    }
 }

@@ -6,40 +6,40 @@ use sandyard_protocol::{ExecutionError, OutputKind, OutputStream};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::jupyter::{Bundle, cut};
+use super::jupyter::{MimeBundle, cut};
 use crate::limits::kernels::{CELL_BYTES, TREE_BYTES};
 
 /// The outputs of a cell, bounded.
 #[derive(Debug, Default)]
-pub(super) struct Cell {
-    outputs: Vec<Output>,
+pub(super) struct NotebookCell {
+    outputs: Vec<CellOutput>,
     bytes: usize,
     full: bool,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "output_type", rename_all = "snake_case")]
-enum Output {
+enum CellOutput {
     Stream { name: &'static str, text: String },
-    DisplayData { data: BTreeMap<String, Value>, metadata: Empty },
-    ExecuteResult { execution_count: Option<u64>, data: BTreeMap<String, Value>, metadata: Empty },
+    DisplayData { data: BTreeMap<String, Value>, metadata: EmptyObject },
+    ExecuteResult { execution_count: Option<u64>, data: BTreeMap<String, Value>, metadata: EmptyObject },
     Error { ename: String, evalue: String, traceback: Vec<String> },
 }
 
 #[derive(Debug, Default, Serialize)]
-struct Empty {}
+struct EmptyObject {}
 
 #[derive(Serialize)]
-struct Whole<'a> {
+struct CellJson<'a> {
     cell_type: &'static str,
     execution_count: Option<u64>,
     id: &'a str,
-    metadata: Empty,
-    outputs: &'a [Output],
+    metadata: EmptyObject,
+    outputs: &'a [CellOutput],
     source: &'a str,
 }
 
-impl Cell {
+impl NotebookCell {
     pub(super) fn text(&mut self, stream: OutputStream, text: &str) {
         let name = match stream {
             OutputStream::Stdout => "stdout",
@@ -50,12 +50,12 @@ impl Cell {
             return;
         }
         match self.outputs.last_mut() {
-            Some(Output::Stream { name: last, text: before }) if *last == name => before.push_str(&text),
-            _ => self.outputs.push(Output::Stream { name, text }),
+            Some(CellOutput::Stream { name: last, text: before }) if *last == name => before.push_str(&text),
+            _ => self.outputs.push(CellOutput::Stream { name, text }),
         }
     }
 
-    /// What there is room for, with a line where the rest would be.
+    /// Returns the part of a text that there is room for, with a line in place of the rest.
     fn room_for(&mut self, text: &str) -> String {
         if self.full {
             return String::new();
@@ -69,7 +69,7 @@ impl Cell {
         cut(text, room) + "\n[… the rest is not kept in the notebook …]\n"
     }
 
-    pub(super) fn output(&mut self, kind: OutputKind, count: Option<u64>, bundle: Bundle) {
+    pub(super) fn output(&mut self, kind: OutputKind, count: Option<u64>, bundle: MimeBundle) {
         let lawful = |(mime, value): &(String, Value)| {
             mime == "application/json" || mime.ends_with("+json") || value.is_string()
         };
@@ -80,15 +80,15 @@ impl Cell {
             return;
         }
         self.bytes += bytes;
-        let metadata = Empty {};
+        let metadata = EmptyObject {};
         self.outputs.push(match kind {
-            OutputKind::Display => Output::DisplayData { data, metadata },
-            OutputKind::Result => Output::ExecuteResult { execution_count: count, data, metadata },
+            OutputKind::Display => CellOutput::DisplayData { data, metadata },
+            OutputKind::Result => CellOutput::ExecuteResult { execution_count: count, data, metadata },
         });
     }
 
     pub(super) fn error(&mut self, error: &ExecutionError) {
-        self.outputs.push(Output::Error {
+        self.outputs.push(CellOutput::Error {
             ename: error.name.clone(),
             evalue: error.value.clone(),
             traceback: error.traceback.clone(),
@@ -101,11 +101,11 @@ impl Cell {
 
     /// The cell as JSON.
     pub(super) fn render(&self, id: &str, code: &str, execution_count: Option<u64>) -> Option<Vec<u8>> {
-        let whole = Whole {
+        let whole = CellJson {
             cell_type: "code",
             execution_count,
             id,
-            metadata: Empty {},
+            metadata: EmptyObject {},
             outputs: &self.outputs,
             source: code,
         };
@@ -117,13 +117,13 @@ impl Cell {
 mod tests {
     use super::*;
 
-    fn bundle(json: &str) -> Bundle {
+    fn bundle(json: &str) -> MimeBundle {
         serde_json::from_str(json).unwrap()
     }
 
     #[test]
     fn text_of_one_stream_is_one_output() {
-        let mut cell = Cell::default();
+        let mut cell = NotebookCell::default();
         cell.text(OutputStream::Stdout, "a");
         cell.text(OutputStream::Stdout, "b");
         cell.text(OutputStream::Stderr, "c");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_cell_has_an_end() {
-        let mut cell = Cell::default();
+        let mut cell = NotebookCell::default();
         for _ in 0..100 {
             cell.text(OutputStream::Stdout, &"x".repeat(CELL_BYTES / 10));
             cell.output(OutputKind::Display, None, bundle(r#"{"text/plain": "7"}"#));

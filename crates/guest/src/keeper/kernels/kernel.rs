@@ -1,4 +1,4 @@
-//! A kernel as others see it, and a piece of code on its way through one.
+//! A kernel as other modules see it, and a piece of code on its way through it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,64 +11,64 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::jupyter::ConnectionFile;
-use super::record::Record;
-use crate::keeper::processes::{Ending, Process};
+use super::record::ExecutionRecord;
+use crate::keeper::processes::{Ending, ManagedProcess};
 
-/// What is kept of a kernel on disk, so that the next keeper finds it.
+/// The part of a kernel that is kept on disk, so that the next keeper finds it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Document {
+pub(super) struct KernelDocument {
     pub(super) id: KernelId,
     pub(super) language: Language,
     /// Random text by which requests of every keeper are known. Jupyter kernels read it; the shell's marks come from it.
     pub(super) session: String,
-    /// How Jupyter clients connect; `None` if this kernel is none of theirs.
+    /// How Jupyter clients connect; `None` if this kernel does not speak Jupyter's protocol.
     #[serde(default)]
     pub(super) file: Option<ConnectionFile>,
     pub(super) process: Option<sandyard_protocol::ProcessId>,
 }
 
-/// A wish of a caller that does not wait in the queue. Each is answered when it is fulfilled.
+/// An order to a kernel that does not wait in its queue. It is answered when it is done.
 #[derive(Debug)]
-pub(super) enum Order {
-    /// That it run.
+pub(super) enum KernelOrder {
+    /// Start the process unless it runs.
     Start(oneshot::Sender<Result<(), GuestError>>),
-    /// That it stop what it runs.
+    /// Interrupt the running code.
     Interrupt(oneshot::Sender<()>),
-    /// That it begin afresh.
+    /// Replace the process by a fresh one.
     Restart(oneshot::Sender<Result<(), GuestError>>),
-    /// That it go.
+    /// End the process and the actor.
     Stop(oneshot::Sender<()>),
 }
 
-/// A kernel. Its task owns the process and the channels; this is the way to it.
+/// A kernel. Its actor owns the process and the channels; this is the handle to the actor.
 #[derive(Debug)]
-pub(super) struct Kernel {
+pub(super) struct KernelHandle {
     pub(super) id: KernelId,
     pub(super) language: Language,
-    /// Where the connection file is, if there is one.
+    /// Path of the connection file, if there is one.
     pub(super) connection_path: Option<String>,
     queue: mpsc::Sender<Arc<Execution>>,
-    orders: mpsc::Sender<Order>,
-    status: Mutex<Status>,
+    orders: mpsc::Sender<KernelOrder>,
+    status: Mutex<KernelStatus>,
 }
 
 #[derive(Debug)]
-struct Status {
-    document: Document,
+struct KernelStatus {
+    document: KernelDocument,
     state: KernelState,
     execution_count: u64,
-    process: Option<Arc<Process>>,
+    process: Option<Arc<ManagedProcess>>,
 }
 
-impl Kernel {
+impl KernelHandle {
     pub(super) fn new(
-        document: Document,
+        document: KernelDocument,
         connection_path: Option<String>,
         queue: mpsc::Sender<Arc<Execution>>,
-        orders: mpsc::Sender<Order>,
+        orders: mpsc::Sender<KernelOrder>,
     ) -> Self {
         let (id, language) = (document.id.clone(), document.language);
-        let status = Status { document, state: KernelState::Dead, execution_count: 0, process: None };
+        let status = KernelStatus { document, state: KernelState::Dead, execution_count: 0, process: None };
         Self { id, language, connection_path, queue, orders, status: Mutex::new(status) }
     }
 
@@ -85,12 +85,12 @@ impl Kernel {
         }
     }
 
-    /// What is kept on disk.
-    pub(super) fn document(&self) -> Document {
+    /// The part that is kept on disk.
+    pub(super) fn document(&self) -> KernelDocument {
         self.status().document.clone()
     }
 
-    pub(super) fn change_document(&self, change: impl FnOnce(&mut Document)) {
+    pub(super) fn change_document(&self, change: impl FnOnce(&mut KernelDocument)) {
         change(&mut self.status().document);
     }
 
@@ -102,11 +102,11 @@ impl Kernel {
         self.status().execution_count = count;
     }
 
-    pub(super) fn set_process(&self, process: Option<Arc<Process>>) {
+    pub(super) fn set_process(&self, process: Option<Arc<ManagedProcess>>) {
         self.status().process = process;
     }
 
-    /// Asks that its process end, if it has one.
+    /// Asks its process to end, if there is one.
     pub(super) fn end_process(&self, ending: Ending) {
         if let Some(process) = &self.status().process {
             process.end(ending);
@@ -124,10 +124,10 @@ impl Kernel {
         })
     }
 
-    /// Has a wish fulfilled.
+    /// Sends an order and waits for its answer.
     pub(super) async fn order<T>(
         &self,
-        order: impl FnOnce(oneshot::Sender<T>) -> Order,
+        order: impl FnOnce(oneshot::Sender<T>) -> KernelOrder,
     ) -> Result<T, GuestError> {
         let (answer, answered) = oneshot::channel();
         self.orders.send(order(answer)).await.map_err(|_| self.gone())?;
@@ -138,66 +138,70 @@ impl Kernel {
         GuestError::new(GuestErrorCode::NotFound, format!("the kernel `{}` is gone", self.id))
     }
 
-    fn status(&self) -> MutexGuard<'_, Status> {
+    fn status(&self) -> MutexGuard<'_, KernelStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where the output of an execution goes.
+/// The destination of an execution's output.
 #[derive(Debug)]
-pub(super) enum Target {
-    /// To whoever asked, by way of a record.
-    Caller(Record),
+pub(super) enum ExecutionTarget {
+    /// The caller, through a record.
+    Caller(ExecutionRecord),
     /// To the job's own output.
     Job,
 }
 
-/// How long an execution may go on.
+/// The time limits of an execution.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ExecutionLimits {
     /// When its time is up, in time since boot.
     pub(super) deadline_ms: Option<u64>,
-    /// How long it may be silent.
+    /// How long it may print nothing.
     pub(super) silence: Option<Duration>,
 }
 
-/// How an execution ended, for those who wait for it.
+/// The end of an execution.
 #[derive(Debug, Clone)]
-pub(in crate::keeper) struct Finished {
-    /// How.
+pub(in crate::keeper) struct FinishedExecution {
     pub(in crate::keeper) end: ExecutionEnd,
     /// The exception that ended it.
     pub(in crate::keeper) error: Option<ExecutionError>,
 }
 
-/// One piece of code.
+/// One piece of code on its way through a kernel.
 #[derive(Debug)]
 pub(in crate::keeper) struct Execution {
     pub(super) info: ExecutionInfo,
     pub(super) code: String,
     pub(super) limits: ExecutionLimits,
-    pub(super) target: Target,
+    pub(super) target: ExecutionTarget,
     /// Set by a caller who is gone, or by the job's end.
     pub(super) unwanted: Notify,
-    pub(super) finished: watch::Sender<Option<Finished>>,
+    pub(super) finished: watch::Sender<Option<FinishedExecution>>,
 }
 
 impl Execution {
-    pub(super) fn new(info: ExecutionInfo, code: String, limits: ExecutionLimits, target: Target) -> Self {
+    pub(super) fn new(
+        info: ExecutionInfo,
+        code: String,
+        limits: ExecutionLimits,
+        target: ExecutionTarget,
+    ) -> Self {
         let finished = watch::Sender::new(None);
         Self { info, code, limits, target, unwanted: Notify::new(), finished }
     }
 
-    /// The record of one that was asked for by a caller.
-    pub(super) fn record(&self) -> Option<&Record> {
+    /// The record of an execution that a caller asked for.
+    pub(super) fn record(&self) -> Option<&ExecutionRecord> {
         match &self.target {
-            Target::Caller(record) => Some(record),
-            Target::Job => None,
+            ExecutionTarget::Caller(record) => Some(record),
+            ExecutionTarget::Job => None,
         }
     }
 
-    /// Waits for its end.
-    pub(in crate::keeper) async fn ended(&self) -> Finished {
+    /// Waits for the end.
+    pub(in crate::keeper) async fn ended(&self) -> FinishedExecution {
         let mut finished = self.finished.subscribe();
         loop {
             if let Some(finished) = finished.borrow_and_update().clone() {

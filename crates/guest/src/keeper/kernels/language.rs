@@ -1,11 +1,11 @@
-//! The languages of kernels: how notebooks name each, and which backend runs its code.
+//! The languages of kernels: their names in notebooks, and the backend that runs their code.
 
 use sandyard_protocol::Language;
 
 use super::backend::KernelBackend;
 use super::{jupyter, shell};
 
-/// One language.
+/// A language, its names in notebooks and its backend.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KernelKind {
     /// Name of its specification in notebooks, for JupyterLab.

@@ -1,7 +1,7 @@
-//! What an execution brought, on keeper's disk: frames as they go over a stream, written once, read by any number of
+//! The output of an execution on keeper's disk: frames as they go over a stream, written once, read by any number of
 //! followers from the beginning.
 //!
-//! Bounded: beyond `EXECUTION_BYTES` only the last of the text is kept, in memory, and told at the end.
+//! Bounded: beyond `EXECUTION_BYTES` only the last of the text is kept, in memory, and written at the end.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +15,7 @@ use sandyard_protocol::limits::{DATA_BYTES, EXECUTION_BYTES, MESSAGE_BYTES, OUTP
 use sandyard_protocol::{ExecutionInfo, KernelEvent, OutputKind, OutputPart, OutputStream};
 use tokio::sync::watch;
 
-use super::jupyter::Bundle;
+use super::jupyter::MimeBundle;
 use crate::limits::JOB_RESERVE;
 use crate::limits::kernels::{TAIL_BYTES, TEXT_BYTES};
 
@@ -23,39 +23,38 @@ const HEADER_BYTES: usize = 5;
 const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 
-/// One execution's frames.
+/// The frames of one execution.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct ExecutionRecord {
     path: PathBuf,
-    state: Mutex<State>,
-    progress: watch::Sender<Progress>,
+    state: Mutex<RecordState>,
+    progress: watch::Sender<RecordProgress>,
 }
 
-/// How far a record is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Progress {
+struct RecordProgress {
     end: u64,
     closed: bool,
 }
 
 #[derive(Debug)]
-struct State {
+struct RecordState {
     file: File,
     left_out: u64,
     tail: Vec<(OutputStream, String)>,
     tail_bytes: usize,
 }
 
-impl Record {
-    /// Begins a record; its first frame says whose it is.
+impl ExecutionRecord {
+    /// Creates a record. Its first frame names the execution.
     pub(super) fn create(path: PathBuf, info: &ExecutionInfo) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        let record = Self::over(path, file, Progress { end: 0, closed: false });
+        let record = Self::over(path, file, RecordProgress { end: 0, closed: false });
         record.append(&[(MESSAGE, &serde_json::to_vec(info)?)]);
         Ok(record)
     }
 
-    /// Opens what an earlier keeper left; half a frame at its end is cut off. Also tells whose it is and whether it is over.
+    /// Opens a record of an earlier keeper; half a frame at its end is cut off. Also returns the execution that the first frame names.
     pub(super) fn open(path: PathBuf) -> io::Result<(Self, ExecutionInfo)> {
         let file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
@@ -71,15 +70,14 @@ impl Record {
         }
         file.set_len(end)?;
         let info = info.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok((Self::over(path, file, Progress { end, closed }), info))
+        Ok((Self::over(path, file, RecordProgress { end, closed }), info))
     }
 
-    fn over(path: PathBuf, file: File, progress: Progress) -> Self {
-        let state = State { file, left_out: 0, tail: Vec::new(), tail_bytes: 0 };
+    fn over(path: PathBuf, file: File, progress: RecordProgress) -> Self {
+        let state = RecordState { file, left_out: 0, tail: Vec::new(), tail_bytes: 0 };
         Self { path, state: Mutex::new(state), progress: watch::Sender::new(progress) }
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -89,12 +87,12 @@ impl Record {
         self.progress.borrow().end
     }
 
-    /// Whether nothing more will come.
+    /// True if nothing more will be added.
     pub(super) fn is_closed(&self) -> bool {
         self.progress.borrow().closed
     }
 
-    /// Adds text.
+    /// Adds text, cut into events.
     pub(super) fn text(&self, stream: OutputStream, text: &str) {
         for piece in pieces(text) {
             let event = KernelEvent::Text { stream, text: piece.to_owned() };
@@ -105,8 +103,8 @@ impl Record {
         }
     }
 
-    /// Adds an output in all its forms.
-    pub(super) fn output(&self, kind: OutputKind, bundle: &Bundle) {
+    /// Adds an output in all its media types.
+    pub(super) fn output(&self, kind: OutputKind, bundle: &MimeBundle) {
         let encode = |(mime, value): &(String, serde_json::Value)| {
             Some((mime.clone(), serde_json::to_vec(value).ok()?))
         };
@@ -134,7 +132,7 @@ impl Record {
         serde_json::to_vec(event).is_ok_and(|message| self.append(&[(MESSAGE, &message)]))
     }
 
-    /// The last event, which always finds room, after what was left out and the last of it.
+    /// Adds the last event, which always finds room, after the number of dropped bytes and the last of the text.
     pub(super) fn close(&self, end: &KernelEvent) {
         let (left_out, tail) = {
             let mut state = self.state();
@@ -180,7 +178,7 @@ impl Record {
         }
         let state = self.state();
         let end = self.progress.borrow().end;
-        // A full disk is a full record: what can't be written is counted as left out.
+        // A full disk is a full record: bytes that can't be written count as dropped.
         let written = state.file.write_all_at(&bytes, end).is_ok();
         drop(state);
         if written {
@@ -189,12 +187,12 @@ impl Record {
         written
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RecordState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl RecordState {
     fn keep_tail(&mut self, stream: OutputStream, text: &str) {
         self.tail_bytes += text.len();
         self.tail.push((stream, text.to_owned()));
@@ -208,15 +206,15 @@ impl State {
 
 /// Reads a record from its beginning.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct RecordReader {
     file: File,
-    progress: watch::Receiver<Progress>,
+    progress: watch::Receiver<RecordProgress>,
     offset: u64,
 }
 
-impl Reader {
-    /// After the frame that says whose it is.
-    pub(super) fn new(record: &Record) -> io::Result<Self> {
+impl RecordReader {
+    /// Starts after the frame that names the execution.
+    pub(super) fn new(record: &ExecutionRecord) -> io::Result<Self> {
         let progress = record.progress.subscribe();
         let file = record.state().file.try_clone()?;
         let end = progress.borrow().end;
@@ -227,7 +225,7 @@ impl Reader {
     /// The next frame; waits for it. `None` at the end.
     pub(super) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
-            let Progress { end, closed } = *self.progress.borrow_and_update();
+            let RecordProgress { end, closed } = *self.progress.borrow_and_update();
             if let Some(frame) = read_frame(&self.file, self.offset, end)? {
                 self.offset += (HEADER_BYTES + payload(&frame).len()) as u64;
                 return Ok(Some(frame));
@@ -301,8 +299,8 @@ mod tests {
         KernelEvent::Done(ExecutionEnd { outcome: Outcome::Ok, execution_count: Some(1), exit: None })
     }
 
-    async fn all(record: &Record) -> Vec<Frame> {
-        let mut reader = Reader::new(record).unwrap();
+    async fn all(record: &ExecutionRecord) -> Vec<Frame> {
+        let mut reader = RecordReader::new(record).unwrap();
         let mut frames = Vec::new();
         while let Some(frame) = reader.next().await.unwrap() {
             frames.push(frame);
@@ -314,23 +312,23 @@ mod tests {
     async fn what_an_earlier_keeper_wrote_is_there_and_half_a_frame_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x1");
-        let record = Record::create(path.clone(), &info()).unwrap();
+        let record = ExecutionRecord::create(path.clone(), &info()).unwrap();
         record.text(OutputStream::Stdout, "one");
         let bytes = record.bytes();
         drop(record);
         let file = OpenOptions::new().write(true).open(&path).unwrap();
         file.write_all_at(&[MESSAGE, 0, 0, 0, 9, b'{'], bytes).unwrap();
-        let (record, found) = Record::open(path.clone()).unwrap();
+        let (record, found) = ExecutionRecord::open(path.clone()).unwrap();
         assert_eq!((found, record.is_closed(), record.bytes()), (info(), false, bytes));
         record.close(&done());
         assert_eq!(all(&record).await.len(), 2);
-        assert!(Record::open(path).unwrap().0.is_closed());
+        assert!(ExecutionRecord::open(path).unwrap().0.is_closed());
     }
 
     #[tokio::test]
     async fn a_flood_keeps_its_head_and_tail_and_says_what_is_missing() {
         let folder = tempfile::tempdir().unwrap();
-        let record = Record::create(folder.path().join("x1"), &info()).unwrap();
+        let record = ExecutionRecord::create(folder.path().join("x1"), &info()).unwrap();
         let line = "x".repeat(TEXT_BYTES - 1) + "\n";
         for _ in 0..400 {
             record.text(OutputStream::Stdout, &line);

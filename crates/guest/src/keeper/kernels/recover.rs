@@ -1,74 +1,76 @@
-//! Takes up the kernels of the keeper before: their processes went on, and so may what they run.
+//! Takes up the kernels of the earlier keeper: their processes went on, and their executions may have.
 
 use std::sync::Arc;
 
-use sandyard_protocol::{ExecutionEnd, ExecutionInfo, KernelEvent, KernelState, Outcome};
+use sandyard_protocol::{ExecutionEnd, KernelEvent, KernelState, Outcome};
 
 use super::backend;
-use super::kernel::{Document, Execution, ExecutionLimits, Finished, Target};
+use super::kernel::{Execution, ExecutionLimits, ExecutionTarget, FinishedExecution, KernelDocument};
 use super::language::KernelKind;
-use super::record::Record;
-use super::table::{DOCUMENT, Saved, prepare};
-use crate::keeper::Keeper;
+use super::record::ExecutionRecord;
+use super::registry::KernelRegistry;
+use super::service::{KernelServices, Kernels};
+use crate::keeper::core::KeeperCore;
 use crate::keeper::spool::SpoolError;
 
-/// What a notebook shows for code that went with the keeper before.
+/// Source of a notebook cell whose code was lost with the earlier keeper.
 const UNKNOWN_CODE: &str = "(keeper was restarted while this ran: the code is not known any more)";
 
-/// Finds kernels and records. `job` is the execution that is the job itself, if it was begun and has not ended; it is
-/// returned with the rest of its life before it.
+/// Opens the kernel service and takes up the kernels and records of the earlier keeper. Also returns the execution that is the job
+/// itself, if it was begun and has not ended. Processes must have been recovered before.
 pub(in crate::keeper) fn recover(
-    keeper: &Arc<Keeper>,
-    job: Option<ExecutionInfo>,
-) -> Result<Option<Arc<Execution>>, SpoolError> {
-    let saved: Saved = keeper.spool.load(DOCUMENT)?.unwrap_or_default();
-    let mut unfinished = recover_records(keeper);
-    let job = job.map(|info| {
+    core: Arc<KeeperCore>,
+    services: KernelServices,
+) -> Result<(Kernels, Option<Arc<Execution>>), SpoolError> {
+    let (service, kernels) = Kernels::open(core, services)?;
+
+    let mut unfinished = recover_records(&service.context().registry);
+    let job = service.context().job.execution().map(|info| {
         let limits = ExecutionLimits::default();
-        Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, Target::Job))
+        Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, ExecutionTarget::Job))
     });
     unfinished.extend(job.clone());
-    for document in saved.kernels {
+    for document in kernels {
         let of_this = |execution: &Arc<Execution>| execution.info.kernel == document.id;
         let (mut own, rest): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(of_this);
         unfinished = rest;
-        // Names rise with time, and one kernel runs one after another: only the first had been sent.
+        // Execution names rise with time, and a kernel runs one execution after another: only the first had been sent.
         own.sort_by_key(|execution| number(execution));
-        recover_kernel(keeper, document, own);
+        recover_kernel(&service, document, own);
     }
     for execution in unfinished {
         end(&execution, Outcome::Lost, "its kernel is gone");
     }
-    keeper.kernels.prune();
-    Ok(job)
+    service.context().registry.prune();
+    Ok((service, job))
 }
 
 /// Records of executions that are over are kept; the others are returned.
-fn recover_records(keeper: &Arc<Keeper>) -> Vec<Arc<Execution>> {
+fn recover_records(registry: &KernelRegistry) -> Vec<Arc<Execution>> {
     let mut unfinished = Vec::new();
-    for path in keeper.kernels.left_records() {
-        let Ok((record, info)) = Record::open(path.clone()) else {
+    for path in registry.left_records() {
+        let Ok((record, info)) = ExecutionRecord::open(path.clone()) else {
             let _ = std::fs::remove_file(path);
             continue;
         };
         let over = record.is_closed();
         let limits = ExecutionLimits::default();
         let execution =
-            Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, Target::Caller(record)));
+            Arc::new(Execution::new(info, UNKNOWN_CODE.to_owned(), limits, ExecutionTarget::Caller(record)));
         if over {
             let end = ExecutionEnd { outcome: Outcome::Lost, execution_count: None, exit: None };
-            execution.finished.send_replace(Some(Finished { end, error: None }));
+            execution.finished.send_replace(Some(FinishedExecution { end, error: None }));
         } else {
             unfinished.push(execution.clone());
         }
-        keeper.kernels.remember(execution);
+        registry.remember(execution);
     }
     unfinished
 }
 
-fn recover_kernel(keeper: &Arc<Keeper>, document: Document, own: Vec<Arc<Execution>>) {
-    let process = document.process.as_ref().and_then(|id| keeper.processes.find(id));
-    let process = process.filter(|process| process.exit().is_none());
+fn recover_kernel(service: &Kernels, document: KernelDocument, own: Vec<Arc<Execution>>) {
+    let context = service.context().clone();
+    let process = document.process.as_ref().and_then(|id| context.processes.find_running(id));
     let mut own = own.into_iter();
     let current = own.next();
     for execution in own {
@@ -78,10 +80,10 @@ fn recover_kernel(keeper: &Arc<Keeper>, document: Document, own: Vec<Arc<Executi
         None if document.process.is_some() => Some("was gone when keeper was restarted".to_owned()),
         _ => None,
     };
-    let (kernel, mut actor) = prepare(keeper, document.clone(), None, lost);
+    let (kernel, mut actor) = service.prepare(document.clone(), lost);
     kernel.set_process(process.clone());
-    let owner = keeper.clone();
-    keeper.tasks.spawn(async move {
+    let owner = context.clone();
+    context.core.tasks.spawn(async move {
         if let Some(process) = process {
             kernel.set_state(KernelState::Starting);
             let backend = KernelKind::of(document.language).backend;
@@ -102,11 +104,11 @@ fn recover_kernel(keeper: &Arc<Keeper>, document: Document, own: Vec<Arc<Executi
 
 fn end(execution: &Execution, outcome: Outcome, why: &str) {
     let end = ExecutionEnd { outcome, execution_count: None, exit: None };
-    if let Target::Caller(record) = &execution.target {
+    if let ExecutionTarget::Caller(record) = &execution.target {
         record.event(&KernelEvent::Note { text: why.to_owned() });
         record.close(&KernelEvent::Done(end.clone()));
     }
-    execution.finished.send_replace(Some(Finished { end, error: None }));
+    execution.finished.send_replace(Some(FinishedExecution { end, error: None }));
 }
 
 /// `x<keeper>-<number>` as numbers.

@@ -1,179 +1,183 @@
-//! One execution in a running kernel, from the request to the last of its output: callers' wishes, time limits, and the
-//! end of the process, for every backend alike.
+//! One execution in a running kernel, from the request to the last of its output: orders, time limits, and the end of the
+//! process, for every backend alike.
 
 use std::time::Instant;
 
 use sandyard_protocol::{ExecutionEnd, Exit, Outcome};
 use tokio::sync::mpsc;
 
-use super::actor::how;
-use super::backend::{Heard, LiveKernel, SessionError, Verdict};
-use super::kernel::{Execution, Kernel, Order};
-use super::sink::Sink;
-use crate::keeper::Keeper;
-use crate::keeper::clock::sleep_until;
+use super::backend::{ExecutionVerdict, KernelReport, KernelSessionError, LiveKernel, describe_exit};
+use super::kernel::{Execution, KernelHandle, KernelOrder};
+use super::sink::ExecutionSink;
+use crate::keeper::clock::{sleep_until, sleep_until_instant};
 use crate::limits::kernels::{IDLE_PATIENCE, INTERRUPT_PATIENCE};
+use crate::process_host::ProcessHost;
 
-/// What is to become of the kernel afterwards.
+/// What becomes of the kernel after an execution.
 #[derive(Debug)]
-pub(super) enum After {
-    /// It goes on.
+pub(super) enum AfterExecution {
+    /// The kernel can run the next code.
     Ready,
-    /// Its process is gone, or must go: why.
+    /// Its process is gone, or must be ended; with the reason.
     Lost(String),
-    /// A caller's wish that ended the execution too.
-    Order(Order),
+    /// An order that ended the execution too.
+    Order(KernelOrder),
 }
 
-/// An execution under way.
-pub(super) struct Run<'a> {
-    pub(super) keeper: &'a Keeper,
-    pub(super) kernel: &'a Kernel,
+pub(super) struct ExecutionRun<'a> {
+    pub(super) host: &'a dyn ProcessHost,
+    pub(super) kernel: &'a KernelHandle,
     pub(super) execution: &'a Execution,
     pub(super) live: &'a mut LiveKernel,
-    pub(super) orders: &'a mut mpsc::Receiver<Order>,
+    pub(super) orders: &'a mut mpsc::Receiver<KernelOrder>,
 }
 
 #[derive(Default)]
 struct RunProgress {
     /// The code ended by itself: limits no longer apply.
     answered: bool,
-    /// Why it was interrupted, and until when a limit waits for it to obey.
+    /// The reason of an interrupt, and the time until which a limit waits for it to take effect.
     interrupted: Option<(Outcome, Option<Instant>)>,
 }
 
-enum Happened {
-    Heard(Result<Heard, SessionError>),
+enum RunEvent {
+    Report(Result<KernelReport, KernelSessionError>),
     Exited(Exit),
-    Order(Option<Order>),
+    Order(Option<KernelOrder>),
     Unwanted,
     Deadline(Outcome),
     Disobeyed(Outcome),
 }
 
-impl Run<'_> {
-    /// Runs it to its end.
-    pub(super) async fn run(mut self, sink: &mut Sink<'_>) -> (ExecutionEnd, After) {
+impl ExecutionRun<'_> {
+    /// Runs the execution to its end.
+    pub(super) async fn run(mut self, sink: &mut ExecutionSink<'_>) -> (ExecutionEnd, AfterExecution) {
         let mut progress = RunProgress::default();
         sink.begin();
         loop {
             match self.happens(&progress, sink).await {
-                Happened::Heard(Ok(heard)) => {
-                    if let Some(end) = hear(heard, &mut progress, sink).await {
-                        return (end, After::Ready);
+                RunEvent::Report(Ok(report)) => {
+                    if let Some(end) = store_report(report, &mut progress, sink).await {
+                        return (end, AfterExecution::Ready);
                     }
-                    self.live.session.advance(self.keeper.host.as_ref()).await;
+                    self.live.session.advance(self.host).await;
                 }
-                Happened::Heard(Err(error)) => return self.broken(&error, &progress, sink).await,
-                Happened::Exited(exit) => return self.died(exit, &progress, sink).await,
-                Happened::Order(Some(Order::Interrupt(answer))) => {
+                RunEvent::Report(Err(error)) => return self.broken(&error, &progress, sink).await,
+                RunEvent::Exited(exit) => return self.died(exit, &progress, sink).await,
+                RunEvent::Order(Some(KernelOrder::Interrupt(answer))) => {
                     self.interrupt().await;
                     progress.interrupted.get_or_insert((Outcome::Interrupted, None));
                     let _ = answer.send(());
                 }
-                Happened::Order(Some(Order::Start(answer))) => drop(answer.send(Ok(()))),
-                Happened::Order(Some(order)) => {
+                RunEvent::Order(Some(KernelOrder::Start(answer))) => drop(answer.send(Ok(()))),
+                RunEvent::Order(Some(order)) => {
                     sink.note("the kernel was restarted or stopped while this ran".into());
-                    return (end(Outcome::Interrupted, sink), After::Order(order));
+                    return (end(Outcome::Interrupted, sink), AfterExecution::Order(order));
                 }
                 // The kernel's last owner is gone, and this task with it.
-                Happened::Order(None) => return (end(Outcome::Aborted, sink), After::Ready),
-                Happened::Unwanted => {
+                RunEvent::Order(None) => return (end(Outcome::Aborted, sink), AfterExecution::Ready),
+                RunEvent::Unwanted => {
                     self.interrupt().await;
                     progress.interrupted.get_or_insert((Outcome::Interrupted, None));
                 }
-                Happened::Deadline(outcome) => {
+                RunEvent::Deadline(outcome) => {
                     self.interrupt().await;
                     progress.interrupted = Some((outcome, Some(Instant::now() + INTERRUPT_PATIENCE)));
                 }
-                Happened::Disobeyed(outcome) => {
+                RunEvent::Disobeyed(outcome) => {
                     let why = "did not stop when it was interrupted and was ended".to_owned();
                     sink.note(format!("the kernel `{}` {why}; its state is lost", self.kernel.id));
-                    return (end(outcome, sink), After::Lost(why));
+                    return (end(outcome, sink), AfterExecution::Lost(why));
                 }
             }
         }
     }
 
-    async fn happens(&mut self, progress: &RunProgress, sink: &Sink<'_>) -> Happened {
+    async fn happens(&mut self, progress: &RunProgress, sink: &ExecutionSink<'_>) -> RunEvent {
         let limits = self.execution.limits;
         let in_time = progress.interrupted.is_none_or(|(_, until)| until.is_none()) && !progress.answered;
         let silent_at = limits.silence.map(|silence| sink.last_output() + silence);
         let disobeyed = progress.interrupted.and_then(|(outcome, until)| Some((outcome, until?)));
-        // Wishes and limits first: a kernel that talks without end must not keep them waiting. What it says comes before its
-        // end. A branch that is not taken loses nothing: receiving and `next` may be cancelled.
+        // Orders and limits first: a kernel that prints without end must not starve them. Its reports come before its exit, so that
+        // none is lost. A branch that is not taken loses nothing: receiving and `next` may be cancelled.
         tokio::select! {
             biased;
-            order = self.orders.recv() => Happened::Order(order),
-            () = self.execution.unwanted.notified() => Happened::Unwanted,
-            () = at(disobeyed.map(|(_, until)| until)) => {
-                Happened::Disobeyed(disobeyed.map_or(Outcome::TimedOut, |(outcome, _)| outcome))
+            order = self.orders.recv() => RunEvent::Order(order),
+            () = self.execution.unwanted.notified() => RunEvent::Unwanted,
+            () = sleep_until_instant(disobeyed.map(|(_, until)| until)) => {
+                RunEvent::Disobeyed(disobeyed.map_or(Outcome::TimedOut, |(outcome, _)| outcome))
             }
-            () = sleep_until(limits.deadline_ms), if in_time => Happened::Deadline(Outcome::TimedOut),
-            () = at(silent_at), if in_time => Happened::Deadline(Outcome::IdleTimedOut),
-            heard = self.live.session.next() => Happened::Heard(heard),
-            exit = self.live.process.ended() => Happened::Exited(exit),
+            () = sleep_until(limits.deadline_ms), if in_time => RunEvent::Deadline(Outcome::TimedOut),
+            () = sleep_until_instant(silent_at), if in_time => RunEvent::Deadline(Outcome::IdleTimedOut),
+            report = self.live.session.next() => RunEvent::Report(report),
+            exit = self.live.process.ended() => RunEvent::Exited(exit),
         }
     }
 
     async fn interrupt(&mut self) {
-        self.live.session.interrupt(self.keeper.host.as_ref()).await;
+        self.live.session.interrupt(self.host).await;
     }
 
-    /// The process ended: what it still said is taken.
+    /// The process ended: takes its last reports.
     async fn died(
         &mut self,
         exit: Exit,
         progress: &RunProgress,
-        sink: &mut Sink<'_>,
-    ) -> (ExecutionEnd, After) {
-        while let Some(heard) = self.live.session.next_after_exit().await {
-            // The end of the process is the end of the execution, whatever the kernel said last.
-            if !matches!(heard, Heard::Over(_)) {
-                hear(heard, &mut RunProgress::default(), sink).await;
+        sink: &mut ExecutionSink<'_>,
+    ) -> (ExecutionEnd, AfterExecution) {
+        while let Some(report) = self.live.session.next_after_exit().await {
+            // The end of the process is the end of the execution, whatever the kernel reported last.
+            if !matches!(report, KernelReport::Over(_)) {
+                store_report(report, &mut RunProgress::default(), sink).await;
             }
         }
-        let how = how(exit);
+        let how = describe_exit(exit);
         sink.note(format!("the kernel `{}` {how} while this ran; its state is lost", self.kernel.id));
         let outcome = match progress.interrupted {
             Some((outcome @ (Outcome::TimedOut | Outcome::IdleTimedOut), _)) => outcome,
             _ => Outcome::Died,
         };
         let end = ExecutionEnd { outcome, execution_count: sink.count(), exit: Some(exit) };
-        (end, After::Lost(how))
+        (end, AfterExecution::Lost(how))
     }
 
-    /// A kernel that can't be talked to is of no use, unless its process just ended.
+    /// The conversation broke. Usually the process has just ended; otherwise the kernel is of no use.
     async fn broken(
         &mut self,
-        error: &SessionError,
+        error: &KernelSessionError,
         progress: &RunProgress,
-        sink: &mut Sink<'_>,
-    ) -> (ExecutionEnd, After) {
+        sink: &mut ExecutionSink<'_>,
+    ) -> (ExecutionEnd, AfterExecution) {
         if let Ok(exit) = tokio::time::timeout(IDLE_PATIENCE, self.live.process.ended()).await {
             return self.died(exit, progress, sink).await;
         }
         let why = format!("could not be understood any more ({error}) and was ended");
         sink.note(format!("the kernel `{}` {why}; its state is lost", self.kernel.id));
-        (end(Outcome::Died, sink), After::Lost(why))
+        (end(Outcome::Died, sink), AfterExecution::Lost(why))
     }
 }
 
-/// Takes a report; returns the end if it is one.
-async fn hear(heard: Heard, progress: &mut RunProgress, sink: &mut Sink<'_>) -> Option<ExecutionEnd> {
-    match heard {
-        Heard::Text(stream, text) => sink.text(stream, &text).await,
-        Heard::Output(kind, bundle) => sink.output(kind, bundle).await,
-        Heard::Error(error) => sink.error(error).await,
-        Heard::Clear => sink.clear(),
-        Heard::Count(count) => sink.set_count(count),
-        Heard::Note(text) => sink.note(text),
-        Heard::Answered => progress.answered = true,
-        Heard::Nothing => {}
-        Heard::Over(verdict) => {
+/// Stores a report. Returns the end of the execution if the report is its last.
+async fn store_report(
+    report: KernelReport,
+    progress: &mut RunProgress,
+    sink: &mut ExecutionSink<'_>,
+) -> Option<ExecutionEnd> {
+    match report {
+        KernelReport::Text(stream, text) => sink.text(stream, &text).await,
+        KernelReport::Output(kind, bundle) => sink.output(kind, bundle).await,
+        KernelReport::Error(error) => sink.error(error).await,
+        KernelReport::Clear => sink.clear(),
+        KernelReport::Count(count) => sink.set_count(count),
+        KernelReport::Note(text) => sink.note(text),
+        KernelReport::Answered => progress.answered = true,
+        KernelReport::Nothing => {}
+        KernelReport::Over(verdict) => {
             let outcome = outcome(progress, &verdict);
             // Some failures are reported in the answer alone.
-            if let (Outcome::Error, false, Verdict::Failed(error)) = (outcome, sink.has_error(), verdict) {
+            if let (Outcome::Error, false, ExecutionVerdict::Failed(error)) =
+                (outcome, sink.has_error(), verdict)
+            {
                 sink.error(error).await;
             }
             return Some(end(outcome, sink));
@@ -182,26 +186,18 @@ async fn hear(heard: Heard, progress: &mut RunProgress, sink: &mut Sink<'_>) -> 
     None
 }
 
-fn end(outcome: Outcome, sink: &Sink<'_>) -> ExecutionEnd {
+fn end(outcome: Outcome, sink: &ExecutionSink<'_>) -> ExecutionEnd {
     ExecutionEnd { outcome, execution_count: sink.count(), exit: None }
 }
 
-/// A limit that was reached counts more than the kernel's answer; an interrupt counts unless the code ended well before it.
-fn outcome(progress: &RunProgress, verdict: &Verdict) -> Outcome {
+/// A limit that was reached outranks the kernel's answer. An interrupt counts unless the code ended well before it.
+fn outcome(progress: &RunProgress, verdict: &ExecutionVerdict) -> Outcome {
     match (progress.interrupted, verdict) {
-        (_, Verdict::Lost) => Outcome::Lost,
+        (_, ExecutionVerdict::Lost) => Outcome::Lost,
         (Some((outcome @ (Outcome::TimedOut | Outcome::IdleTimedOut), _)), _) => outcome,
-        (_, Verdict::Ok) => Outcome::Ok,
+        (_, ExecutionVerdict::Ok) => Outcome::Ok,
         (Some((outcome, _)), _) => outcome,
-        (None, Verdict::Aborted) => Outcome::Aborted,
-        (None, Verdict::Failed(_)) => Outcome::Error,
-    }
-}
-
-/// Returns at an instant; never, without one.
-pub(super) async fn at(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant.into()).await,
-        None => std::future::pending().await,
+        (None, ExecutionVerdict::Aborted) => Outcome::Aborted,
+        (None, ExecutionVerdict::Failed(_)) => Outcome::Error,
     }
 }

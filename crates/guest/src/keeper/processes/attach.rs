@@ -1,4 +1,4 @@
-//! A stream on a process: its output from an offset and its end to the host, input, size and signals from the host.
+//! A stream on a process: output from an offset and the exit to the caller; input, terminal size and signals from the caller.
 
 use std::sync::Arc;
 
@@ -8,16 +8,16 @@ use sandyard_protocol::{
     EndReason, OutputChunk, OutputOffsets, OutputStream, ProcessEvent, ProcessInput, Reply,
 };
 
-use super::process::{Ending, Process};
-use crate::keeper::Keeper;
-use crate::keeper::capture::{Follower, Piece};
+use super::process::{Ending, ManagedProcess};
 use crate::keeper::clock::milliseconds;
-use crate::keeper::link::{HostStream, ServedStream};
+use crate::keeper::output::capture::{Follower, Piece};
+use crate::keeper::stream::{HostStream, ServedStream};
 use crate::limits::TERMINATION_GRACE;
+use crate::process_host::ProcessHost;
 
 /// Ends a process when the stream that started it is lost.
 #[derive(Debug)]
-pub(super) struct EndGuard(pub(super) Arc<Process>);
+pub(super) struct EndGuard(pub(super) Arc<ManagedProcess>);
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
@@ -25,10 +25,10 @@ impl Drop for EndGuard {
     }
 }
 
-/// Serves one stream until the process ended and all was sent, or the stream is lost.
+/// Serves one stream until the process has ended and all its output was sent, or the stream is lost.
 pub(super) async fn serve(
-    keeper: &Keeper,
-    process: &Arc<Process>,
+    host: &dyn ProcessHost,
+    process: &Arc<ManagedProcess>,
     from: OutputOffsets,
     mut stream: HostStream,
     _guard: Option<EndGuard>,
@@ -37,29 +37,29 @@ pub(super) async fn serve(
         return;
     }
     let (receiver, sender) = stream.split();
-    let mut sending = Sending::new(process, from, sender);
-    // Whatever goes wrong on the stream ends the stream alone.
+    let mut sending = OutputSender::new(process, from, sender);
+    // A failure ends this stream alone, not the process: others may be attached to it.
     tokio::select! {
         outcome = sending.run() => drop(outcome),
-        _lost = receive(keeper, process, receiver) => {}
+        _lost = receive(host, process, receiver) => {}
     }
 }
 
-/// Takes input. Returns when the stream is lost or malformed; yamux shows a lost stream as an ended one, so a host that
-/// follows a process keeps its side open.
+/// Takes input. Returns when the stream is lost or malformed. yamux shows a lost stream as an ended one, so a caller that
+/// follows a process must keep its side open.
 async fn receive(
-    keeper: &Keeper,
-    process: &Process,
+    host: &dyn ProcessHost,
+    process: &ManagedProcess,
     mut receiver: FrameReceiver<ServedStream>,
 ) -> FrameError {
     loop {
         match receiver.receive().await {
             Ok(Some(Frame::Data(bytes))) => process.input.write(&bytes).await,
             Ok(Some(Frame::Message(message))) => match serde_json::from_slice(&message) {
-                Ok(ProcessInput::Close) => process.close_input(keeper.host.as_ref()).await,
+                Ok(ProcessInput::Close) => process.close_input(host).await,
                 Ok(ProcessInput::Resize(size)) => process.resize(size),
                 // A signal that can't be sent changes nothing; the stream has no place for an answer.
-                Ok(ProcessInput::Signal(signal)) => drop(process.signal(keeper.host.as_ref(), signal).await),
+                Ok(ProcessInput::Signal(signal)) => drop(process.signal(host, signal).await),
                 Err(error) => return FrameError::Malformed(error.to_string()),
             },
             Ok(None) => return FrameError::Ended,
@@ -68,16 +68,17 @@ async fn receive(
     }
 }
 
-struct Sending<'a> {
-    process: &'a Process,
+/// Sends the output and the exit of a process.
+struct OutputSender<'a> {
+    process: &'a ManagedProcess,
     sender: FrameSender<ServedStream>,
     stdout: Follower,
     stderr: Follower,
     frame: Vec<u8>,
 }
 
-impl<'a> Sending<'a> {
-    fn new(process: &'a Process, from: OutputOffsets, sender: FrameSender<ServedStream>) -> Self {
+impl<'a> OutputSender<'a> {
+    fn new(process: &'a ManagedProcess, from: OutputOffsets, sender: FrameSender<ServedStream>) -> Self {
         let follow = |stream| Follower::new(process.output(stream).clone(), from.get(stream));
         let (stdout, stderr) = (follow(OutputStream::Stdout), follow(OutputStream::Stderr));
         Self { process, sender, stdout, stderr, frame: vec![0; DATA_BYTES] }
@@ -88,21 +89,22 @@ impl<'a> Sending<'a> {
             let stdout = self.send_piece(OutputStream::Stdout).await?;
             let stderr = self.send_piece(OutputStream::Stderr).await?;
             match (stdout, stderr) {
-                (Step::End, Step::End) => break,
-                (Step::Sent, _) | (_, Step::Sent) => {}
+                (SendStep::End, SendStep::End) => break,
+                (SendStep::Sent, _) | (_, SendStep::Sent) => {}
+                // Both followers have nothing: `read` marked their progress as seen, so a change since then is not missed.
                 _ => tokio::select! {
                     () = self.stdout.changed() => {}
                     () = self.stderr.changed() => {}
                 },
             }
         }
-        // Output is closed a moment before the exit is known.
+        // The output is closed a moment before the exit is known.
         let exit = self.process.ended().await;
         self.sender.send_message(&ProcessEvent::Exited(exit)).await?;
         self.sender.finish().await
     }
 
-    async fn send_piece(&mut self, stream: OutputStream) -> Result<Step, FrameError> {
+    async fn send_piece(&mut self, stream: OutputStream) -> Result<SendStep, FrameError> {
         let follower = match stream {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
@@ -112,19 +114,20 @@ impl<'a> Sending<'a> {
                 let header = OutputChunk::header(stream, offset);
                 self.frame[..OutputChunk::HEADER_BYTES].copy_from_slice(&header);
                 self.sender.send_data(&self.frame[..OutputChunk::HEADER_BYTES + count]).await?;
-                Ok(Step::Sent)
+                Ok(SendStep::Sent)
             }
             Piece::Lost(bytes) => {
                 self.sender.send_message(&ProcessEvent::Lost { bytes }).await?;
-                Ok(Step::Sent)
+                Ok(SendStep::Sent)
             }
-            Piece::Nothing => Ok(Step::Nothing),
-            Piece::End => Ok(Step::End),
+            Piece::Nothing => Ok(SendStep::Nothing),
+            Piece::End => Ok(SendStep::End),
         }
     }
 }
 
-enum Step {
+/// What became of one attempt to send output.
+enum SendStep {
     Sent,
     Nothing,
     End,

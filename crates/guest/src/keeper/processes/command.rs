@@ -1,53 +1,56 @@
-//! From what a caller asks to what is run: bounds, working directory, environment.
+//! Turns a request into a command: bounds, working directory, environment.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sandyard_protocol::limits::ARGUMENT_BYTES;
 use sandyard_protocol::{GuestError, GuestErrorCode, ProcessId, StartProcess};
 
-use crate::keeper::Keeper;
+use crate::keeper::environment::ProcessEnvironment;
 use crate::process_host::Command;
 
-/// What the terminals of callers can do, unless they say otherwise: consoles and noVNC's kin all speak xterm's language.
+/// `TERM` of a process with a terminal, unless the caller sets it. Every common terminal emulator understands xterm's sequences.
 const TERMINAL_KIND: &str = "xterm-256color";
 
-/// The command for a caller's process.
-pub(super) fn command(keeper: &Keeper, id: ProcessId, start: &StartProcess) -> Result<Command, GuestError> {
-    check_arguments(&start.argv)?;
-    check_environment(&start.env)?;
-    let mut env = environment(keeper);
-    if start.terminal.is_some() {
-        env.insert("TERM".into(), TERMINAL_KIND.into());
+/// Turns requests into commands.
+#[derive(Debug)]
+pub(super) struct CommandBuilder {
+    pub(super) environment: Arc<ProcessEnvironment>,
+    pub(super) workspace: PathBuf,
+}
+
+impl CommandBuilder {
+    /// The command for a caller's process.
+    pub(super) fn for_caller(&self, id: ProcessId, start: &StartProcess) -> Result<Command, GuestError> {
+        check_arguments(&start.argv)?;
+        check_environment(&start.env)?;
+        let mut env = self.environment.whole();
+        if start.terminal.is_some() {
+            env.insert("TERM".into(), TERMINAL_KIND.into());
+        }
+        env.extend(start.env.clone());
+        check_size(&start.argv, &env)?;
+        Ok(Command {
+            id,
+            argv: start.argv.clone(),
+            cwd: working_directory(&self.workspace, start.cwd.as_deref())?,
+            env,
+            terminal: start.terminal,
+            stdin: start.stdin && start.terminal.is_none(),
+        })
     }
-    env.extend(start.env.clone());
-    check_size(&start.argv, &env)?;
-    Ok(Command {
-        id,
-        argv: start.argv.clone(),
-        cwd: working_directory(&keeper.config.workspace, start.cwd.as_deref())?,
-        env,
-        terminal: start.terminal,
-        stdin: start.stdin && start.terminal.is_none(),
-    })
+
+    /// The command for the job itself.
+    pub(super) fn for_job(&self, argv: Vec<String>) -> Result<Command, GuestError> {
+        let env = self.environment.whole();
+        check_size(&argv, &env)?;
+        let cwd = working_directory(&self.workspace, None)?;
+        Ok(Command { id: ProcessId::main(), argv, cwd, env, terminal: None, stdin: false })
+    }
 }
 
-/// The command for the job itself.
-pub(in crate::keeper) fn main_command(keeper: &Keeper, argv: Vec<String>) -> Result<Command, GuestError> {
-    let env = environment(keeper);
-    check_size(&argv, &env)?;
-    let cwd = working_directory(&keeper.config.workspace, None)?;
-    Ok(Command { id: ProcessId::main(), argv, cwd, env, terminal: None, stdin: false })
-}
-
-/// What everything in the machine gets.
-pub(in crate::keeper) fn environment(keeper: &Keeper) -> BTreeMap<String, String> {
-    let mut env = keeper.config.env.clone();
-    env.extend(keeper.job.environment());
-    env
-}
-
-/// Names and values that execve(2) can take.
+/// Rejects names and values that execve(2) can't take.
 pub(in crate::keeper) fn check_environment(env: &BTreeMap<String, String>) -> Result<(), GuestError> {
     let bad_name = |name: &str| name.is_empty() || name.contains(['=', '\0']);
     match env.iter().find(|(name, value)| bad_name(name) || value.contains('\0')) {
@@ -75,7 +78,7 @@ fn check_size(argv: &[String], env: &BTreeMap<String, String>) -> Result<(), Gue
     Ok(())
 }
 
-/// An absolute directory; where it leads is decided inside the machine by the job's own rights.
+/// Returns an absolute directory. The spawner resolves it inside the machine with the job's own rights.
 fn working_directory(workspace: &Path, cwd: Option<&str>) -> Result<String, GuestError> {
     let cwd = cwd.unwrap_or("");
     if cwd.contains('\0') {

@@ -1,4 +1,4 @@
-//! Standard input of a process, shared by everyone attached to it. One writer at a time; the others wait.
+//! Standard input of a process, shared by all streams attached to it. One stream writes at a time; the others wait.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,61 +10,61 @@ use tokio::sync::Mutex;
 
 use crate::sys;
 
-/// What a terminal takes as the end of input at the start of a line.
+/// The byte that a terminal takes as the end of input at the start of a line.
 const END_OF_TRANSMISSION: &[u8] = &[4];
 
-/// Where input goes.
+/// The standard input of a process.
 #[derive(Debug)]
-pub(super) struct Input(Mutex<Target>);
+pub(super) struct StandardInput(Mutex<InputTarget>);
 
 #[derive(Debug)]
-enum Target {
+enum InputTarget {
     None,
     Pipe(AsyncFd<OwnedFd>),
     Terminal(Arc<AsyncFd<OwnedFd>>),
 }
 
-impl Input {
+impl StandardInput {
     /// No input, or none any more.
     pub(super) fn none() -> Self {
-        Self(Mutex::new(Target::None))
+        Self(Mutex::new(InputTarget::None))
     }
 
     /// The write end of a pipe.
     pub(super) fn pipe(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
-        Ok(Self(Mutex::new(Target::Pipe(sys::watch(fd)?))))
+        Ok(Self(Mutex::new(InputTarget::Pipe(sys::watch(fd)?))))
     }
 
     /// The master of a terminal.
     pub(super) fn terminal(fd: Arc<AsyncFd<OwnedFd>>) -> Self {
-        Self(Mutex::new(Target::Terminal(fd)))
+        Self(Mutex::new(InputTarget::Terminal(fd)))
     }
 
     /// True if input goes anywhere.
     pub(super) async fn is_open(&self) -> bool {
-        !matches!(*self.0.lock().await, Target::None)
+        !matches!(*self.0.lock().await, InputTarget::None)
     }
 
     /// Writes all bytes, waiting for the process to read. Bytes for a process that reads no more are dropped.
     pub(super) async fn write(&self, bytes: &[u8]) {
         let mut target = self.0.lock().await;
         let fd = match &*target {
-            Target::None => return,
-            Target::Pipe(fd) => fd,
-            Target::Terminal(fd) => fd.as_ref(),
+            InputTarget::None => return,
+            InputTarget::Pipe(fd) => fd,
+            InputTarget::Terminal(fd) => fd.as_ref(),
         };
         if write_all(fd, bytes).await.is_err() {
-            *target = Target::None;
+            *target = InputTarget::None;
         }
     }
 
-    /// Says that nothing more will come.
+    /// Ends the input.
     pub(super) async fn close(&self) {
         let mut target = self.0.lock().await;
         match &*target {
-            Target::Terminal(fd) => drop(write_all(fd, END_OF_TRANSMISSION).await),
-            Target::Pipe(_) | Target::None => *target = Target::None,
+            InputTarget::Terminal(fd) => drop(write_all(fd, END_OF_TRANSMISSION).await),
+            InputTarget::Pipe(_) | InputTarget::None => *target = InputTarget::None,
         }
     }
 }

@@ -1,70 +1,57 @@
 //! Processes that callers start in the machine: reconnectable output, input, signals, terminals, time limits.
 //!
-//! `table` knows them all, `process` is one, `supervise` follows it to its end, `attach` serves a stream on it. A process
-//! belongs to keeper, not to the stream that started it: streams come and go.
+//! `table` knows them all and starts them, `process` is one, `supervise` follows it to its end, `attach` serves a stream on it. A
+//! process belongs to keeper, not to the stream that started it: streams come and go.
 
 mod attach;
 mod command;
 mod input;
 mod process;
+mod record;
+mod recover;
 mod supervise;
 mod table;
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request, StartProcess};
+use sandyard_protocol::{GuestError, GuestErrorCode, OutputOffsets, ProcessId, Reply, Request};
 
-pub(super) use command::{check_environment, environment, main_command};
-pub(super) use process::{Descriptors, Ending, Process};
-pub(super) use supervise::{Limits, Scope, Supervision};
-pub(super) use table::{Processes, recover};
+pub(super) use command::check_environment;
+pub(super) use process::{Ending, ManagedProcess, ProcessDescriptors};
+pub(super) use supervise::{EndObserver, KillScope, ProcessLimits, Supervision};
+pub(super) use table::Processes;
 
-use super::Keeper;
-use super::link::{HostStream, reply};
+use super::stream::{HostStream, reply};
 
 /// Serves the process requests.
-pub(super) async fn serve(keeper: Arc<Keeper>, request: Request, mut stream: HostStream) {
+pub(super) async fn serve(processes: Arc<Processes>, request: Request, mut stream: HostStream) {
+    let host = processes.host();
     match request {
-        Request::StartProcess(start) => match table::start(&keeper, start, None).await {
+        Request::StartProcess(start) => match processes.start_guarded(start, None).await {
             Ok((process, guard)) => {
-                attach::serve(&keeper, &process, OutputOffsets::default(), stream, guard).await
+                attach::serve(host, &process, OutputOffsets::default(), stream, guard).await
             }
             Err(error) => reply(&mut stream, &Reply::Failed(error)).await,
         },
-        Request::AttachProcess { process, from } => match keeper.processes.find(&process) {
-            Some(process) => attach::serve(&keeper, &process, from, stream, None).await,
+        Request::AttachProcess { process, from } => match processes.find(&process) {
+            Some(process) => attach::serve(host, &process, from, stream, None).await,
             None => reply(&mut stream, &Reply::Failed(unknown(&process))).await,
         },
         Request::SignalProcess { process, signal: number } => {
-            let answer = signal(&keeper, &process, number).await;
+            let answer = signal(&processes, &process, number).await;
             reply(&mut stream, &answer.map_or_else(Reply::Failed, |()| Reply::Done)).await;
         }
         Request::ListProcesses => {
-            let list = keeper.processes.list();
+            let list = processes.list();
             reply(&mut stream, &Reply::Processes(list)).await;
         }
         _ => {}
     }
 }
 
-/// Starts a process for a service of keeper's own; it belongs to no stream.
-pub(super) async fn start(keeper: &Arc<Keeper>, start: StartProcess) -> Result<Arc<Process>, GuestError> {
-    table::start(keeper, start, None).await.map(|(process, _)| process)
-}
-
-/// Starts one that finds a descriptor of keeper's at its standard input.
-pub(super) async fn start_with_input(
-    keeper: &Arc<Keeper>,
-    start: StartProcess,
-    input: OwnedFd,
-) -> Result<Arc<Process>, GuestError> {
-    table::start(keeper, start, Some(input)).await.map(|(process, _)| process)
-}
-
-async fn signal(keeper: &Keeper, id: &ProcessId, signal: i32) -> Result<(), GuestError> {
-    let process = keeper.processes.find(id).ok_or_else(|| unknown(id))?;
-    process.signal(keeper.host.as_ref(), signal).await
+async fn signal(processes: &Processes, id: &ProcessId, signal: i32) -> Result<(), GuestError> {
+    let process = processes.find(id).ok_or_else(|| unknown(id))?;
+    process.signal(processes.host(), signal).await
 }
 
 fn unknown(id: &ProcessId) -> GuestError {

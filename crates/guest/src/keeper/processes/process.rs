@@ -1,4 +1,4 @@
-//! One process: who it is, its output and input, how it ended or is to end.
+//! One process: its identity, output and input, its exit, and a wish that it end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::watch;
 
-use super::input::Input;
-use crate::keeper::capture::{Capture, Retention};
+use super::input::StandardInput;
 use crate::keeper::clock::boot_ms;
-use crate::keeper::pump::Source;
+use crate::keeper::output::capture::{Capture, Retention};
+use crate::keeper::output::pump::OutputSource;
 use crate::process_host::{Command, ProcessHost, Spawned};
 
-/// That a process is to end, and why. The first reason stays; the earliest kill wins.
+/// A wish that a process end. Of several wishes, the first reason stays and the earliest kill wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::keeper) struct Ending {
-    /// As its exit will say.
+    /// The reason that its exit will report.
     pub(in crate::keeper) reason: EndReason,
-    /// When it is killed if it has not left by itself, in time since boot.
+    /// When it is killed unless it has left by itself, in time since boot.
     pub(in crate::keeper) kill_at_ms: u64,
 }
 
 impl Ending {
-    /// With so much time to leave.
+    /// A wish for now, with a time to leave before the kill.
     pub(in crate::keeper) fn after(reason: EndReason, grace_ms: u64) -> Self {
         Self { reason, kill_at_ms: boot_ms().saturating_add(grace_ms) }
     }
 
-    /// Both wishes in one.
+    /// Joins this wish with an earlier one.
     pub(in crate::keeper) fn merge(self, earlier: Option<Self>) -> Self {
         match earlier {
             Some(earlier) => {
@@ -44,15 +44,15 @@ impl Ending {
     }
 }
 
-/// One process.
+/// A process that keeper started, running or ended.
 #[derive(Debug)]
-pub(in crate::keeper) struct Process {
+pub(in crate::keeper) struct ManagedProcess {
     pub(super) id: ProcessId,
     pid: i32,
     argv: Vec<String>,
     stdout: Arc<Capture>,
     stderr: Arc<Capture>,
-    pub(super) input: Input,
+    pub(super) input: StandardInput,
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
     pub(super) exit: watch::Sender<Option<Exit>>,
     pub(super) ending: watch::Sender<Option<Ending>>,
@@ -60,49 +60,49 @@ pub(in crate::keeper) struct Process {
 
 /// A process's descriptors, ready to wait on.
 #[derive(Debug)]
-pub(in crate::keeper) struct Descriptors {
-    input: Input,
+pub(in crate::keeper) struct ProcessDescriptors {
+    input: StandardInput,
     terminal: Option<Arc<AsyncFd<OwnedFd>>>,
-    pub(super) stdout: Source,
-    pub(super) stderr: Option<Source>,
+    pub(super) stdout: OutputSource,
+    pub(super) stderr: Option<OutputSource>,
     pid: i32,
 }
 
-impl Descriptors {
-    /// Takes over what was spawned.
+impl ProcessDescriptors {
+    /// Takes over the descriptors of a started program.
     pub(in crate::keeper) fn new(spawned: Spawned, has_terminal: bool) -> io::Result<Self> {
         let pid = spawned.pid;
         if has_terminal {
-            let stdout = Source::terminal(spawned.stdout)?;
+            let stdout = OutputSource::terminal(spawned.stdout)?;
             let terminal = stdout.descriptor().clone();
             return Ok(Self {
-                input: Input::terminal(terminal.clone()),
+                input: StandardInput::terminal(terminal.clone()),
                 terminal: Some(terminal),
                 stdout,
                 stderr: None,
                 pid,
             });
         }
-        let input = spawned.stdin.map_or_else(|| Ok(Input::none()), Input::pipe)?;
-        let stderr = spawned.stderr.map(Source::pipe).transpose()?;
-        Ok(Self { input, terminal: None, stdout: Source::pipe(spawned.stdout)?, stderr, pid })
+        let input = spawned.stdin.map_or_else(|| Ok(StandardInput::none()), StandardInput::pipe)?;
+        let stderr = spawned.stderr.map(OutputSource::pipe).transpose()?;
+        Ok(Self { input, terminal: None, stdout: OutputSource::pipe(spawned.stdout)?, stderr, pid })
     }
 }
 
-impl Descriptors {
-    /// The outputs alone.
-    pub(in crate::keeper) fn into_sources(self) -> Vec<Source> {
+impl ProcessDescriptors {
+    /// The outputs, without the input.
+    pub(in crate::keeper) fn into_sources(self) -> Vec<OutputSource> {
         [Some(self.stdout), self.stderr].into_iter().flatten().collect()
     }
 }
 
-impl Process {
-    /// A process that runs, and where its output comes from.
+impl ManagedProcess {
+    /// A process that runs, and the sources of its output.
     pub(in crate::keeper) fn running(
         command: &Command,
-        descriptors: Descriptors,
+        descriptors: ProcessDescriptors,
         output: [Arc<Capture>; 2],
-    ) -> (Arc<Self>, Vec<(Source, Arc<Capture>)>) {
+    ) -> (Arc<Self>, Vec<(OutputSource, Arc<Capture>)>) {
         let [stdout, stderr] = output;
         let mut sources = vec![(descriptors.stdout, stdout.clone())];
         match descriptors.stderr {
@@ -135,7 +135,17 @@ impl Process {
         stdout.close();
         stderr.close();
         let (exit, ending) = (watch::Sender::new(Some(exit)), watch::Sender::new(None));
-        Arc::new(Self { id, pid, argv, stdout, stderr, input: Input::none(), terminal: None, exit, ending })
+        Arc::new(Self {
+            id,
+            pid,
+            argv,
+            stdout,
+            stderr,
+            input: StandardInput::none(),
+            terminal: None,
+            exit,
+            ending,
+        })
     }
 
     /// Opens the captures of a process whose output is kept for a while.
@@ -144,17 +154,15 @@ impl Process {
         Ok([open("stdout")?, open("stderr")?])
     }
 
-    /// Its name.
     pub(in crate::keeper) fn id(&self) -> &ProcessId {
         &self.id
     }
 
-    /// Whether it is this program's.
+    /// True if it runs the program of this name.
     pub(super) fn runs(&self, program: &str) -> bool {
         self.argv.first().is_some_and(|first| first == program)
     }
 
-    /// One of its outputs.
     pub(in crate::keeper) fn output(&self, stream: OutputStream) -> &Arc<Capture> {
         match stream {
             OutputStream::Stdout => &self.stdout,
@@ -162,22 +170,21 @@ impl Process {
         }
     }
 
-    /// Whether it has a terminal.
     pub(super) fn has_terminal(&self) -> bool {
         self.terminal.is_some()
     }
 
-    /// As a caller sees it.
+    /// The description for callers.
     pub(super) fn info(&self) -> ProcessInfo {
         ProcessInfo { id: self.id.clone(), pid: self.pid, argv: self.argv.clone(), exit: *self.exit.borrow() }
     }
 
-    /// How it ended, if it did.
+    /// The exit, if it has ended.
     pub(in crate::keeper) fn exit(&self) -> Option<Exit> {
         *self.exit.borrow()
     }
 
-    /// Returns how it ended when it has.
+    /// Waits for the end.
     pub(in crate::keeper) async fn ended(&self) -> Exit {
         let mut exits = self.exit.subscribe();
         loop {
@@ -190,17 +197,22 @@ impl Process {
         }
     }
 
-    /// It ended, and everyone who waits for that is told.
+    /// Stores the exit and wakes everyone who waits for it.
     pub(in crate::keeper) fn set_exit(&self, exit: Exit) {
         self.exit.send_replace(Some(exit));
     }
 
-    /// Asks that it end.
+    /// Asks the process to end.
     pub(in crate::keeper) fn end(&self, ending: Ending) {
         self.ending.send_modify(|wish| *wish = Some(ending.merge(*wish)));
     }
 
-    /// Tells its terminal a new size; nothing happens without one.
+    /// How long neither output printed anything.
+    pub(super) fn quiet_for(&self) -> std::time::Duration {
+        self.stdout.quiet_for().min(self.stderr.quiet_for())
+    }
+
+    /// Resizes its terminal, if it has one.
     pub(super) fn resize(&self, size: TerminalSize) {
         if let Some(terminal) = &self.terminal {
             let size = rustix::termios::Winsize {
@@ -214,18 +226,18 @@ impl Process {
         }
     }
 
-    /// True if the process has a standard input that somebody may write to.
+    /// True if its standard input is open.
     pub(in crate::keeper) async fn takes_input(&self) -> bool {
         self.input.is_open().await
     }
 
-    /// Writes to its standard input, waiting for room. Cancelling loses nothing of a write that a pipe takes as a whole, of
-    /// at most 4096 bytes.
+    /// Writes to its standard input, waiting for room. A cancelled write of at most 4096 bytes (`PIPE_BUF`) has written all or
+    /// nothing.
     pub(in crate::keeper) async fn write_input(&self, bytes: &[u8]) {
         self.input.write(bytes).await;
     }
 
-    /// Says that no more input will come.
+    /// Closes its standard input.
     pub(super) async fn close_input(&self, host: &dyn ProcessHost) {
         self.input.close().await;
         if self.terminal.is_none() {
@@ -234,7 +246,7 @@ impl Process {
         }
     }
 
-    /// Signals its group.
+    /// Signals its process group.
     pub(in crate::keeper) async fn signal(
         &self,
         host: &dyn ProcessHost,

@@ -1,20 +1,18 @@
-//! Follows one process to its end: moves its output, holds its time limits, ends it when asked, and takes what it still
-//! had to say.
+//! Follows one process to its end: moves its output, enforces its time limits, ends it on request, and takes its last output.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::future::join_all;
 use sandyard_protocol::{EndReason, Exit};
 use tokio::sync::watch;
 
-use super::process::{Ending, Process};
-use crate::keeper::Keeper;
-use crate::keeper::capture::Capture;
+use super::process::{Ending, ManagedProcess};
 use crate::keeper::clock::{boot_ms, milliseconds, sleep_until};
-use crate::keeper::desktop;
 use crate::keeper::exits::ended;
-use crate::keeper::pump::{Pumped, Source};
+use crate::keeper::output::capture::Capture;
+use crate::keeper::output::pump::{OutputSource, Pumped};
 use crate::limits::{KILL_AGAIN, TERMINATION_GRACE};
 use crate::process_host::{ProcessHost, RawExit};
 
@@ -23,50 +21,58 @@ const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 const SIGCONT: i32 = 18;
 
-/// How long a process may go on.
+/// The time limits of a process.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::keeper) struct Limits {
+pub(in crate::keeper) struct ProcessLimits {
     /// When its time is up, in time since boot.
     pub(in crate::keeper) deadline_ms: Option<u64>,
-    /// How long it may be silent.
+    /// How long it may print nothing.
     pub(in crate::keeper) idle_timeout_ms: Option<u64>,
     /// Silence before this time since boot does not count.
     pub(in crate::keeper) idle_from_ms: u64,
 }
 
-impl Limits {
-    /// Limits that nobody changes.
+impl ProcessLimits {
+    /// Limits that never change.
     pub(in crate::keeper) fn fixed(self) -> watch::Receiver<Self> {
         watch::channel(self).1
     }
 }
 
-/// What goes down with the process.
+/// The processes that are killed with a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::keeper) enum Scope {
+pub(in crate::keeper) enum KillScope {
     /// Its process group, when it must be killed.
     Group,
-    /// Everything in the machine, when it must be killed; and when it ends by itself, unless that is to be kept.
+    /// Every process of the machine: when this one must be killed, and when it ends by itself, unless `keep`.
     Machine {
-        /// Whether the background goes on after the end.
+        /// True if background processes go on after the end.
         keep: bool,
     },
 }
 
-/// A process with all that is needed to follow it.
+/// Called before the job's processes are asked to leave or killed, while they still run. The desktop takes its last picture then.
+#[async_trait]
+pub(in crate::keeper) trait EndObserver: Send + Sync {
+    /// Bounded in time: the end of the job waits for it.
+    async fn before_end(&self);
+}
+
+/// A process and everything that is needed to follow it.
 pub(in crate::keeper) struct Supervision {
-    pub(in crate::keeper) process: Arc<Process>,
-    pub(in crate::keeper) sources: Vec<(Source, Arc<Capture>)>,
+    pub(in crate::keeper) process: Arc<ManagedProcess>,
+    pub(in crate::keeper) sources: Vec<(OutputSource, Arc<Capture>)>,
     pub(in crate::keeper) raw_exit: watch::Receiver<Option<RawExit>>,
-    pub(in crate::keeper) limits: watch::Receiver<Limits>,
-    pub(in crate::keeper) scope: Scope,
-    /// Takes a last picture of the desktop before the machine's processes are ended.
-    pub(in crate::keeper) witness: Option<Arc<Keeper>>,
+    pub(in crate::keeper) limits: watch::Receiver<ProcessLimits>,
+    pub(in crate::keeper) scope: KillScope,
+    /// Called before the machine's processes are ended.
+    pub(in crate::keeper) observer: Option<Arc<dyn EndObserver>>,
 }
 
 impl Supervision {
-    /// Returns when the process ended and all its output is captured, with the sources that others still hold.
-    pub(in crate::keeper) async fn run(mut self, host: &dyn ProcessHost) -> (Exit, Vec<Source>) {
+    /// Returns when the process has ended and all its output is captured. Also returns the sources that background processes still
+    /// hold open.
+    pub(in crate::keeper) async fn run(mut self, host: &dyn ProcessHost) -> (Exit, Vec<OutputSource>) {
         let (over, over_receiver) = watch::channel(false);
         let sources = std::mem::take(&mut self.sources);
         let pumps =
@@ -76,12 +82,14 @@ impl Supervision {
         let mut raw_exit = self.raw_exit.clone();
         let wait = self.wait_for_end(host, &mut raw_exit);
         tokio::pin!(wait);
+        // The pumps run beside the wait: a process whose pipe is full would never end.
         let exit = loop {
             tokio::select! {
                 exit = &mut wait => break exit,
                 done = &mut pumps, if pumped.is_none() => pumped = Some(done),
             }
         };
+        // Only now may the pumps stop at an empty pipe: everything the process wrote is in it.
         over.send_replace(true);
         let pumped = match pumped {
             Some(pumped) => pumped,
@@ -108,8 +116,10 @@ impl Supervision {
                 asked_to_leave = true;
                 next_kill_ms = Some(wish.kill_at_ms);
             }
+            // A later wish may bring the kill forward; after a kill, `next_kill_ms` repeats it.
             let kill_ms =
                 wish.map(|wish| next_kill_ms.map_or(wish.kill_at_ms, |next| next.max(wish.kill_at_ms)));
+            // Limits count only until somebody wants the end: from then on the grace period decides.
             tokio::select! {
                 raw = ended(raw_exit) => return self.left(host, raw, wish).await,
                 _ = wishes.changed() => next_kill_ms = None,
@@ -129,7 +139,7 @@ impl Supervision {
     }
 
     /// Returns when no output came for too long.
-    async fn silence(&self, limits: Limits) {
+    async fn silence(&self, limits: ProcessLimits) {
         let Some(limit) = limits.idle_timeout_ms.map(Duration::from_millis) else {
             return std::future::pending().await;
         };
@@ -143,32 +153,33 @@ impl Supervision {
         }
     }
 
-    /// An interactive shell ignores SIGTERM but not the loss of its terminal; a stopped one must go on to leave. Failures
-    /// mean that the spawner is gone, and the machine with it.
+    /// An interactive shell ignores SIGTERM but not the loss of its terminal. A stopped process must be continued before it can
+    /// leave. Failures mean that the spawner is gone, and the machine with it.
     async fn ask_to_leave(&self, host: &dyn ProcessHost) {
-        self.look_once_more().await;
+        self.notify_observer().await;
         let signal = if self.process.has_terminal() { SIGHUP } else { SIGTERM };
         let _ = host.signal(&self.process.id, signal).await;
         let _ = host.signal(&self.process.id, SIGCONT).await;
     }
 
-    async fn look_once_more(&self) {
-        if let Some(keeper) = &self.witness {
-            desktop::last_look(keeper).await;
+    async fn notify_observer(&self) {
+        if let Some(observer) = &self.observer {
+            observer.before_end().await;
         }
     }
 
     async fn kill(&self, host: &dyn ProcessHost) {
         let _ = match self.scope {
-            Scope::Group => host.signal(&self.process.id, SIGKILL).await,
-            Scope::Machine { .. } => host.kill_everything().await,
+            KillScope::Group => host.signal(&self.process.id, SIGKILL).await,
+            KillScope::Machine { .. } => host.kill_everything().await,
         };
     }
 
     async fn left(&self, host: &dyn ProcessHost, raw: RawExit, wish: Option<Ending>) -> Exit {
-        if self.scope == (Scope::Machine { keep: false }) {
+        if self.scope == (KillScope::Machine { keep: false }) {
+            // With a wish, `ask_to_leave` has done it already.
             if wish.is_none() {
-                self.look_once_more().await;
+                self.notify_observer().await;
             }
             let _ = host.kill_everything().await;
         }
@@ -176,8 +187,8 @@ impl Supervision {
     }
 }
 
-/// Returns when limits are others; never, if nobody changes them.
-async fn changed(limits: &mut watch::Receiver<Limits>) {
+/// Returns when the limits change; never, if nobody can change them.
+async fn changed(limits: &mut watch::Receiver<ProcessLimits>) {
     if limits.changed().await.is_err() {
         std::future::pending::<()>().await;
     }

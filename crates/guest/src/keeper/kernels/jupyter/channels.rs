@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::connection::ConnectionFile;
 use super::message::{Incoming, Signer, decode, encode};
-use super::zmtp::{Budget, Connection, Role, ZmtpError};
+use super::zmtp::{Connection, MemoryBudget, SocketRole, ZmtpError};
 
-/// Connected to one kernel.
+/// The channels of one kernel.
 #[derive(Debug)]
 pub(super) struct Channels {
     shell: Connection,
@@ -14,41 +14,40 @@ pub(super) struct Channels {
     control_port: u16,
     signer: Signer,
     session: String,
-    budget: Budget,
+    budget: MemoryBudget,
     requests: u64,
 }
 
-/// What an execution leaves in the kernel's own account of what it ran.
+/// How the kernel treats a request in its history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum History {
-    /// It is counted.
     Counted,
-    /// It is not counted, but its result is shown.
+    /// Not counted, but its result is shown.
     Uncounted,
-    /// It is not counted, and shows nothing but what it prints.
+    /// Not counted, and only printed text is shown.
     Silent,
 }
 
-/// A message and where it came.
+/// A message and its channel.
 #[derive(Debug)]
-pub(super) enum Received {
-    /// An answer.
+pub(super) enum ChannelMessage {
+    /// An answer on the shell channel.
     Shell(Incoming),
-    /// Published.
+    /// A published message.
     Iopub(Incoming),
 }
 
 impl Channels {
-    /// Connects. The session is also our identity: answers to what an earlier keeper asked come to the next.
+    /// Connects. The session is also the client's identity, so answers to requests of an earlier keeper reach the next one.
     pub(super) async fn open(
         file: &ConnectionFile,
         session: &str,
-        budget: &Budget,
+        budget: &MemoryBudget,
     ) -> Result<Self, ZmtpError> {
-        let role = Role::Dealer { identity: session.as_bytes() };
+        let role = SocketRole::Dealer { identity: session.as_bytes() };
         let signer = Signer::new(&file.key).ok_or(ZmtpError::Malformed("an unusable key"))?;
         Ok(Self {
-            iopub: Connection::open(file.iopub_port, Role::Subscriber, budget.clone()).await?,
+            iopub: Connection::open(file.iopub_port, SocketRole::Subscriber, budget.clone()).await?,
             shell: Connection::open(file.shell_port, role, budget.clone()).await?,
             control_port: file.control_port,
             signer,
@@ -68,7 +67,7 @@ impl Channels {
         Ok(id)
     }
 
-    /// Sends code to be run, under a name. A prompt is answered by the kernel itself with an exception, because we say
+    /// Sends code under a name. A prompt is answered by the kernel itself with an exception, because the request says
     /// that we can't.
     pub(super) async fn execute(&mut self, id: &str, code: &str, history: History) -> Result<(), ZmtpError> {
         let content = json!({
@@ -81,30 +80,30 @@ impl Channels {
         self.shell.send(&frames).await
     }
 
-    /// Asks the kernel to stop what it runs, on a connection of its own.
+    /// Asks the kernel to interrupt the running code, on a connection of its own.
     pub(super) async fn interrupt(&mut self) -> Result<(), ZmtpError> {
         let identity = format!("{}-control", self.session);
-        let role = Role::Dealer { identity: identity.as_bytes() };
+        let role = SocketRole::Dealer { identity: identity.as_bytes() };
         let mut control = Connection::open(self.control_port, role, self.budget.clone()).await?;
         self.requests += 1;
         let id = format!("interrupt-{}-{}", self.requests, &self.session);
         let frames = encode(&self.signer, &self.session, &id, "interrupt_request", &json!({}))
             .map_err(|_| ZmtpError::Malformed("a request that can't be written"))?;
         control.send(&frames).await?;
-        // The answer says that it was taken; without one the connection would be closed before it is read.
+        // The answer shows that the kernel has read the request. Closing the connection earlier would lose it.
         let answered =
             tokio::time::timeout(crate::limits::kernels::HANDSHAKE_DEADLINE, control.receive()).await;
         answered.map_err(|_| ZmtpError::Stalled)?.map(drop)
     }
 
-    /// The next message that is one. May be cancelled.
-    pub(super) async fn next(&mut self) -> Result<Received, ZmtpError> {
+    /// Returns the next valid message. May be cancelled.
+    pub(super) async fn next(&mut self) -> Result<ChannelMessage, ZmtpError> {
         loop {
-            // What was published before an answer was sent is read before it.
+            // Messages that were published before an answer was sent are read before the answer.
             let heard = tokio::select! {
                 biased;
-                message = self.iopub.receive() => decode(&self.signer, message?).map(Received::Iopub),
-                message = self.shell.receive() => decode(&self.signer, message?).map(Received::Shell),
+                message = self.iopub.receive() => decode(&self.signer, message?).map(ChannelMessage::Iopub),
+                message = self.shell.receive() => decode(&self.signer, message?).map(ChannelMessage::Shell),
             };
             match heard {
                 Some(heard) => return Ok(heard),

@@ -1,4 +1,4 @@
-//! How a kernel is reached: five ports on loopback and a key, in a file that the kernel, JupyterLab and people read.
+//! How clients reach a kernel: five ports on loopback and a key, in a file that the kernel, JupyterLab and people read.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -22,7 +22,7 @@ pub(in crate::keeper::kernels) struct ConnectionFile {
 }
 
 impl ConnectionFile {
-    /// Ports that are free now and a new key. Somebody may take a port before the kernel does; then it is tried again.
+    /// Draws ports that are free now and a new key. Another program may take a port before the kernel does; then the start is retried.
     pub(in crate::keeper::kernels) fn draw(kernel_name: &str) -> std::io::Result<Self> {
         let listeners: Vec<TcpListener> =
             (0..5).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<_, _>>()?;

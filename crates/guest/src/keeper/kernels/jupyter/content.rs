@@ -14,28 +14,26 @@ use crate::limits::kernels::{ERROR_BYTES, TRACEBACK_LINES, TREE_BYTES};
 /// Longest MIME type; the registry's longest has 73 letters.
 const MIME_BYTES: usize = 128;
 
-/// What a published message says.
+/// The content of a published message.
 #[derive(Debug)]
 pub(super) enum Published {
-    /// Text.
     Text(OutputStream, String),
-    /// Something in several forms.
-    Output(OutputKind, Bundle),
-    /// An exception.
+    /// An output in several media types.
+    Output(OutputKind, MimeBundle),
     Error(ExecutionError),
-    /// What was shown is to be replaced.
+    /// The next output replaces the output so far.
     Clear,
     /// The kernel has done with the request.
     Idle,
-    /// The kernel began with the request, and this is its count.
+    /// The kernel began with the request; carries its count.
     Input(Option<u64>),
     /// Something too large to be taken.
     TooLarge(u64),
-    /// Nothing for us.
+    /// Nothing that concerns an execution.
     Other,
 }
 
-/// What the kernel answers to an execution.
+/// The kernel's answer to an execution.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExecuteReply {
     pub(super) status: String,
@@ -44,7 +42,7 @@ pub(super) struct ExecuteReply {
 }
 
 #[derive(Deserialize)]
-struct Stream {
+struct StreamContent {
     #[serde(default)]
     name: String,
     #[serde(default)]
@@ -52,9 +50,9 @@ struct Stream {
 }
 
 #[derive(Deserialize)]
-struct Shown {
+struct DisplayContent {
     #[serde(default)]
-    data: Bundle,
+    data: MimeBundle,
 }
 
 /// As `Shown`, with its texts alone.
@@ -65,7 +63,7 @@ struct ShownTexts {
 }
 
 #[derive(Deserialize)]
-struct Status {
+struct StatusContent {
     #[serde(default)]
     execution_state: String,
 }
@@ -77,7 +75,7 @@ struct Counted {
 }
 
 #[derive(Deserialize, Default)]
-struct Failure {
+struct ErrorContent {
     #[serde(default)]
     status: String,
     #[serde(default)]
@@ -107,14 +105,15 @@ impl Published {
         }
         Some(match message.kind.as_str() {
             "stream" => {
-                let stream: Stream = serde_json::from_slice(content).ok()?;
+                let stream: StreamContent = serde_json::from_slice(content).ok()?;
                 Self::Text(stream_named(&stream.name), stream.text)
             }
             "display_data" | "update_display_data" => Self::Output(OutputKind::Display, bundle(content)?),
             "execute_result" => Self::Output(OutputKind::Result, bundle(content)?),
-            "error" => Self::Error(serde_json::from_slice::<Failure>(content).ok()?.into_error()),
+            "error" => Self::Error(serde_json::from_slice::<ErrorContent>(content).ok()?.into_error()),
             "clear_output" => Self::Clear,
-            "status" => match serde_json::from_slice::<Status>(content).ok()?.execution_state.as_str() {
+            "status" => match serde_json::from_slice::<StatusContent>(content).ok()?.execution_state.as_str()
+            {
                 "idle" => Self::Idle,
                 _ => Self::Other,
             },
@@ -125,9 +124,9 @@ impl Published {
 }
 
 /// A tree of small values takes many times the room of its text, so a large output has texts only.
-fn bundle(content: &[u8]) -> Option<Bundle> {
+fn bundle(content: &[u8]) -> Option<MimeBundle> {
     if content.len() <= TREE_BYTES {
-        return serde_json::from_slice::<Shown>(content).ok().map(|shown| shown.data);
+        return serde_json::from_slice::<DisplayContent>(content).ok().map(|shown| shown.data);
     }
     serde_json::from_slice::<ShownTexts>(content).ok().map(|shown| shown.data.0)
 }
@@ -158,10 +157,10 @@ fn cut_stream(head: &[u8], left_out: u64) -> Published {
 }
 
 impl ExecuteReply {
-    /// Reads a reply; one that can't be read is a failure.
+    /// Parses a reply. One that can't be parsed is a failure.
     pub(super) fn read(message: &Incoming) -> Self {
-        let failure: Failure = serde_json::from_slice(&message.content)
-            .unwrap_or(Failure { status: "error".into(), ..Failure::default() });
+        let failure: ErrorContent = serde_json::from_slice(&message.content)
+            .unwrap_or(ErrorContent { status: "error".into(), ..ErrorContent::default() });
         Self {
             status: failure.status.clone(),
             execution_count: failure.execution_count,
@@ -170,7 +169,7 @@ impl ExecuteReply {
     }
 }
 
-impl Failure {
+impl ErrorContent {
     fn into_error(self) -> ExecutionError {
         let mut left = ERROR_BYTES;
         let mut bounded = |text: &str| {
@@ -186,13 +185,13 @@ impl Failure {
 
 /// The forms of an output: MIME type and value, in the kernel's order.
 #[derive(Debug, Default)]
-pub(in crate::keeper::kernels) struct Bundle(pub(in crate::keeper::kernels) Vec<(String, Value)>);
+pub(in crate::keeper::kernels) struct MimeBundle(pub(in crate::keeper::kernels) Vec<(String, Value)>);
 
-/// A bundle read for its texts.
+/// A bundle of which only the texts are read.
 #[derive(Default)]
-struct Texts(Bundle);
+struct Texts(MimeBundle);
 
-impl Bundle {
+impl MimeBundle {
     /// The plain text, if there is one.
     pub(in crate::keeper::kernels) fn text(&self) -> Option<&str> {
         let (_, value) = self.0.iter().find(|(mime, _)| mime == "text/plain")?;
@@ -200,30 +199,30 @@ impl Bundle {
     }
 }
 
-impl<'de> Deserialize<'de> for Bundle {
+impl<'de> Deserialize<'de> for MimeBundle {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Forms { texts_only: false })
+        deserializer.deserialize_map(MimeForms { texts_only: false })
     }
 }
 
 impl<'de> Deserialize<'de> for Texts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Forms { texts_only: true }).map(Self)
+        deserializer.deserialize_map(MimeForms { texts_only: true }).map(Self)
     }
 }
 
-struct Forms {
+struct MimeForms {
     texts_only: bool,
 }
 
-impl<'de> Visitor<'de> for Forms {
-    type Value = Bundle;
+impl<'de> Visitor<'de> for MimeForms {
+    type Value = MimeBundle;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("forms by MIME type")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bundle, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MimeBundle, A::Error> {
         let mut forms = Vec::new();
         let mut left = OUTPUT_BYTES;
         while let Some(mime) = map.next_key::<String>()? {
@@ -234,14 +233,14 @@ impl<'de> Visitor<'de> for Forms {
                 (true, true) => map.next_value::<MaybeText>()?.0.map(Value::String),
             };
             let Some(value) = value else { continue };
-            // In JSON a text may be longer than it is; what is written is bounded again by its record.
+            // A text grows when it is written as JSON; the record bounds the written bytes again.
             let bytes = value.as_str().map_or(TREE_BYTES, str::len);
             if let Some(rest) = left.checked_sub(bytes) {
                 left = rest;
                 forms.push((mime, value));
             }
         }
-        Ok(Bundle(forms))
+        Ok(MimeBundle(forms))
     }
 }
 
@@ -250,8 +249,8 @@ struct MaybeText(Option<String>);
 
 impl<'de> Deserialize<'de> for MaybeText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct TextVisitor;
+        impl<'de> Visitor<'de> for TextVisitor {
             type Value = MaybeText;
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("anything")
@@ -283,7 +282,7 @@ impl<'de> Deserialize<'de> for MaybeText {
                 Ok(MaybeText(None))
             }
         }
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(TextVisitor)
     }
 }
 
@@ -293,8 +292,8 @@ struct Lines(Vec<String>);
 
 impl<'de> Deserialize<'de> for Lines {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
+        struct LinesVisitor;
+        impl<'de> Visitor<'de> for LinesVisitor {
             type Value = Lines;
             fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
                 formatter.write_str("a list of lines")
@@ -311,7 +310,7 @@ impl<'de> Deserialize<'de> for Lines {
                 Ok(Lines(lines))
             }
         }
-        deserializer.deserialize_seq(Reader)
+        deserializer.deserialize_seq(LinesVisitor)
     }
 }
 
@@ -333,7 +332,7 @@ pub(super) fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// The beginning of a text, at most so many bytes, on a letter's border.
+/// The beginning of a text: at most `bytes` bytes, cut between characters.
 pub(in crate::keeper::kernels) fn cut(text: &str, bytes: usize) -> String {
     let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {

@@ -1,23 +1,23 @@
-//! From nothing to a kernel that answers: its process as the job's user, its connection file, its channels.
+//! Starts a kernel: its process as the job's user, its connection file, its channels.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputStream, StartProcess};
 
-use super::JupyterKernel;
-use super::channels::{Channels, History, Received};
+use super::channels::{ChannelMessage, Channels, History};
 use super::connection::ConnectionFile;
+use super::program::JupyterKernel;
 use super::session::JupyterSession;
-use super::zmtp::{Budget, ZmtpError};
-use crate::keeper::Keeper;
-use crate::keeper::capture::{Follower, Piece};
+use super::zmtp::{MemoryBudget, ZmtpError};
 use crate::keeper::kernels::backend::{LiveKernel, stop};
-use crate::keeper::kernels::kernel::{Document, Kernel};
-use crate::keeper::processes::{self, Process};
+use crate::keeper::kernels::context::KernelContext;
+use crate::keeper::kernels::kernel::{KernelDocument, KernelHandle};
+use crate::keeper::output::capture::{Follower, Piece};
+use crate::keeper::processes::ManagedProcess;
 use crate::limits::kernels::{START_DEADLINE, START_FAILURE_BYTES, START_POLL, START_TRIES, SUBSCRIBE_RETRY};
 
-/// The job's own user writes the connection file, in one step, and becomes the kernel. It goes by the environment because
+/// The job's own user writes the connection file, in one step, and becomes the kernel. Its text is passed in the environment because
 /// arguments are listed.
 const START: &str = "set -eu; umask 077; directory=${1%/*}; mkdir -p -- \"$directory\"; \
     new=${directory%/*}/.connection-$$; printf %s \"$SANDYARD_CONNECTION\" >\"$new\"; mv -fT -- \"$new\" \"$1\"; \
@@ -26,12 +26,12 @@ const START: &str = "set -eu; umask 077; directory=${1%/*}; mkdir -p -- \"$direc
 /// Starts the process and waits until it answers. A second try gets other ports.
 pub(super) async fn launch(
     this: &'static JupyterKernel,
-    keeper: &Arc<Keeper>,
-    kernel: &Kernel,
+    context: &Arc<KernelContext>,
+    kernel: &KernelHandle,
 ) -> Result<LiveKernel, GuestError> {
     let mut tried = 1;
     loop {
-        match launch_once(this, keeper, kernel).await {
+        match launch_once(this, context, kernel).await {
             Err(_) if tried < START_TRIES => {
                 tried += 1;
                 let fresh = ConnectionFile::draw(this.kernel_name).map_err(internal)?;
@@ -44,19 +44,19 @@ pub(super) async fn launch(
 
 async fn launch_once(
     this: &'static JupyterKernel,
-    keeper: &Arc<Keeper>,
-    kernel: &Kernel,
+    context: &Arc<KernelContext>,
+    kernel: &KernelHandle,
 ) -> Result<LiveKernel, GuestError> {
     let document = kernel.document();
-    let process = processes::start(keeper, start(this, keeper, kernel, &document)?).await?;
+    let process = context.processes.start(start(this, context, kernel, &document)?).await?;
     kernel.set_process(Some(process.clone()));
     kernel.change_document(|document| document.process = Some(process.id().clone()));
-    keeper.kernels.save(keeper);
-    let deadline = tokio::time::timeout(START_DEADLINE, connect(&document, &process, &keeper.kernels.budget));
+    context.registry.save();
+    let deadline = tokio::time::timeout(START_DEADLINE, connect(&document, &process, &context.budget));
     match deadline.await {
         Ok(Ok(mut channels)) => {
             if let Some(code) = this.preparation {
-                // A kernel that is gone already is noticed by whoever needs it.
+                // If the kernel is gone already, the first execution notices.
                 let _ = channels.execute("prepare-kernel", code, History::Silent).await;
             }
             Ok(live(this, process, channels))
@@ -78,22 +78,26 @@ async fn launch_once(
 
 fn start(
     this: &JupyterKernel,
-    keeper: &Keeper,
-    kernel: &Kernel,
-    document: &Document,
+    context: &KernelContext,
+    kernel: &KernelHandle,
+    document: &KernelDocument,
 ) -> Result<StartProcess, GuestError> {
     let file =
         kernel.connection_path.clone().ok_or_else(|| internal("a kernel without a connection file"))?;
     let mut argv = vec!["sh".into(), "-c".into(), START.into(), "kernel".into(), file.clone()];
     argv.extend(this.program());
     argv.push(file);
-    let mut env = this.environment(&keeper.job.environment());
+    let mut env = this.environment(&context.processes.environment().of_job());
     env.insert("SANDYARD_CONNECTION".into(), serde_json::to_string(&document.file).map_err(internal)?);
     Ok(StartProcess { argv, env, ..StartProcess::default() })
 }
 
 /// Tries until the kernel listens, or is gone.
-async fn connect(document: &Document, process: &Process, budget: &Budget) -> Result<Channels, ZmtpError> {
+async fn connect(
+    document: &KernelDocument,
+    process: &ManagedProcess,
+    budget: &MemoryBudget,
+) -> Result<Channels, ZmtpError> {
     loop {
         if process.exit().is_some() {
             return Err(ZmtpError::Closed);
@@ -107,16 +111,16 @@ async fn connect(document: &Document, process: &Process, budget: &Budget) -> Res
 }
 
 /// Opens the channels and waits for the first answer and for the first published message: only then is the subscription in
-/// force, and nothing that the kernel says from now on is missed.
-async fn open(document: &Document, budget: &Budget) -> Result<Channels, ZmtpError> {
+/// force, and no message of the kernel is missed from now on.
+async fn open(document: &KernelDocument, budget: &MemoryBudget) -> Result<Channels, ZmtpError> {
     let mut channels = open_channels(document, budget).await?;
     let (mut answered, mut subscribed) = (false, false);
     channels.ask_info().await?;
     while !(answered && subscribed) {
         match tokio::time::timeout(SUBSCRIBE_RETRY, channels.next()).await {
             Ok(received) => match received? {
-                Received::Shell(_) => answered = true,
-                Received::Iopub(_) => subscribed = true,
+                ChannelMessage::Shell(_) => answered = true,
+                ChannelMessage::Iopub(_) => subscribed = true,
             },
             Err(_) if answered => drop(channels.ask_info().await?),
             Err(_) => {}
@@ -125,18 +129,18 @@ async fn open(document: &Document, budget: &Budget) -> Result<Channels, ZmtpErro
     Ok(channels)
 }
 
-async fn open_channels(document: &Document, budget: &Budget) -> Result<Channels, ZmtpError> {
+async fn open_channels(document: &KernelDocument, budget: &MemoryBudget) -> Result<Channels, ZmtpError> {
     let file = document.file.as_ref().ok_or(ZmtpError::Malformed("no connection file"))?;
     Channels::open(file, &document.session, budget).await
 }
 
-fn live(this: &'static JupyterKernel, process: Arc<Process>, channels: Channels) -> LiveKernel {
+fn live(this: &'static JupyterKernel, process: Arc<ManagedProcess>, channels: Channels) -> LiveKernel {
     let session = Box::new(JupyterSession::new(this, process.clone(), channels));
     LiveKernel { process, session }
 }
 
 /// The last lines a process printed.
-fn last_words(process: &Process) -> String {
+fn last_words(process: &ManagedProcess) -> String {
     let mut text = String::new();
     for stream in [OutputStream::Stdout, OutputStream::Stderr] {
         let capture = process.output(stream).clone();
@@ -153,14 +157,14 @@ fn last_words(process: &Process) -> String {
 /// Connects to a kernel that an earlier keeper started.
 pub(super) async fn reconnect(
     this: &'static JupyterKernel,
-    document: &Document,
-    process: Arc<Process>,
-    budget: &Budget,
+    document: &KernelDocument,
+    process: Arc<ManagedProcess>,
+    budget: &MemoryBudget,
 ) -> Result<LiveKernel, ZmtpError> {
     let attempt = async {
         loop {
             match open_channels(document, budget).await {
-                // The connection of the keeper before may not be gone yet, and ours not be taken.
+                // The connection of the earlier keeper may not be closed yet, and the kernel not take the new one.
                 Err(ZmtpError::Io(_)) if process.exit().is_none() => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

@@ -66,12 +66,12 @@ struct Header<'a> {
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct MessageKind {
     msg_type: String,
 }
 
 #[derive(Deserialize)]
-struct Parent {
+struct ParentHeader {
     #[serde(default)]
     msg_id: String,
 }
@@ -109,8 +109,8 @@ pub(super) fn decode(signer: &Signer, message: Multipart) -> Option<Incoming> {
         let signature = from_hexadecimal(signature)?;
         signer.over(&[header, parent, metadata, content]).verify_slice(&signature).ok()?;
     }
-    let kind: Kind = serde_json::from_slice(header).ok()?;
-    let parent: Parent = serde_json::from_slice(parent).ok()?;
+    let kind: MessageKind = serde_json::from_slice(header).ok()?;
+    let parent: ParentHeader = serde_json::from_slice(parent).ok()?;
     let content = content.clone();
     Some(Incoming {
         kind: kind.msg_type,

@@ -1,6 +1,6 @@
-//! One execution as a Jupyter kernel tells it.
+//! One execution as a Jupyter kernel reports it.
 //!
-//! It is over when the kernel has answered and says that it is idle; for kernels that say so too early, when something
+//! It is over when the kernel has answered and reported that it is idle; for kernels that report idle too early, when a mark
 //! that is printed after it has come, because output keeps its order; or when nothing came for a while after the answer.
 
 use std::collections::VecDeque;
@@ -10,16 +10,16 @@ use std::time::Instant;
 use async_trait::async_trait;
 use sandyard_protocol::{ExecutionId, OutputStream};
 
-use super::channels::{Channels, History, Received};
+use super::channels::{ChannelMessage, Channels, History};
 use super::content::{ExecuteReply, Published};
 use super::message::Incoming;
+use super::program::{InterruptMethod, JupyterKernel};
 use super::zmtp::ZmtpError;
-use super::{Interrupt, JupyterKernel};
-use crate::keeper::capture::{Follower, Piece};
-use crate::keeper::kernels::backend::{Heard, KernelSession, SessionError, Verdict};
-use crate::keeper::kernels::kernel::{Execution, Target};
-use crate::keeper::kernels::run::at;
-use crate::keeper::processes::Process;
+use crate::keeper::clock::sleep_until_instant;
+use crate::keeper::kernels::backend::{ExecutionVerdict, KernelReport, KernelSession, KernelSessionError};
+use crate::keeper::kernels::kernel::{Execution, ExecutionTarget};
+use crate::keeper::output::capture::{Follower, Piece};
+use crate::keeper::processes::ManagedProcess;
 use crate::limits::kernels::{DRAIN_PATIENCE, IDLE_PATIENCE, LAST_WORDS};
 use crate::process_host::ProcessHost;
 
@@ -30,48 +30,52 @@ const RAW_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct JupyterSession {
     kernel: &'static JupyterKernel,
-    process: Arc<Process>,
+    process: Arc<ManagedProcess>,
     channels: Channels,
     current: CurrentExecution,
 }
 
 impl JupyterSession {
-    pub(super) fn new(kernel: &'static JupyterKernel, process: Arc<Process>, channels: Channels) -> Self {
+    pub(super) fn new(
+        kernel: &'static JupyterKernel,
+        process: Arc<ManagedProcess>,
+        channels: Channels,
+    ) -> Self {
         let current = CurrentExecution::new(String::new(), &process);
         Self { kernel, process, channels, current }
     }
 }
 
-/// How far the current execution is.
+/// The progress of the current execution.
 #[derive(Debug)]
 struct CurrentExecution {
     id: String,
     reply: Option<ExecuteReply>,
     replied_at: Instant,
     idle: bool,
-    /// The request after the end whose output shows that everything before it has come.
-    fence: Option<Fence>,
+    /// The request after the end whose output shows that all earlier output has come.
+    fence: Option<OutputFence>,
     /// After a restart of keeper: when this request is answered, the execution must be over.
     restart_fence: Option<String>,
     /// When the last message for us came.
     heard_at: Instant,
-    /// Output that the process printed past its channels.
+    /// Output that the process printed directly, not through its channels.
     raw: [(OutputStream, Option<Follower>); 2],
-    reports: VecDeque<Heard>,
+    reports: VecDeque<KernelReport>,
     /// Set when the process ended: until when the channels are read.
     last_until: Option<Instant>,
 }
 
-/// Texts keep their order, and so do results and what is shown; but not each with the other. So the mark comes as both.
+/// Texts keep their order, and so do results and displays; but texts and results may overtake each other. So the mark is sent as both.
 #[derive(Debug)]
-struct Fence {
+struct OutputFence {
     id: String,
     text_came: bool,
     result_came: bool,
 }
 
 impl CurrentExecution {
-    fn new(id: String, process: &Process) -> Self {
+    fn new(id: String, process: &ManagedProcess) -> Self {
         let now = Instant::now();
         let raw = [OutputStream::Stdout, OutputStream::Stderr].map(|stream| {
             let capture = process.output(stream).clone();
@@ -93,26 +97,26 @@ impl CurrentExecution {
     }
 
     /// Takes a message of the channels.
-    fn take(&mut self, received: Received) {
+    fn take(&mut self, received: ChannelMessage) {
         match received {
-            Received::Shell(message) if message.parent == self.id => self.take_reply(&message),
-            Received::Shell(message) => {
+            ChannelMessage::Shell(message) if message.parent == self.id => self.take_reply(&message),
+            ChannelMessage::Shell(message) => {
                 if self.restart_fence.as_ref() == Some(&message.parent) && self.reply.is_none() {
                     let text = "it ended while keeper was being restarted; how is not known";
-                    self.reports.push_back(Heard::Note(text.into()));
-                    self.reports.push_back(Heard::Over(Verdict::Lost));
+                    self.reports.push_back(KernelReport::Note(text.into()));
+                    self.reports.push_back(KernelReport::Over(ExecutionVerdict::Lost));
                 }
             }
-            Received::Iopub(message) if message.parent == self.id => {
+            ChannelMessage::Iopub(message) if message.parent == self.id => {
                 self.heard_at = Instant::now();
                 self.take_published(&message);
             }
-            Received::Iopub(message) => {
+            ChannelMessage::Iopub(message) => {
                 if let Some(fence) = self.fence.as_mut().filter(|fence| fence.id == message.parent) {
                     self.heard_at = Instant::now();
                     self.reports.extend(fence.take(&message));
                     if fence.text_came && fence.result_came {
-                        self.reports.push_back(Heard::Over(self.verdict()));
+                        self.reports.push_back(KernelReport::Over(self.verdict()));
                     }
                 }
             }
@@ -123,20 +127,20 @@ impl CurrentExecution {
         let reply = ExecuteReply::read(message);
         self.replied_at = Instant::now();
         self.heard_at = self.replied_at;
-        self.reports.extend([Heard::Count(reply.execution_count), Heard::Answered]);
+        self.reports.extend([KernelReport::Count(reply.execution_count), KernelReport::Answered]);
         self.reply = Some(reply);
     }
 
     fn take_published(&mut self, message: &Incoming) {
         self.reports.push_back(match Published::read(message) {
-            Published::Text(stream, text) => Heard::Text(stream, text),
-            Published::Output(kind, bundle) => Heard::Output(kind, bundle),
-            Published::Error(error) => Heard::Error(error),
-            Published::Clear => Heard::Clear,
-            Published::Input(count) => Heard::Count(count),
-            Published::TooLarge(bytes) => {
-                Heard::Note(format!("an output was too large to be taken: {bytes} bytes of it are left out"))
-            }
+            Published::Text(stream, text) => KernelReport::Text(stream, text),
+            Published::Output(kind, bundle) => KernelReport::Output(kind, bundle),
+            Published::Error(error) => KernelReport::Error(error),
+            Published::Clear => KernelReport::Clear,
+            Published::Input(count) => KernelReport::Count(count),
+            Published::TooLarge(bytes) => KernelReport::Note(format!(
+                "an output was too large to be taken: {bytes} bytes of it are left out"
+            )),
             Published::Idle => return self.idle = true,
             Published::Other => return,
         });
@@ -146,16 +150,16 @@ impl CurrentExecution {
         self.reply.is_some() && self.idle
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> ExecutionVerdict {
         let reply = self.reply.clone().unwrap_or_default();
         match reply.status.as_str() {
-            "ok" => Verdict::Ok,
-            "aborted" | "abort" => Verdict::Aborted,
-            _ => Verdict::Failed(reply.error),
+            "ok" => ExecutionVerdict::Ok,
+            "aborted" | "abort" => ExecutionVerdict::Aborted,
+            _ => ExecutionVerdict::Failed(reply.error),
         }
     }
 
-    /// When an execution that was answered is taken to be over, if nothing else says so.
+    /// When an answered execution counts as over, if nothing else shows it.
     fn settled_at(&self) -> Option<Instant> {
         self.reply.as_ref()?;
         let quiet = self.replied_at.max(self.heard_at) + IDLE_PATIENCE;
@@ -165,41 +169,41 @@ impl CurrentExecution {
 
 #[async_trait]
 impl KernelSession for JupyterSession {
-    async fn execute(&mut self, execution: &Execution) -> Result<(), SessionError> {
+    async fn execute(&mut self, execution: &Execution) -> Result<(), KernelSessionError> {
         self.current = CurrentExecution::new(execution.info.id.0.clone(), &self.process);
-        let job = matches!(execution.target, Target::Job);
+        let job = matches!(execution.target, ExecutionTarget::Job);
         if let Some(code) = self.kernel.job_preparation.filter(|_| job) {
             self.channels.execute("prepare", code, History::Silent).await?;
         }
         Ok(self.channels.execute(&execution.info.id.0, &execution.code, History::Counted).await?)
     }
 
-    async fn resume(&mut self, execution: &ExecutionId) -> Result<(), SessionError> {
+    async fn resume(&mut self, execution: &ExecutionId) -> Result<(), KernelSessionError> {
         self.current = CurrentExecution::new(execution.0.clone(), &self.process);
         self.current.restart_fence = Some(self.channels.ask_info().await?);
         Ok(())
     }
 
-    async fn next(&mut self) -> Result<Heard, SessionError> {
+    async fn next(&mut self) -> Result<KernelReport, KernelSessionError> {
         loop {
             if let Some(report) = self.current.reports.pop_front() {
                 return Ok(report);
             }
             if self.current.is_done() && !self.kernel.idles_early {
-                return Ok(Heard::Over(self.current.verdict()));
+                return Ok(KernelReport::Over(self.current.verdict()));
             }
             let settled = self.current.settled_at();
             let [stdout, stderr] = &mut self.current.raw;
-            // What the kernel says comes before what its process printed, and before the quiet after it.
+            // Messages of the kernel come before the text that its process printed, and before the silence after them.
             tokio::select! {
                 biased;
                 received = self.channels.next() => self.current.take(received?),
                 bytes = next_raw(stdout) => return Ok(self.raw_text(OutputStream::Stdout, &bytes)),
                 bytes = next_raw(stderr) => return Ok(self.raw_text(OutputStream::Stderr, &bytes)),
-                () = at(settled) => return Ok(Heard::Over(self.current.verdict())),
+                () = sleep_until_instant(settled) => return Ok(KernelReport::Over(self.current.verdict())),
             }
             if self.needs_fence() && self.current.reports.is_empty() {
-                return Ok(Heard::Nothing);
+                return Ok(KernelReport::Nothing);
             }
         }
     }
@@ -210,11 +214,11 @@ impl KernelSession for JupyterSession {
             let code = format!("console.log({:?}); {:?}", mark(&id), mark(&id));
             // A kernel that can't be asked any more is noticed by its silence.
             let _ = self.channels.execute(&id, &code, History::Uncounted).await;
-            self.current.fence = Some(Fence { id, text_came: false, result_came: false });
+            self.current.fence = Some(OutputFence { id, text_came: false, result_came: false });
         }
     }
 
-    async fn next_after_exit(&mut self) -> Option<Heard> {
+    async fn next_after_exit(&mut self) -> Option<KernelReport> {
         let until = *self.current.last_until.get_or_insert_with(|| Instant::now() + LAST_WORDS);
         loop {
             if let Some(report) = self.current.reports.pop_front() {
@@ -228,7 +232,10 @@ impl KernelSession for JupyterSession {
         for (stream, follower) in &mut self.current.raw {
             let mut buffer = vec![0; RAW_BYTES];
             if let Some(Ok(Piece::Bytes { count, .. })) = follower.as_mut().map(|raw| raw.read(&mut buffer)) {
-                return Some(Heard::Text(*stream, String::from_utf8_lossy(&buffer[..count]).into_owned()));
+                return Some(KernelReport::Text(
+                    *stream,
+                    String::from_utf8_lossy(&buffer[..count]).into_owned(),
+                ));
             }
         }
         None
@@ -236,13 +243,13 @@ impl KernelSession for JupyterSession {
 
     async fn interrupt(&mut self, host: &dyn ProcessHost) {
         match self.kernel.interrupt {
-            Interrupt::Signal => drop(self.process.signal(host, SIGINT).await),
-            Interrupt::Message => drop(self.channels.interrupt().await),
+            InterruptMethod::Signal => drop(self.process.signal(host, SIGINT).await),
+            InterruptMethod::Message => drop(self.channels.interrupt().await),
         }
     }
 
-    async fn idle(&mut self) -> SessionError {
-        // A follower that does not read would hold back what the process prints.
+    async fn idle(&mut self) -> KernelSessionError {
+        // A follower that does not read would hold back the process's output.
         for (_, follower) in &mut self.current.raw {
             *follower = None;
         }
@@ -259,39 +266,39 @@ impl JupyterSession {
         self.kernel.idles_early && self.current.is_done() && self.current.fence.is_none()
     }
 
-    fn raw_text(&mut self, stream: OutputStream, bytes: &[u8]) -> Heard {
+    fn raw_text(&mut self, stream: OutputStream, bytes: &[u8]) -> KernelReport {
         self.current.heard_at = Instant::now();
-        Heard::Text(stream, String::from_utf8_lossy(bytes).into_owned())
+        KernelReport::Text(stream, String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
-/// What is printed after an execution to see that all of its own output has come.
+/// The text that is printed after an execution to see that all of its own output has come.
 fn mark(fence: &str) -> String {
     format!("[{fence}]")
 }
 
-impl Fence {
+impl OutputFence {
     /// Takes late output, which comes in the name of the request after it, up to the mark.
-    fn take(&mut self, message: &Incoming) -> Option<Heard> {
+    fn take(&mut self, message: &Incoming) -> Option<KernelReport> {
         let mark = mark(&self.id);
         match Published::read(message) {
             Published::Text(stream, text) if !self.text_came => {
                 let end = text.find(&mark);
                 self.text_came = end.is_some();
                 let own = end.map_or(text.as_str(), |end| &text[..end]);
-                (!own.is_empty()).then(|| Heard::Text(stream, own.to_owned()))
+                (!own.is_empty()).then(|| KernelReport::Text(stream, own.to_owned()))
             }
             Published::Output(_, bundle) if bundle.text().is_some_and(|text| text.contains(&mark)) => {
                 self.result_came = true;
                 None
             }
-            Published::Output(kind, bundle) if !self.result_came => Some(Heard::Output(kind, bundle)),
+            Published::Output(kind, bundle) if !self.result_came => Some(KernelReport::Output(kind, bundle)),
             _ => None,
         }
     }
 }
 
-/// The next bytes that the process itself printed, past its channels.
+/// Returns the next bytes that the process printed directly.
 async fn next_raw(raw: &mut (OutputStream, Option<Follower>)) -> Vec<u8> {
     loop {
         let Some(follower) = &mut raw.1 else { return std::future::pending().await };
@@ -308,7 +315,7 @@ async fn next_raw(raw: &mut (OutputStream, Option<Follower>)) -> Vec<u8> {
     }
 }
 
-impl From<ZmtpError> for SessionError {
+impl From<ZmtpError> for KernelSessionError {
     fn from(error: ZmtpError) -> Self {
         Self(error.to_string())
     }

@@ -1,7 +1,7 @@
 //! A ZeroMQ connection as its client: ZMTP 3.0, NULL mechanism, over TCP on loopback.
 //!
-//! The peer is the job's and may say anything. A frame is taken into memory only as its bytes arrive, within a bound
-//! for its message and one for all connections together; of a longer one the head is kept, and the rest is read past.
+//! The peer is the job's and may send anything. A frame is taken into memory only as its bytes arrive, within a bound
+//! for its message and one for all connections together. Of a longer frame the head is kept, and the rest is skipped.
 //! Receiving can be cancelled and loses nothing.
 
 use std::io;
@@ -22,7 +22,7 @@ const GREETING_BYTES: usize = 64;
 const MORE: u8 = 1;
 const LONG: u8 = 2;
 const COMMAND: u8 = 4;
-/// What one read takes at most: frames grow with what has arrived, never with what was announced.
+/// Most bytes of one read: frames grow with the bytes that have arrived, never with an announced length.
 const READ_BYTES: usize = 64 * 1024;
 
 /// The connection is of no further use.
@@ -42,9 +42,9 @@ pub(super) enum ZmtpError {
     Stalled,
 }
 
-/// What a socket is to its peer.
+/// The role of a socket towards its peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role<'a> {
+pub(super) enum SocketRole<'a> {
     /// Sends requests and gets the answers meant for this identity.
     Dealer {
         /// By which the peer knows us, over reconnects too.
@@ -56,24 +56,24 @@ pub(super) enum Role<'a> {
 
 /// Memory that large frames of all connections share.
 #[derive(Debug, Clone, Default)]
-pub(in crate::keeper::kernels) struct Budget(Arc<AtomicUsize>);
+pub(in crate::keeper::kernels) struct MemoryBudget(Arc<AtomicUsize>);
 
 /// A part of the budget; given back when dropped.
 #[derive(Debug)]
-struct Share {
-    budget: Budget,
+struct BudgetShare {
+    budget: MemoryBudget,
     bytes: usize,
 }
 
-impl Budget {
-    fn take(&self, bytes: usize) -> Option<Share> {
+impl MemoryBudget {
+    fn take(&self, bytes: usize) -> Option<BudgetShare> {
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
-        let share = Share { budget: self.clone(), bytes };
+        let share = BudgetShare { budget: self.clone(), bytes };
         (before + bytes <= MESSAGES_BYTES).then_some(share)
     }
 }
 
-impl Drop for Share {
+impl Drop for BudgetShare {
     fn drop(&mut self) {
         self.budget.0.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -82,11 +82,10 @@ impl Drop for Share {
 /// A message of one or more frames.
 #[derive(Debug, Default)]
 pub(super) struct Multipart {
-    /// The frames.
     pub(super) frames: Vec<Bytes>,
-    /// Bytes that were read past because a bound was reached. The frame they belonged to is cut, or missing.
+    /// Bytes that were skipped because a bound was reached. Their frame is cut, or missing.
     pub(super) left_out: u64,
-    shares: Vec<Share>,
+    shares: Vec<BudgetShare>,
     bytes: usize,
 }
 
@@ -99,30 +98,33 @@ impl Multipart {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     stream: TcpStream,
     buffer: BytesMut,
     message: Multipart,
-    frame: Option<Frame>,
-    budget: Budget,
+    frame: Option<ZmtpFrame>,
+    budget: MemoryBudget,
 }
 
 /// The frame whose body is being received.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct ZmtpFrame {
     flags: u8,
     /// Bytes of it that are kept.
     kept: usize,
-    /// Bytes after those that are not.
+    /// Bytes after those that are skipped.
     skipped: u64,
     kept_taken: bool,
 }
 
 impl Connection {
-    /// Connects and shakes hands.
-    pub(super) async fn open(port: u16, role: Role<'_>, budget: Budget) -> Result<Self, ZmtpError> {
+    /// Connects and completes the handshake.
+    pub(super) async fn open(
+        port: u16,
+        role: SocketRole<'_>,
+        budget: MemoryBudget,
+    ) -> Result<Self, ZmtpError> {
         let opening = async {
             let stream = TcpStream::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).await?;
             stream.set_nodelay(true)?;
@@ -134,7 +136,7 @@ impl Connection {
         tokio::time::timeout(HANDSHAKE_DEADLINE, opening).await.map_err(|_| ZmtpError::Stalled)?
     }
 
-    async fn shake_hands(&mut self, role: Role<'_>) -> Result<(), ZmtpError> {
+    async fn shake_hands(&mut self, role: SocketRole<'_>) -> Result<(), ZmtpError> {
         self.stream.write_all(&greeting()).await?;
         while self.buffer.len() < GREETING_BYTES {
             self.fill().await?;
@@ -142,7 +144,7 @@ impl Connection {
         check_greeting(&self.buffer.split_to(GREETING_BYTES))?;
         self.stream.write_all(&ready(role)).await?;
         self.receive_ready().await?;
-        if role == Role::Subscriber {
+        if role == SocketRole::Subscriber {
             // A subscription to everything: 1, then an empty prefix.
             self.send(&[b"\x01"]).await?;
         }
@@ -186,7 +188,6 @@ impl Connection {
         Some((9, bytes.iter().fold(0, |length, byte| length << 8 | u64::from(*byte))))
     }
 
-    /// Sends a message.
     pub(super) async fn send<B: AsRef<[u8]>>(&mut self, frames: &[B]) -> Result<(), ZmtpError> {
         let mut bytes = BytesMut::new();
         for (index, frame) in frames.iter().enumerate() {
@@ -212,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// Takes what the buffer holds; a message if one is whole.
+    /// Takes the bytes of the buffer. Returns a message once it is whole.
     async fn advance(&mut self) -> Result<Option<Multipart>, ZmtpError> {
         loop {
             let Some(mut frame) = self.frame else {
@@ -252,7 +253,7 @@ impl Connection {
         }
     }
 
-    /// Reads the next frame's header; false if it is not whole yet.
+    /// Parses the next frame's header. Returns false if it is not whole yet.
     fn begin_frame(&mut self) -> Result<bool, ZmtpError> {
         let Some(&flags) = self.buffer.first() else { return Ok(false) };
         let Some((header, length)) = self.frame_length(flags) else { return Ok(false) };
@@ -264,11 +265,11 @@ impl Connection {
         let kept = if flags & COMMAND != 0 { length } else { self.room_for(length) };
         let skipped = (length - kept) as u64;
         self.message.left_out = self.message.left_out.saturating_add(skipped);
-        self.frame = Some(Frame { flags, kept, skipped, kept_taken: false });
+        self.frame = Some(ZmtpFrame { flags, kept, skipped, kept_taken: false });
         Ok(true)
     }
 
-    /// How much of a frame is kept.
+    /// Number of bytes of a frame that are kept.
     fn room_for(&mut self, length: usize) -> usize {
         if self.message.frames.len() >= MESSAGE_FRAMES {
             return 0;
@@ -289,7 +290,7 @@ impl Connection {
         }
     }
 
-    /// A peer that wants to know whether we are there is told.
+    /// Answers a peer that checks the connection.
     async fn answer(&mut self, command: &[u8]) -> Result<(), ZmtpError> {
         if let Some(context) = command.strip_prefix(b"\x04PING").and_then(|rest| rest.get(2..)) {
             let mut body = b"\x04PONG".to_vec();
@@ -308,7 +309,7 @@ impl Connection {
         self.buffer.reserve(READ_BYTES.min(self.buffer.len().max(4096)));
         let count = self.stream.read_buf(&mut self.buffer).await?;
         // A peer that does not turn Nagle's algorithm off, as Deno, sends the rest of a message only when its beginning was
-        // acknowledged, which the kernel would put off by 40 ms. It has to be said each time, and may fail without harm.
+        // acknowledged, which the kernel would delay by 40 ms. The option must be set before each read, and may fail without harm.
         let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
         if count == 0 { Err(ZmtpError::Closed) } else { Ok(()) }
     }
@@ -334,7 +335,7 @@ fn check_greeting(greeting: &[u8]) -> Result<(), ZmtpError> {
     Ok(())
 }
 
-fn ready(role: Role<'_>) -> BytesMut {
+fn ready(role: SocketRole<'_>) -> BytesMut {
     let mut body = BytesMut::new();
     body.put_slice(b"\x05READY");
     let mut property = |name: &[u8], value: &[u8]| {
@@ -344,11 +345,11 @@ fn ready(role: Role<'_>) -> BytesMut {
         body.put_slice(value);
     };
     match role {
-        Role::Dealer { identity } => {
+        SocketRole::Dealer { identity } => {
             property(b"Socket-Type", b"DEALER");
             property(b"Identity", identity);
         }
-        Role::Subscriber => property(b"Socket-Type", b"SUB"),
+        SocketRole::Subscriber => property(b"Socket-Type", b"SUB"),
     }
     let mut frame = BytesMut::new();
     put_frame(&mut frame, COMMAND, &body);

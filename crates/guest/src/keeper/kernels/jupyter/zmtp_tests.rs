@@ -16,7 +16,7 @@ async fn peer(bytes: Vec<u8>, close: bool) -> (u16, tokio::task::JoinHandle<Vec<
         let mut theirs = [0; GREETING_BYTES];
         stream.read_exact(&mut theirs).await.unwrap();
         stream.write_all(&greeting()).await.unwrap();
-        stream.write_all(&ready(Role::Subscriber)).await.unwrap();
+        stream.write_all(&ready(SocketRole::Subscriber)).await.unwrap();
         let _ = stream.write_all(&bytes).await;
         if close {
             return Vec::new();
@@ -30,7 +30,7 @@ async fn peer(bytes: Vec<u8>, close: bool) -> (u16, tokio::task::JoinHandle<Vec<
 
 async fn opened(bytes: Vec<u8>, close: bool) -> Connection {
     let (port, _) = peer(bytes, close).await;
-    Connection::open(port, Role::Dealer { identity: b"me" }, Budget::default()).await.unwrap()
+    Connection::open(port, SocketRole::Dealer { identity: b"me" }, MemoryBudget::default()).await.unwrap()
 }
 
 fn frames(parts: &[(u8, &[u8])]) -> Vec<u8> {
@@ -61,7 +61,8 @@ async fn messages_of_several_frames_arrive_whole() {
 #[tokio::test]
 async fn a_ping_is_answered() {
     let (port, task) = peer(frames(&[(COMMAND, b"\x04PING\0\x0ahello"), (0, b"x")]), false).await;
-    let mut connection = Connection::open(port, Role::Subscriber, Budget::default()).await.unwrap();
+    let mut connection =
+        Connection::open(port, SocketRole::Subscriber, MemoryBudget::default()).await.unwrap();
     connection.receive().await.unwrap();
     drop(connection);
     let heard = task.await.unwrap();
@@ -117,7 +118,7 @@ async fn l17_a_message_of_a_million_frames_is_one_of_a_few() {
 
 #[tokio::test]
 async fn l17_all_connections_together_have_a_bound() {
-    let budget = Budget::default();
+    let budget = MemoryBudget::default();
     let shares: Vec<_> = (0..100).filter_map(|_| budget.take(1024 * 1024)).collect();
     assert_eq!(shares.len(), MESSAGES_BYTES / (1024 * 1024));
     drop(shares);
@@ -134,7 +135,7 @@ async fn l17_garbage_instead_of_a_greeting_is_refused() {
             let _ = stream.write_all(&garbage).await;
             std::future::pending::<()>().await;
         });
-        let opened = Connection::open(port, Role::Subscriber, Budget::default()).await;
+        let opened = Connection::open(port, SocketRole::Subscriber, MemoryBudget::default()).await;
         assert!(matches!(opened, Err(ZmtpError::Malformed(_))), "{opened:?}");
     }
 }
@@ -143,7 +144,7 @@ async fn l17_garbage_instead_of_a_greeting_is_refused() {
 async fn l17_a_silent_peer_is_given_up() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    let opened = Connection::open(port, Role::Subscriber, Budget::default()).await;
+    let opened = Connection::open(port, SocketRole::Subscriber, MemoryBudget::default()).await;
     assert!(matches!(opened, Err(ZmtpError::Stalled)), "{opened:?}");
 }
 

@@ -21,7 +21,7 @@ const DRIVER: &str = include_str!("driver.sh");
 pub(super) struct Commands(VecDeque<Vec<u8>>);
 
 impl Commands {
-    /// Begins with the driver.
+    /// An empty queue, but for the driver.
     pub(super) fn new() -> Self {
         Self(VecDeque::from([DRIVER.as_bytes().to_vec()]))
     }
@@ -51,7 +51,7 @@ impl Commands {
         self.0.front().map(Vec::as_slice)
     }
 
-    /// Forgets the next write, which was made.
+    /// Removes the next write after it was made.
     pub(super) fn pop(&mut self) {
         self.0.pop_front();
     }

@@ -36,17 +36,17 @@ impl std::fmt::Display for Mark {
     }
 }
 
-/// What an end mark says.
+/// The values that an end mark carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndMark {
     /// Exit status; `None` if bash never began the execution.
     pub(super) status: Option<u8>,
-    /// How many executions this bash has begun.
+    /// Number of executions that this bash has begun.
     pub(super) count: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ScanPlace {
     Before,
     Inside,
     After(EndMark),
@@ -58,44 +58,44 @@ pub(super) struct MarkScanner {
     begin: Vec<u8>,
     end: Vec<u8>,
     held: Vec<u8>,
-    place: Place,
+    place: ScanPlace,
 }
 
 impl MarkScanner {
     /// For an execution whose begin mark is still to come.
     pub(super) fn new(mark: &Mark) -> Self {
         let (begin, end) = (format!("\0{mark}b\0").into_bytes(), format!("\0{mark}e").into_bytes());
-        Self { begin, end, held: Vec::new(), place: Place::Before }
+        Self { begin, end, held: Vec::new(), place: ScanPlace::Before }
     }
 
-    /// The begin mark came before the first bytes, or was lost with them.
+    /// Assumes that the begin mark came before the first bytes, or was lost with them.
     pub(super) fn assume_begun(&mut self) {
-        if self.place == Place::Before {
+        if self.place == ScanPlace::Before {
             self.held.clear();
-            self.place = Place::Inside;
+            self.place = ScanPlace::Inside;
         }
     }
 
     pub(super) fn has_begun(&self) -> bool {
-        self.place != Place::Before
+        self.place != ScanPlace::Before
     }
 
     /// The end mark, once it has come.
     pub(super) fn end(&self) -> Option<EndMark> {
         match self.place {
-            Place::After(end) => Some(end),
-            Place::Before | Place::Inside => None,
+            ScanPlace::After(end) => Some(end),
+            ScanPlace::Before | ScanPlace::Inside => None,
         }
     }
 
-    /// Takes the next bytes of the stream; returns those that are the execution's own output.
+    /// Takes the next bytes of the stream. Returns those that are the execution's own output.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        if self.place == Place::Before {
+        if self.place == ScanPlace::Before {
             match find(&self.held, &self.begin) {
                 Some(at) => {
                     self.held.drain(..at + self.begin.len());
-                    self.place = Place::Inside;
+                    self.place = ScanPlace::Inside;
                 }
                 None => {
                     let outside = self.held.len() - partial(&self.held, &self.begin);
@@ -104,7 +104,7 @@ impl MarkScanner {
             }
         }
         let mut own = Vec::new();
-        while self.place == Place::Inside && !self.held.is_empty() {
+        while self.place == ScanPlace::Inside && !self.held.is_empty() {
             let Some(at) = find(&self.held, &self.end) else {
                 let inside = self.held.len() - partial(&self.held, &self.end);
                 own.extend(self.held.drain(..inside));
@@ -114,21 +114,21 @@ impl MarkScanner {
             let digits = self.end.len();
             let Some(rest) = self.held.get(digits..=digits + STATUS_DIGITS + COUNT_DIGITS) else { break };
             match parse_end(rest) {
-                Some(end) => self.place = Place::After(end),
+                Some(end) => self.place = ScanPlace::After(end),
                 // Forged: output like any other.
                 None => own.extend(self.held.drain(..1)),
             }
         }
-        if matches!(self.place, Place::After(_)) {
+        if matches!(self.place, ScanPlace::After(_)) {
             self.held.clear();
         }
         own
     }
 
-    /// What was held back for a mark that will never be complete.
+    /// Returns the bytes that were held back for a mark that will never be complete.
     pub(super) fn take_rest(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
-        if self.place == Place::Inside { held } else { Vec::new() }
+        if self.place == ScanPlace::Inside { held } else { Vec::new() }
     }
 }
 
@@ -156,13 +156,13 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     None
 }
 
-/// How many of the last bytes may be the beginning of the pattern.
+/// Number of last bytes that may be the beginning of the pattern.
 fn partial(bytes: &[u8], pattern: &[u8]) -> usize {
     let most = bytes.len().min(pattern.len() - 1);
     (1..=most).rev().find(|count| pattern.starts_with(&bytes[bytes.len() - count..])).unwrap_or(0)
 }
 
-/// Turns bytes of a stream into text. A character that is cut by the end of the bytes waits for its rest.
+/// Turns bytes of a stream into text. A character that is cut off waits for its rest.
 #[derive(Debug, Default)]
 pub(super) struct TextDecoder(Vec<u8>);
 

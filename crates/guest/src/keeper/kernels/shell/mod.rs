@@ -17,11 +17,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sandyard_protocol::{GuestError, StartProcess};
 
-use super::backend::{KernelBackend, LiveKernel, SessionError};
+use super::backend::{KernelBackend, KernelSessionError, LiveKernel};
+use super::context::KernelContext;
 use super::jupyter::ConnectionFile;
-use super::kernel::{Document, Kernel};
-use crate::keeper::Keeper;
-use crate::keeper::processes::{self, Process};
+use super::kernel::{KernelDocument, KernelHandle};
+use crate::keeper::processes::ManagedProcess;
 use session::ShellSession;
 
 const PROGRAM: [&str; 5] = ["bash", "--noprofile", "--norc", "--noediting", "-i"];
@@ -38,30 +38,34 @@ impl KernelBackend for ShellKernel {
     }
 
     /// Does not wait for bash to answer: lines wait for it in the pipe.
-    async fn launch(&self, keeper: &Arc<Keeper>, kernel: &Kernel) -> Result<LiveKernel, GuestError> {
+    async fn launch(
+        &self,
+        context: &Arc<KernelContext>,
+        kernel: &KernelHandle,
+    ) -> Result<LiveKernel, GuestError> {
         let argv = PROGRAM.map(str::to_owned).to_vec();
         let start = StartProcess { argv, stdin: true, ..StartProcess::default() };
-        let process = processes::start(keeper, start).await?;
+        let process = context.processes.start(start).await?;
         kernel.set_process(Some(process.clone()));
         kernel.change_document(|document| document.process = Some(process.id().clone()));
-        keeper.kernels.save(keeper);
+        context.registry.save();
         Ok(live(process, &kernel.document()))
     }
 
     async fn reconnect(
         &self,
-        _keeper: &Keeper,
-        document: &Document,
-        process: Arc<Process>,
-    ) -> Result<LiveKernel, SessionError> {
+        _context: &KernelContext,
+        document: &KernelDocument,
+        process: Arc<ManagedProcess>,
+    ) -> Result<LiveKernel, KernelSessionError> {
         if !process.takes_input().await {
-            return Err(SessionError("its standard input is closed".into()));
+            return Err(KernelSessionError("its standard input is closed".into()));
         }
         Ok(live(process, document))
     }
 }
 
-fn live(process: Arc<Process>, document: &Document) -> LiveKernel {
+fn live(process: Arc<ManagedProcess>, document: &KernelDocument) -> LiveKernel {
     let session = Box::new(ShellSession::new(process.clone(), document.session.clone()));
     LiveKernel { process, session }
 }

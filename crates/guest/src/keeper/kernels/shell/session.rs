@@ -1,7 +1,7 @@
 //! One execution in keeper's own bash.
 //!
-//! It is over when its end mark has come on both streams: everything the code printed came before. What a background
-//! process prints later belongs to no execution, or to the one that runs then.
+//! It is over when its end mark has come on both streams: everything the code printed came before. Output that a background
+//! process prints later belongs to no execution, or to the execution that runs then.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use sandyard_protocol::{ExecutionError, ExecutionId, OutputStream};
 
 use super::command::Commands;
 use super::marks::{EndMark, Mark, MarkScanner, TextDecoder};
-use crate::keeper::capture::{Follower, Piece};
-use crate::keeper::kernels::backend::{Heard, KernelSession, SessionError, Verdict};
+use crate::keeper::kernels::backend::{ExecutionVerdict, KernelReport, KernelSession, KernelSessionError};
 use crate::keeper::kernels::kernel::Execution;
-use crate::keeper::processes::Process;
+use crate::keeper::output::capture::{Follower, Piece};
+use crate::keeper::processes::ManagedProcess;
 use crate::limits::kernels::TEXT_BYTES;
 use crate::process_host::ProcessHost;
 
@@ -23,15 +23,15 @@ const SIGINT: i32 = 2;
 /// The conversation with one bash.
 #[derive(Debug)]
 pub(super) struct ShellSession {
-    process: Arc<Process>,
-    /// What marks are derived from.
+    process: Arc<ManagedProcess>,
+    /// The marks are derived from it.
     secret: String,
     commands: Commands,
     current: Option<ShellExecution>,
 }
 
 impl ShellSession {
-    pub(super) fn new(process: Arc<Process>, secret: String) -> Self {
+    pub(super) fn new(process: Arc<ManagedProcess>, secret: String) -> Self {
         Self { process, secret, commands: Commands::new(), current: None }
     }
 
@@ -48,24 +48,23 @@ impl ShellSession {
     }
 }
 
-/// The current execution.
 #[derive(Debug)]
 struct ShellExecution {
     mark: Mark,
     streams: [MarkedStream; 2],
     /// SIGINT must reach bash while it runs the code. Earlier, bash would give up the lines that hold the code.
     interrupt_wanted: bool,
-    reports: VecDeque<Heard>,
+    reports: VecDeque<KernelReport>,
 }
 
 #[async_trait]
 impl KernelSession for ShellSession {
-    async fn execute(&mut self, execution: &Execution) -> Result<(), SessionError> {
+    async fn execute(&mut self, execution: &Execution) -> Result<(), KernelSessionError> {
         let current = self.begin(&execution.info.id);
         if execution.code.contains('\0') {
             let value = "the code contains a NUL byte, which bash can't read".to_owned();
             let error = ExecutionError { name: "InvalidCode".into(), value, traceback: Vec::new() };
-            current.reports.push_back(Heard::Over(Verdict::Failed(error)));
+            current.reports.push_back(KernelReport::Over(ExecutionVerdict::Failed(error)));
             return Ok(());
         }
         let mark = current.mark.clone();
@@ -73,18 +72,18 @@ impl KernelSession for ShellSession {
         Ok(())
     }
 
-    async fn resume(&mut self, execution: &ExecutionId) -> Result<(), SessionError> {
+    async fn resume(&mut self, execution: &ExecutionId) -> Result<(), KernelSessionError> {
         let current = self.begin(execution);
         for stream in &mut current.streams {
             stream.scanner.assume_begun();
         }
         let mark = current.mark.clone();
-        // The end may have been reported to the keeper before. If the code still runs, this line waits for its end.
+        // The end may have been reported to the earlier keeper. If the code still runs, this line waits for its end.
         self.commands.report_again(&mark);
         Ok(())
     }
 
-    async fn next(&mut self) -> Result<Heard, SessionError> {
+    async fn next(&mut self) -> Result<KernelReport, KernelSessionError> {
         let Self { process, commands, current, .. } = self;
         let Some(current) = current else { return std::future::pending().await };
         loop {
@@ -95,7 +94,7 @@ impl KernelSession for ShellSession {
                 return Ok(current.finish(end));
             }
             if current.interrupt_wanted && current.has_begun() {
-                return Ok(Heard::Nothing);
+                return Ok(KernelReport::Nothing);
             }
             let [stdout, stderr] = &mut current.streams;
             // In random order, so that a flood on one stream does not starve the other. A cancelled write has written
@@ -106,10 +105,10 @@ impl KernelSession for ShellSession {
                 came = stderr.read() => (stderr, came),
             };
             match came {
-                Came::Bytes(count) => stream.scan(count, &mut current.reports),
-                Came::Lost(bytes) => {
+                StreamRead::Bytes(count) => stream.scan(count, &mut current.reports),
+                StreamRead::Lost(bytes) => {
                     let text = format!("{bytes} bytes of output came too fast and are left out");
-                    current.reports.push_back(Heard::Note(text));
+                    current.reports.push_back(KernelReport::Note(text));
                     // A mark may be among the bytes that are no longer kept.
                     stream.scanner.assume_begun();
                     commands.report_again(&current.mark);
@@ -129,7 +128,7 @@ impl KernelSession for ShellSession {
         }
     }
 
-    async fn next_after_exit(&mut self) -> Option<Heard> {
+    async fn next_after_exit(&mut self) -> Option<KernelReport> {
         let current = self.current.as_mut()?;
         for stream in &mut current.streams {
             stream.take_last(&mut current.reports);
@@ -147,8 +146,8 @@ impl KernelSession for ShellSession {
         self.advance(host).await;
     }
 
-    async fn idle(&mut self) -> SessionError {
-        // A follower that does not read would hold back what background processes print.
+    async fn idle(&mut self) -> KernelSessionError {
+        // A follower that does not read would hold back the output of background processes.
         self.current = None;
         loop {
             write_front(&self.process, &mut self.commands).await;
@@ -157,7 +156,7 @@ impl KernelSession for ShellSession {
 }
 
 /// Writes the next lines as a whole; waits for ever when there are none.
-async fn write_front(process: &Process, commands: &mut Commands) {
+async fn write_front(process: &ManagedProcess, commands: &mut Commands) {
     let Some(write) = commands.front() else { return std::future::pending().await };
     process.write_input(write).await;
     commands.pop();
@@ -168,32 +167,32 @@ impl ShellExecution {
         self.streams.iter().any(|stream| stream.scanner.has_begun())
     }
 
-    /// The end, once it has come on both streams.
+    /// The end mark, once it has come on both streams.
     fn end(&self) -> Option<EndMark> {
         let [stdout, stderr] = &self.streams;
         stdout.scanner.end().and(stderr.scanner.end())
     }
 
-    fn finish(&mut self, end: EndMark) -> Heard {
+    fn finish(&mut self, end: EndMark) -> KernelReport {
         let verdict = match end.status {
-            Some(0) => Verdict::Ok,
-            Some(status) => Verdict::Failed(ExecutionError {
+            Some(0) => ExecutionVerdict::Ok,
+            Some(status) => ExecutionVerdict::Failed(ExecutionError {
                 name: "NonzeroStatus".into(),
                 value: status.to_string(),
                 traceback: Vec::new(),
             }),
             None => {
-                self.reports.push_back(Heard::Note("keeper was restarted before it ran".into()));
-                Verdict::Lost
+                self.reports.push_back(KernelReport::Note("keeper was restarted before it ran".into()));
+                ExecutionVerdict::Lost
             }
         };
-        self.reports.push_back(Heard::Over(verdict));
-        Heard::Count(Some(end.count))
+        self.reports.push_back(KernelReport::Over(verdict));
+        KernelReport::Count(Some(end.count))
     }
 }
 
-/// What came on a stream.
-enum Came {
+/// The result of reading a stream.
+enum StreamRead {
     /// Bytes in its buffer.
     Bytes(usize),
     /// Bytes that came faster than they were read, and are gone.
@@ -211,7 +210,7 @@ struct MarkedStream {
 }
 
 impl MarkedStream {
-    fn new(stream: OutputStream, process: &Process, mark: &Mark) -> Self {
+    fn new(stream: OutputStream, process: &ManagedProcess, mark: &Mark) -> Self {
         let capture = process.output(stream).clone();
         let end = capture.end();
         let follower = Some(Follower::new(capture, end));
@@ -221,20 +220,20 @@ impl MarkedStream {
 
     /// Waits for bytes in the buffer. Waits for ever at the end of the stream: the process's own end is noticed
     /// elsewhere.
-    async fn read(&mut self) -> Came {
+    async fn read(&mut self) -> StreamRead {
         loop {
             let Some(follower) = &mut self.follower else { return std::future::pending().await };
             match follower.read(&mut self.buffer) {
-                Ok(Piece::Bytes { count, .. }) => return Came::Bytes(count),
-                Ok(Piece::Lost(bytes)) => return Came::Lost(bytes),
+                Ok(Piece::Bytes { count, .. }) => return StreamRead::Bytes(count),
+                Ok(Piece::Lost(bytes)) => return StreamRead::Lost(bytes),
                 Ok(Piece::Nothing) => follower.changed().await,
                 Ok(Piece::End) | Err(_) => self.follower = None,
             }
         }
     }
 
-    /// Takes what is there after the process ended, a buffer at a time.
-    fn take_last(&mut self, reports: &mut VecDeque<Heard>) {
+    /// Takes the remaining output after the process ended, a buffer at a time.
+    fn take_last(&mut self, reports: &mut VecDeque<KernelReport>) {
         while reports.is_empty() {
             match self.follower.as_mut().map(|follower| follower.read(&mut self.buffer)) {
                 Some(Ok(Piece::Bytes { count, .. })) => self.scan(count, reports),
@@ -249,15 +248,15 @@ impl MarkedStream {
         }
     }
 
-    fn scan(&mut self, count: usize, reports: &mut VecDeque<Heard>) {
+    fn scan(&mut self, count: usize, reports: &mut VecDeque<KernelReport>) {
         let own = self.scanner.scan(&self.buffer[..count]);
         self.report(&own, reports);
     }
 
-    fn report(&mut self, own: &[u8], reports: &mut VecDeque<Heard>) {
+    fn report(&mut self, own: &[u8], reports: &mut VecDeque<KernelReport>) {
         let text = self.decoder.decode(own);
         if !text.is_empty() {
-            reports.push_back(Heard::Text(self.stream, text));
+            reports.push_back(KernelReport::Text(self.stream, text));
         }
     }
 }

@@ -1,0 +1,25 @@
+//! When the desktop was last used.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// When the desktop was last used.
+#[derive(Debug)]
+pub(super) struct LastUse(Mutex<Instant>);
+
+impl Default for LastUse {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl LastUse {
+    /// Notes a use.
+    pub(super) fn touch(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
