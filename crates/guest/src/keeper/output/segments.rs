@@ -177,7 +177,11 @@ impl Segments {
     pub(in crate::keeper) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let index = self.earlier.partition_point(|segment| segment.end() <= offset);
         let segment = self.earlier.get(index).unwrap_or(&self.last);
-        let Some(left) = segment.end().checked_sub(offset) else { return Ok(0) };
+        let left = segment.end().saturating_sub(offset);
+        // Followers look after every change of either stream: most looks find nothing and must not cost an open.
+        if left == 0 {
+            return Ok(0);
+        }
         let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let file = File::open(path_of(&self.directory, segment.start))?;
         file.read_at(&mut buffer[..most], offset - segment.start)

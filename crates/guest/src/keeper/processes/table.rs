@@ -14,7 +14,7 @@ use super::attach::EndGuard;
 use super::command::CommandBuilder;
 use super::process::{ManagedProcess, ProcessDescriptors};
 use super::record::ProcessRecord;
-use super::supervise::{KillScope, ProcessLimits, Supervision};
+use super::supervise::{KillScope, Supervision};
 use crate::keeper::clock::boot_ms;
 use crate::keeper::core::KeeperCore;
 use crate::keeper::environment::ProcessEnvironment;
@@ -199,8 +199,10 @@ impl Processes {
             // written, the next keeper reports the process as lost; this one knows better.
             let _ = record.store(&owner.core.spool.process(&process.id));
             owner.exits.unexpect(&process.id);
-            let _ = owner.host().forget(&process.id).await;
+            // Callers get the exit before the round trip to the spawner and the removal of old output, which they need not wait
+            // for. A keeper that is killed in between leaves the record, by which the next keeper forgets the process.
             process.set_exit(exit);
+            let _ = owner.host().forget(&process.id).await;
             drop(process);
             owner.prune();
             for source in held {
