@@ -14,7 +14,7 @@ use super::attach::EndGuard;
 use super::command::CommandBuilder;
 use super::process::{ManagedProcess, ProcessDescriptors};
 use super::record::ProcessRecord;
-use super::supervise::{KillScope, ProcessLimits, Supervision};
+use super::supervise::{KillScope, Supervision};
 use crate::keeper::clock::boot_ms;
 use crate::keeper::core::KeeperCore;
 use crate::keeper::environment::ProcessEnvironment;
