@@ -2,60 +2,66 @@
 
 use sandyard_sandbox::driver::{BindError, Binding, BindingPart, IsolationLevel, Limits};
 
-use super::{Outcome, Session, SessionError, Subject};
+use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 
 /// Limits of a parked sandbox: too little for either script below.
-const PARKED: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
+const PARKED_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
 /// Limits of its job: enough for both.
-const BOUND: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256 };
+const BOUND_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256 };
 /// Holds 200 MiB in memory: `tail` keeps the last line, which never ends.
 const EAT_MEMORY: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > /dev/null";
 /// Holds 100 processes, and prints how many it got.
 const EAT_PROCESSES: [&str; 3] = ["/workspace/probe", "fork-many", "100"];
 
 /// Binds a running sandbox, up and down again, and holds a driver to what it says it can bind.
-pub async fn binding(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
+pub async fn binding(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let driver = (subject.open)();
     let supported = driver.binds();
-    let session = Session::start(driver.clone(), subject.spec("bind-1", PARKED)?).await?;
+    let session = SandboxSession::start(driver.clone(), subject.spec("bind-1", PARKED_LIMITS)?).await?;
     let id = session.spec.id.clone();
     let bind = |limits| Binding { limits, workspace: None };
     let mut outcomes = Vec::new();
     if supported.limits {
         let limited = driver.isolation().level > IsolationLevel::None;
         session.upload_probe().await?;
-        for (check, limits, fits) in
-            [("bind.parked", PARKED, false), ("bind.raised", BOUND, true), ("bind.lowered", PARKED, false)]
-        {
+        for (check, limits, fits) in [
+            ("bind.parked", PARKED_LIMITS, false),
+            ("bind.raised", BOUND_LIMITS, true),
+            ("bind.lowered", PARKED_LIMITS, false),
+        ] {
             // Twice: the second call must change nothing.
             for call in ["first", "again"] {
                 let bound = driver.bind(&id, &bind(limits)).await;
-                outcomes.push(Outcome::new(format!("{check} {call}"), bound.is_ok(), format!("{bound:?}")));
+                outcomes.push(CheckOutcome::new(
+                    format!("{check} {call}"),
+                    bound.is_ok(),
+                    format!("{bound:?}"),
+                ));
             }
             if limited {
                 let ran = session.shell(EAT_MEMORY).await?;
                 let judged = (ran.exit.code == 0) == fits;
-                outcomes.push(Outcome::new(format!("{check} memory"), judged, format!("{ran:?}")));
+                outcomes.push(CheckOutcome::new(format!("{check} memory"), judged, format!("{ran:?}")));
                 let ran = session.run(&EAT_PROCESSES).await?;
                 // Ends the processes, so that the next limits find room. The shell ends itself with them.
                 let _ = session.shell("kill -9 -1").await;
                 let judged = (ran.stdout.trim() == "100") == fits;
-                outcomes.push(Outcome::new(format!("{check} processes"), judged, format!("{ran:?}")));
+                outcomes.push(CheckOutcome::new(format!("{check} processes"), judged, format!("{ran:?}")));
             }
         }
     } else {
-        let refused = driver.bind(&id, &bind(BOUND)).await;
+        let refused = driver.bind(&id, &bind(BOUND_LIMITS)).await;
         let typed = matches!(refused, Err(BindError::Unsupported { part: BindingPart::Limits, .. }));
-        outcomes.push(Outcome::new("bind of limits is unsupported", typed, format!("{refused:?}")));
+        outcomes.push(CheckOutcome::new("bind of limits is unsupported", typed, format!("{refused:?}")));
     }
     if !supported.workspace {
-        let elsewhere = Binding { limits: BOUND, workspace: Some(subject.workspaces.clone()) };
+        let elsewhere = Binding { limits: BOUND_LIMITS, workspace: Some(subject.workspaces.clone()) };
         let refused = driver.bind(&id, &elsewhere).await;
         let typed = matches!(refused, Err(BindError::Unsupported { .. }));
-        outcomes.push(Outcome::new("bind of a workspace is unsupported", typed, format!("{refused:?}")));
+        outcomes.push(CheckOutcome::new("bind of a workspace is unsupported", typed, format!("{refused:?}")));
     }
     session.stop().await?;
-    let gone = driver.bind(&id, &bind(BOUND)).await;
-    outcomes.push(Outcome::new("bind of nothing", gone.is_err(), "answered"));
+    let gone = driver.bind(&id, &bind(BOUND_LIMITS)).await;
+    outcomes.push(CheckOutcome::new("bind of nothing", gone.is_err(), "answered"));
     Ok(outcomes)
 }

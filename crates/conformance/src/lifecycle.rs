@@ -5,25 +5,25 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::session::dial;
-use super::{Outcome, Session, SessionError, Subject};
+use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, ListError, Liveness, SandboxId};
 
 /// A level that should come at once gets this long.
-const SOON: Duration = Duration::from_secs(20);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Delay between two lists of a driver that can't tell yet which machines live.
 const LIST_DELAY: Duration = Duration::from_millis(20);
 
 /// Holds a driver to its contract.
-pub async fn lifecycle(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
+pub async fn lifecycle(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let mut outcomes = nothing_there(subject).await;
     let driver = (subject.open)();
     let spec = subject.spec("life-1", Limits::default())?;
-    let session = Session::start(driver.clone(), spec.clone()).await?;
+    let session = SandboxSession::start(driver.clone(), spec.clone()).await?;
     outcomes.push(judge("ping", session.machine.ping().await));
     outcomes.push(judge("start again", driver.start(&spec).await));
     outcomes.push(listed("list alive", &*driver, &spec.id, Some(Liveness::Alive)).await);
     let ran = session.shell("echo kept > kept.txt; hostname").await?;
-    outcomes.push(Outcome::new("run", ran.exit.code == 0, format!("{ran:?}")));
+    outcomes.push(CheckOutcome::new("run", ran.exit.code == 0, format!("{ran:?}")));
     outcomes.push(judge("usage", driver.usage(&spec.id).await));
     drop((session, driver));
 
@@ -32,8 +32,8 @@ pub async fn lifecycle(subject: &Subject) -> Result<Vec<Outcome>, SessionError> 
     let machine = dial(&*driver, &spec, 2).await?;
     outcomes.push(judge("ping after restart", machine.ping().await));
     outcomes.push(judge("stop", driver.stop(&spec.id).await));
-    let dead = timeout(SOON, driver.wait_dead(&spec.id)).await;
-    outcomes.push(Outcome::new("wait_dead after stop", dead.is_ok(), "still waiting"));
+    let dead = timeout(CHECK_TIMEOUT, driver.wait_dead(&spec.id)).await;
+    outcomes.push(CheckOutcome::new("wait_dead after stop", dead.is_ok(), "still waiting"));
     outcomes.push(judge("stop again", driver.stop(&spec.id).await));
     outcomes.push(listed("list after stop", &*driver, &spec.id, None).await);
     outcomes.extend(second_on_the_same_workspace(subject, &*driver, &spec.workspace).await?);
@@ -41,54 +41,59 @@ pub async fn lifecycle(subject: &Subject) -> Result<Vec<Outcome>, SessionError> 
 }
 
 /// Calls about a sandbox that never was.
-async fn nothing_there(subject: &Subject) -> Vec<Outcome> {
+async fn nothing_there(subject: &DriverSubject) -> Vec<CheckOutcome> {
     let driver = (subject.open)();
     let Some(id) = SandboxId::parse("never-was") else { return Vec::new() };
-    let dead = timeout(SOON, driver.wait_dead(&id)).await;
-    let link = timeout(SOON, driver.next_link(&id)).await;
+    let dead = timeout(CHECK_TIMEOUT, driver.wait_dead(&id)).await;
+    let link = timeout(CHECK_TIMEOUT, driver.next_link(&id)).await;
     let refused = matches!(link, Ok(Err(LinkError::NotRunning(_))));
     vec![
-        Outcome::new("wait_dead of nothing", dead.is_ok(), "waits"),
-        Outcome::new("next_link of nothing", refused, format!("{:?}", link.map(|link| link.map(drop)))),
+        CheckOutcome::new("wait_dead of nothing", dead.is_ok(), "waits"),
+        CheckOutcome::new("next_link of nothing", refused, format!("{:?}", link.map(|link| link.map(drop)))),
         judge("stop of nothing", driver.stop(&id).await),
-        Outcome::new("usage of nothing", driver.usage(&id).await.is_err(), "answered"),
+        CheckOutcome::new("usage of nothing", driver.usage(&id).await.is_err(), "answered"),
     ]
 }
 
 /// Another sandbox finds the files of the first; its death is noticed.
 async fn second_on_the_same_workspace(
-    subject: &Subject,
+    subject: &DriverSubject,
     driver: &dyn Driver,
     workspace: &std::path::Path,
-) -> Result<Vec<Outcome>, SessionError> {
+) -> Result<Vec<CheckOutcome>, SuiteError> {
     let mut spec = subject.spec("life-2", Limits::default())?;
     workspace.clone_into(&mut spec.workspace);
     let opened = (subject.open)();
     // What boots slowly answers slowly too.
     spec.lifetime_s = 4 + opened.boot_time().as_secs() / 4;
-    let session = Session::start(opened.clone(), spec.clone()).await?;
+    let session = SandboxSession::start(opened.clone(), spec.clone()).await?;
     let ran = session.shell("cat kept.txt && echo more >> kept.txt && stat -c %u:%g kept.txt").await?;
     let kept = ran.stdout.starts_with("kept\n") && ran.exit.code == 0;
-    let mut outcomes = vec![Outcome::new("workspace is kept", kept, format!("{ran:?}"))];
-    let died = timeout(SOON + opened.boot_time(), opened.wait_dead(&spec.id)).await;
-    outcomes.push(Outcome::new("L18 ends itself after its lifetime", died.is_ok(), "still alive"));
+    let mut outcomes = vec![CheckOutcome::new("workspace is kept", kept, format!("{ran:?}"))];
+    let died = timeout(CHECK_TIMEOUT + opened.boot_time(), opened.wait_dead(&spec.id)).await;
+    outcomes.push(CheckOutcome::new("L18 ends itself after its lifetime", died.is_ok(), "still alive"));
     outcomes.push(listed("list dead", &*opened, &spec.id, Some(Liveness::Dead)).await);
-    let link = timeout(SOON, opened.next_link(&spec.id)).await;
+    let link = timeout(CHECK_TIMEOUT, opened.next_link(&spec.id)).await;
     let refused = matches!(link, Ok(Err(LinkError::NotRunning(_))));
-    outcomes.push(Outcome::new("next_link of the dead", refused, "a link or none in time"));
+    outcomes.push(CheckOutcome::new("next_link of the dead", refused, "a link or none in time"));
     outcomes.push(judge("stop of the dead", opened.stop(&spec.id).await));
     outcomes.push(listed("list after all", driver, &spec.id, None).await);
     Ok(outcomes)
 }
 
 /// Judges the list of a driver, as soon as the driver can tell which machines live.
-async fn listed(check: &str, driver: &dyn Driver, id: &SandboxId, liveness: Option<Liveness>) -> Outcome {
+async fn listed(
+    check: &str,
+    driver: &dyn Driver,
+    id: &SandboxId,
+    liveness: Option<Liveness>,
+) -> CheckOutcome {
     let expected: Vec<_> =
         liveness.map(|liveness| FoundSandbox { id: id.clone(), liveness }).into_iter().collect();
-    match timeout(SOON, known_list(driver)).await {
-        Ok(Ok(found)) => Outcome::new(check, found == expected, format!("{found:?}")),
-        Ok(Err(error)) => Outcome::new(check, false, error.to_string()),
-        Err(_) => Outcome::new(check, false, "liveness stayed unknown"),
+    match timeout(CHECK_TIMEOUT, known_list(driver)).await {
+        Ok(Ok(found)) => CheckOutcome::new(check, found == expected, format!("{found:?}")),
+        Ok(Err(error)) => CheckOutcome::new(check, false, error.to_string()),
+        Err(_) => CheckOutcome::new(check, false, "liveness stayed unknown"),
     }
 }
 
@@ -102,7 +107,7 @@ async fn known_list(driver: &dyn Driver) -> Result<Vec<FoundSandbox>, ListError>
     }
 }
 
-fn judge<T, E: std::error::Error>(check: &str, result: Result<T, E>) -> Outcome {
+fn judge<T, E: std::error::Error>(check: &str, result: Result<T, E>) -> CheckOutcome {
     let found = match &result {
         Ok(_) => "done".to_owned(),
         Err(error) => match error.source() {
@@ -110,5 +115,5 @@ fn judge<T, E: std::error::Error>(check: &str, result: Result<T, E>) -> Outcome 
             None => error.to_string(),
         },
     };
-    Outcome::new(check, result.is_ok(), found)
+    CheckOutcome::new(check, result.is_ok(), found)
 }

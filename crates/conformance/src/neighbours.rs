@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::rules::{Rule, Table};
-use super::{Outcome, Session, SessionError, Subject};
+use super::rules::{CheckRule, RuleTable};
+use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
 
 /// Enough for a small program, and half a processor each.
-const SMALL: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
+const NEIGHBOUR_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
 /// Written by one sandbox and looked for by the next.
 const CANARY: &str = "left-by-the-canary";
 /// Where a job can write.
@@ -20,22 +20,24 @@ const WRITABLE: &str = "/workspace /home/agent /tmp /var/tmp /dev/shm /run/user/
 const BURN_MS: &str = "2000";
 
 /// ENOENT and ECONNREFUSED: not there. EACCES: not for us.
-const NOT_THERE: Rule = Rule::OneOf(&["errno 2", "errno 111", "errno 13", "errno 99", "errno 101"]);
+const NOT_THERE: CheckRule = CheckRule::OneOf(&["errno 2", "errno 111", "errno 13", "errno 99", "errno 101"]);
 
-const RULES: &[(&str, Rule)] = &[
+const RULES: &[(&str, CheckRule)] = &[
     ("N13.", NOT_THERE),
-    ("N12.", Rule::OneOf(&["errno 111", "errno 101", "errno 99", "errno 113"])),
-    ("R16.", Rule::Is("made")),
+    ("N12.", CheckRule::OneOf(&["errno 111", "errno 101", "errno 99", "errno 113"])),
+    ("R16.", CheckRule::Is("made")),
 ];
 
 /// Lets sandboxes look for each other.
-pub async fn neighbours(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
+pub async fn neighbours(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let mut outcomes = Vec::new();
     let driver = (subject.open)();
-    let gone = Session::start(driver.clone(), subject.spec("near-0", SMALL)?).await?;
+    let gone = SandboxSession::start(driver.clone(), subject.spec("near-0", NEIGHBOUR_LIMITS)?).await?;
     outcomes.push(leave_canary(&gone).await?);
     gone.stop().await?;
-    let start = |name| Ok::<_, SessionError>(Session::start(driver.clone(), subject.spec(name, SMALL)?));
+    let start = |name| {
+        Ok::<_, SuiteError>(SandboxSession::start(driver.clone(), subject.spec(name, NEIGHBOUR_LIMITS)?))
+    };
     let (one, two) = tokio::try_join!(start("near-1")?, start("near-2")?)?;
     outcomes.push(find_canary(&one).await?);
     one.upload_probe().await?;
@@ -48,38 +50,38 @@ pub async fn neighbours(subject: &Subject) -> Result<Vec<Outcome>, SessionError>
 }
 
 /// Fills every writable place with something that can be told again, and leaves blocks of a removed file full of it.
-async fn leave_canary(session: &Session) -> Result<Outcome, SessionError> {
+async fn leave_canary(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let script = format!(
         "yes {CANARY} | head -c 20M > /workspace/removed && sync && rm /workspace/removed && \
          for place in {WRITABLE}; do yes {CANARY} | head -c 1M > $place/canary || exit 1; done; sync"
     );
     let ran = session.shell(&script).await?;
-    Ok(Outcome::new("S8.left", ran.exit.code == 0, format!("{ran:?}")))
+    Ok(CheckOutcome::new("S8.left", ran.exit.code == 0, format!("{ran:?}")))
 }
 
 /// Looks for it in every writable place, and in room that is taken without being written.
-async fn find_canary(session: &Session) -> Result<Outcome, SessionError> {
+async fn find_canary(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let script = format!(
         "fallocate -l 30M /workspace/room && truncate -s 30M /workspace/hole && \
          grep -rlae {CANARY} {WRITABLE}; rm -f /workspace/room /workspace/hole; echo looked"
     );
     let ran = session.shell(&script).await?;
-    Ok(Outcome::new("S8.residue", ran.stdout == "looked\n" && ran.stderr.is_empty(), format!("{ran:?}")))
+    Ok(CheckOutcome::new("S8.residue", ran.stdout == "looked\n" && ran.stderr.is_empty(), format!("{ran:?}")))
 }
 
 /// N12, N13 and R16: one serves and exhausts, the other looks, while the host listens too.
-async fn look_around(one: &Session, two: &Session) -> Result<Vec<Outcome>, SessionError> {
+async fn look_around(one: &SandboxSession, two: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let serving = one.stay(&["/workspace/probe", "serve"]).await?;
     let exhausting = one.stay(&["/workspace/probe", "exhaust"]).await?;
-    let host = TcpListener::bind(("0.0.0.0", 0)).map_err(SessionError::Workspace)?;
-    host.set_nonblocking(true).map_err(SessionError::Workspace)?;
-    let port = host.local_addr().map_err(SessionError::Workspace)?.port();
+    let host = TcpListener::bind(("0.0.0.0", 0)).map_err(SuiteError::Workspace)?;
+    host.set_nonblocking(true).map_err(SuiteError::Workspace)?;
+    let port = host.local_addr().map_err(SuiteError::Workspace)?.port();
     let addresses: Vec<_> = host_addresses().iter().map(|address| format!("{address}:{port}")).collect();
     let mut words = vec!["/workspace/probe", "reach"];
     words.extend(addresses.iter().map(String::as_str));
     let ran = two.run(&words).await?;
-    let mut outcomes = Table { first: &[], rules: RULES }.judge(&ran.stdout);
-    outcomes.push(Outcome::new("N12.nobody_came", host.accept().is_err(), "the host was reached"));
+    let mut outcomes = RuleTable { first: &[], rules: RULES }.judge(&ran.stdout);
+    outcomes.push(CheckOutcome::new("N12.nobody_came", host.accept().is_err(), "the host was reached"));
     drop((serving, exhausting));
     Ok(outcomes)
 }
@@ -95,18 +97,21 @@ fn host_addresses() -> Vec<String> {
 }
 
 /// R12: many busy processes in one take nothing from a single one in the other.
-async fn share_of_a_busy_neighbour(one: &Session, two: &Session) -> Result<Outcome, SessionError> {
-    let used = async |session: &Session| {
+async fn share_of_a_busy_neighbour(
+    one: &SandboxSession,
+    two: &SandboxSession,
+) -> Result<CheckOutcome, SuiteError> {
+    let used = async |session: &SandboxSession| {
         session.driver.usage(&session.spec.id).await.map(|usage| usage.cpu_s).unwrap_or_default()
     };
     let before = (used(one).await, used(two).await);
     let crowd = format!("for i in $(seq 12); do /workspace/probe burn {BURN_MS} & done; wait");
     let both = async { tokio::join!(one.shell(&crowd), two.run(&["/workspace/probe", "burn", BURN_MS])) };
     let (crowd, single) =
-        timeout(Duration::from_secs(120), both).await.map_err(|_| SessionError::TooLong("computing"))?;
+        timeout(Duration::from_secs(120), both).await.map_err(|_| SuiteError::TooLong("computing"))?;
     let well = crowd?.exit.code == 0 && single?.exit.code == 0;
     let spent = (used(one).await - before.0, used(two).await - before.1);
     // Without walls it would have a twelfth of what they have; a busy host gives no exact halves.
     let fair = spent.1 >= 0.2 * spent.0;
-    Ok(Outcome::new("R12.neighbour", well && fair, format!("{spent:?} s")))
+    Ok(CheckOutcome::new("R12.neighbour", well && fair, format!("{spent:?} s")))
 }

@@ -7,32 +7,36 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::session::dial;
-use super::{Outcome, Session, SessionError, Subject};
+use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::{Driver, Limits, LinkError, SandboxSpec};
 
 /// Enough to boot with.
-const SMALL: Limits = Limits { cpus: 1.0, memory_mib: 128, disk_mib: 64, pids: 64 };
+const MACHINE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 128, disk_mib: 64, pids: 64 };
 /// Lines, consoles, disks and memory of a machine, none of which is the job's.
 const WAYS: &str = "/dev/vsock /dev/vhost-vsock /dev/ttyS0 /dev/hvc0 /dev/console /dev/kmsg /dev/mem /dev/port /dev/nvram \
                     /dev/hwrng /dev/vda /dev/vdb /dev/vdc /dev/vport0p1 /dev/vport1p1";
 /// The file in a workspace's folder that is a virtual machine's disk. Fixed: later versions must find the disks of this one.
 const DISK_FILE: &str = "machine.ext4";
 /// Where the file system says what it is; behind it, where everything else begins.
-const SUPERBLOCK: u64 = 4096;
+const SUPERBLOCK_BYTES: u64 = 4096;
 /// Tables and journal of a small disk.
 const DAMAGED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Looks at machines from inside and at their disks from outside.
-pub async fn own_kernel(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
-    let spec = subject.spec("own-1", SMALL)?;
+pub async fn own_kernel(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
+    let spec = subject.spec("own-1", MACHINE_LIMITS)?;
     let disk = spec.workspace.join(DISK_FILE);
-    let session = Session::start((subject.open)(), spec).await?;
+    let session = SandboxSession::start((subject.open)(), spec).await?;
     let found =
         session.shell(&format!("for way in {WAYS}; do if [ -e $way ]; then echo $way; fi; done")).await?;
     let written = session.shell("echo kept > kept.txt && sync").await?;
     let mut outcomes = vec![
-        Outcome::new("S6.ways_to_the_host", found.exit.code == 0 && found.stdout.is_empty(), found.stdout),
-        Outcome::new("D8.written", written.exit.code == 0, written.stderr),
+        CheckOutcome::new(
+            "S6.ways_to_the_host",
+            found.exit.code == 0 && found.stdout.is_empty(),
+            found.stdout,
+        ),
+        CheckOutcome::new("D8.written", written.exit.code == 0, written.stderr),
         unread("D8.running", &disk),
     ];
     session.stop().await?;
@@ -42,11 +46,11 @@ pub async fn own_kernel(subject: &Subject) -> Result<Vec<Outcome>, SessionError>
 }
 
 /// A machine that wrote what it liked where its file system was: only another machine chokes on it.
-async fn hostile_disk(subject: &Subject, disk: &Path) -> Result<Vec<Outcome>, SessionError> {
+async fn hostile_disk(subject: &DriverSubject, disk: &Path) -> Result<Vec<CheckOutcome>, SuiteError> {
     let driver = (subject.open)();
-    let spec = subject.spec("own-2", SMALL)?;
+    let spec = subject.spec("own-2", MACHINE_LIMITS)?;
     let damaged = spec.workspace.join(DISK_FILE);
-    fs::copy(disk, &damaged).and_then(|_| damage(&damaged)).map_err(SessionError::Workspace)?;
+    fs::copy(disk, &damaged).and_then(|_| damage(&damaged)).map_err(SuiteError::Workspace)?;
     driver.start(&spec).await?;
     let mut outcomes = vec![unread("D8.hostile.running", &damaged), refused(&*driver, &spec).await];
     driver.stop(&spec.id).await?;
@@ -54,20 +58,20 @@ async fn hostile_disk(subject: &Subject, disk: &Path) -> Result<Vec<Outcome>, Se
     Ok(outcomes)
 }
 
-async fn refused(driver: &dyn Driver, spec: &SandboxSpec) -> Outcome {
+async fn refused(driver: &dyn Driver, spec: &SandboxSpec) -> CheckOutcome {
     let dialled = dial(driver, spec, 1).await.map(drop);
-    let dead = matches!(dialled, Err(SessionError::Link(LinkError::NotRunning(_))));
-    Outcome::new("D8.hostile", dead, format!("{dialled:?}"))
+    let dead = matches!(dialled, Err(SuiteError::Link(LinkError::NotRunning(_))));
+    CheckOutcome::new("D8.hostile", dead, format!("{dialled:?}"))
 }
 
 fn damage(disk: &Path) -> io::Result<()> {
     let mut bytes = vec![0; DAMAGED_BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    File::options().write(true).open(disk)?.write_all_at(&bytes, SUPERBLOCK)
+    File::options().write(true).open(disk)?.write_all_at(&bytes, SUPERBLOCK_BYTES)
 }
 
 /// Nothing of this host's kernel reads the disk's file system.
-fn unread(check: &str, disk: &Path) -> Outcome {
+fn unread(check: &str, disk: &Path) -> CheckOutcome {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let backing =
         devices.filter_map(|device| fs::read_to_string(device.path().join("loop/backing_file")).ok());
@@ -76,5 +80,5 @@ fn unread(check: &str, disk: &Path) -> Outcome {
     let name = disk.display().to_string();
     let mounted = mounts.lines().filter(|line| line.contains(&name)).map(PathBuf::from);
     let found: Vec<_> = attached.chain(mounted).collect();
-    Outcome::new(check, disk.exists() && found.is_empty(), format!("{found:?}"))
+    CheckOutcome::new(check, disk.exists() && found.is_empty(), format!("{found:?}"))
 }

@@ -1,20 +1,16 @@
 //! Jobs that take what they can get: each must hit its own limit, be named for it, and leave the machine answering.
 
-use super::memory_kinds::memory_kinds;
-use super::{Outcome, Session, SessionError, Subject};
-use sandyard_sandbox::driver::Limits;
-
-/// Small enough to be hit within a second.
-pub(super) const SMALL: Limits = Limits { cpus: 0.5, memory_mib: 96, disk_mib: 96, pids: 48 };
+use super::memory_kinds::{EATER_LIMITS, memory_kinds};
+use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 
 /// What the kernel needs for an open file, at least.
 const SMALLEST_FILE_BYTES: u64 = 128;
 
-/// Lets jobs misbehave.
-pub async fn resources(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
-    let spec = subject.spec("eater-1", SMALL)?;
+/// Runs jobs that use more than their limits, and checks that the limits hold.
+pub async fn resources(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
+    let spec = subject.spec("eater-1", EATER_LIMITS)?;
     let disk = spec.workspace.clone();
-    let session = Session::start((subject.open)(), spec).await?;
+    let session = SandboxSession::start((subject.open)(), spec).await?;
     session.upload_probe().await?;
     let mut outcomes = vec![
         memory(&session, largest_memory_mib(subject)).await?,
@@ -26,48 +22,59 @@ pub async fn resources(subject: &Subject) -> Result<Vec<Outcome>, SessionError> 
     outcomes.extend(memory_kinds(&session, largest_memory_mib(subject)).await?);
     outcomes.extend(open_files(&session).await?);
     let hidden = session.run(&["/workspace/probe", "hide"]).await?;
-    outcomes.push(Outcome::new("R15.hidden", hidden.exit.code == 0, format!("{hidden:?}")));
-    outcomes.push(Outcome::new("ping after all", session.machine.ping().await.is_ok(), "no answer"));
+    outcomes.push(CheckOutcome::new("R15.hidden", hidden.exit.code == 0, format!("{hidden:?}")));
+    outcomes.push(CheckOutcome::new("ping after all", session.machine.ping().await.is_ok(), "no answer"));
     let (driver, id) = (session.driver.clone(), session.spec.id.clone());
     session.stop().await?;
     let left = driver.list().await.is_ok_and(|found| found.iter().all(|found| found.id != id));
-    outcomes.push(Outcome::new("R15.stopped", left, "still listed"));
+    outcomes.push(CheckOutcome::new("R15.stopped", left, "still listed"));
     Ok(outcomes)
 }
 
 /// What the job may take: a disk in memory comes on top.
-fn largest_memory_mib(subject: &Subject) -> u64 {
-    SMALL.memory_mib + if subject.disk_in_memory { SMALL.disk_mib } else { 0 }
+fn largest_memory_mib(subject: &DriverSubject) -> u64 {
+    EATER_LIMITS.memory_mib + if subject.disk_in_memory { EATER_LIMITS.disk_mib } else { 0 }
 }
 
-async fn memory(session: &Session, largest_mib: u64) -> Result<Outcome, SessionError> {
+async fn memory(session: &SandboxSession, largest_mib: u64) -> Result<CheckOutcome, SuiteError> {
     let ran = session.run(&["/workspace/probe", "eat-memory"]).await?;
     let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
     let killed = ran.exit.signal == Some(9) && usage.memory_kills >= 1;
     let within = usage.peak_memory_bytes <= largest_mib * 1024 * 1024;
-    Ok(Outcome::new("R2.memory", killed && within, format!("{:?} {usage:?}", ran.exit)))
+    Ok(CheckOutcome::new("R2.memory", killed && within, format!("{:?} {usage:?}", ran.exit)))
 }
 
-async fn processes(session: &Session) -> Result<Outcome, SessionError> {
+async fn processes(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let ran = session.run(&["/workspace/probe", "fork-many", "500"]).await?;
     let got = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
     let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
     let alive = session.machine.ping().await.is_ok();
     // Ends the sleepers, so that what follows has room.
     let ended = session.shell("kill -9 -1").await;
-    let refused = got <= SMALL.pids && got + 12 >= SMALL.pids && usage.pids_refused >= 1;
-    Ok(Outcome::new("R1.pids", refused && alive, format!("{got} forks, {usage:?}, alive {alive}, {ended:?}")))
+    let refused = got <= EATER_LIMITS.pids && got + 12 >= EATER_LIMITS.pids && usage.pids_refused >= 1;
+    Ok(CheckOutcome::new(
+        "R1.pids",
+        refused && alive,
+        format!("{got} forks, {usage:?}, alive {alive}, {ended:?}"),
+    ))
 }
 
-async fn cpu(session: &Session) -> Result<Outcome, SessionError> {
+async fn cpu(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let before = session.driver.usage(&session.spec.id).await.unwrap_or_default().cpu_s;
     let ran = session.run(&["/workspace/probe", "burn", "1500"]).await?;
     let used = session.driver.usage(&session.spec.id).await.unwrap_or_default().cpu_s - before;
-    let within = used <= 1.5 * SMALL.cpus + 0.25;
-    Ok(Outcome::new("R12.cpu", ran.exit.code == 0 && within && used > 0.05, format!("{used} s of 1.5 s")))
+    let within = used <= 1.5 * EATER_LIMITS.cpus + 0.25;
+    Ok(CheckOutcome::new(
+        "R12.cpu",
+        ran.exit.code == 0 && within && used > 0.05,
+        format!("{used} s of 1.5 s"),
+    ))
 }
 
-async fn disk_bytes(session: &Session, workspace: &std::path::Path) -> Result<Vec<Outcome>, SessionError> {
+async fn disk_bytes(
+    session: &SandboxSession,
+    workspace: &std::path::Path,
+) -> Result<Vec<CheckOutcome>, SuiteError> {
     let ran = session
         .shell("dd if=/dev/zero of=/workspace/fill bs=1M count=500 2>&1; sync; stat -c %s fill")
         .await?;
@@ -77,33 +84,41 @@ async fn disk_bytes(session: &Session, workspace: &std::path::Path) -> Result<Ve
     let on_host = allocated_mib(workspace);
     let emptied = session.shell("rm -f /workspace/fill $HOME/fill && echo again > /workspace/again").await?;
     Ok(vec![
-        Outcome::new("R5.disk", full, ran.stdout),
-        Outcome::new("R5.home_shares_the_cap", also_full, home.stdout),
-        Outcome::new("R5.host", on_host <= SMALL.disk_mib + 1, format!("{on_host} MiB on the host")),
-        Outcome::new("R5.recovers", emptied.exit.code == 0, emptied.stderr),
+        CheckOutcome::new("R5.disk", full, ran.stdout),
+        CheckOutcome::new("R5.home_shares_the_cap", also_full, home.stdout),
+        CheckOutcome::new(
+            "R5.host",
+            on_host <= EATER_LIMITS.disk_mib + 1,
+            format!("{on_host} MiB on the host"),
+        ),
+        CheckOutcome::new("R5.recovers", emptied.exit.code == 0, emptied.stderr),
     ])
 }
 
-async fn inodes(session: &Session) -> Result<Outcome, SessionError> {
+async fn inodes(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let script =
         "mkdir many && cd many && seq 1 20000 | xargs touch 2>&1 | tail -1; ls | wc -l; cd .. && rm -rf many";
     let ran = session.shell(script).await?;
     let made = ran.stdout.lines().last().and_then(|line| line.trim().parse::<u64>().ok()).unwrap_or(u64::MAX);
     let refused = ran.stdout.contains("No space left on device") && made < 20_000;
-    Ok(Outcome::new("R6.inodes", refused, format!("{made} files: {}", ran.stdout)))
+    Ok(CheckOutcome::new("R6.inodes", refused, format!("{made} files: {}", ran.stdout)))
 }
 
 /// One process meets its own limit; many together meet that of memory, which the kernel charges for open files too.
-async fn open_files(session: &Session) -> Result<Vec<Outcome>, SessionError> {
+async fn open_files(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let ran = session.run(&["/workspace/probe", "open-files"]).await?;
     let opened = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
     let many = session.shell("for i in $(seq 12); do /workspace/probe open-files & done; wait").await?;
     let together: u64 = many.stdout.lines().filter_map(|line| line.trim().parse::<u64>().ok()).sum();
-    let most = SMALL.memory_mib * 1024 * 1024 / SMALLEST_FILE_BYTES;
+    let most = EATER_LIMITS.memory_mib * 1024 * 1024 / SMALLEST_FILE_BYTES;
     let alive = session.machine.ping().await.is_ok();
     Ok(vec![
-        Outcome::new("R8.descriptors", (100..=65_536).contains(&opened), format!("{opened} files")),
-        Outcome::new("R8.together", together <= most && alive, format!("{together} files, alive {alive}")),
+        CheckOutcome::new("R8.descriptors", (100..=65_536).contains(&opened), format!("{opened} files")),
+        CheckOutcome::new(
+            "R8.together",
+            together <= most && alive,
+            format!("{together} files, alive {alive}"),
+        ),
     ])
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::Outcome;
+use super::CheckOutcome;
 
 /// EPERM and ENOSYS.
 const REFUSED: [&str; 2] = ["errno 1", "errno 38"];
@@ -18,7 +18,7 @@ const CLOSED: [&str; 6] = ["errno 2", "errno 13", "errno 1", "errno 30", "errno 
 const UNREACHABLE: [&str; 5] = ["errno 101", "errno 99", "errno 113", "errno 22", "errno 97"];
 
 /// What is judged by one rule.
-pub(super) enum Rule {
+pub(super) enum CheckRule {
     /// Exactly this.
     Is(&'static str),
     /// One of these.
@@ -38,42 +38,42 @@ pub(super) enum Rule {
 }
 
 /// Rules by the beginning of a check's name: the first that fits judges it.
-pub(super) struct Table<'a> {
+pub(super) struct RuleTable<'a> {
     /// What holds instead of the others for this subject.
-    pub(super) first: &'a [(&'a str, Rule)],
+    pub(super) first: &'a [(&'a str, CheckRule)],
     /// What holds for every subject.
-    pub(super) rules: &'a [(&'a str, Rule)],
+    pub(super) rules: &'a [(&'a str, CheckRule)],
 }
 
 /// One line of a report.
 #[derive(Debug, Deserialize)]
-struct Finding {
+struct ProbeFinding {
     check: String,
     result: String,
 }
 
-impl Table<'_> {
+impl RuleTable<'_> {
     /// Judges a report of the probe.
-    pub(super) fn judge(&self, report: &str) -> Vec<Outcome> {
+    pub(super) fn judge(&self, report: &str) -> Vec<CheckOutcome> {
         let mut used: BTreeMap<&str, usize> = self.rules.iter().map(|(prefix, _)| (*prefix, 0)).collect();
         let mut outcomes = Vec::new();
-        let findings = report.lines().filter_map(|line| serde_json::from_str::<Finding>(line).ok());
-        for Finding { check, result } in findings {
+        let findings = report.lines().filter_map(|line| serde_json::from_str::<ProbeFinding>(line).ok());
+        for ProbeFinding { check, result } in findings {
             match self.first.iter().chain(self.rules).find(|(prefix, _)| check.starts_with(prefix)) {
                 Some((prefix, rule)) => {
                     *used.entry(prefix).or_default() += 1;
-                    outcomes.push(Outcome::new(check, rule.allows(&result), result));
+                    outcomes.push(CheckOutcome::new(check, rule.allows(&result), result));
                 }
-                None => outcomes.push(Outcome::new(check, false, "no rule judges it")),
+                None => outcomes.push(CheckOutcome::new(check, false, "no rule judges it")),
             }
         }
         let unused = used.into_iter().filter(|(_, count)| *count == 0);
-        outcomes.extend(unused.map(|(prefix, _)| Outcome::new(prefix, false, "was not reported")));
+        outcomes.extend(unused.map(|(prefix, _)| CheckOutcome::new(prefix, false, "was not reported")));
         outcomes
     }
 }
 
-impl Rule {
+impl CheckRule {
     fn allows(&self, result: &str) -> bool {
         match self {
             Self::Is(expected) => result == *expected,

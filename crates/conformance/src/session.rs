@@ -7,20 +7,20 @@ use sandyard_pipe::{HelloError, HostOffer, welcome};
 use sandyard_protocol::{Exit, OutputStream, StartProcess};
 use tokio::time::timeout;
 
-use super::probe::probe_program;
+use super::probe_program::probe_program;
 use sandyard_sandbox::driver::{Driver, LinkError, SandboxSpec, StartError, StopError};
 use sandyard_sandbox::machine::{FromProcess, Machine, MachineError, ProcessStream};
 
 /// A loaded machine needs tens of milliseconds to dial.
-const DIAL_PATIENCE: Duration = Duration::from_secs(30);
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest any command of the suite may take.
-const RUN_PATIENCE: Duration = Duration::from_secs(120);
+const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 /// Output kept of one command.
-const OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
 /// A running sandbox.
-pub struct Session {
-    /// Its driver.
+pub struct SandboxSession {
+    /// Driver that started the sandbox.
     pub driver: Arc<dyn Driver>,
     /// What it was made from.
     pub spec: SandboxSpec,
@@ -30,8 +30,8 @@ pub struct Session {
 
 /// How a command ended.
 #[derive(Debug, Clone)]
-pub struct Ran {
-    /// Its end.
+pub struct CommandResult {
+    /// Exit status.
     pub exit: Exit,
     /// Standard output.
     pub stdout: String,
@@ -41,7 +41,7 @@ pub struct Ran {
 
 /// The suite could not get to the point of a check.
 #[derive(Debug, thiserror::Error)]
-pub enum SessionError {
+pub enum SuiteError {
     /// The name is no sandbox id.
     #[error("{0} is no sandbox id")]
     Name(String),
@@ -60,7 +60,7 @@ pub enum SessionError {
     /// It did not prove itself.
     #[error("hello")]
     Hello(#[from] HelloError),
-    /// A call failed.
+    /// A call to the guest failed.
     #[error("call")]
     Machine(#[from] MachineError),
     /// Something took too long.
@@ -74,32 +74,32 @@ pub enum SessionError {
     Probe(#[source] std::io::Error),
 }
 
-impl Session {
+impl SandboxSession {
     /// Starts a sandbox and waits for its link.
-    pub async fn start(driver: Arc<dyn Driver>, spec: SandboxSpec) -> Result<Self, SessionError> {
+    pub async fn start(driver: Arc<dyn Driver>, spec: SandboxSpec) -> Result<Self, SuiteError> {
         driver.start(&spec).await?;
         let machine = dial(&*driver, &spec, 1).await?;
         Ok(Self { driver, spec, machine })
     }
 
     /// Runs a command to its end.
-    pub async fn run(&self, argv: &[&str]) -> Result<Ran, SessionError> {
+    pub async fn run(&self, argv: &[&str]) -> Result<CommandResult, SuiteError> {
         self.run_to_its_end(command(argv)).await
     }
 
     /// Runs a command that is asked to begin in a directory.
-    pub async fn run_in(&self, directory: &str, argv: &[&str]) -> Result<Ran, SessionError> {
+    pub async fn run_in(&self, directory: &str, argv: &[&str]) -> Result<CommandResult, SuiteError> {
         self.run_to_its_end(StartProcess { cwd: Some(directory.to_owned()), ..command(argv) }).await
     }
 
-    async fn run_to_its_end(&self, start: StartProcess) -> Result<Ran, SessionError> {
-        timeout(RUN_PATIENCE + self.driver.boot_time(), self.follow(start))
+    async fn run_to_its_end(&self, start: StartProcess) -> Result<CommandResult, SuiteError> {
+        timeout(RUN_TIMEOUT + self.driver.boot_time(), self.follow(start))
             .await
-            .map_err(|_| SessionError::TooLong("a command"))?
+            .map_err(|_| SuiteError::TooLong("a command"))?
     }
 
     /// Starts a command that says `ready` and stays; it ends when what is returned is dropped.
-    pub async fn stay(&self, argv: &[&str]) -> Result<ProcessStream, SessionError> {
+    pub async fn stay(&self, argv: &[&str]) -> Result<ProcessStream, SuiteError> {
         let start = StartProcess { ends_with_stream: true, ..command(argv) };
         let ready = async {
             let mut stream = self.machine.start_process(start).await?;
@@ -109,7 +109,7 @@ impl Session {
                     FromProcess::Output(chunk) => said.extend_from_slice(&chunk.bytes),
                     FromProcess::Lost(_) => {}
                     FromProcess::Exited(_) => {
-                        return Err(SessionError::NotReady(String::from_utf8_lossy(&said).into_owned()));
+                        return Err(SuiteError::NotReady(String::from_utf8_lossy(&said).into_owned()));
                     }
                 }
                 if said.ends_with(b"ready\n") {
@@ -117,44 +117,44 @@ impl Session {
                 }
             }
         };
-        timeout(RUN_PATIENCE + self.driver.boot_time(), ready)
+        timeout(RUN_TIMEOUT + self.driver.boot_time(), ready)
             .await
-            .map_err(|_| SessionError::TooLong("getting ready"))?
+            .map_err(|_| SuiteError::TooLong("getting ready"))?
     }
 
     /// Runs a shell script to its end.
-    pub async fn shell(&self, script: &str) -> Result<Ran, SessionError> {
+    pub async fn shell(&self, script: &str) -> Result<CommandResult, SuiteError> {
         self.run(&["/bin/bash", "-c", script]).await
     }
 
-    async fn follow(&self, start: StartProcess) -> Result<Ran, SessionError> {
+    async fn follow(&self, start: StartProcess) -> Result<CommandResult, SuiteError> {
         let mut stream = self.machine.start_process(start).await?;
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         loop {
             match stream.next().await? {
                 FromProcess::Output(chunk) => {
                     let kept = if chunk.stream == OutputStream::Stdout { &mut stdout } else { &mut stderr };
-                    if kept.len() < OUTPUT_BYTES {
+                    if kept.len() < MAX_OUTPUT_BYTES {
                         kept.extend_from_slice(&chunk.bytes);
                     }
                 }
                 FromProcess::Lost(_) => {}
                 FromProcess::Exited(exit) => {
                     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-                    return Ok(Ran { exit, stdout: text(stdout), stderr: text(stderr) });
+                    return Ok(CommandResult { exit, stdout: text(stdout), stderr: text(stderr) });
                 }
             }
         }
     }
 
     /// Puts the probe in the workspace.
-    pub async fn upload_probe(&self) -> Result<(), SessionError> {
-        let program = std::fs::read(probe_program()).map_err(SessionError::Probe)?;
+    pub async fn upload_probe(&self) -> Result<(), SuiteError> {
+        let program = std::fs::read(probe_program()).map_err(SuiteError::Probe)?;
         self.upload("probe", &program).await
     }
 
     /// Puts an executable file in the workspace.
-    pub async fn upload(&self, path: &str, content: &[u8]) -> Result<(), SessionError> {
+    pub async fn upload(&self, path: &str, content: &[u8]) -> Result<(), SuiteError> {
         let size = u64::try_from(content.len()).unwrap_or(u64::MAX);
         let mut writer = self.machine.write(path, size, Some(0o755)).await?;
         writer.send(content).await?;
@@ -162,8 +162,8 @@ impl Session {
         Ok(())
     }
 
-    /// Removes the sandbox.
-    pub async fn stop(self) -> Result<(), SessionError> {
+    /// Stops the sandbox.
+    pub async fn stop(self) -> Result<(), SuiteError> {
         Ok(self.driver.stop(&self.spec.id).await?)
     }
 }
@@ -174,11 +174,7 @@ fn command(argv: &[&str]) -> StartProcess {
 
 /// Waits for a sandbox to dial and greets it under a lease's epoch. A connection that its keeper has given up since is
 /// followed by another, as it is for a server.
-pub(super) async fn dial(
-    driver: &dyn Driver,
-    spec: &SandboxSpec,
-    epoch: u64,
-) -> Result<Machine, SessionError> {
+pub(super) async fn dial(driver: &dyn Driver, spec: &SandboxSpec, epoch: u64) -> Result<Machine, SuiteError> {
     let offer = HostOffer {
         sandbox: spec.id.to_string(),
         secret: *spec.secret.expose(),
@@ -193,7 +189,5 @@ pub(super) async fn dial(
             }
         }
     };
-    timeout(DIAL_PATIENCE + driver.boot_time(), greeted)
-        .await
-        .map_err(|_| SessionError::TooLong("dialling"))?
+    timeout(DIAL_TIMEOUT + driver.boot_time(), greeted).await.map_err(|_| SuiteError::TooLong("dialling"))?
 }

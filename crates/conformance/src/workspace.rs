@@ -5,18 +5,18 @@ use std::time::{Duration, Instant};
 
 use sandyard_protocol::EntryKind;
 
-use super::{Outcome, Session, SessionError, Subject};
+use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::machine::{Machine, MachineError};
 
 /// Room for what is made here.
-const SMALL: Limits = Limits { cpus: 1.0, memory_mib: 256, disk_mib: 64, pids: 128 };
+const WORKSPACE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 256, disk_mib: 64, pids: 128 };
 /// What every image's `/etc/passwd` begins with, and no file of the job.
 const CANARY: &str = "root:x:0:0";
 /// How long two names change places under a reader.
-const RACE: Duration = Duration::from_secs(3);
+const RACE_TIME: Duration = Duration::from_secs(3);
 /// The most that is read of a file.
-const MOST_BYTES: usize = 1024 * 1024;
+const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// Paths that lead out, or would if somebody decoded them once more.
 const PATHS: [&str; 12] = [
     "..",
@@ -43,8 +43,8 @@ const LINKS: [&str; 6] = [
 ];
 
 /// Lets the host read what a job made to mislead it.
-pub async fn workspace(subject: &Subject) -> Result<Vec<Outcome>, SessionError> {
-    let session = Session::start((subject.open)(), subject.spec("files-1", SMALL)?).await?;
+pub async fn workspace(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
+    let session = SandboxSession::start((subject.open)(), subject.spec("files-1", WORKSPACE_LIMITS)?).await?;
     session.upload_probe().await?;
     let mut outcomes = vec![];
     for path in PATHS {
@@ -64,29 +64,29 @@ pub async fn workspace(subject: &Subject) -> Result<Vec<Outcome>, SessionError> 
 }
 
 /// Reads a path that must not lead to anything of the machine's own.
-async fn refused(id: &str, machine: &Machine, path: &str) -> Outcome {
+async fn refused(id: &str, machine: &Machine, path: &str) -> CheckOutcome {
     let (passed, found) = match read(machine, path).await {
         Ok(text) => (!text.contains(CANARY), text),
         Err(error) => (matches!(error, MachineError::Guest(_)), error.to_string()),
     };
-    Outcome::new(format!("{id}.read {}", path.escape_debug()), passed, found)
+    CheckOutcome::new(format!("{id}.read {}", path.escape_debug()), passed, found)
 }
 
 /// Writing through a link may replace the link, never what it leads to; a directory behind a link takes nothing.
-async fn not_written(session: &Session, path: &str) -> Result<Outcome, SessionError> {
+async fn not_written(session: &SandboxSession, path: &str) -> Result<CheckOutcome, SuiteError> {
     let path = format!("{path}-new");
     let written = session.upload(&path, b"written").await;
     let seen = session.shell("cat /etc/passwd-new /proc/self/root/etc/passwd-new 2>/dev/null").await?;
     let told = written.map_or_else(|error| error.to_string(), |()| "written".to_owned());
-    Ok(Outcome::new(format!("F2.write {path}"), seen.stdout.is_empty(), told))
+    Ok(CheckOutcome::new(format!("F2.write {path}"), seen.stdout.is_empty(), told))
 }
 
 /// F3: a directory and a link to `/etc` change places while `place/passwd` is read; the link is never followed.
-async fn race(session: &Session) -> Result<Outcome, SessionError> {
+async fn race(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     session.shell("mkdir place && echo mine > place/passwd && ln -s /etc other").await?;
     let swapping = session.stay(&["/workspace/probe", "swap", "place", "other"]).await?;
     let (began, mut tries, mut mine, mut leaked) = (Instant::now(), 0_u32, 0_u32, 0_u32);
-    while began.elapsed() < RACE {
+    while began.elapsed() < RACE_TIME {
         tries += 1;
         match read(&session.machine, "place/passwd").await {
             Ok(text) if text.contains(CANARY) => leaked += 1,
@@ -96,18 +96,22 @@ async fn race(session: &Session) -> Result<Outcome, SessionError> {
     }
     drop(swapping);
     let well = leaked == 0 && mine > 0 && tries > mine;
-    Ok(Outcome::new("F3.race", well, format!("{tries} tries, {mine} read the own file, {leaked} the other")))
+    Ok(CheckOutcome::new(
+        "F3.race",
+        well,
+        format!("{tries} tries, {mine} read the own file, {leaked} the other"),
+    ))
 }
 
 /// F10 and R14: an export of odd files ends, follows nothing and holds only files, directories and links; all of it can be removed.
-async fn odd_trees(session: &Session) -> Result<Vec<Outcome>, SessionError> {
+async fn odd_trees(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let made = session.run(&["/usr/bin/python3", "-c", ODD_TREE]).await?;
     let mut export = session.machine.export("").await?;
     let (mut entries, mut leaked) = (Vec::new(), Vec::new());
     while let Some(entry) = export.next_entry().await? {
         let mut content = Vec::new();
         while let Some(piece) = export.next_bytes().await? {
-            if content.len() < MOST_BYTES {
+            if content.len() < MAX_FILE_BYTES {
                 content.extend_from_slice(&piece);
             }
         }
@@ -127,22 +131,22 @@ async fn odd_trees(session: &Session) -> Result<Vec<Outcome>, SessionError> {
     let removed = session.machine.remove("odd", true).await;
     let gone = session.shell("rm -rf -- odd; ls -A | grep -c odd").await?;
     Ok(vec![
-        Outcome::new("R14.made", made.exit.code == 0, format!("{made:?}")),
-        Outcome::new(
+        CheckOutcome::new("R14.made", made.exit.code == 0, format!("{made:?}")),
+        CheckOutcome::new(
             "F10.export",
             sound && whole && leaked.is_empty(),
             format!("{} entries, {leaked:?}", entries.len()),
         ),
-        Outcome::new("F10.told", told, format!("{skipped:?}")),
-        Outcome::new("R14.removed", gone.stdout == "0\n", format!("{removed:?} {gone:?}")),
+        CheckOutcome::new("F10.told", told, format!("{skipped:?}")),
+        CheckOutcome::new("R14.removed", gone.stdout == "0\n", format!("{removed:?} {gone:?}")),
     ])
 }
 
 /// R14: a job that closes its own folder still has its work taken out.
-async fn closed_folder(session: &Session) -> Result<Outcome, SessionError> {
+async fn closed_folder(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     session.shell("echo kept > kept; chmod 000 /workspace").await?;
     let found = read(&session.machine, "kept").await;
-    Ok(Outcome::new(
+    Ok(CheckOutcome::new(
         "R14.closed_folder",
         found.as_deref().is_ok_and(|text| text == "kept\n"),
         format!("{found:?}"),
@@ -153,7 +157,7 @@ async fn read(machine: &Machine, path: &str) -> Result<String, MachineError> {
     let mut content = machine.read(path, None).await?;
     let mut bytes = Vec::new();
     while let Some(piece) = content.next().await? {
-        if bytes.len() < MOST_BYTES {
+        if bytes.len() < MAX_FILE_BYTES {
             bytes.extend_from_slice(&piece);
         }
     }

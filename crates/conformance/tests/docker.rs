@@ -5,12 +5,15 @@
 mod docker_yard;
 
 use docker_yard::{DockerYard, Make};
-use sandyard_conformance::{Session, binding, failures, lifecycle, neighbours, probe, resources, workspace};
+use sandyard_conformance::{
+    FailingStep, SandboxSession, binding, failing_start, failures, lifecycle, neighbours, probe, resources,
+    workspace,
+};
 use sandyard_sandbox::driver::{
     Driver, FoundSandbox, Limits, Liveness, LocalImages, Offer, StartError, Verdict,
 };
 use sandyard_sandbox::drivers::docker::{
-    DockerConfig, DockerDriver, LoadedImage, Step, loaded_images, remove_image,
+    DockerConfig, DockerDriver, DockerStep, LoadedImage, loaded_images, remove_image,
 };
 use serde_json::json;
 
@@ -104,7 +107,7 @@ async fn the_engine_gives_the_least_and_every_task_is_confined() {
     let Some(yard) = DockerYard::open(Make::Docker) else { return };
     let subject = yard.subject();
     let spec = subject.spec("least-1", Limits::default()).unwrap();
-    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec).await.unwrap();
     let name = yard.containers().pop().unwrap();
     let said: serde_json::Value = serde_json::from_str(&yard.engine.command(&["inspect", &name])).unwrap();
     let (host, config) = (&said[0]["HostConfig"], &said[0]["Config"]);
@@ -149,7 +152,7 @@ async fn containers_of_others_are_left_alone() {
     let Some(yard) = DockerYard::open(Make::Docker) else { return };
     let subject = yard.subject();
     let spec = subject.spec("ours-1", Limits::default()).unwrap();
-    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec).await.unwrap();
     let ours = yard.containers().pop().unwrap();
     let image = yard.engine.command(&["inspect", "--format", "{{.Image}}", &ours]);
     let (unlabelled, others) = (ours.replace("ours-1", "spoof-1"), "sandyard-elsewhere-ours-1");
@@ -199,20 +202,11 @@ fn tasks_in(groups: &[&str]) -> Vec<[String; 4]> {
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
 async fn never_starts_with_less(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
-    for step in Step::ALL {
+    for (number, step) in DockerStep::ALL.into_iter().enumerate() {
         let driver = DockerDriver::open(DockerConfig { fail_at: Some(step), ..yard.config() }).unwrap();
-        // Groups have this name, and other tests run beside this one.
-        let name = format!("fails-{}-{}", step as usize, std::process::id());
-        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
-        match driver.start(&spec).await {
-            Err(StartError::Step { step: told, .. }) => {
-                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
-            }
-            other => panic!("{step:?}: {other:?}"),
-        }
-        yard.assert_only_markers(&step.to_string());
-        driver.stop(&spec.id).await.unwrap();
-        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        let failing = FailingStep { number, text: &step.to_string() };
+        let outcomes = failing_start(&yard.subject(), &driver, failing, |_| yard.leftovers()).await.unwrap();
+        assert_eq!(failures(&outcomes), NONE);
         yard.assert_clean();
     }
 }
@@ -237,7 +231,9 @@ async fn orphans_are_removed(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let subject = yard.subject();
     let session =
-        Session::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap()).await.unwrap();
+        SandboxSession::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap())
+            .await
+            .unwrap();
     let running = yard.containers().pop().unwrap();
     let label = yard.engine.command(&[
         "inspect",
@@ -272,7 +268,7 @@ async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead(make: Make)
     }
     let subject = yard.subject();
     let spec = subject.spec("widow-1", Limits::default()).unwrap();
-    let session = Session::start((subject.open)(), spec.clone()).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec.clone()).await.unwrap();
     yard.engine.kill();
     session.machine.ping().await.unwrap();
     let driver = (subject.open)();
@@ -326,8 +322,9 @@ async fn an_engine_that_is_not_started_yet_is_told_and_asked_again(make: Make) {
 async fn images_are_listed_and_removed_unless_a_container_uses_them(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let subject = yard.subject();
-    let session =
-        Session::start((subject.open)(), subject.spec("user-1", Limits::default()).unwrap()).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), subject.spec("user-1", Limits::default()).unwrap())
+        .await
+        .unwrap();
     let digest = subject.images.probe_image().unwrap().to_string();
     let loaded = loaded_images(&yard.engine.socket).await.unwrap();
     let image = loaded.iter().find(|image| image.digest.as_str() == digest).unwrap();

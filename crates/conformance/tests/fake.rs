@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_conformance::fake::{FakeDriver, FakeWorld, Faults};
-use sandyard_conformance::{Session, Subject, TestImages, binding, failures, lifecycle};
+use sandyard_conformance::{DriverSubject, SandboxSession, TestImages, binding, failures, lifecycle};
 use sandyard_sandbox::driver::{
     Driver, InboundLinks, Limits, LinkError, Liveness, NetworkIsolation, SandboxId,
 };
 
-fn subject(folder: &std::path::Path) -> Subject {
+fn subject(folder: &std::path::Path) -> DriverSubject {
     let world = FakeWorld::new(&folder.join("world"));
     std::fs::create_dir_all(folder.join("world")).unwrap();
-    Subject {
+    DriverSubject {
         open: Box::new(move || Arc::new(FakeDriver::new(world.clone())) as Arc<dyn Driver>),
         images: TestImages::default(),
         workspaces: folder.join("workspaces"),
@@ -32,7 +32,7 @@ async fn keeps_the_drivers_contract() {
 
 /// Machines on another host: no image on this one, links through a door, each server with a door of its own that can't tell at
 /// first which machines live.
-fn remote(folder: &std::path::Path) -> (Subject, Arc<FakeWorld>) {
+fn remote(folder: &std::path::Path) -> (DriverSubject, Arc<FakeWorld>) {
     let subject = subject(folder);
     let world = FakeWorld::new(&folder.join("world"));
     let shared = world.clone();
@@ -40,7 +40,7 @@ fn remote(folder: &std::path::Path) -> (Subject, Arc<FakeWorld>) {
         shared.script(|faults| faults.unknown_lists = 3);
         Arc::new(FakeDriver::remote(shared.clone(), InboundLinks::default())) as Arc<dyn Driver>
     };
-    (Subject { open: Box::new(open), ..subject }, world)
+    (DriverSubject { open: Box::new(open), ..subject }, world)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -57,7 +57,7 @@ async fn a_machine_whose_host_is_away_is_neither_alive_nor_dead() {
     let folder = tempfile::tempdir().unwrap();
     let (subject, world) = remote(folder.path());
     let spec = subject.spec("far-1", Limits::default()).unwrap();
-    let session = Session::start((subject.open)(), spec.clone()).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec.clone()).await.unwrap();
     world.script(|faults| *faults = Faults { unreachable: true, ..Faults::default() });
     assert_eq!(session.driver.liveness(&spec.id).await.unwrap(), Liveness::Unknown);
     assert!(session.driver.stop(&spec.id).await.is_err(), "a machine out of reach was stopped");
@@ -89,7 +89,7 @@ async fn takes_a_file_larger_than_a_window() {
     let folder = tempfile::tempdir().unwrap();
     let subject = subject(folder.path());
     let spec = subject.spec("large-1", Limits::default()).unwrap();
-    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec).await.unwrap();
     session.upload("large", &vec![7; 3 * 1024 * 1024]).await.unwrap();
     assert_eq!(session.machine.stat("large").await.unwrap().size, 3 * 1024 * 1024);
     session.stop().await.unwrap();

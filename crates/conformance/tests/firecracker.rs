@@ -396,7 +396,7 @@ mod real {
     use std::time::Instant;
 
     use sandyard_conformance::{
-        Session, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
+        SandboxSession, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
     };
     use sandyard_sandbox::driver::{Driver, Limits};
 
@@ -494,7 +494,7 @@ mod real {
         };
         driver.start(&spec).await.unwrap();
         lap("Firecracker told to boot");
-        let session = Session::start(driver.clone(), spec.clone()).await.unwrap();
+        let session = SandboxSession::start(driver.clone(), spec.clone()).await.unwrap();
         lap("linked and greeted");
         for _ in 0..3 {
             assert_eq!(session.run(&["/bin/true"]).await.unwrap().exit.code, 0);

@@ -9,9 +9,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use oci_yard::OciYard;
-use sandyard_conformance::{Session, binding, failures, lifecycle, neighbours, probe, resources, workspace};
+use sandyard_conformance::{
+    FailingStep, SandboxSession, binding, failing_start, failures, lifecycle, neighbours, probe, resources,
+    workspace,
+};
 use sandyard_sandbox::driver::{Driver, Limits, Liveness, Offer, OpenError, StartError, Verdict};
-use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, Step};
+use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, OciStep};
 
 const NONE: Vec<String> = Vec::new();
 
@@ -106,18 +109,11 @@ async fn a_set_user_id_file_of_the_image_gives_nothing(runtime: &'static str) {
 /// K21: a step that fails ends the start, names itself, and leaves nothing but the marker.
 async fn never_starts_with_less(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
-    for step in Step::ALL {
+    for (number, step) in OciStep::ALL.into_iter().enumerate() {
         let driver = OciDriver::open(OciConfig { fail_at: Some(step), ..yard.config() }).unwrap();
-        let spec = yard.subject().spec(&format!("fails-{}", step as usize), Limits::default()).unwrap();
-        match driver.start(&spec).await {
-            Err(StartError::Step { step: told, .. }) => {
-                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
-            }
-            other => panic!("{step:?}: {other:?}"),
-        }
-        yard.assert_only_markers(&step.to_string());
-        driver.stop(&spec.id).await.unwrap();
-        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        let failing = FailingStep { number, text: &step.to_string() };
+        let outcomes = failing_start(&yard.subject(), &driver, failing, |_| yard.leftovers()).await.unwrap();
+        assert_eq!(failures(&outcomes), NONE);
         yard.assert_clean().await;
     }
 }
@@ -219,7 +215,9 @@ async fn orphans_are_removed(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     let subject = yard.subject();
     let session =
-        Session::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap()).await.unwrap();
+        SandboxSession::start((subject.open)(), subject.spec("orphan-1", Limits::default()).unwrap())
+            .await
+            .unwrap();
     let homes = host_eye::group_homes(&yard.data());
     std::fs::remove_dir_all(yard.data().join("sandboxes/orphan-1")).unwrap();
     drop(session);

@@ -9,12 +9,13 @@ use std::time::Duration;
 use qemu_yard::QemuYard;
 use rustix::process::{Pid, Signal};
 use sandyard_conformance::{
-    Session, failures, lifecycle, neighbours, own_kernel, probe, resources, workspace,
+    FailingStep, SandboxSession, failing_start, failures, lifecycle, neighbours, own_kernel, probe,
+    resources, workspace,
 };
 use sandyard_sandbox::driver::{
-    Driver, FoundSandbox, Limits, LinkError, Liveness, Offer, StartError, Verdict,
+    Driver, FoundSandbox, Limits, LinkError, Liveness, Offer, SandboxId, Verdict,
 };
-use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, Step};
+use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, QemuStep};
 
 const NONE: Vec<String> = Vec::new();
 const NOWHERE: Vec<PathBuf> = Vec::new();
@@ -64,22 +65,18 @@ async fn a_workspace_misleads_nobody() {
 #[tokio::test(flavor = "multi_thread")]
 async fn never_starts_with_less() {
     let Some(yard) = QemuYard::open() else { return };
-    for step in Step::ALL {
+    for (number, step) in QemuStep::ALL.into_iter().enumerate() {
         let config = yard.config(Acceleration::Only(Accelerator::Tcg));
         let driver = QemuDriver::open(QemuConfig { fail_at: Some(step), ..config }).unwrap();
-        // Groups have this name, and other tests run beside this one.
-        let name = format!("fails-{}-{}", step as usize, std::process::id());
-        let spec = yard.subject().spec(&name, Limits::default()).unwrap();
-        match driver.start(&spec).await {
-            Err(StartError::Step { step: told, .. }) => {
-                assert!(told.starts_with(&step.to_string()), "{step:?} was told as {told}");
-            }
-            other => panic!("{step:?}: {other:?}"),
-        }
-        assert_eq!(yard.machines(), Vec::<i32>::new(), "{step:?}");
-        assert_eq!(QemuYard::groups_named(spec.id.as_str()), NOWHERE, "{step:?}");
-        driver.stop(&spec.id).await.unwrap();
-        assert_eq!(driver.list().await.unwrap(), vec![], "{step:?}");
+        let failing = FailingStep { number, text: &step.to_string() };
+        let leftovers = |id: &SandboxId| {
+            let machines = yard.machines().into_iter().map(|pid| format!("process {pid}"));
+            machines
+                .chain(QemuYard::groups_named(id.as_str()).iter().map(|path| format!("{path:?}")))
+                .collect()
+        };
+        let outcomes = failing_start(&yard.subject(), &driver, failing, leftovers).await.unwrap();
+        assert_eq!(failures(&outcomes), NONE);
         yard.assert_clean();
     }
 }
@@ -111,7 +108,7 @@ async fn is_confined_and_its_death_is_noticed() {
     let Some(yard) = QemuYard::open() else { return };
     let subject = yard.subject();
     let spec = subject.spec("seen-1", Limits { memory_mib: 256, ..Limits::default() }).unwrap();
-    let session = Session::start((subject.open)(), spec.clone()).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec.clone()).await.unwrap();
     let boot = "/proc/sys/kernel/random/boot_id";
     let inside = session.shell(&format!("cat {boot}")).await.unwrap().stdout;
     assert!(inside.len() > 30 && inside != std::fs::read_to_string(boot).unwrap(), "{inside}");

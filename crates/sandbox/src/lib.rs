@@ -5,6 +5,7 @@
 
 pub mod driver;
 pub mod drivers;
+mod guest_programs;
+mod host;
 pub mod image;
 pub mod machine;
-mod parts;

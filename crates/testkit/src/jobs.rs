@@ -26,7 +26,7 @@ pub fn task(words: &str) -> NewJob {
     NewJob { kind: JobKind::Task, ..shell(words) }
 }
 
-/// An open sandbox.
+/// Returns a session job: a sandbox that stays open.
 pub fn session() -> NewJob {
     NewJob { kind: JobKind::Session, ..shell("") }
 }

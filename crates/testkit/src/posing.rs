@@ -8,14 +8,15 @@ use async_trait::async_trait;
 use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, LinkError,
-    ListError, PrepareImageError, Report, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    ListError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError, StopError, Usage,
+    UsageError,
 };
 use tempfile::TempDir;
 
 /// A fake driver under another name, with machines of its own.
 pub struct PosingDriver {
     name: &'static str,
-    /// Its machines.
+    /// World of its machines.
     pub world: Arc<FakeWorld>,
     inner: FakeDriver,
     pose: Mutex<Pose>,
@@ -105,7 +106,11 @@ impl Driver for PosingDriver {
         pose.answer.clone()
     }
 
-    async fn prepare_image(&self, _: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
+    async fn prepare_image(
+        &self,
+        _: &ImageDigest,
+        report: ReportProgress<'_>,
+    ) -> Result<(), PrepareImageError> {
         let Pose { image_takes: takes, image_fails: fails, panics, .. } = self.state().clone();
         assert!(!panics, "scripted fault");
         if let Some(takes) = takes {

@@ -10,7 +10,7 @@ use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::{Driver, InboundLinks, SandboxId};
 use sandyard_server::app::{
-    AppError, Flavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
+    AppError, ImageFlavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
 };
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
 use sandyard_server::job::JobId;
@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Something a test can't go on without failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
-    /// The yard refused.
+    /// The yard rejected a request.
     #[error(transparent)]
     App(#[from] AppError),
     /// The yard could not be opened.
@@ -43,7 +43,7 @@ pub enum TestError {
 
 /// A server on the fake driver, or on drivers that pose as others.
 pub struct TestYard {
-    /// The façade.
+    /// The running server.
     pub yard: Yard,
     /// The machines of the fake driver.
     pub world: Arc<FakeWorld>,
@@ -74,7 +74,7 @@ pub struct ReadyImages;
 
 #[async_trait]
 impl Images for ReadyImages {
-    fn state(&self, _: Flavour) -> ImageState {
+    fn state(&self, _: ImageFlavour) -> ImageState {
         ImageState::Ready { image: sandyard_conformance::unread_image() }
     }
 

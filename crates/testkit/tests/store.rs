@@ -54,7 +54,7 @@ async fn l14_a_second_server_on_the_same_data_refuses() {
 struct NoImages;
 
 impl sandyard_server::app::Images for NoImages {
-    fn state(&self, _: sandyard_server::app::Flavour) -> sandyard_server::app::ImageState {
+    fn state(&self, _: sandyard_server::app::ImageFlavour) -> sandyard_server::app::ImageState {
         sandyard_server::app::ImageState::Missing { detail: "none".into(), hint: "none".into() }
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use futures_util::future::join_all;
 use sandyard_api::ImageView;
 use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, LocalImages, Offer, Verdict};
-use sandyard_server::app::{Flavour, ImageState, Images};
+use sandyard_server::app::{ImageFlavour, ImageState, Images};
 use serde::Serialize;
 use tokio::time::timeout;
 
@@ -152,10 +152,10 @@ async fn image_findings(
         };
         return Ok(told.images.into_iter().map(finding).collect());
     }
-    Ok([Flavour::Base, Flavour::Full].map(|flavour| image_finding(images, flavour)).into())
+    Ok([ImageFlavour::Base, ImageFlavour::Full].map(|flavour| image_finding(images, flavour)).into())
 }
 
-fn image_finding(images: &YardImages, flavour: Flavour) -> ImageFinding {
+fn image_finding(images: &YardImages, flavour: ImageFlavour) -> ImageFinding {
     let (ready, detail, fix) = match images.state(flavour) {
         ImageState::Ready { image } => {
             let tree = images.tree(&image).map(|tree| tree.display().to_string());

@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use sandyard_sandbox::driver::{ImageDigest, LocalImages};
 use sandyard_sandbox::drivers::docker::LoadError;
 use sandyard_sandbox::image::{
-    ArchiveError, BuildError, Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore,
-    StoreError,
+    ArchiveError, BuildError, Builder, Cancellation, HostSettings, ImageFlavour, ImageRequest, ImageStore,
+    ImageStoreError,
 };
 use sandyard_server::app::{ImageState, Images};
 use tokio::sync::watch;
@@ -36,13 +36,13 @@ pub(crate) enum ImageError {
     /// The build failed.
     #[error("the {flavour} image was not built")]
     Build {
-        flavour: Flavour,
+        flavour: ImageFlavour,
         #[source]
         source: BuildError,
     },
     /// The cache can't be used.
     #[error("use the image cache")]
-    Store(#[from] StoreError),
+    Store(#[from] ImageStoreError),
     /// The engine did not load the image.
     #[error("the image is not in the engine")]
     Engine(#[source] LoadError),
@@ -69,7 +69,7 @@ impl ImageError {
 pub(crate) struct YardImages {
     store: ImageStore,
     packages: Arc<[String]>,
-    states: Arc<watch::Sender<BTreeMap<Flavour, ImageState>>>,
+    states: Arc<watch::Sender<BTreeMap<ImageFlavour, ImageState>>>,
 }
 
 impl YardImages {
@@ -78,7 +78,7 @@ impl YardImages {
         let store = ImageStore::new(&settings.cache);
         let packages = settings.packages.clone().into();
         let images = Self { store, packages, states: Arc::new(watch::Sender::new(BTreeMap::new())) };
-        for flavour in Flavour::ALL {
+        for flavour in ImageFlavour::ALL {
             images.set(flavour, images.found(flavour).unwrap_or_else(|| missing(flavour)));
         }
         images
@@ -92,20 +92,20 @@ impl YardImages {
     }
 
     /// Returns the image of a flavour that sandboxes of this server run on.
-    fn request(&self, flavour: Flavour) -> ImageRequest {
+    fn request(&self, flavour: ImageFlavour) -> ImageRequest {
         ImageRequest { with: self.packages.to_vec(), ..ImageRequest::plain(flavour) }
     }
 
-    fn found(&self, flavour: Flavour) -> Option<ImageState> {
+    fn found(&self, flavour: ImageFlavour) -> Option<ImageState> {
         let image = self.store.find(&self.request(flavour)).ok().flatten()?;
         Some(ImageState::Ready { image: image.digest })
     }
 
-    fn set(&self, flavour: Flavour, state: ImageState) {
+    fn set(&self, flavour: ImageFlavour, state: ImageState) {
         self.states.send_if_modified(|states| states.insert(flavour, state.clone()).as_ref() != Some(&state));
     }
 
-    fn get(&self, flavour: Flavour) -> ImageState {
+    fn get(&self, flavour: ImageFlavour) -> ImageState {
         self.states.borrow().get(&flavour).cloned().unwrap_or_else(|| missing(flavour))
     }
 }
@@ -116,7 +116,7 @@ impl LocalImages for YardImages {
     }
 
     fn probe_image(&self) -> Option<ImageDigest> {
-        match self.state(Flavour::Base) {
+        match self.state(ImageFlavour::Base) {
             ImageState::Ready { image } => Some(image),
             ImageState::Preparing { .. } | ImageState::Missing { .. } => None,
         }
@@ -125,7 +125,7 @@ impl LocalImages for YardImages {
 
 #[async_trait]
 impl Images for YardImages {
-    fn state(&self, flavour: Flavour) -> ImageState {
+    fn state(&self, flavour: ImageFlavour) -> ImageState {
         self.get(flavour)
     }
 
@@ -142,7 +142,7 @@ pub(crate) fn builder(store: ImageStore, surroundings: &Surroundings, cancellati
     Builder::new(store, host, SystemTime::now, cancellation)
 }
 
-fn missing(flavour: Flavour) -> ImageState {
+fn missing(flavour: ImageFlavour) -> ImageState {
     ImageState::Missing {
         detail: format!("the {flavour} image is not built"),
         hint: format!("run `{}sandyard image build --flavour {flavour}`", as_root()),

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sandyard_protocol::ErrorChain;
-use sandyard_sandbox::image::{BuildError, Builder, Cancellation, Flavour};
+use sandyard_sandbox::image::{BuildError, Builder, Cancellation, ImageFlavour};
 use sandyard_server::app::ImageState;
 
 use super::YardImages;
@@ -33,10 +33,10 @@ impl Preparation {
         choice: ImageChoice,
         ui: Ui,
     ) -> Self {
-        let wanted: &[Flavour] = match choice {
+        let wanted: &[ImageFlavour] = match choice {
             ImageChoice::Nothing => &[],
-            ImageChoice::Base => &[Flavour::Base],
-            ImageChoice::Full => &[Flavour::Base, Flavour::Full],
+            ImageChoice::Base => &[ImageFlavour::Base],
+            ImageChoice::Full => &[ImageFlavour::Base, ImageFlavour::Full],
         };
         for flavour in wanted {
             if !matches!(images.get(*flavour), ImageState::Ready { .. }) {
@@ -68,14 +68,15 @@ struct PreparationThread {
 }
 
 impl PreparationThread {
-    fn run(&self, wanted: &[Flavour]) {
+    fn run(&self, wanted: &[ImageFlavour]) {
         for flavour in wanted {
             if !self.make(*flavour) {
                 return;
             }
         }
         // What nobody wants built may still be built by hand.
-        let unwanted: Vec<_> = Flavour::ALL.into_iter().filter(|flavour| !wanted.contains(flavour)).collect();
+        let unwanted: Vec<_> =
+            ImageFlavour::ALL.into_iter().filter(|flavour| !wanted.contains(flavour)).collect();
         while !self.rest() {
             for flavour in &unwanted {
                 self.look(*flavour);
@@ -84,7 +85,7 @@ impl PreparationThread {
     }
 
     /// Returns when the image exists; `false` if the thread must stop.
-    fn make(&self, flavour: Flavour) -> bool {
+    fn make(&self, flavour: ImageFlavour) -> bool {
         loop {
             if self.look(flavour) {
                 return true;
@@ -105,9 +106,9 @@ impl PreparationThread {
         }
     }
 
-    fn build(&self, flavour: Flavour) -> Result<(), BuildError> {
+    fn build(&self, flavour: ImageFlavour) -> Result<(), BuildError> {
         let mut shown = ProgressLine::new(&format!("image {flavour}"), false);
-        let mut report = |progress: &sandyard_sandbox::image::Progress| {
+        let mut report = |progress: &sandyard_sandbox::image::BuildProgress| {
             shown.set(progress.percent, &progress.phase);
             let state = ImageState::Preparing { percent: progress.percent, step: progress.phase.clone() };
             self.images.set(progress.flavour, state);
@@ -118,7 +119,7 @@ impl PreparationThread {
         Ok(())
     }
 
-    fn failed(&self, flavour: Flavour, error: &BuildError) {
+    fn failed(&self, flavour: ImageFlavour, error: &BuildError) {
         let detail = ErrorChain(error).to_string();
         self.ui.warn(&format!("the {flavour} image was not built: {detail}"));
         let usual = || format!("run `sandyard image build --flavour {flavour}` and read what it says");
@@ -127,7 +128,7 @@ impl PreparationThread {
     }
 
     /// True if the image is in the cache.
-    fn look(&self, flavour: Flavour) -> bool {
+    fn look(&self, flavour: ImageFlavour) -> bool {
         let found = self.images.found(flavour);
         let is_there = found.is_some();
         if let Some(state) = found {

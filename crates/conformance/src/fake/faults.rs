@@ -1,4 +1,4 @@
-//! What goes wrong in a fake world.
+//! Faults of a fake world.
 
 use std::io;
 use std::time::Duration;
@@ -18,14 +18,14 @@ pub struct Faults {
     pub refused_stops: u32,
     /// Machines that are started from now on never dial.
     pub mute: bool,
-    /// Each link of machines that are started from now on breaks after so many bytes.
+    /// Bytes after which each link of later machines breaks.
     pub link_bytes: Option<u64>,
     /// The driver can't reach the host of its machines: it can start and stop none, and can't tell which of them live. Links are
     /// not affected, because the machines dial.
     pub unreachable: bool,
     /// The next lists in which the driver can't tell which machines live.
     pub unknown_lists: u32,
-    /// What every machine used.
+    /// Reported usage of every machine.
     pub usage: Usage,
 }
 

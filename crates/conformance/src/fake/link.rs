@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,13 +13,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-use super::FakeWorld;
+use super::door::FakeDoor;
 
 /// As much as a Unix socket holds.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// How long a keeper waits before it dials a door again that refused it.
-const DIAL_AGAIN: Duration = Duration::from_millis(20);
+const DIAL_DELAY: Duration = Duration::from_millis(20);
 
 /// Where keeper and server meet.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ pub(super) struct FakeLinks {
 
 #[derive(Debug)]
 struct SharedLinks {
-    /// Set for a remote machine: its name, and the world that knows the server's door.
-    remote: Option<(SandboxId, Weak<FakeWorld>)>,
+    /// Set for a remote machine: its id, and the place where it finds the server's door.
+    remote: Option<(SandboxId, Arc<FakeDoor>)>,
     waiting: Mutex<VecDeque<oneshot::Sender<DuplexStream>>>,
     arrived: Notify,
     pump: Mutex<Option<JoinHandle<()>>>,
@@ -45,11 +45,11 @@ impl FakeLinks {
     }
 
     /// Links of a machine on another host, which arrive at the server's door.
-    pub(super) fn remote(id: &SandboxId, world: &Arc<FakeWorld>) -> Self {
-        Self::new(Some((id.clone(), Arc::downgrade(world))), None)
+    pub(super) fn remote(id: &SandboxId, door: &Arc<FakeDoor>) -> Self {
+        Self::new(Some((id.clone(), Arc::clone(door))), None)
     }
 
-    fn new(remote: Option<(SandboxId, Weak<FakeWorld>)>, bytes: Option<u64>) -> Self {
+    fn new(remote: Option<(SandboxId, Arc<FakeDoor>)>, bytes: Option<u64>) -> Self {
         let shared = SharedLinks {
             remote,
             waiting: Mutex::default(),
@@ -72,7 +72,6 @@ impl FakeLinks {
         }
     }
 
-    /// Breaks the present link.
     pub(super) fn cut(&self) {
         if let Some(pump) = self.shared.pump.lock().unwrap_or_else(PoisonError::into_inner).take() {
             pump.abort();
@@ -97,14 +96,14 @@ impl FakeLinks {
 }
 
 impl FakeLinks {
-    async fn dial_door(&self, id: &SandboxId, world: &Weak<FakeWorld>) -> io::Result<DuplexStream> {
+    async fn dial_door(&self, id: &SandboxId, door: &FakeDoor) -> DuplexStream {
         loop {
-            let door = world.upgrade().ok_or(io::ErrorKind::ConnectionRefused)?.door().await;
+            let door = door.links().await;
             let (guest, far) = tokio::io::duplex(BUFFER_BYTES);
             if door.deliver(id, Box::new(far)).await.is_ok() {
-                return Ok(guest);
+                return guest;
             }
-            tokio::time::sleep(DIAL_AGAIN).await;
+            tokio::time::sleep(DIAL_DELAY).await;
         }
     }
 }
@@ -114,8 +113,8 @@ impl Dial for FakeLinks {
     type Stream = DuplexStream;
 
     async fn dial(&mut self) -> io::Result<DuplexStream> {
-        if let Some((id, world)) = &self.shared.remote {
-            return self.dial_door(id, world).await;
+        if let Some((id, door)) = &self.shared.remote {
+            return Ok(self.dial_door(id, door).await);
         }
         loop {
             self.somebody_waits().await;

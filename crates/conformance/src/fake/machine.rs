@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use sandyard_guest::keeper::agent::AgentPlace;
 use sandyard_guest::keeper::{self, KeeperConfig};
-use sandyard_guest::process_host::local::LocalProcesses;
 use sandyard_guest::process_host::ProcessHost;
+use sandyard_guest::process_host::local::LocalProcesses;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -107,7 +107,6 @@ impl FakeMachine {
         let _ = self.dead.subscribe().wait_for(|dead| *dead).await;
     }
 
-    /// Ends everything in it.
     pub(super) async fn kill(&self) {
         let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(keeper) = keeper {
@@ -119,7 +118,6 @@ impl FakeMachine {
         self.dead.send_replace(true);
     }
 
-    /// Removes its spool.
     pub(super) fn remove(&self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }

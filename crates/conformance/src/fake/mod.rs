@@ -1,8 +1,9 @@
-//! A driver in memory, with scripted faults: the real keeper on local processes, no wall at all. For the server's tests.
+//! A driver in memory with scripted faults, for the server's tests: the real keeper on local processes, without any isolation.
 //!
-//! The [`FakeWorld`] is what a host would be: it outlives the servers that use it, so a test can kill a server and start
-//! another. It notes every breach of the driver contract that it sees: two live machines of a job, an id used twice.
+//! The [`FakeWorld`] stands for a host: it outlives the servers that use it, so a test can kill a server and start another. It
+//! records every breach of the driver contract that it sees: two live machines of a job, an id used twice.
 
+mod door;
 mod faults;
 mod link;
 mod machine;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use door::FakeDoor;
 pub use faults::Faults;
 use link::FakeLinks;
 use machine::FakeMachine;
@@ -23,7 +25,6 @@ use sandyard_sandbox::driver::{
     InboundLinks, Isolation, IsolationLevel, Limits, LinkError, ListError, Liveness, NetworkIsolation,
     SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
-use tokio::sync::Notify;
 
 /// Delay between two attempts to reach the host of the machines.
 const REACH_DELAY: Duration = Duration::from_millis(20);
@@ -33,13 +34,11 @@ const REACH_DELAY: Duration = Duration::from_millis(20);
 pub struct FakeWorld {
     folder: PathBuf,
     state: Mutex<WorldState>,
-    door_changed: Notify,
+    door: Arc<FakeDoor>,
 }
 
 #[derive(Debug, Default)]
 struct WorldState {
-    /// The door that remote machines dial.
-    door: Option<InboundLinks>,
     machines: BTreeMap<SandboxId, Arc<FakeMachine>>,
     started: Vec<SandboxId>,
     bound: BTreeMap<SandboxId, Limits>,
@@ -50,10 +49,10 @@ struct WorldState {
 impl FakeWorld {
     /// A world whose machines keep their spools in this folder.
     pub fn new(folder: &Path) -> Arc<Self> {
-        Arc::new(Self { folder: folder.to_owned(), state: Mutex::default(), door_changed: Notify::new() })
+        Arc::new(Self { folder: folder.to_owned(), state: Mutex::default(), door: Arc::default() })
     }
 
-    /// Changes what goes wrong from now on.
+    /// Changes the script of faults.
     pub fn script(&self, change: impl FnOnce(&mut Faults)) {
         change(&mut self.state().faults);
     }
@@ -109,19 +108,6 @@ impl FakeWorld {
         }
     }
 
-    /// Returns the door that remote machines dial, once a server has one.
-    async fn door(&self) -> InboundLinks {
-        loop {
-            let changed = self.door_changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if let Some(door) = self.state().door.clone() {
-                return door;
-            }
-            changed.await;
-        }
-    }
-
     /// Returns when a machine is dead and its host can be reached, so that somebody can know it.
     async fn known_dead(&self, machine: &FakeMachine) {
         machine.dead().await;
@@ -164,11 +150,8 @@ impl FakeDriver {
     /// A driver whose machines behave as on another host: they dial the door of the server that opened a driver last. Machines
     /// that the world has already are adopted.
     pub fn remote(world: Arc<FakeWorld>, door: InboundLinks) -> Self {
-        let mut state = world.state();
-        state.machines.keys().for_each(|id| door.expect(id));
-        state.door = Some(door.clone());
-        drop(state);
-        world.door_changed.notify_waiters();
+        world.state().machines.keys().for_each(|id| door.expect(id));
+        world.door.set(door.clone());
         Self { world, place: FakePlace::Remote(door) }
     }
 }
@@ -217,7 +200,7 @@ impl Driver for FakeDriver {
             FakePlace::Local => FakeLinks::local(state.faults.link_bytes),
             FakePlace::Remote(door) => {
                 door.expect(&spec.id);
-                FakeLinks::remote(&spec.id, &self.world)
+                FakeLinks::remote(&spec.id, &self.world.door)
             }
         };
         let machine = FakeMachine::start(spec, &self.world.folder, &state.faults, links)

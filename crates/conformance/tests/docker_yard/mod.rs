@@ -12,10 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sandyard_conformance::{Subject, TestImages};
+use sandyard_conformance::{DriverSubject, TestImages};
 use sandyard_sandbox::driver::{Driver, OpenError};
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
-use sandyard_sandbox::image::{Flavour, ImageStore};
+use sandyard_sandbox::image::{ImageFlavour, ImageStore};
 
 pub(crate) use self::engine::Make;
 use self::engine::{TestEngine, cache};
@@ -52,9 +52,9 @@ impl DockerYard {
         }
     }
 
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> DriverSubject {
         let config = self.config();
-        Subject {
+        DriverSubject {
             open: Box::new(move || Arc::new(DockerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
             images: self.images.clone(),
             workspaces: self.directory.path().join("workspaces"),
@@ -92,28 +92,29 @@ impl DockerYard {
         listed.lines().map(str::to_owned).collect()
     }
 
-    /// Of sandboxes of this yard no containers, mounts, groups or sockets are left: at most their markers.
-    pub(crate) fn assert_only_markers(&self, when: &str) {
-        assert_eq!(self.containers(), Vec::<String>::new(), "{when}");
+    /// Containers, mounts, groups and sockets that sandboxes of this yard left; their markers don't count.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let mut left = self.containers();
+        let shown = |paths: Vec<PathBuf>| paths.into_iter().map(|path| path.display().to_string());
         for place in ["run/links", "run/boot", "data/stage"] {
-            assert_eq!(list(&self.directory.path().join(place)), Vec::<PathBuf>::new(), "{when}: {place}");
+            left.extend(shown(list(&self.directory.path().join(place))));
         }
         let ours = self.directory.path().display().to_string();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        assert!(!mounts.contains(&ours), "{when}: {mounts}");
+        left.extend(mounts.lines().filter(|mount| mount.contains(&ours)).map(str::to_owned));
         let marked = list(&self.data().join("sandboxes"));
         let names: Vec<_> = marked.iter().filter_map(|marker| marker.file_name()).collect();
         let root = PathBuf::from("/sys/fs/cgroup");
         let homes = list(&root).into_iter().chain([root]).flat_map(|hierarchy| list(&hierarchy));
         let groups =
             homes.filter(|home| home.to_string_lossy().contains("/sandyard-")).flat_map(|home| list(&home));
-        let left: Vec<_> = groups.filter(|group| names.iter().any(|name| group.ends_with(name))).collect();
-        assert_eq!(left, Vec::<PathBuf>::new(), "{when}");
+        left.extend(shown(groups.filter(|group| names.iter().any(|name| group.ends_with(name))).collect()));
+        left
     }
 
     /// Nothing of this yard is left on the host or in the engine.
     pub(crate) fn assert_clean(&self) {
-        self.assert_only_markers("in the end");
+        assert_eq!(self.leftovers(), Vec::<String>::new());
         assert_eq!(list(&self.data().join("sandboxes")), Vec::<PathBuf>::new());
         let ours = self.directory.path().display().to_string();
         let backing = |path: &PathBuf| fs::read_to_string(path.join("loop/backing_file")).ok();
@@ -138,7 +139,7 @@ impl Drop for DockerYard {
 /// The newest base image in the cache that the command uses too.
 fn image_root() -> Option<PathBuf> {
     let images = ImageStore::new(cache()).list().ok()?;
-    images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)
+    images.into_iter().rfind(|image| image.flavour == ImageFlavour::Base).map(|image| image.root)
 }
 
 fn list(directory: &Path) -> Vec<PathBuf> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_conformance::{Subject, TestImages};
+use sandyard_conformance::{DriverSubject, TestImages};
 use sandyard_sandbox::driver::{Driver, Limits, OpenError, SandboxSpec};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 use serde_json::Value;
@@ -80,7 +80,7 @@ impl DoubleYard {
 
     pub(crate) fn spec(&self, name: &str) -> SandboxSpec {
         let config = self.config();
-        let subject = Subject {
+        let subject = DriverSubject {
             open: Box::new(move || {
                 Arc::new(FirecrackerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>
             }),

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sandyard_conformance::{Subject, TestImages};
+use sandyard_conformance::{DriverSubject, TestImages};
 use sandyard_sandbox::driver::{Driver, Verdict};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
-use sandyard_sandbox::image::{Flavour, ImageStore};
+use sandyard_sandbox::image::{ImageFlavour, ImageStore};
 
 /// A yard that cleans up after itself.
 pub(crate) struct RealYard {
@@ -49,7 +49,7 @@ impl RealYard {
         let cache: PathBuf =
             std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into()).into();
         let images = ImageStore::new(&cache).list().unwrap_or_default();
-        let image = images.into_iter().rfind(|image| image.flavour == Flavour::Base);
+        let image = images.into_iter().rfind(|image| image.flavour == ImageFlavour::Base);
         let tree = image.ok_or("needs a base image: `sandyard image build --flavour base`")?.root;
         let directory = tempfile::tempdir().unwrap();
         let images = TestImages::of(&tree);
@@ -69,9 +69,9 @@ impl RealYard {
         Arc::new(FirecrackerDriver::open(self.config.clone()).unwrap())
     }
 
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> DriverSubject {
         let config = self.config.clone();
-        Subject {
+        DriverSubject {
             open: Box::new(move || {
                 Arc::new(FirecrackerDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>
             }),

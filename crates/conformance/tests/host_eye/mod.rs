@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandyard_conformance::{Session, Subject};
+use sandyard_conformance::{DriverSubject, SandboxSession};
 use sandyard_sandbox::driver::Limits;
-use sandyard_sandbox::image::{Flavour, ImageStore};
+use sandyard_sandbox::image::{ImageFlavour, ImageStore};
 
 /// A task as the host sees it.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ struct Task {
 pub(crate) fn image_root() -> Option<PathBuf> {
     let cache = std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into());
     let images = ImageStore::new(cache).list().ok()?;
-    images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)
+    images.into_iter().rfind(|image| image.flavour == ImageFlavour::Base).map(|image| image.root)
 }
 
 /// The directories a sandbox needs, and no program: enough to come up to the guest.
@@ -38,14 +38,14 @@ pub(crate) fn bare_image(within: &Path) -> tempfile::TempDir {
 }
 
 /// K3: a program of root's that an image marks to run as its owner runs as the job all the same.
-pub(crate) async fn assert_set_user_id_means_nothing(subject: &Subject, within: &Path) {
+pub(crate) async fn assert_set_user_id_means_nothing(subject: &DriverSubject, within: &Path) {
     let image = bare_image(within);
     let planted = image.path().join("planted");
     fs::copy(sandyard_conformance::probe_program(), &planted).unwrap();
     fs::set_permissions(&planted, std::os::unix::fs::PermissionsExt::from_mode(0o6755)).unwrap();
     let mut spec = subject.spec("planted-1", Limits::default()).unwrap();
     spec.image = subject.images.add(image.path());
-    let session = Session::start((subject.open)(), spec).await.unwrap();
+    let session = SandboxSession::start((subject.open)(), spec).await.unwrap();
     let ran = session.run(&["/planted", "who"]).await.unwrap();
     assert_eq!(ran.stdout, "1000 1000 1000 1000\n", "{ran:?}");
     session.stop().await.unwrap();
@@ -108,9 +108,9 @@ pub(crate) async fn assert_clean(home: &Path, data: &Path, run: &Path) {
 }
 
 /// K2, K7 and R16: no task of a sandbox is root on the host, every one is filtered, and two sandboxes share no user.
-pub(crate) async fn assert_every_task_is_confined(subject: &Subject, data: &Path) {
+pub(crate) async fn assert_every_task_is_confined(subject: &DriverSubject, data: &Path) {
     let start = async |name| {
-        Session::start((subject.open)(), subject.spec(name, Limits::default()).unwrap()).await.unwrap()
+        SandboxSession::start((subject.open)(), subject.spec(name, Limits::default()).unwrap()).await.unwrap()
     };
     let (one, two) = (start("task-1").await, start("task-2").await);
     // The threads wait until they have been looked at, however slow the machine is.

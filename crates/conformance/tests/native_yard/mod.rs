@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sandyard_conformance::{Subject, TestImages};
+use sandyard_conformance::{DriverSubject, TestImages};
 use sandyard_sandbox::driver::{Driver, OpenError};
-use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, Step};
+use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, NativeStep};
 
 use crate::host_eye::{self, image_root, list};
 
@@ -62,9 +62,9 @@ impl NativeYard {
         self.directory.path().join("run")
     }
 
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> DriverSubject {
         let config = self.config(None);
-        Subject {
+        DriverSubject {
             open: Box::new(move || Arc::new(NativeDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
             images: self.images.clone(),
             workspaces: self.workspaces(),
@@ -82,11 +82,11 @@ impl NativeYard {
         fs::remove_dir_all(self.workspaces()).unwrap();
     }
 
-    pub(crate) fn driver_failing_at(&self, step: Step) -> NativeDriver {
+    pub(crate) fn driver_failing_at(&self, step: NativeStep) -> NativeDriver {
         NativeDriver::open(self.config(Some(step))).unwrap()
     }
 
-    fn config(&self, fail_at: Option<Step>) -> NativeConfig {
+    fn config(&self, fail_at: Option<NativeStep>) -> NativeConfig {
         NativeConfig {
             data: self.data(),
             run: self.run(),

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sandyard_conformance::{Subject, TestImages};
+use sandyard_conformance::{DriverSubject, TestImages};
 use sandyard_sandbox::driver::{Driver, OpenError, Verdict};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
@@ -80,9 +80,9 @@ impl OciYard {
         OciConfig { runtime: Some(program.display().to_string()), ..self.config() }
     }
 
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> DriverSubject {
         let config = self.config();
-        Subject {
+        DriverSubject {
             open: Box::new(move || Arc::new(OciDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
             images: self.images.clone(),
             workspaces: self.workspaces(),
@@ -107,18 +107,17 @@ impl OciYard {
         self.home().join("run")
     }
 
-    /// Of sandboxes of this yard no groups, containers or sockets are left: at most their markers.
-    pub(crate) fn assert_only_markers(&self, when: &str) {
-        assert_eq!(host_eye::groups(&self.data()), BTreeSet::new(), "{when}");
-        for place in [self.data().join("state"), self.run()] {
-            assert_eq!(host_eye::list(place), Vec::<PathBuf>::new(), "{when}");
-        }
+    /// Groups, containers and sockets that sandboxes of this yard left; their markers don't count.
+    pub(crate) fn leftovers(&self) -> Vec<String> {
+        let groups = host_eye::groups(&self.data()).into_iter();
+        let places = [self.data().join("state"), self.run()].into_iter().flat_map(host_eye::list);
+        groups.chain(places).map(|path| path.display().to_string()).collect()
     }
 
     /// Nothing of this yard is left on the host, nor with the runtime.
     pub(crate) async fn assert_clean(&self) {
         host_eye::assert_clean(self.home(), &self.data(), &self.run()).await;
-        self.assert_only_markers("in the end");
+        assert_eq!(self.leftovers(), Vec::<String>::new());
     }
 }
 

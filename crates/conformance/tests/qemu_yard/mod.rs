@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sandyard_conformance::{Subject, TestImages};
+use sandyard_conformance::{DriverSubject, TestImages};
 use sandyard_sandbox::driver::{Driver, OpenError};
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
 use sandyard_sandbox::image::vm::VmImages;
-use sandyard_sandbox::image::{Flavour, ImageStore};
+use sandyard_sandbox::image::{ImageFlavour, ImageStore};
 
 /// A yard that cleans up after itself.
 pub(crate) struct QemuYard {
@@ -53,9 +53,9 @@ impl QemuYard {
     }
 
     /// Machines without hardware support, which start on every host.
-    pub(crate) fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> DriverSubject {
         let config = self.config(Acceleration::Only(Accelerator::Tcg));
-        Subject {
+        DriverSubject {
             open: Box::new(move || Arc::new(QemuDriver::open(config.clone()).unwrap()) as Arc<dyn Driver>),
             images: self.images.clone(),
             workspaces: self.directory.path().join("workspaces"),
@@ -151,7 +151,7 @@ fn cache() -> PathBuf {
 /// The newest base image in the cache that the command uses too.
 fn image_root() -> Option<PathBuf> {
     let images = ImageStore::new(cache()).list().ok()?;
-    images.into_iter().rfind(|image| image.flavour == Flavour::Base).map(|image| image.root)
+    images.into_iter().rfind(|image| image.flavour == ImageFlavour::Base).map(|image| image.root)
 }
 
 fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use sandyard_sandbox::image::{
-    Builder, Cancellation, Flavour, HostSettings, ImageRequest, ImageStore, Progress,
+    BuildProgress, Builder, Cancellation, HostSettings, ImageFlavour, ImageRequest, ImageStore,
 };
 
 /// Percent between two lines.
@@ -16,7 +16,7 @@ const STEP: u8 = 20;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    let flavour = arguments.next().and_then(|name| Flavour::parse(&name));
+    let flavour = arguments.next().and_then(|name| ImageFlavour::parse(&name));
     let (Some(flavour), Some(cache)) = (flavour, arguments.next()) else {
         say("usage: sandyard-image base|full CACHE");
         return ExitCode::from(2);
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     };
     let builder = Builder::new(ImageStore::new(cache), host, SystemTime::now, Cancellation::default());
     let mut told = None;
-    let mut report = |progress: &Progress| {
+    let mut report = |progress: &BuildProgress| {
         if told.is_none_or(|percent| progress.percent >= percent + STEP) {
             say(&format!("image {flavour}: {} %, {}", progress.percent, progress.phase));
             told = Some(progress.percent);

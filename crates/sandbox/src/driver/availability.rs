@@ -1,19 +1,19 @@
-//! What a driver says of itself: whether it can be opened, whether sandboxes really start, and who gets them.
+//! What a driver reports about itself: whether it can be opened, whether sandboxes start, and which jobs may get them.
 
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a driver works here.
+/// A driver's report on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Availability {
     /// Whether a sandbox can start.
     pub verdict: Verdict,
-    /// Who gets a sandbox of this driver, if one can start.
+    /// Which jobs get sandboxes of this driver, if sandboxes can start.
     pub offer: Offer,
-    /// Version or kernel features if usable, what is missing if not. Ends up after a colon: lower case, no full stop.
+    /// Version or kernel features if usable, the missing part if not. Printed after a colon: lower case, no full stop.
     pub detail: String,
-    /// What a person can do about it: a command, or a sentence.
+    /// A remedy for people: a command or a sentence.
     pub fix: Option<String>,
 }
 
@@ -21,28 +21,28 @@ pub struct Availability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// One did.
+    /// A sandbox started.
     Usable,
-    /// Nothing speaks against it, but there is no image yet to try it with; a job waits for one too.
+    /// The host has all it needs, but there is no image yet to start a sandbox from. A job waits for an image too.
     Untried,
-    /// They don't.
+    /// Sandboxes don't start.
     Missing,
 }
 
-/// Who gets sandboxes of a usable driver. A job that names the driver always does.
+/// Which jobs get sandboxes of a usable driver. A job that names the driver always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Offer {
     /// Every job whose floor it meets.
     Always,
-    /// Jobs whose floor nothing that is offered always can meet. For a wall that is strong but slow: QEMU without KVM.
+    /// Jobs whose floor no driver with `Always` meets. For a wall that is strong but slow: QEMU without KVM.
     WhenNeeded,
-    /// Nobody else. For what the operator allowed against advice: an outdated runtime.
+    /// No other job. For runtimes that the operator allowed against advice: an outdated one.
     WhenNamed,
 }
 
 impl Availability {
-    /// A sandbox did start, and every job may have one.
+    /// A sandbox started, and every job may have one.
     pub fn usable(detail: impl Into<String>) -> Self {
         Self { verdict: Verdict::Usable, offer: Offer::Always, detail: detail.into(), fix: None }
     }
@@ -57,12 +57,12 @@ impl Availability {
         Self { verdict: Verdict::Missing, fix: Some(fix.into()), ..Self::usable(detail) }
     }
 
-    /// Whether a job may be given to the driver.
+    /// Reports whether a job may be given to the driver.
     pub fn may_start(&self) -> bool {
         self.verdict != Verdict::Missing
     }
 
-    /// The same, offered to fewer.
+    /// Restricts the report to fewer jobs.
     #[must_use]
     pub fn offered(self, offer: Offer) -> Self {
         Self { offer, ..self }
@@ -72,21 +72,22 @@ impl Availability {
 /// A driver could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Something of the yard can't be read or made. The driver may own live sandboxes, so nobody may go on as if it had none.
+    /// A file of the yard can't be read or created. The driver may own live sandboxes, so the server must not continue as if
+    /// there were none.
     #[error("{step}")]
     Prepare {
-        /// What was being done.
+        /// Failed operation.
         step: &'static str,
-        /// Why it failed.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// This host can't run its sandboxes, and none of this yard run; the text says what is missing.
+    /// This host can't run the driver's sandboxes, and none of this yard run.
     #[error("{detail}")]
     Unusable {
-        /// What is missing.
+        /// What the host lacks, for people.
         detail: String,
-        /// What a person can do about it.
+        /// A remedy for people.
         fix: String,
     },
 }
@@ -97,12 +98,13 @@ impl OpenError {
         move |source| Self::Prepare { step, source }
     }
 
-    /// Says what this host lacks and how to get it.
+    /// Names the missing part of this host and its remedy.
     pub(crate) fn unusable(detail: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::Unusable { detail: detail.into(), fix: fix.into() }
     }
 
-    /// The same, but no mere lack while sandboxes of the yard run: whoever took the driver for unusable would take them for dead.
+    /// Turns `Unusable` into `Prepare` while sandboxes of the yard run: a server that took the driver for unusable would take
+    /// its sandboxes for dead.
     #[must_use]
     pub(crate) fn unless_in_use(self, in_use: bool) -> Self {
         match self {

@@ -1,9 +1,9 @@
-//! What a sandbox that already runs is given later: a warm pool starts sandboxes before their jobs are known.
+//! Late binding: a warm pool starts sandboxes before their jobs are known, and binds them to limits and workspaces afterwards.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use super::Limits;
+use super::sandbox::Limits;
 
 /// The final properties of a sandbox that was started with provisional ones.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Binding {
 pub struct BindSupport {
     /// Processors, memory and processes.
     pub limits: bool,
-    /// The workspace.
+    /// Whether the workspace can be replaced.
     pub workspace: bool,
 }
 

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::io;
 
-use super::{BindingPart, SandboxId};
+use super::binding::BindingPart;
+use super::sandbox::SandboxId;
 
 /// A machine could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -11,21 +12,21 @@ pub enum StartError {
     /// The driver can't run here.
     #[error("driver {driver} is not usable: {detail}")]
     Unusable {
-        /// Its name.
+        /// Name of the driver.
         driver: &'static str,
-        /// What is missing.
+        /// What the host lacks, for people.
         detail: String,
     },
-    /// A step of the set-up failed; the job must fail too.
+    /// A step of the start failed.
     #[error("{step}")]
     Step {
-        /// What was being done, with its object.
+        /// Failed operation and its object.
         step: String,
-        /// Why it failed.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// The host has no room now; trying again later may help.
+    /// The host has no room now. A later attempt may succeed.
     #[error("no capacity: {0}")]
     NoCapacity(String),
 }
@@ -39,35 +40,35 @@ impl StartError {
 }
 
 impl From<StopError> for StartError {
-    /// What a start before left could not be removed.
+    /// The remains of an earlier start could not be removed.
     fn from(error: StopError) -> Self {
         Self::Step { step: error.to_string(), source: error.source }
     }
 }
 
-/// A driver's form of an image could not be made.
+/// An image could not be converted to the driver's format.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}")]
 pub struct PrepareImageError {
-    /// What was being done, with its object.
+    /// Failed operation and its object.
     pub step: String,
-    /// Why it failed.
+    /// Cause.
     #[source]
     pub source: io::Error,
 }
 
-/// A connection from the sandbox can't come.
+/// A link from the sandbox can't arrive.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// No live machine has that name.
     #[error("sandbox {0} is not running")]
     NotRunning(SandboxId),
-    /// The listening end could not be made.
+    /// The driver could not listen for the link.
     #[error("listen for sandbox {id}")]
     Listen {
-        /// Which.
+        /// Id of the sandbox.
         id: SandboxId,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
@@ -90,25 +91,25 @@ pub enum BindError {
     /// A step failed.
     #[error("bind sandbox {id}: {step}")]
     Step {
-        /// The sandbox.
+        /// Id of the sandbox.
         id: SandboxId,
         /// The step that failed.
         step: &'static str,
-        /// Why it failed.
+        /// Cause.
         #[source]
         source: io::Error,
     },
 }
 
-/// A machine could not be removed; call again.
+/// A sandbox could not be removed. The caller tries again.
 #[derive(Debug, thiserror::Error)]
 #[error("remove sandbox {id}: {step}")]
 pub struct StopError {
-    /// Which.
+    /// Id of the sandbox.
     pub id: SandboxId,
-    /// What was being done.
+    /// Failed operation.
     pub step: String,
-    /// Why it failed.
+    /// Cause.
     #[source]
     pub source: io::Error,
 }
@@ -130,20 +131,9 @@ pub struct ListError(#[from] pub io::Error);
 #[derive(Debug, thiserror::Error)]
 #[error("read usage of sandbox {id}")]
 pub struct UsageError {
-    /// Which.
+    /// Id of the sandbox.
     pub id: SandboxId,
-    /// Why.
+    /// Cause.
     #[source]
     pub source: io::Error,
-}
-
-/// An error with its causes, on one line.
-pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct ImageDigest(String);
 
 impl ImageDigest {
-    /// Accepts exactly what [`fmt::Display`] writes, because a digest becomes a path.
+    /// Parses the 64 digits that [`fmt::Display`] writes. Strict, because a digest becomes a path.
     pub fn parse(text: &str) -> Option<Self> {
         let clean = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
         (text.len() == 64 && clean).then(|| Self(text.to_owned()))
@@ -20,7 +20,7 @@ impl ImageDigest {
 
     /// The digest that a SHA-256 hash of all inputs makes.
     pub(crate) fn of_hash(hash: [u8; 32]) -> Self {
-        Self(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex::encode(hash))
     }
 
     /// Returns the first twelve digits, for people.
@@ -49,6 +49,9 @@ pub trait LocalImages: fmt::Debug + Send + Sync + 'static {
     /// Returns an image that `availability` can start a sandbox from, once there is one.
     fn probe_image(&self) -> Option<ImageDigest>;
 }
+
+/// Receives the progress of a preparation in a few words, such as `docker image 40 %`.
+pub type ReportProgress<'a> = &'a (dyn Fn(String) + Send + Sync);
 
 /// Resolves an image, or fails with its name.
 pub(crate) fn tree_of(images: &dyn LocalImages, image: &ImageDigest) -> io::Result<PathBuf> {

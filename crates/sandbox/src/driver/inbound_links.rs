@@ -1,17 +1,22 @@
 //! Links that arrive at the server's own door, from machines that no local socket leads to.
 //!
 //! The HTTP layer accepts a connection, reads the sandbox's id and calls [`InboundLinks::deliver`]; a driver of remote machines
-//! names the ids it expects and takes the streams in `next_link`. Nothing here proves who dialled: the hello of the link does,
-//! so a stream is only bytes until then. Streams that nobody takes are bounded in number and in time.
+//! names the ids it expects and takes the streams in `next_link`. Nothing here authenticates the peer: the hello of the link
+//! does, so a stream is untrusted bytes until then. Streams that nobody takes are bounded in number and in time.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sandyard_pipe::Duplex;
 use tokio::sync::{Notify, oneshot};
 
-use super::{BoxedDuplex, LinkError, SandboxId};
+use super::errors::LinkError;
+use super::sandbox::SandboxId;
+
+/// A link's byte stream, whose kind the server need not know.
+pub type BoxedDuplex = Box<dyn Duplex>;
 
 /// Streams that may wait for one sandbox. A keeper dials one at a time; more allow for a dead one that TCP has not noticed yet.
 const MAX_WAITING_LINKS: usize = 4;

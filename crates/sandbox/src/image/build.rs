@@ -4,111 +4,25 @@
 //! that the next build removes. The parent is usable as soon as it is finished.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use super::build_error::BuildError;
+use super::cancellation::Cancellation;
 use super::host::HostSettings;
 use super::lock::ImageLock;
-use super::manifest::ManifestError;
-use super::progress::{Progress, Reporter};
-use super::steps::{self, StepError};
-use super::store::{ImageStore, StoreError, at};
-use super::verify::{self, Census, Fault};
-use super::vm::VmImageError;
-use super::work::{Plan, Work};
-use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
+use super::progress::{BuildProgress, Reporter};
+use super::steps;
+use super::store::{ImageStore, at};
+use super::verify::{self, Census};
+use super::work::{BuildPlan, BuildWork};
+use super::{Image, ImageDigest, ImageFacts, ImageRequest, recipe};
 
 /// How often a waiting builder looks whether the other one is done.
 const WAIT_CHECK: Duration = Duration::from_millis(300);
 
-/// Ends a build early from another thread.
-#[derive(Debug, Clone, Default)]
-pub struct Cancellation(Arc<AtomicBool>);
-
-impl Cancellation {
-    /// The build ends within a second with [`BuildError::Cancelled`].
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// An image could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// Trees with many owners can only be made by root.
-    #[error("building an image needs root")]
-    NotRoot,
-    /// Tools of the host are missing.
-    #[error("building an image needs programs of the packages {0}")]
-    MissingTools(String),
-    /// `--with` names something that is no Debian package name.
-    #[error("`{0}` is not the name of a Debian package")]
-    PackageName(String),
-    /// The cache failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// What the host lends could not be collected.
-    #[error("collect the host's mirrors, certificates and settings")]
-    Host(#[source] io::Error),
-    /// A step failed.
-    #[error("{phase}")]
-    Step {
-        /// What was being done.
-        phase: String,
-        /// Why it failed.
-        #[source]
-        source: StepError,
-    },
-    /// The finished tree must not be used.
-    #[error("the finished tree of flavour {flavour} is not fit for a sandbox")]
-    Unfit {
-        /// Which.
-        flavour: Flavour,
-        /// Why.
-        #[source]
-        source: Fault,
-    },
-    /// The form of virtual machines could not be made.
-    #[error(transparent)]
-    Vm(#[from] VmImageError),
-    /// Somebody cancelled it.
-    #[error("the build was cancelled")]
-    Cancelled,
-}
-
-impl BuildError {
-    /// What a person can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::NotRoot => Some(
-                "root builds images and every user of this machine uses them: sudo sandyard image build"
-                    .to_owned(),
-            ),
-            Self::MissingTools(packages) => Some(format!("apt-get install {packages}")),
-            Self::Host(_) => {
-                Some("if a keyring is missing: apt-get install debian-archive-keyring".to_owned())
-            }
-            Self::Step { .. } => Some("the whole output is in logs/ of the image cache".to_owned()),
-            _ => None,
-        }
-    }
-}
-
-impl From<ManifestError> for BuildError {
-    fn from(error: ManifestError) -> Self {
-        Self::Store(error.into())
-    }
-}
-
-/// Makes the images of one store with what one host lends.
+/// Builds the images of one store with the settings of one host.
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(super) store: ImageStore,
@@ -132,7 +46,7 @@ impl Builder {
     pub fn ensure(
         &self,
         request: &ImageRequest,
-        progress: &mut dyn FnMut(&Progress),
+        progress: &mut dyn FnMut(&BuildProgress),
     ) -> Result<Image, BuildError> {
         if let Some(name) = request.with.iter().find(|name| !is_package_name(name)) {
             return Err(BuildError::PackageName(name.clone()));
@@ -154,11 +68,11 @@ impl Builder {
         let refresh = request.refresh.unwrap_or(0);
         let digest = recipe::image_digest(&recipe, parent.as_ref().map(|image| &image.digest), refresh);
         let _lock = match self.wait_for_lock(request, &digest, progress)? {
-            Turn::Ours(lock) => lock,
-            Turn::Finished(image) => return Ok(*image),
+            BuildTurn::Ours(lock) => lock,
+            BuildTurn::Finished(image) => return Ok(*image),
         };
         let dead = self.store.dead_builds(Some(&digest))?;
-        let plan = Plan { flavour: request.flavour, manifest, recipe, digest, parent, with, refresh };
+        let plan = BuildPlan { flavour: request.flavour, manifest, recipe, digest, parent, with, refresh };
         thread::scope(|scope| {
             // Beside the build: a busy disk can take half a minute to remove a tree. What stays is found again.
             scope.spawn(|| dead.remove());
@@ -170,16 +84,16 @@ impl Builder {
         &self,
         request: &ImageRequest,
         digest: &ImageDigest,
-        progress: &mut dyn FnMut(&Progress),
-    ) -> Result<Turn, BuildError> {
+        progress: &mut dyn FnMut(&BuildProgress),
+    ) -> Result<BuildTurn, BuildError> {
         let mut last = None;
         loop {
             let lock = self.store.try_lock(digest)?;
             if let Some(image) = self.store.find(request)? {
-                return Ok(Turn::Finished(Box::new(image)));
+                return Ok(BuildTurn::Finished(Box::new(image)));
             }
             if let Some(lock) = lock {
-                return Ok(Turn::Ours(lock));
+                return Ok(BuildTurn::Ours(lock));
             }
             if self.cancellation.is_cancelled() {
                 return Err(BuildError::Cancelled);
@@ -194,7 +108,7 @@ impl Builder {
         }
     }
 
-    fn build(&self, plan: Plan, progress: &mut dyn FnMut(&Progress)) -> Result<Image, BuildError> {
+    fn build(&self, plan: BuildPlan, progress: &mut dyn FnMut(&BuildProgress)) -> Result<Image, BuildError> {
         let directory = self.store.make_temporary(&plan.digest)?;
         let result = self.build_in(&directory, plan, progress);
         // What can't be removed now is removed by the next build, like that of a killed one.
@@ -205,8 +119,8 @@ impl Builder {
     fn build_in(
         &self,
         directory: &Path,
-        plan: Plan,
-        progress: &mut dyn FnMut(&Progress),
+        plan: BuildPlan,
+        progress: &mut dyn FnMut(&BuildProgress),
     ) -> Result<Image, BuildError> {
         let started = Instant::now();
         let built = directory.join("out");
@@ -219,7 +133,7 @@ impl Builder {
 
         let reporter = Reporter::new(plan.flavour, &directory.join("progress"), progress);
         let (root, scratch) = (built.join("root"), directory.join("scratch"));
-        let mut work = Work {
+        let mut work = BuildWork {
             cancellation: &self.cancellation,
             plan: &plan,
             root: &root,
@@ -240,7 +154,7 @@ impl Builder {
         Ok(self.store.finish(&built, plan.digest, facts)?)
     }
 
-    fn facts(&self, plan: &Plan, census: Census, started: Instant) -> ImageFacts {
+    fn facts(&self, plan: &BuildPlan, census: Census, started: Instant) -> ImageFacts {
         ImageFacts {
             flavour: plan.flavour,
             recipe: plan.recipe.clone(),
@@ -257,7 +171,7 @@ impl Builder {
 }
 
 /// Whose turn it is after waiting.
-enum Turn {
+enum BuildTurn {
     Ours(ImageLock),
     Finished(Box<Image>),
 }
@@ -280,6 +194,7 @@ fn is_package_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ImageFlavour;
     use super::*;
 
     #[test]
@@ -293,7 +208,7 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let store = ImageStore::new(cache.path());
         let builder = Builder::new(store, HostSettings::default(), || UNIX_EPOCH, Cancellation::default());
-        let request = ImageRequest { with: vec!["-o".to_owned()], ..ImageRequest::plain(Flavour::Base) };
+        let request = ImageRequest { with: vec!["-o".to_owned()], ..ImageRequest::plain(ImageFlavour::Base) };
         let result = builder.ensure(&request, &mut |_| {});
         assert!(matches!(result, Err(BuildError::PackageName(name)) if name == "-o"));
     }

@@ -1,4 +1,4 @@
-//! What the host lends to a build: mirrors, proxies, certificates, settings of pip and npm.
+//! Settings of the host that a build uses: mirrors, proxies, certificates, settings of pip and npm.
 //!
 //! All of it is put into one directory that is mounted read-only into the root while a step runs. Only settings that
 //! say how to reach the network are taken: a host's other habits (`user = true`, `nodedir`) have no place in an
@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::sources::{self, Keyring, Source};
+use super::sources::{self, Keyring, PackageSource};
 
 /// Where the inputs are mounted inside the root; `host/enter.sh` does it.
 pub(super) const INPUTS: &str = "/run/inputs";
@@ -61,13 +61,11 @@ pub struct HostSettings {
 }
 
 /// What was staged for one build.
-pub(super) struct Staged {
-    /// Mounted into the root.
+pub(super) struct StagedInputs {
     pub(super) inputs: PathBuf,
     /// The same sources and options for tools that run outside the root.
     pub(super) sources: PathBuf,
     pub(super) apt_options: PathBuf,
-    /// Given to every step.
     pub(super) variables: Vec<(String, String)>,
     /// Must not be found in the finished image.
     pub(super) marks: Vec<String>,
@@ -75,7 +73,7 @@ pub(super) struct Staged {
 
 impl HostSettings {
     /// Collects everything below `directory`, which must exist.
-    pub(super) fn stage(&self, directory: &Path, suite: &str) -> io::Result<Staged> {
+    pub(super) fn stage(&self, directory: &Path, suite: &str) -> io::Result<StagedInputs> {
         let inputs = directory.join("inputs");
         fs::create_dir_all(inputs.join("keyrings"))?;
         let chosen = sources::choose(&sources::of_host(Path::new("/etc/apt")), suite);
@@ -96,7 +94,7 @@ impl HostSettings {
         let variables = self.variables();
         marks.extend(variables.iter().map(|(_, value)| value.clone()));
         marks.extend(extra_certificates().iter().filter_map(|pem| certificate_mark(pem)));
-        Ok(Staged { inputs, sources, apt_options, variables, marks: telling(marks) })
+        Ok(StagedInputs { inputs, sources, apt_options, variables, marks: telling(marks) })
     }
 
     fn variables(&self) -> Vec<(String, String)> {
@@ -122,10 +120,10 @@ impl HostSettings {
         let pip_user = named("PIP_CONFIG_FILE").or_else(|| home(".config/pip/pip.conf"));
         let npm_user = named("NPM_CONFIG_USERCONFIG").or_else(|| home(".npmrc"));
         let settings = [
-            ("system/pip/pip.conf", vec![Some(PathBuf::from("/etc/pip.conf"))], Client::Pip),
-            ("user/pip/pip.conf", vec![home(".pip/pip.conf"), pip_user], Client::Pip),
-            ("system/npmrc", vec![Some(PathBuf::from("/etc/npmrc"))], Client::Npm),
-            ("user/npmrc", vec![npm_user], Client::Npm),
+            ("system/pip/pip.conf", vec![Some(PathBuf::from("/etc/pip.conf"))], PackageClient::Pip),
+            ("user/pip/pip.conf", vec![home(".pip/pip.conf"), pip_user], PackageClient::Pip),
+            ("system/npmrc", vec![Some(PathBuf::from("/etc/npmrc"))], PackageClient::Npm),
+            ("user/npmrc", vec![npm_user], PackageClient::Npm),
         ];
         let mut marks = Vec::new();
         for (target, origins, client) in settings {
@@ -144,12 +142,12 @@ impl HostSettings {
 
 /// A client with a settings file of lines `key = value`.
 #[derive(Clone, Copy)]
-enum Client {
+enum PackageClient {
     Pip,
     Npm,
 }
 
-impl Client {
+impl PackageClient {
     fn network_lines(self, text: &str) -> Vec<String> {
         let wanted = |line: &&str| {
             let key = line.split('=').next().unwrap_or_default().trim();
@@ -170,7 +168,7 @@ impl Client {
     }
 }
 
-fn write_sources(chosen: &[Source], inputs: &Path, outside: &Path) -> io::Result<()> {
+fn write_sources(chosen: &[PackageSource], inputs: &Path, outside: &Path) -> io::Result<()> {
     let (mut inside_text, mut outside_text) = (String::new(), String::new());
     for (number, source) in chosen.iter().enumerate() {
         let name = match &source.keyring {

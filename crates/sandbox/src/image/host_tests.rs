@@ -24,10 +24,10 @@ fn steps_get_proxies_and_indexes_but_no_other_variable() {
 fn only_network_settings_of_pip_and_npm_are_taken() {
     let pip =
         "[global]\nindex-url = https://index.example/simple\ncert = /etc/x.crt\n[install]\nuser = true\n";
-    assert_eq!(Client::Pip.network_lines(pip), ["index-url = https://index.example/simple"]);
+    assert_eq!(PackageClient::Pip.network_lines(pip), ["index-url = https://index.example/simple"]);
     let npm = "registry=https://npm.example/\nnodedir=/usr\n//npm.example/:_authToken=abc\n@us:registry=https://us.example/\n";
-    assert_eq!(Client::Npm.network_lines(npm).len(), 3);
-    assert!(!Client::Npm.file(&Client::Npm.network_lines(npm)).contains("nodedir"));
+    assert_eq!(PackageClient::Npm.network_lines(npm).len(), 3);
+    assert!(!PackageClient::Npm.file(&PackageClient::Npm.network_lines(npm)).contains("nodedir"));
 }
 
 #[test]

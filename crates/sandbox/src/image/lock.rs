@@ -12,14 +12,14 @@ pub(super) struct ImageLock {
 }
 
 impl ImageLock {
-    /// Takes the lock named `name` below `directory`, waiting for whoever has it.
+    /// Takes the lock `name` below `directory`; waits while another process holds it.
     pub(super) fn take(directory: &Path, name: &str) -> io::Result<Self> {
         let file = open(directory, name)?;
         file.lock()?;
         Ok(Self { _file: file })
     }
 
-    /// Takes the lock named `name` below `directory`, or says that somebody else has it.
+    /// Takes the lock `name` below `directory`, or returns `None` if another process holds it.
     pub(super) fn try_take(directory: &Path, name: &str) -> io::Result<Option<Self>> {
         let file = open(directory, name)?;
         match file.try_lock() {

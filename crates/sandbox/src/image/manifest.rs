@@ -2,39 +2,38 @@
 //!
 //! A text of lines `word value…` that shell scripts can read as well.
 
-use super::Flavour;
+use super::ImageFlavour;
 
 /// How one flavour is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Manifest {
-    /// The Debian release.
+pub(super) struct RecipeManifest {
     pub(super) suite: String,
     /// The flavour whose finished tree it starts from; none: a minimal Debian.
-    pub(super) parent: Option<Flavour>,
+    pub(super) parent: Option<ImageFlavour>,
     /// Making the tree to start from.
-    pub(super) bootstrap: Share,
+    pub(super) bootstrap: StepShare,
     /// Scripts run inside, in order.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<RecipeStep>,
     /// Checking and storing the result.
-    pub(super) save: Share,
+    pub(super) save: StepShare,
 }
 
 /// A part of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct StepShare {
     /// Its part of the whole time, in percent.
     pub(super) percent: u8,
-    /// What is being done, for people.
+    /// Name of the phase, for people.
     pub(super) phase: String,
 }
 
 /// A script run inside the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct RecipeStep {
     /// Its file name in `scripts/`.
     pub(super) script: String,
     /// Its part of the work.
-    pub(super) share: Share,
+    pub(super) share: StepShare,
 }
 
 /// A manifest is not what it should be: a fault of the recipe, which tests find.
@@ -51,7 +50,7 @@ pub enum ManifestError {
     Shares(u32),
 }
 
-impl Manifest {
+impl RecipeManifest {
     pub(super) fn parse(text: &str) -> Result<Self, ManifestError> {
         let (mut suite, mut parent, mut bootstrap, mut save) = (None, None, None, None);
         let mut steps = Vec::new();
@@ -61,10 +60,10 @@ impl Manifest {
             match word {
                 "suite" => suite = Some(value.to_owned()),
                 "parent" if value == "-" => parent = None,
-                "parent" => parent = Some(Flavour::parse(value).ok_or_else(fault)?),
-                "bootstrap" => bootstrap = Some(Share::parse(value).ok_or_else(fault)?),
-                "save" => save = Some(Share::parse(value).ok_or_else(fault)?),
-                "step" => steps.push(Step::parse(value).ok_or_else(fault)?),
+                "parent" => parent = Some(ImageFlavour::parse(value).ok_or_else(fault)?),
+                "bootstrap" => bootstrap = Some(StepShare::parse(value).ok_or_else(fault)?),
+                "save" => save = Some(StepShare::parse(value).ok_or_else(fault)?),
+                "step" => steps.push(RecipeStep::parse(value).ok_or_else(fault)?),
                 _ => return Err(fault()),
             }
         }
@@ -87,17 +86,17 @@ impl Manifest {
     }
 }
 
-impl Share {
+impl StepShare {
     fn parse(text: &str) -> Option<Self> {
         let (percent, phase) = text.split_once(' ')?;
         Some(Self { percent: percent.parse().ok()?, phase: phase.to_owned() })
     }
 }
 
-impl Step {
+impl RecipeStep {
     fn parse(text: &str) -> Option<Self> {
         let (script, share) = text.split_once(' ')?;
-        Some(Self { script: script.to_owned(), share: Share::parse(share)? })
+        Some(Self { script: script.to_owned(), share: StepShare::parse(share)? })
     }
 }
 
@@ -108,15 +107,15 @@ mod tests {
     #[test]
     fn a_manifest_is_read() {
         let text = "# words\nsuite bookworm\nparent base\nbootstrap 10 copying\nstep 10-a.sh 80 doing a thing\nsave 10 saving\n";
-        let manifest = Manifest::parse(text).unwrap();
-        assert_eq!(manifest.parent, Some(Flavour::Base));
+        let manifest = RecipeManifest::parse(text).unwrap();
+        assert_eq!(manifest.parent, Some(ImageFlavour::Base));
         assert_eq!(manifest.steps[0].script, "10-a.sh");
-        assert_eq!(manifest.steps[0].share, Share { percent: 80, phase: "doing a thing".to_owned() });
+        assert_eq!(manifest.steps[0].share, StepShare { percent: 80, phase: "doing a thing".to_owned() });
     }
 
     #[test]
     fn faults_are_named() {
-        let fault = |text: &str| Manifest::parse(text).unwrap_err();
+        let fault = |text: &str| RecipeManifest::parse(text).unwrap_err();
         assert_eq!(fault("step"), ManifestError::Line("step".to_owned()));
         assert_eq!(fault("parent other"), ManifestError::Line("parent other".to_owned()));
         assert_eq!(fault("suite x\nbootstrap 5 a"), ManifestError::Missing("save"));

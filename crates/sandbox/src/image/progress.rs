@@ -1,4 +1,4 @@
-//! How far a build is, and what the lines its tools print say about that.
+//! Progress of a build, read from the output of its tools.
 //!
 //! The newest report also lies in a file beside the tree being made, so that other processes can show it.
 
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Flavour;
-use super::manifest::Share;
+use super::ImageFlavour;
+use super::manifest::StepShare;
 
 /// Fetching packages takes about a third of the time of installing them.
 const DOWNLOAD_PART: f64 = 0.35;
@@ -18,36 +18,40 @@ const BOOTSTRAP_STAGES: f64 = 7.0;
 
 /// How far a build is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct BuildProgress {
     /// The flavour being made.
-    pub flavour: Flavour,
-    /// What is being done, in words.
+    pub flavour: ImageFlavour,
+    /// Present phase, for people.
     pub phase: String,
     /// Part of this flavour's work that is done.
     pub percent: u8,
 }
 
-/// Keeps count of one build and tells whoever listens, once for each new percent or phase.
+/// Tracks one build and reports each new percent or phase once.
 pub(super) struct Reporter<'a> {
-    flavour: Flavour,
-    listener: &'a mut dyn FnMut(&Progress),
+    flavour: ImageFlavour,
+    listener: &'a mut dyn FnMut(&BuildProgress),
     file: std::path::PathBuf,
     finished: f64,
     share: f64,
     fraction: f64,
-    last: Option<Progress>,
+    last: Option<BuildProgress>,
     phase: String,
 }
 
 impl<'a> Reporter<'a> {
-    pub(super) fn new(flavour: Flavour, file: &Path, listener: &'a mut dyn FnMut(&Progress)) -> Self {
+    pub(super) fn new(
+        flavour: ImageFlavour,
+        file: &Path,
+        listener: &'a mut dyn FnMut(&BuildProgress),
+    ) -> Self {
         let file = file.to_owned();
         let phase = String::new();
         Self { flavour, listener, file, finished: 0.0, share: 0.0, fraction: 0.0, last: None, phase }
     }
 
     /// The part before is done and this one begins.
-    pub(super) fn begin(&mut self, share: &Share) {
+    pub(super) fn begin(&mut self, share: &StepShare) {
         self.finished += self.share;
         self.share = f64::from(share.percent);
         self.fraction = 0.0;
@@ -71,7 +75,7 @@ impl<'a> Reporter<'a> {
     fn tell(&mut self) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 99")]
         let percent = (self.finished + self.share * self.fraction).clamp(0.0, 99.0) as u8;
-        let progress = Progress { flavour: self.flavour, phase: self.phase.clone(), percent };
+        let progress = BuildProgress { flavour: self.flavour, phase: self.phase.clone(), percent };
         if self.last.as_ref() == Some(&progress) {
             return;
         }
@@ -85,7 +89,7 @@ impl<'a> Reporter<'a> {
 }
 
 /// The last report of a build in another process.
-pub(super) fn read(file: &Path) -> Option<Progress> {
+pub(super) fn read(file: &Path) -> Option<BuildProgress> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
@@ -106,8 +110,8 @@ fn apt_fraction(line: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn share(percent: u8, phase: &str) -> Share {
-        Share { percent, phase: phase.to_owned() }
+    fn share(percent: u8, phase: &str) -> StepShare {
+        StepShare { percent, phase: phase.to_owned() }
     }
 
     #[test]
@@ -115,8 +119,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("progress");
         let mut seen = Vec::new();
-        let mut listener = |progress: &Progress| seen.push((progress.phase.clone(), progress.percent));
-        let mut reporter = Reporter::new(Flavour::Base, &file, &mut listener);
+        let mut listener = |progress: &BuildProgress| seen.push((progress.phase.clone(), progress.percent));
+        let mut reporter = Reporter::new(ImageFlavour::Base, &file, &mut listener);
         reporter.begin(&share(20, "first"));
         reporter.line("I: running apt-get update...");
         reporter.begin(&share(60, "second"));

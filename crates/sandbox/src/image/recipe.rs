@@ -10,8 +10,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::manifest::{Manifest, ManifestError};
-use super::{Flavour, ImageDigest};
+use super::manifest::{ManifestError, RecipeManifest};
+use super::{ImageDigest, ImageFlavour};
 
 /// Raised when the builder itself changes what it makes of the same recipe.
 const FORMAT: &str = "sandyard image 1";
@@ -71,14 +71,14 @@ pub(super) fn write_out(directory: &Path) -> io::Result<()> {
 }
 
 /// The manifest of a flavour.
-pub(super) fn manifest(flavour: Flavour) -> Result<Manifest, ManifestError> {
+pub(super) fn manifest(flavour: ImageFlavour) -> Result<RecipeManifest, ManifestError> {
     let path = format!("flavours/{flavour}/manifest");
     let text = FILES.iter().find(|file| file.path == path).map_or("", |file| file.text);
-    Manifest::parse(text)
+    RecipeManifest::parse(text)
 }
 
 /// Names the recipe of a flavour with added packages, whichever day it is built.
-pub(super) fn recipe_digest(flavour: Flavour, with: &[String]) -> Result<ImageDigest, ManifestError> {
+pub(super) fn recipe_digest(flavour: ImageFlavour, with: &[String]) -> Result<ImageDigest, ManifestError> {
     let manifest = manifest(flavour)?;
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
@@ -118,7 +118,7 @@ pub(super) fn normalised(with: &[String]) -> Vec<String> {
     packages
 }
 
-fn takes_part(path: &str, flavour: Flavour, manifest: &Manifest) -> bool {
+fn takes_part(path: &str, flavour: ImageFlavour, manifest: &RecipeManifest) -> bool {
     if let Some(script) = path.strip_prefix("scripts/") {
         return script == "env.sh" || manifest.steps.iter().any(|step| step.script == script);
     }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn every_step_of_a_manifest_exists() {
-        for flavour in Flavour::ALL {
+        for flavour in ImageFlavour::ALL {
             for step in manifest(flavour).unwrap().steps {
                 let path = format!("scripts/{}", step.script);
                 assert!(FILES.iter().any(|file| file.path == path), "{flavour} names {path}");
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn the_order_of_added_packages_does_not_matter_but_their_set_does() {
-        let digest = |with: &[&str]| recipe_digest(Flavour::Base, &words(with)).unwrap();
+        let digest = |with: &[&str]| recipe_digest(ImageFlavour::Base, &words(with)).unwrap();
         assert_eq!(digest(&["b", "a", "b"]), digest(&["a", "b"]));
         assert_ne!(digest(&["a"]), digest(&["a", "b"]));
         assert_ne!(digest(&["ab"]), digest(&["a", "b"]));
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn flavours_parents_and_refreshes_make_different_images() {
-        let base = recipe_digest(Flavour::Base, &[]).unwrap();
-        let full = recipe_digest(Flavour::Full, &[]).unwrap();
+        let base = recipe_digest(ImageFlavour::Base, &[]).unwrap();
+        let full = recipe_digest(ImageFlavour::Full, &[]).unwrap();
         assert_ne!(base, full);
         let first = image_digest(&full, Some(&base), 0);
         assert_ne!(first, image_digest(&full, Some(&base), 1));
@@ -190,10 +190,10 @@ mod tests {
 
     #[test]
     fn base_does_not_depend_on_what_only_full_uses() {
-        let base = manifest(Flavour::Base).unwrap();
-        assert!(takes_part("scripts/30-node.sh", Flavour::Base, &base));
-        assert!(!takes_part("scripts/70-desktop.sh", Flavour::Base, &base));
-        assert!(!takes_part("flavours/full/packages", Flavour::Base, &base));
+        let base = manifest(ImageFlavour::Base).unwrap();
+        assert!(takes_part("scripts/30-node.sh", ImageFlavour::Base, &base));
+        assert!(!takes_part("scripts/70-desktop.sh", ImageFlavour::Base, &base));
+        assert!(!takes_part("flavours/full/packages", ImageFlavour::Base, &base));
     }
 
     #[test]

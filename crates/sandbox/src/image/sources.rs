@@ -15,7 +15,7 @@ const OTHER_RELEASES: [&str; 8] =
 
 /// One repository for one suite.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Source {
+pub(super) struct PackageSource {
     pub(super) uri: String,
     pub(super) suite: String,
     pub(super) components: Vec<String>,
@@ -23,7 +23,7 @@ pub(super) struct Source {
     pub(super) trusted: bool,
 }
 
-/// What a repository is signed with.
+/// Key of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Keyring {
     /// A file on the host.
@@ -32,7 +32,7 @@ pub(super) enum Keyring {
     Inline(String),
 }
 
-impl Source {
+impl PackageSource {
     /// A line for `sources.list`, with the keyring where the reader will find it.
     pub(super) fn line(&self, keyring: Option<&Path>) -> String {
         let mut options = Vec::new();
@@ -61,12 +61,12 @@ impl Source {
 }
 
 /// The sources to build `suite` from, given those of the host.
-pub(super) fn choose(host: &[Source], suite: &str) -> Vec<Source> {
+pub(super) fn choose(host: &[PackageSource], suite: &str) -> Vec<PackageSource> {
     let suites = [suite.to_owned(), format!("{suite}-updates"), format!("{suite}-security")];
     let usable: Vec<_> =
         host.iter().filter(|source| source.components.iter().any(|name| name == "main")).collect();
     let serving = |name: &str| {
-        let serves = |source: &&&Source| source.suite == name;
+        let serves = |source: &&&PackageSource| source.suite == name;
         usable.iter().filter(serves).find(|source| source.is_debian()).or_else(|| usable.iter().find(serves))
     };
     if serving(suite).is_some() {
@@ -84,8 +84,8 @@ pub(super) fn choose(host: &[Source], suite: &str) -> Vec<Source> {
     }
 }
 
-fn debian_defaults(suites: &[String; 3]) -> Vec<Source> {
-    let source = |path: &str, suite: &String| Source {
+fn debian_defaults(suites: &[String; 3]) -> Vec<PackageSource> {
+    let source = |path: &str, suite: &String| PackageSource {
         uri: format!("http://deb.debian.org/{path}"),
         suite: suite.clone(),
         components: vec!["main".to_owned()],
@@ -96,7 +96,7 @@ fn debian_defaults(suites: &[String; 3]) -> Vec<Source> {
 }
 
 /// Every source the host's apt is configured with, below `apt` (`/etc/apt`). Unreadable files count as absent.
-pub(super) fn of_host(apt: &Path) -> Vec<Source> {
+pub(super) fn of_host(apt: &Path) -> Vec<PackageSource> {
     let mut files: Vec<_> = fs::read_dir(apt.join("sources.list.d"))
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
@@ -115,7 +115,7 @@ pub(super) fn of_host(apt: &Path) -> Vec<Source> {
 }
 
 /// `deb [signed-by=… arch=…] uri suite component…`.
-fn parse_line(line: &str) -> Option<Vec<Source>> {
+fn parse_line(line: &str) -> Option<Vec<PackageSource>> {
     let line = line.split('#').next()?.trim();
     let mut rest = line.strip_prefix("deb")?.strip_prefix([' ', '\t'])?.trim_start();
     let (mut keyring, mut trusted) = (None, false);
@@ -133,11 +133,11 @@ fn parse_line(line: &str) -> Option<Vec<Source>> {
     let mut words = rest.split_whitespace();
     let (uri, suite) = (words.next()?.to_owned(), words.next()?.to_owned());
     let components = words.map(str::to_owned).collect();
-    Some(vec![Source { uri, suite, components, keyring, trusted }])
+    Some(vec![PackageSource { uri, suite, components, keyring, trusted }])
 }
 
 /// Stanzas of `Field: value`, separated by empty lines; a value goes on in lines that begin with a space.
-fn parse_deb822(text: &str) -> Vec<Source> {
+fn parse_deb822(text: &str) -> Vec<PackageSource> {
     let mut sources = Vec::new();
     let text: String =
         text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
@@ -159,7 +159,7 @@ fn parse_deb822(text: &str) -> Vec<Source> {
         for uri in words("URIs") {
             for suite in words("Suites") {
                 let (uri, keyring) = (uri.clone(), keyring.clone());
-                sources.push(Source { uri, suite, components: words("Components"), keyring, trusted });
+                sources.push(PackageSource { uri, suite, components: words("Components"), keyring, trusted });
             }
         }
     }
@@ -196,7 +196,7 @@ fn keyring_file(text: &str) -> Option<Keyring> {
 
 /// Cloud images name a file with a list of mirrors, which does not exist inside the new root; sources that are neither
 /// that nor on the network are of no use there.
-fn resolve_mirror_list(source: Source) -> Option<Source> {
+fn resolve_mirror_list(source: PackageSource) -> Option<PackageSource> {
     let uri = match source.uri.strip_prefix("mirror+file:") {
         Some(path) => {
             let path = format!("/{}", path.trim_start_matches('/'));
@@ -206,7 +206,7 @@ fn resolve_mirror_list(source: Source) -> Option<Source> {
         }
         None => source.uri.clone(),
     };
-    (uri.starts_with("http://") || uri.starts_with("https://")).then_some(Source { uri, ..source })
+    (uri.starts_with("http://") || uri.starts_with("https://")).then_some(PackageSource { uri, ..source })
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use super::*;
 
 const DEB822: &str = "Types: deb\n# http://snapshot.example/archive\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\nComponents: main contrib\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n\nTypes: deb deb-src\nURIs: http://mirror.example/debian-security\nSuites: bookworm-security\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n";
 
-fn lines(sources: &[Source]) -> Vec<String> {
+fn lines(sources: &[PackageSource]) -> Vec<String> {
     sources.iter().map(|source| source.line(None)).collect()
 }
 
-fn host(files: &[(&str, &str)]) -> Vec<Source> {
+fn host(files: &[(&str, &str)]) -> Vec<PackageSource> {
     let apt = tempfile::tempdir().unwrap();
     fs::create_dir(apt.path().join("sources.list.d")).unwrap();
     for (name, text) in files {

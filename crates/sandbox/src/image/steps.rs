@@ -1,4 +1,4 @@
-//! Runs the tools of a build on the host and follows what they print.
+//! Runs the tools of a build on the host and reads their output.
 //!
 //! Each tool runs in a pid and mount namespace of its own that dies with the thread that started it: a killed builder
 //! leaves neither processes nor mounts. Its environment is empty but for what the build gives it.
@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-use super::build::Cancellation;
+use super::cancellation::Cancellation;
 
 /// Where tools are looked for, in the host and in the root.
 pub(super) const TOOL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -37,20 +37,20 @@ pub enum StepError {
     /// It could not be started or followed.
     #[error("run {tool}")]
     Run {
-        /// Which.
+        /// Name of the tool.
         tool: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// It failed.
+    /// The tool ran and failed.
     #[error("{tool} ended with {status}; it last said:\n{tail}")]
     Failed {
-        /// Which.
+        /// Name of the tool.
         tool: String,
-        /// How it ended.
+        /// Exit status of the tool.
         status: ExitStatus,
-        /// Its last lines.
+        /// Last lines of its output.
         tail: String,
     },
     /// The build was cancelled.
@@ -65,7 +65,7 @@ pub(super) fn host_command(tool: impl AsRef<Path>) -> Command {
     command
 }
 
-/// The same in namespaces of its own.
+/// Returns a command that runs in namespaces of its own.
 pub(super) fn isolated_command(tool: &Path) -> Command {
     let mut command = host_command("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]);
@@ -93,7 +93,7 @@ pub(super) fn run(
     let failed = |source| StepError::Run { tool: tool.to_owned(), source };
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     let followed = follow(&mut child, log, cancellation, line);
-    if !matches!(followed, Ok(Followed { cancelled: false, .. })) {
+    if !matches!(followed, Ok(FollowedOutput { cancelled: false, .. })) {
         // A child that is already dead can't be killed, which is what was wanted.
         drop(child.kill());
     }
@@ -109,7 +109,7 @@ pub(super) fn run(
     Ok(())
 }
 
-struct Followed {
+struct FollowedOutput {
     tail: Vec<String>,
     cancelled: bool,
 }
@@ -119,7 +119,7 @@ fn follow(
     log: &mut File,
     cancellation: &Cancellation,
     line: &mut dyn FnMut(&str),
-) -> io::Result<Followed> {
+) -> io::Result<FollowedOutput> {
     let (sender, lines) = mpsc::sync_channel(64);
     let outputs: [Option<Box<dyn Read + Send>>; 2] = [
         child.stdout.take().map(|out| Box::new(out) as _),
@@ -142,10 +142,10 @@ fn follow(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Ok(Followed { tail, cancelled: false }),
+            Err(RecvTimeoutError::Disconnected) => return Ok(FollowedOutput { tail, cancelled: false }),
         }
         if cancellation.is_cancelled() {
-            return Ok(Followed { tail, cancelled: true });
+            return Ok(FollowedOutput { tail, cancelled: true });
         }
     }
 }

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::lock::ImageLock;
 use super::manifest::ManifestError;
-use super::progress::{self, Progress};
-use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
+use super::progress::{self, BuildProgress};
+use super::{Image, ImageDigest, ImageFacts, ImageFlavour, ImageRequest, recipe};
 use crate::driver::LocalImages;
 
 /// Images on this host.
@@ -22,15 +22,15 @@ pub struct ImageStore {
 
 /// The cache could not be read or changed.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum ImageStoreError {
     /// A directory or file of it failed.
     #[error("{action} {}", path.display())]
     Path {
-        /// What was being done.
+        /// Failed operation.
         action: &'static str,
-        /// To what.
+        /// Path that was used.
         path: PathBuf,
-        /// Why it failed.
+        /// Cause.
         #[source]
         source: io::Error,
     },
@@ -46,7 +46,7 @@ impl ImageStore {
     }
 
     /// The newest finished image that answers the request; with a refresh stamp, one at least as new.
-    pub fn find(&self, request: &ImageRequest) -> Result<Option<Image>, StoreError> {
+    pub fn find(&self, request: &ImageRequest) -> Result<Option<Image>, ImageStoreError> {
         let recipe = recipe::recipe_digest(request.flavour, &request.with)?;
         let images = self.list()?.into_iter().filter(|image| image.facts.recipe == recipe);
         let fresh = images.filter(|image| image.facts.refresh >= request.refresh.unwrap_or(0));
@@ -62,7 +62,7 @@ impl ImageStore {
     }
 
     /// All finished images, oldest first.
-    pub fn list(&self) -> Result<Vec<Image>, StoreError> {
+    pub fn list(&self) -> Result<Vec<Image>, ImageStoreError> {
         let names = names_in(&self.images())?;
         let digests = names.iter().filter_map(|name| ImageDigest::parse(name));
         let mut images: Vec<_> = digests.filter_map(|digest| self.get(&digest)).collect();
@@ -71,7 +71,7 @@ impl ImageStore {
     }
 
     /// How far the build of a flavour is, whichever process does it; none if nobody builds it.
-    pub fn building(&self, flavour: Flavour) -> Option<Progress> {
+    pub fn building(&self, flavour: ImageFlavour) -> Option<BuildProgress> {
         let names = names_in(&self.temporary()).ok()?;
         let live = names.iter().filter(|name| self.is_being_built(name));
         let mut reports =
@@ -80,7 +80,7 @@ impl ImageStore {
     }
 
     /// Names the image that a first build of the request would make.
-    pub fn digest_of(&self, request: &ImageRequest) -> Result<ImageDigest, StoreError> {
+    pub fn digest_of(&self, request: &ImageRequest) -> Result<ImageDigest, ImageStoreError> {
         let refresh = request.refresh.unwrap_or(0);
         let manifest = recipe::manifest(request.flavour)?;
         let parent = match manifest.parent {
@@ -93,9 +93,9 @@ impl ImageStore {
         Ok(recipe::image_digest(&recipe, parent.as_ref(), refresh))
     }
 
-    /// Removes every image but those in `keep` and what dead builds left; returns the digests of the removed images.
-    /// Whoever calls it knows which images are in use. An image being built is left alone.
-    pub fn prune(&self, keep: &[ImageDigest]) -> Result<Vec<ImageDigest>, StoreError> {
+    /// Removes every image but those in `keep` and what dead builds left; returns the digests of the removed images. The caller
+    /// knows which images are in use. An image being built is left alone.
+    pub fn prune(&self, keep: &[ImageDigest]) -> Result<Vec<ImageDigest>, ImageStoreError> {
         self.dead_builds(None)?.remove()?;
         let mut removed = Vec::new();
         for image in self.list()?.into_iter().filter(|image| !keep.contains(&image.digest)) {
@@ -112,7 +112,7 @@ impl ImageStore {
 
     /// What builders that no longer live left behind. A caller that holds the lock of a digest and has not begun names
     /// it in `held`: whatever is there of that image is dead too.
-    pub(super) fn dead_builds(&self, held: Option<&ImageDigest>) -> Result<DeadBuilds, StoreError> {
+    pub(super) fn dead_builds(&self, held: Option<&ImageDigest>) -> Result<DeadBuilds, ImageStoreError> {
         let mut builds = Vec::new();
         for name in names_in(&self.temporary())? {
             let Some(digest) = digest_of_build(&name) else { continue };
@@ -124,13 +124,13 @@ impl ImageStore {
         Ok(DeadBuilds(builds))
     }
 
-    pub(super) fn try_lock(&self, digest: &ImageDigest) -> Result<Option<ImageLock>, StoreError> {
+    pub(super) fn try_lock(&self, digest: &ImageDigest) -> Result<Option<ImageLock>, ImageStoreError> {
         let locks = self.cache.join("locks");
         ImageLock::try_take(&locks, digest.as_str()).map_err(at("lock", &locks.join(digest.as_str())))
     }
 
     /// A new directory for a build; the caller holds the digest's lock.
-    pub(super) fn make_temporary(&self, digest: &ImageDigest) -> Result<PathBuf, StoreError> {
+    pub(super) fn make_temporary(&self, digest: &ImageDigest) -> Result<PathBuf, ImageStoreError> {
         let path = self.temporary().join(format!("{digest}-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(at("make", &path))?;
         Ok(path)
@@ -143,7 +143,7 @@ impl ImageStore {
         built: &Path,
         digest: ImageDigest,
         facts: ImageFacts,
-    ) -> Result<Image, StoreError> {
+    ) -> Result<Image, ImageStoreError> {
         let file = built.join("manifest.json");
         let text = serde_json::to_vec_pretty(&facts).map_err(|error| at("write", &file)(error.into()))?;
         fs::write(&file, text).map_err(at("write", &file))?;
@@ -159,13 +159,12 @@ impl ImageStore {
     }
 
     /// Where the tools' output of a build goes.
-    pub(super) fn log_file(&self, name: &str) -> Result<PathBuf, StoreError> {
+    pub(super) fn log_file(&self, name: &str) -> Result<PathBuf, ImageStoreError> {
         let logs = self.cache.join("logs");
         fs::create_dir_all(&logs).map_err(at("make", &logs))?;
         Ok(logs.join(format!("{name}.log")))
     }
 
-    /// The whole cache.
     pub(super) fn cache(&self) -> &Path {
         &self.cache
     }
@@ -190,7 +189,7 @@ impl LocalImages for ImageStore {
 
     /// Returns the newest image of the smallest flavour.
     fn probe_image(&self) -> Option<ImageDigest> {
-        self.find(&ImageRequest::plain(Flavour::Base)).ok().flatten().map(|image| image.digest)
+        self.find(&ImageRequest::plain(ImageFlavour::Base)).ok().flatten().map(|image| image.digest)
     }
 }
 
@@ -199,7 +198,7 @@ pub(super) struct DeadBuilds(Vec<(PathBuf, Option<ImageLock>)>);
 
 impl DeadBuilds {
     /// Takes its time on a busy disk.
-    pub(super) fn remove(self) -> Result<(), StoreError> {
+    pub(super) fn remove(self) -> Result<(), ImageStoreError> {
         for (path, _lock) in self.0 {
             match fs::remove_dir_all(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -212,13 +211,13 @@ impl DeadBuilds {
     }
 }
 
-/// Wraps an error of the file system with what was being done.
-pub(super) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+/// Wraps an error of the file system with the operation and its path.
+pub(super) fn at(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ImageStoreError {
     let path = path.to_owned();
-    move |source| StoreError::Path { action, path, source }
+    move |source| ImageStoreError::Path { action, path, source }
 }
 
-/// What is written down about the image in a folder of the store.
+/// Reads the facts of the image in a folder of the store.
 pub(super) fn facts_in(directory: &Path) -> io::Result<ImageFacts> {
     Ok(serde_json::from_slice(&fs::read(directory.join("manifest.json"))?)?)
 }
@@ -227,7 +226,7 @@ fn digest_of_build(name: &str) -> Option<ImageDigest> {
     ImageDigest::parse(name.split_once('-')?.0)
 }
 
-fn names_in(directory: &Path) -> Result<Vec<String>, StoreError> {
+fn names_in(directory: &Path) -> Result<Vec<String>, ImageStoreError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other.map_err(at("list", directory))?,

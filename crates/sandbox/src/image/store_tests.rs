@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::store::ImageStore;
-use super::{Flavour, Image, ImageDigest, ImageFacts, ImageRequest, recipe};
+use super::{Image, ImageDigest, ImageFacts, ImageFlavour, ImageRequest, recipe};
 
-fn add(store: &ImageStore, flavour: Flavour, refresh: u64, created_s: u64) -> Image {
+fn add(store: &ImageStore, flavour: ImageFlavour, refresh: u64, created_s: u64) -> Image {
     let request = ImageRequest { refresh: Some(refresh), ..ImageRequest::plain(flavour) };
     let digest = store.digest_of(&request).unwrap();
     let built = store.make_temporary(&digest).unwrap().join("out");
@@ -36,8 +36,8 @@ fn an_empty_cache_has_no_images() {
     let cache = tempfile::tempdir().unwrap();
     let store = ImageStore::new(cache.path().join("not yet there"));
     assert_eq!(store.list().unwrap(), []);
-    assert_eq!(store.find(&ImageRequest::plain(Flavour::Base)).unwrap(), None);
-    assert_eq!(store.building(Flavour::Base), None);
+    assert_eq!(store.find(&ImageRequest::plain(ImageFlavour::Base)).unwrap(), None);
+    assert_eq!(store.building(ImageFlavour::Base), None);
     assert_eq!(store.prune(&[]).unwrap(), []);
 }
 
@@ -45,17 +45,17 @@ fn an_empty_cache_has_no_images() {
 fn a_finished_image_is_found_and_an_unfinished_is_not() {
     let cache = tempfile::tempdir().unwrap();
     let store = ImageStore::new(cache.path());
-    let request = ImageRequest::plain(Flavour::Base);
+    let request = ImageRequest::plain(ImageFlavour::Base);
     let half = store.make_temporary(&store.digest_of(&request).unwrap()).unwrap().join("out");
     fs::create_dir_all(half.join("root")).unwrap();
     fs::write(half.join("manifest.json"), "{}").unwrap();
     assert_eq!(store.find(&request).unwrap(), None);
 
-    let image = add(&store, Flavour::Base, 0, 5);
+    let image = add(&store, ImageFlavour::Base, 0, 5);
     assert_eq!(store.find(&request).unwrap().as_ref(), Some(&image));
     assert_eq!(store.get(&image.digest), Some(image.clone()));
     assert!(image.root.join("etc").is_dir());
-    assert_eq!(store.find(&ImageRequest::plain(Flavour::Full)).unwrap(), None);
+    assert_eq!(store.find(&ImageRequest::plain(ImageFlavour::Full)).unwrap(), None);
     let with = ImageRequest { with: vec!["vim".to_owned()], ..request };
     assert_eq!(store.find(&with).unwrap(), None);
 }
@@ -64,7 +64,7 @@ fn a_finished_image_is_found_and_an_unfinished_is_not() {
 fn a_manifest_that_does_not_parse_is_no_image() {
     let cache = tempfile::tempdir().unwrap();
     let store = ImageStore::new(cache.path());
-    let image = add(&store, Flavour::Base, 0, 5);
+    let image = add(&store, ImageFlavour::Base, 0, 5);
     fs::write(image.root.parent().unwrap().join("manifest.json"), "{").unwrap();
     assert_eq!(store.list().unwrap(), []);
 }
@@ -73,10 +73,11 @@ fn a_manifest_that_does_not_parse_is_no_image() {
 fn the_newest_refresh_is_found_and_older_ones_do_not_answer_a_newer_stamp() {
     let cache = tempfile::tempdir().unwrap();
     let store = ImageStore::new(cache.path());
-    let newer = add(&store, Flavour::Base, 200, 1);
-    let older = add(&store, Flavour::Base, 0, 9);
+    let newer = add(&store, ImageFlavour::Base, 200, 1);
+    let older = add(&store, ImageFlavour::Base, 0, 9);
     assert_ne!(older.digest, newer.digest);
-    let find = |refresh| store.find(&ImageRequest { refresh, ..ImageRequest::plain(Flavour::Base) }).unwrap();
+    let find =
+        |refresh| store.find(&ImageRequest { refresh, ..ImageRequest::plain(ImageFlavour::Base) }).unwrap();
     assert_eq!(find(None), Some(newer.clone()));
     assert_eq!(find(Some(200)), Some(newer));
     assert_eq!(find(Some(201)), None);
@@ -86,8 +87,8 @@ fn the_newest_refresh_is_found_and_older_ones_do_not_answer_a_newer_stamp() {
 fn prune_removes_all_but_what_is_kept() {
     let cache = tempfile::tempdir().unwrap();
     let store = ImageStore::new(cache.path());
-    let first = add(&store, Flavour::Base, 0, 1);
-    let second = add(&store, Flavour::Base, 2, 2);
+    let first = add(&store, ImageFlavour::Base, 0, 1);
+    let second = add(&store, ImageFlavour::Base, 2, 2);
     assert_eq!(store.list().unwrap(), [first.clone(), second.clone()]);
     assert_eq!(store.prune(std::slice::from_ref(&second.digest)).unwrap(), vec![first.digest.clone()]);
     assert_eq!(store.list().unwrap(), [second]);
@@ -105,13 +106,13 @@ fn prune_leaves_builds_alone_and_removes_what_dead_ones_left() {
 
     let lock = store.try_lock(&digest).unwrap();
     assert!(lock.is_some());
-    assert_eq!(store.building(Flavour::Full).map(|progress| progress.percent), Some(41));
-    assert_eq!(store.building(Flavour::Base), None);
+    assert_eq!(store.building(ImageFlavour::Full).map(|progress| progress.percent), Some(41));
+    assert_eq!(store.building(ImageFlavour::Base), None);
     store.prune(&[]).unwrap();
     assert!(build.exists());
 
     drop(lock);
-    assert_eq!(store.building(Flavour::Full), None);
+    assert_eq!(store.building(ImageFlavour::Full), None);
     store.prune(&[]).unwrap();
     assert!(!build.exists());
 }
@@ -132,7 +133,7 @@ fn a_new_builder_removes_what_a_dead_one_left_of_the_same_image() {
 #[test]
 fn digests_are_stable_and_checked() {
     let store = ImageStore::new("/nowhere");
-    let request = ImageRequest::plain(Flavour::Full);
+    let request = ImageRequest::plain(ImageFlavour::Full);
     let digest = store.digest_of(&request).unwrap();
     assert_eq!(digest, store.digest_of(&request).unwrap());
     assert_eq!(ImageDigest::parse(digest.as_str()), Some(digest));

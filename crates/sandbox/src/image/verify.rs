@@ -1,4 +1,4 @@
-//! The last look at a finished tree: what a sandbox must not get is not in it, what it needs is.
+//! Checks a finished tree: nothing in it that a sandbox must not get, everything that it needs.
 //!
 //! Runs on the host over a tree that our own recipe made, so it may walk it. Never follows a link.
 
@@ -27,11 +27,11 @@ const SEARCHED: [&str; 9] = [
 const HIGHEST_ID: u32 = 65_535;
 
 /// A file larger than this is data, not settings.
-const SEARCHED_BYTES: u64 = 4 << 20;
+const MAX_SEARCH_BYTES: u64 = 4 << 20;
 
 /// Why a tree is no image.
 #[derive(Debug, thiserror::Error)]
-pub enum Fault {
+pub enum ImageFault {
     /// A place to mount on is missing, a link, or not empty.
     #[error("{} is not an empty directory", .0.display())]
     MountPoint(PathBuf),
@@ -47,9 +47,9 @@ pub enum Fault {
     /// A setting of the host stayed.
     #[error("{} holds `{mark}`, which is the host's", path.display())]
     Leak {
-        /// Where.
+        /// Path in the tree.
         path: PathBuf,
-        /// What.
+        /// Text that must not be there.
         mark: String,
     },
     /// A file that must be empty is not.
@@ -64,9 +64,9 @@ pub enum Fault {
     /// The tree could not be read.
     #[error("read {}", path.display())]
     Read {
-        /// Where.
+        /// Path in the tree.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
@@ -81,7 +81,7 @@ pub(super) struct Census {
 }
 
 /// Checks the tree at `root`; `marks` must not occur in its settings.
-pub(super) fn verify(root: &Path, marks: &[String]) -> Result<Census, Fault> {
+pub(super) fn verify(root: &Path, marks: &[String]) -> Result<Census, ImageFault> {
     for place in MOUNT_POINTS {
         check_mount_point(&root.join(place))?;
     }
@@ -90,7 +90,7 @@ pub(super) fn verify(root: &Path, marks: &[String]) -> Result<Census, Fault> {
         let path = root.join(file);
         let length = fs::symlink_metadata(&path).map_or(0, |facts| facts.len());
         if length > 0 {
-            return Err(Fault::NotEmpty(path));
+            return Err(ImageFault::NotEmpty(path));
         }
     }
     check_certificates(root)?;
@@ -106,34 +106,34 @@ pub(super) fn verify(root: &Path, marks: &[String]) -> Result<Census, Fault> {
     Ok(census)
 }
 
-fn check_mount_point(path: &Path) -> Result<(), Fault> {
-    let fault = || Fault::MountPoint(path.to_owned());
+fn check_mount_point(path: &Path) -> Result<(), ImageFault> {
+    let fault = || ImageFault::MountPoint(path.to_owned());
     let real = fs::symlink_metadata(path).map_err(|_| fault())?.is_dir();
     let empty = fs::read_dir(path).map_err(|_| fault())?.next().is_none();
     if real && empty { Ok(()) } else { Err(fault()) }
 }
 
-fn check_users(root: &Path) -> Result<(), Fault> {
+fn check_users(root: &Path) -> Result<(), ImageFault> {
     let text = fs::read_to_string(root.join("etc/passwd")).map_err(reading(&root.join("etc/passwd")))?;
     for (user, start) in [("agent", "agent:x:1000:1000:"), ("keeper", "keeper:x:990:990:")] {
         if !text.lines().any(|line| line.starts_with(start)) {
-            return Err(Fault::User(user));
+            return Err(ImageFault::User(user));
         }
     }
     Ok(())
 }
 
-fn check_entry(path: &Path, facts: &fs::Metadata) -> Result<(), Fault> {
+fn check_entry(path: &Path, facts: &fs::Metadata) -> Result<(), ImageFault> {
     let kind = facts.file_type();
     if kind.is_block_device() || kind.is_char_device() || kind.is_fifo() || kind.is_socket() {
-        return Err(Fault::Special(path.to_owned()));
+        return Err(ImageFault::Special(path.to_owned()));
     }
     if facts.uid() > HIGHEST_ID || facts.gid() > HIGHEST_ID {
-        return Err(Fault::Owner(path.to_owned()));
+        return Err(ImageFault::Owner(path.to_owned()));
     }
     let set_id = !kind.is_symlink() && facts.mode() & 0o6000 != 0;
     if set_id || (kind.is_file() && has_capabilities(path)) {
-        return Err(Fault::Privileged(path.to_owned()));
+        return Err(ImageFault::Privileged(path.to_owned()));
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ fn has_capabilities(path: &Path) -> bool {
 }
 
 /// Every certificate of the bundle must be one of the package `ca-certificates`.
-fn check_certificates(root: &Path) -> Result<(), Fault> {
+fn check_certificates(root: &Path) -> Result<(), ImageFault> {
     let Ok(bundle) = fs::read_to_string(root.join("etc/ssl/certs/ca-certificates.crt")) else {
         return Ok(());
     };
@@ -159,7 +159,7 @@ fn check_certificates(root: &Path) -> Result<(), Fault> {
     })?;
     let shipped: std::collections::BTreeSet<_> = certificates(&debian).collect();
     let foreign = certificates(&bundle).filter(|certificate| !shipped.contains(certificate)).count();
-    if foreign == 0 { Ok(()) } else { Err(Fault::ForeignCertificates(foreign)) }
+    if foreign == 0 { Ok(()) } else { Err(ImageFault::ForeignCertificates(foreign)) }
 }
 
 fn certificates(text: &str) -> impl Iterator<Item = String> {
@@ -172,18 +172,18 @@ fn installed_packages(root: &Path) -> u64 {
     status.lines().filter(|line| *line == "Status: install ok installed").count() as u64
 }
 
-fn search(place: &Path, marks: &[String]) -> Result<(), Fault> {
+fn search(place: &Path, marks: &[String]) -> Result<(), ImageFault> {
     if marks.is_empty() {
         return Ok(());
     }
     walk(place, &mut |entry, facts| {
-        if !facts.is_file() || facts.len() > SEARCHED_BYTES {
+        if !facts.is_file() || facts.len() > MAX_SEARCH_BYTES {
             return Ok(());
         }
         let path = entry.path();
         let text = fs::read(&path).map_err(reading(&path))?;
         match marks.iter().find(|mark| contains(&text, mark.as_bytes())) {
-            Some(mark) => Err(Fault::Leak { path, mark: mark.clone() }),
+            Some(mark) => Err(ImageFault::Leak { path, mark: mark.clone() }),
             None => Ok(()),
         }
     })
@@ -198,8 +198,8 @@ fn contains(text: &[u8], mark: &[u8]) -> bool {
 /// Calls `visit` for everything below `directory`, which may be missing.
 fn walk(
     directory: &Path,
-    visit: &mut dyn FnMut(&DirEntry, &fs::Metadata) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    visit: &mut dyn FnMut(&DirEntry, &fs::Metadata) -> Result<(), ImageFault>,
+) -> Result<(), ImageFault> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(reading(directory))?,
@@ -215,9 +215,9 @@ fn walk(
     Ok(())
 }
 
-fn reading(path: &Path) -> impl FnOnce(io::Error) -> Fault {
+fn reading(path: &Path) -> impl FnOnce(io::Error) -> ImageFault {
     let path = path.to_owned();
-    move |source| Fault::Read { path, source }
+    move |source| ImageFault::Read { path, source }
 }
 
 #[cfg(test)]

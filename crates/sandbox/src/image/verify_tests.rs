@@ -30,7 +30,7 @@ fn tree() -> tempfile::TempDir {
     directory
 }
 
-fn fault_of(spoil: impl FnOnce(&Path)) -> Fault {
+fn fault_of(spoil: impl FnOnce(&Path)) -> ImageFault {
     let tree = tree();
     spoil(tree.path());
     verify(tree.path(), &["http://mirror.example/debian".to_owned()]).unwrap_err()
@@ -52,7 +52,7 @@ fn set_id_bits_are_found_on_files_and_directories() {
             let fault = fault_of(|root| {
                 fs::set_permissions(root.join(place), fs::Permissions::from_mode(mode)).unwrap();
             });
-            assert!(matches!(&fault, Fault::Privileged(path) if path.ends_with(place)), "{fault}");
+            assert!(matches!(&fault, ImageFault::Privileged(path) if path.ends_with(place)), "{fault}");
         }
     }
 }
@@ -66,7 +66,7 @@ fn mount_points_must_be_real_and_empty() {
     let filled = fault_of(|root| fs::write(root.join("dev/null"), "").unwrap());
     let missing = fault_of(|root| fs::remove_dir(root.join("workspace")).unwrap());
     for fault in [linked, filled, missing] {
-        assert!(matches!(fault, Fault::MountPoint(_)), "{fault}");
+        assert!(matches!(fault, ImageFault::MountPoint(_)), "{fault}");
     }
 }
 
@@ -75,7 +75,7 @@ fn pipes_sockets_and_devices_are_found() {
     let fault = fault_of(|root| {
         drop(std::os::unix::net::UnixListener::bind(root.join("usr/bin/socket")).unwrap());
     });
-    assert!(matches!(fault, Fault::Special(_)), "{fault}");
+    assert!(matches!(fault, ImageFault::Special(_)), "{fault}");
 }
 
 #[test]
@@ -83,18 +83,18 @@ fn what_the_host_lent_is_found() {
     let mirror = fault_of(|root| {
         fs::write(root.join("etc/sources"), "deb http://mirror.example/debian x").unwrap();
     });
-    assert!(matches!(mirror, Fault::Leak { .. }), "{mirror}");
+    assert!(matches!(mirror, ImageFault::Leak { .. }), "{mirror}");
     let certificate = fault_of(|root| {
         let bundle = format!("{}{}", pem("debian"), pem("host"));
         fs::write(root.join("etc/ssl/certs/ca-certificates.crt"), bundle).unwrap();
     });
-    assert!(matches!(certificate, Fault::ForeignCertificates(1)), "{certificate}");
+    assert!(matches!(certificate, ImageFault::ForeignCertificates(1)), "{certificate}");
     let resolver = fault_of(|root| fs::write(root.join("etc/resolv.conf"), "nameserver 192.0.2.1").unwrap());
-    assert!(matches!(resolver, Fault::NotEmpty(_)), "{resolver}");
+    assert!(matches!(resolver, ImageFault::NotEmpty(_)), "{resolver}");
 }
 
 #[test]
 fn users_must_have_their_ids() {
     let fault = fault_of(|root| fs::write(root.join("etc/passwd"), "agent:x:1001:1001:::\n").unwrap());
-    assert!(matches!(fault, Fault::User("agent")), "{fault}");
+    assert!(matches!(fault, ImageFault::User("agent")), "{fault}");
 }

@@ -6,20 +6,21 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 
-use super::build::{BuildError, Cancellation};
-use super::host::{INPUTS, Staged};
-use super::manifest::Manifest;
+use super::build_error::BuildError;
+use super::cancellation::Cancellation;
+use super::host::{INPUTS, StagedInputs};
+use super::manifest::RecipeManifest;
 use super::progress::Reporter;
 use super::steps::{self, StepError, TOOL_PATH};
-use super::{Flavour, Image, ImageDigest};
+use super::{Image, ImageDigest, ImageFlavour};
 
 /// Where the recipe is mounted inside the root; `host/enter.sh` does it.
 const RECIPE: &str = "/run/recipe";
 
 /// All that is known about an image before it is made.
-pub(super) struct Plan {
-    pub(super) flavour: Flavour,
-    pub(super) manifest: Manifest,
+pub(super) struct BuildPlan {
+    pub(super) flavour: ImageFlavour,
+    pub(super) manifest: RecipeManifest,
     pub(super) recipe: ImageDigest,
     pub(super) digest: ImageDigest,
     pub(super) parent: Option<Image>,
@@ -27,19 +28,18 @@ pub(super) struct Plan {
     pub(super) refresh: u64,
 }
 
-/// One build under way.
-pub(super) struct Work<'a> {
+pub(super) struct BuildWork<'a> {
     pub(super) cancellation: &'a Cancellation,
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a BuildPlan,
     pub(super) root: &'a Path,
     pub(super) scratch: &'a Path,
     pub(super) recipe: &'a Path,
-    pub(super) staged: &'a Staged,
+    pub(super) staged: &'a StagedInputs,
     pub(super) log: File,
     pub(super) reporter: Reporter<'a>,
 }
 
-impl Work<'_> {
+impl BuildWork<'_> {
     /// Makes the tree that the steps start from.
     pub(super) fn make_tree(&mut self) -> Result<(), BuildError> {
         let manifest = &self.plan.manifest;

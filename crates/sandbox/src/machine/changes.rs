@@ -1,8 +1,8 @@
-//! What has changed in the workspace.
+//! Changes of the workspace.
 
 use sandyard_protocol::{Reply, Request, WorkspaceChanges};
 
-use super::{Machine, MachineError, unexpected};
+use super::calls::{Machine, MachineError, unexpected};
 
 impl Machine {
     /// The difference to the look before, bounded by the guest in time and length.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use sandyard_protocol::limits::{GUI_WAIT_MS, SCREENSHOT_BYTES};
 use sandyard_protocol::{DesktopMode, GuiAction, GuiResult, Reply, Request};
 
+use super::calls::{GuestStream, Machine, MachineError, next_part, reply_within, unexpected};
 use super::ports::PortStream;
-use super::{GuestStream, Machine, MachineError, next_part, reply_within, unexpected};
 
 /// The desktop starts with the first request; on a machine that is busy with twenty of them that takes seconds.
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -14,7 +14,7 @@ const START_DEADLINE: Duration = Duration::from_secs(60);
 const ACTION_DEADLINE: Duration = Duration::from_millis(2 * GUI_WAIT_MS + 150_000);
 /// A part of a picture.
 const PART_DEADLINE: Duration = Duration::from_secs(30);
-/// What every PNG begins with.
+/// First bytes of every PNG.
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 impl Machine {
@@ -87,7 +87,7 @@ impl GuiAnswers {
     }
 }
 
-/// Exactly so many bytes that look like a PNG.
+/// Reads a PNG of the announced length, and checks its first bytes.
 async fn picture(stream: &mut GuestStream, length: u64) -> Result<Vec<u8>, MachineError> {
     if length > SCREENSHOT_BYTES {
         return Err(MachineError::Malformed(format!("a picture of {length} bytes")));

@@ -6,39 +6,39 @@ use bytes::Bytes;
 use sandyard_pipe::{Frame, Framed, PipeStream};
 use sandyard_protocol::{Ack, GuestRequest, OutputChunk, Resume, SequencedEvent};
 
-use super::{FRAME_LIMITS, GuestStream, Machine, MachineError};
+use super::calls::{FRAME_LIMITS, GuestStream, Machine, MachineError};
 
-/// A guest says at once what it opens a stream for.
+/// A guest names the purpose of a stream at once after opening it.
 const ASK_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Machine {
     /// Waits for the guest to open its event stream, which it does first on every link. What it opens before is reset.
     pub async fn event_stream(&self) -> Result<EventStream, MachineError> {
         loop {
-            if let Asked::Events(events) = self.next_asked().await? {
+            if let OpenedByGuest::Events(events) = self.next_asked().await? {
                 return Ok(events);
             }
         }
     }
 
-    /// The next stream that the guest opens, and what for.
-    pub async fn next_asked(&self) -> Result<Asked, MachineError> {
+    /// Returns the next stream that the guest opens, with its purpose.
+    pub async fn next_asked(&self) -> Result<OpenedByGuest, MachineError> {
         let stream = self.link.accept().await.ok_or(MachineError::Lost)?;
         let mut stream = Framed::new(stream, FRAME_LIMITS);
         let named = tokio::time::timeout(ASK_DEADLINE, stream.receive_message());
         match named.await.map_err(|_| MachineError::Deadline)?? {
-            GuestRequest::Events => Ok(Asked::Events(EventStream { stream })),
+            GuestRequest::Events => Ok(OpenedByGuest::Events(EventStream { stream })),
             GuestRequest::Egress => {
                 let (stream, early) = stream.into_inner();
-                Ok(Asked::Egress { stream, early })
+                Ok(OpenedByGuest::Egress { stream, early })
             }
             GuestRequest::Model => {
                 let (stream, early) = stream.into_inner();
-                Ok(Asked::Model { stream, early })
+                Ok(OpenedByGuest::Model { stream, early })
             }
             GuestRequest::Desk => {
                 let (stream, early) = stream.into_inner();
-                Ok(Asked::Desk { stream, early })
+                Ok(OpenedByGuest::Desk { stream, early })
             }
         }
     }
@@ -46,28 +46,28 @@ impl Machine {
 
 /// A stream that the guest opened.
 #[derive(Debug)]
-pub enum Asked {
-    /// Its event stream.
+pub enum OpenedByGuest {
+    /// Stream of the job's events and output.
     Events(EventStream),
     /// A program's connection to the proxy, and what came of it already.
     Egress {
         /// The rest of it.
         stream: PipeStream,
-        /// Its first bytes.
+        /// Bytes that were read already.
         early: Bytes,
     },
     /// A call of a model, whose frames have bounds of their own, and what came of it already.
     Model {
         /// The rest of it.
         stream: PipeStream,
-        /// Its first bytes.
+        /// Bytes that were read already.
         early: Bytes,
     },
     /// The desk of a task, as a call of a model.
     Desk {
         /// The rest of it.
         stream: PipeStream,
-        /// Its first bytes.
+        /// Bytes that were read already.
         early: Bytes,
     },
 }
@@ -78,7 +78,7 @@ pub struct EventStream {
     stream: GuestStream,
 }
 
-/// What the event stream brings.
+/// Item of the event stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromGuest {
     /// An event.
@@ -88,7 +88,7 @@ pub enum FromGuest {
 }
 
 impl EventStream {
-    /// Tells the guest what is committed already.
+    /// Reports the committed position to the guest before the first event.
     pub async fn resume(&mut self, resume: &Resume) -> Result<(), MachineError> {
         Ok(self.stream.send_message(resume).await?)
     }
@@ -106,7 +106,7 @@ impl EventStream {
         }
     }
 
-    /// Tells the guest what has been committed since.
+    /// Reports a new committed position to the guest.
     pub async fn acknowledge(&mut self, ack: &Ack) -> Result<(), MachineError> {
         Ok(self.stream.send_message(ack).await?)
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sandyard_protocol::{EntryHeader, EntryKind, Reply, Request, limits};
 
-use super::{GuestStream, Machine, MachineError, next_part, unexpected};
+use super::calls::{GuestStream, Machine, MachineError, next_part, unexpected};
 
 impl Machine {
     /// Begins an export of a directory.
@@ -23,7 +23,7 @@ pub struct Export {
     skipped: Vec<String>,
 }
 
-/// One entry as the guest told it.
+/// One entry, as the guest describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportEntry {
     /// Relative path, not yet validated.
@@ -41,7 +41,7 @@ pub struct ExportEntry {
 }
 
 impl Export {
-    /// The next entry; `None` at the end. What is left of the present file is skipped.
+    /// The next entry; `None` at the end. Skips the rest of the present file.
     pub async fn next_entry(&mut self) -> Result<Option<ExportEntry>, MachineError> {
         while self.next_bytes().await?.is_some() {}
         match self.stream.receive_message().await? {
@@ -62,7 +62,7 @@ impl Export {
         next_part(&mut self.stream, &mut self.left, "export data").await
     }
 
-    /// What the guest could not read, once the export has ended.
+    /// Returns paths that the guest could not read, once the export has ended.
     pub fn skipped(&self) -> &[String] {
         &self.skipped
     }

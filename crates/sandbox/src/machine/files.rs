@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use sandyard_protocol::{DirectoryEntry, Edit, FileRange, FileStat, Reply, Request, SearchHit, limits};
 
-use super::{GuestStream, Machine, MachineError, next_part, reply, unexpected};
+use super::calls::{GuestStream, Machine, MachineError, next_part, reply, unexpected};
 
 impl Machine {
     /// Facts about a path; a final symbolic link is not followed.
@@ -24,9 +24,11 @@ impl Machine {
     }
 
     /// Reads a file or a part of it.
-    pub async fn read(&self, path: &str, range: Option<FileRange>) -> Result<Content, MachineError> {
+    pub async fn read(&self, path: &str, range: Option<FileRange>) -> Result<FileContent, MachineError> {
         match self.call(&Request::Read { path: path.into(), range }).await? {
-            (stream, Reply::Content { stat, length }) => Ok(Content { stat, length, left: length, stream }),
+            (stream, Reply::Content { stat, length }) => {
+                Ok(FileContent { stat, length, left: length, stream })
+            }
             (_, other) => Err(unexpected(&other)),
         }
     }
@@ -57,7 +59,7 @@ impl Machine {
         self.facts(&Request::MakeDirectory { path: path.into() }).await
     }
 
-    /// Looks for text in names and contents; also tells whether there was more.
+    /// Searches names and contents for text. Also reports whether hits were left out.
     pub async fn search(
         &self,
         path: &str,
@@ -80,7 +82,7 @@ impl Machine {
 
 /// The bytes of a file, as they come.
 #[derive(Debug)]
-pub struct Content {
+pub struct FileContent {
     /// Facts about the file.
     pub stat: FileStat,
     /// Bytes in all.
@@ -89,7 +91,7 @@ pub struct Content {
     stream: GuestStream,
 }
 
-impl Content {
+impl FileContent {
     /// The next bytes; `None` when exactly `length` have come.
     pub async fn next(&mut self) -> Result<Option<Bytes>, MachineError> {
         next_part(&mut self.stream, &mut self.left, "file content").await

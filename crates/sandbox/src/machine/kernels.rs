@@ -6,7 +6,7 @@ use sandyard_protocol::{
     Language, OutputKind, OutputPart, OutputStream, Reply, Request, limits,
 };
 
-use super::{GuestStream, Machine, MachineError, next_part, unexpected};
+use super::calls::{GuestStream, Machine, MachineError, next_part, unexpected};
 
 impl Machine {
     /// Starts one more kernel. Returns when it waits for code.
@@ -50,7 +50,7 @@ impl Machine {
     async fn kernel(&self, request: &Request) -> Result<KernelInfo, MachineError> {
         // A start may take longer than other answers, and keeper has its own deadline for it.
         let mut stream = self.request(request).await?;
-        match super::reply_within(&mut stream, START_DEADLINE).await? {
+        match super::calls::reply_within(&mut stream, START_DEADLINE).await? {
             Reply::Kernel(kernel) => Ok(kernel),
             other => Err(unexpected(&other)),
         }
@@ -74,7 +74,7 @@ pub struct ExecutionStream {
     stream: GuestStream,
 }
 
-/// What an execution stream brings.
+/// Item of an execution stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromExecution {
     /// Text.
@@ -83,18 +83,18 @@ pub enum FromExecution {
     Output(OutputKind, Vec<(String, serde_json::Value)>),
     /// An exception.
     Error(ExecutionError),
-    /// What was shown so far is to be replaced by what comes.
+    /// The next output replaces all output so far.
     Clear,
     /// A sentence for a person.
     Note(String),
-    /// So many bytes of output were left out.
+    /// Number of output bytes that were left out.
     Truncated(u64),
     /// The end; nothing follows.
     Done(ExecutionEnd),
 }
 
 impl ExecutionStream {
-    /// What is followed.
+    /// Returns facts about the execution.
     pub fn info(&self) -> &ExecutionInfo {
         &self.info
     }

@@ -8,7 +8,7 @@ use sandyard_pipe::PipeStream;
 use sandyard_protocol::{Reply, Request};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{GuestStream, Machine, MachineError, unexpected};
+use super::calls::{GuestStream, Machine, MachineError, unexpected};
 
 /// A scheme and a token of 32 bytes in hexadecimal are far shorter.
 const AUTHORIZATION_BYTES: usize = 256;
@@ -38,13 +38,13 @@ pub struct PortStream {
 }
 
 impl PortStream {
-    /// What follows a reply that turned its stream into plain bytes.
+    /// The bytes after a reply that turned its stream into a plain byte stream.
     pub(super) fn after(stream: GuestStream) -> Self {
         let (stream, early) = stream.into_inner();
         Self { early, stream, authorization: None }
     }
 
-    /// What requests to a service that the machine started itself must carry as `Authorization`.
+    /// Value of the `Authorization` header for requests to a service that the machine started itself.
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
     }

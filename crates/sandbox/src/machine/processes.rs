@@ -7,7 +7,7 @@ use sandyard_protocol::{
     StartProcess, TerminalSize, limits,
 };
 
-use super::{GuestStream, Machine, MachineError, unexpected};
+use super::calls::{GuestStream, Machine, MachineError, unexpected};
 
 impl Machine {
     /// Starts a process and follows it from its first byte.
@@ -65,12 +65,12 @@ pub struct ProcessControl {
     sender: FrameSender<PipeStream>,
 }
 
-/// What a process stream brings.
+/// Item of a process stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromProcess {
     /// Output.
     Output(OutputChunk),
-    /// So many bytes before the next output are no longer kept.
+    /// Number of bytes before the next output that were dropped.
     Lost(u64),
     /// The end; nothing follows.
     Exited(Exit),
@@ -82,7 +82,7 @@ impl ProcessStream {
         Self { reader: ProcessReader { info, receiver }, control: ProcessControl { sender } }
     }
 
-    /// What was started.
+    /// Returns facts about the process.
     pub fn info(&self) -> &ProcessInfo {
         self.reader.info()
     }
@@ -92,7 +92,7 @@ impl ProcessStream {
         self.reader.next().await
     }
 
-    /// The writing side.
+    /// Returns the sending half.
     pub fn control(&mut self) -> &mut ProcessControl {
         &mut self.control
     }
@@ -104,7 +104,7 @@ impl ProcessStream {
 }
 
 impl ProcessReader {
-    /// What was started.
+    /// Returns facts about the process.
     pub fn info(&self) -> &ProcessInfo {
         &self.info
     }

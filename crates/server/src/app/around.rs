@@ -7,7 +7,7 @@ use sandyard_sandbox::machine::Machine;
 
 use super::model::DriverStatus;
 use super::{AppError, ErrorCode, Yard};
-use super::{Flavour, ImageState};
+use super::{ImageFlavour, ImageState};
 use crate::drivers::DriverReport;
 use crate::job::JobId;
 
@@ -37,7 +37,7 @@ impl Yard {
     }
 
     /// How far the images are.
-    pub fn image(&self, flavour: Flavour) -> ImageState {
+    pub fn image(&self, flavour: ImageFlavour) -> ImageState {
         self.context.images.state(flavour)
     }
 

@@ -21,7 +21,7 @@ mod tickets;
 
 use std::sync::Arc;
 
-pub use crate::drivers::{Flavour, ImageState, Images};
+pub use crate::drivers::{ImageFlavour, ImageState, Images};
 pub use crate::job::{
     FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState,
     JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,

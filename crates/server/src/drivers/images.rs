@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use sandyard_sandbox::driver::ImageDigest;
-pub use sandyard_sandbox::image::Flavour;
+pub use sandyard_sandbox::image::ImageFlavour;
 use serde::Serialize;
 
 /// State of an image.
@@ -34,7 +34,7 @@ pub enum ImageState {
 #[async_trait]
 pub trait Images: Send + Sync + 'static {
     /// Returns the state of a flavour. A host with the full image may return it for `Base` too.
-    fn state(&self, flavour: Flavour) -> ImageState;
+    fn state(&self, flavour: ImageFlavour) -> ImageState;
 
     /// Returns when an image may have changed. Spurious returns are allowed, missed changes are not.
     async fn changed(&self);

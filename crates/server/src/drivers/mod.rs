@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 
 pub(crate) use self::image_formats::FormatState;
 use self::image_formats::ImageFormats;
-pub use self::images::{Flavour, ImageState, Images};
+pub use self::images::{ImageFlavour, ImageState, Images};
 use self::probe::DriverProbe;
 pub(crate) use self::rules::NoDriver;
 use self::rules::{Candidate, Decision, Rules};

@@ -9,7 +9,7 @@ pub(crate) mod owner_audit;
 
 use std::sync::Arc;
 
-use sandyard_sandbox::machine::{Asked, Machine, MachineError};
+use sandyard_sandbox::machine::{Machine, MachineError, OpenedByGuest};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
@@ -40,7 +40,7 @@ pub(crate) async fn serve(
     loop {
         tokio::select! {
             asked = machine.next_asked() => match asked {
-                Ok(Asked::Egress { stream, early }) => {
+                Ok(OpenedByGuest::Egress { stream, early }) => {
                     let gateway = Arc::clone(&egress);
                     streams.spawn(async move {
                         let (read, write) = tokio::io::split(stream);
@@ -48,20 +48,20 @@ pub(crate) async fn serve(
                     });
                 }
                 // A job that is not a task has neither models nor a journal: its stream is dropped.
-                Ok(Asked::Model { stream, early }) => if let Some(task) = task.clone() {
+                Ok(OpenedByGuest::Model { stream, early }) => if let Some(task) = task.clone() {
                     streams.spawn(async move {
                         let (read, write) = tokio::io::split(stream);
                         task.model.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
                     });
                 },
-                Ok(Asked::Desk { stream, early }) => if let Some(task) = task.clone() {
+                Ok(OpenedByGuest::Desk { stream, early }) => if let Some(task) = task.clone() {
                     streams.spawn(async move {
                         let (read, write) = tokio::io::split(stream);
                         task.journal.serve(tokio::io::join(std::io::Cursor::new(early).chain(read), write)).await;
                     });
                 },
                 // The owner takes the event stream before this loop runs; another one is dropped, as is a malformed stream.
-                Ok(Asked::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
+                Ok(OpenedByGuest::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
                 Err(MachineError::Lost) => return,
             },
             // Removes finished streams, so that the set does not grow.

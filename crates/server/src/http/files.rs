@@ -16,7 +16,7 @@ use sandyard_api::{
     SearchView, Timestamp, bounds, workspace_path_of_uri,
 };
 use sandyard_protocol::{DirectoryEntry, FileRange, FileStat, GuestErrorCode};
-use sandyard_sandbox::machine::{Content, Machine, MachineError};
+use sandyard_sandbox::machine::{FileContent, Machine, MachineError};
 
 use super::HttpState;
 use super::content::{ByteStream, ContentHead};
@@ -184,7 +184,7 @@ async fn content(
     Ok(head.answer(body))
 }
 
-fn bytes_of(content: Content) -> ByteStream {
+fn bytes_of(content: FileContent) -> ByteStream {
     Box::pin(stream::try_unfold(content, |mut content| async move {
         let bytes = content.next().await.map_err(std::io::Error::other)?;
         Ok(bytes.map(|bytes| (bytes, content)))

@@ -85,7 +85,7 @@ pub(super) fn driver(driver: app::DriverStatus) -> DriverView {
 }
 
 /// An image on the wire; where it lies on the host is nobody's business.
-pub(super) fn image(flavour: app::Flavour, state: app::ImageState) -> ImageView {
+pub(super) fn image(flavour: app::ImageFlavour, state: app::ImageState) -> ImageView {
     let (ready, detail) = match state {
         app::ImageState::Ready { .. } => (true, "ready".to_owned()),
         app::ImageState::Preparing { percent, step } => (false, format!("{percent} %: {step}")),

@@ -9,7 +9,7 @@ use sandyard_api::{AvailabilityView, ErrorBody, HealthView, VersionView};
 use super::HttpState;
 use super::failure::Answer;
 use super::views;
-use crate::app::Flavour;
+use crate::app::ImageFlavour;
 
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", tag = "yard", responses((status = 200, body = HealthView)))]
@@ -49,7 +49,7 @@ pub(super) async fn version(State(state): State<HttpState>) -> Json<VersionView>
 #[utoipa::path(get, path = "/drivers", tag = "yard", responses((status = 200, body = AvailabilityView)))]
 pub(super) async fn drivers(State(state): State<HttpState>) -> Json<AvailabilityView> {
     let drivers = state.yard().drivers().await.into_iter().map(views::driver).collect();
-    let images = [Flavour::Base, Flavour::Full];
+    let images = [ImageFlavour::Base, ImageFlavour::Full];
     let images =
         images.into_iter().map(|flavour| views::image(flavour, state.yard().image(flavour))).collect();
     Json(AvailabilityView { drivers, images })

@@ -8,7 +8,7 @@ use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, Star
 use super::outcome::JobOutcome;
 use super::starting::StartFailure;
 use crate::drivers::FormatState;
-use crate::drivers::{Flavour, ImageState, Images};
+use crate::drivers::{ImageFlavour, ImageState, Images};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobKind;
@@ -154,10 +154,12 @@ async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result
 
 /// The tree that a job's machine gets. What needs kernels, desktop or browser waits for the full one; a session makes do
 /// with the base only where no full one will come; a script takes the best there is now.
-fn flavour(row: &JobRow, images: &dyn Images) -> Flavour {
-    match (row.kind, images.state(Flavour::Full)) {
-        (_, ImageState::Ready { .. }) | (JobKind::Session, ImageState::Preparing { .. }) => Flavour::Full,
-        (JobKind::Shell | JobKind::Session, _) => Flavour::Base,
-        (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui, _) => Flavour::Full,
+fn flavour(row: &JobRow, images: &dyn Images) -> ImageFlavour {
+    match (row.kind, images.state(ImageFlavour::Full)) {
+        (_, ImageState::Ready { .. }) | (JobKind::Session, ImageState::Preparing { .. }) => {
+            ImageFlavour::Full
+        }
+        (JobKind::Shell | JobKind::Session, _) => ImageFlavour::Base,
+        (JobKind::Task | JobKind::Python | JobKind::Typescript | JobKind::Gui, _) => ImageFlavour::Full,
     }
 }

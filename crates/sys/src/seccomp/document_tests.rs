@@ -8,20 +8,20 @@ use super::table::{CallRow, CallRule, CallUsers, rows};
 const HEAD: &str = "\
 # The system-call filter
 
-One table says what each system call gets (`crates/sys/src/seccomp/table.rs`), and every driver uses it: this page is
-written from it, and a test compares the two.
+One table decides about each system call (`crates/sys/src/seccomp/table.rs`), and every driver uses it. This page shows the
+table; a test compares the two.
 
-Three filters are made of it and installed by the guest itself, whatever starts the machine: the job's, and narrower ones for
-keeper and init. In all of them
+The guest builds three filters from it and installs them itself, whichever driver starts the machine: the job's, and narrower ones
+for keeper and init. In all of them
 
 - a foreign architecture (32-bit code, `int 0x80`) kills the process, and x32 numbers are refused;
-- a number that the table does not know answers ENOSYS, as an older kernel would, so that programs fall back;
-- a known call that is refused answers EPERM;
-- an argument is compared in the 32 bits that the kernel looks at.
+- a number that the table does not know fails with ENOSYS, as with an older kernel, so that programs fall back;
+- a known call that is refused fails with EPERM;
+- an argument is compared in the 32 bits that the kernel reads.
 
-Where a driver's runtime takes a filter (OCI runtimes, Docker, Podman), a fourth is put around the whole machine, in their form and
-from the same rows: it allows what any of the three allows, and what init and spawner do before they take on theirs (last column).
-It answers ENOSYS for what it does not know; conditions that libseccomp can't express are left to the filters inside.
+Where a driver's runtime accepts a filter (OCI runtimes, Docker, Podman), a fourth one surrounds the whole machine, in the runtime's
+format and from the same rows: it allows every call that one of the three allows, and the calls that init and spawner make before they
+install theirs (last column). Unknown calls fail with ENOSYS; conditions that libseccomp can't express are left to the inner filters.
 
 | calls | for | get | why | around |
 |---|---|---|---|---|

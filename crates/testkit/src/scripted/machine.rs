@@ -11,32 +11,32 @@ use tokio::io::DuplexStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Script;
+use super::script::MachineScript;
 use super::talk::{FRAMES, Loop};
 
 /// As much as a Unix socket holds.
-const BUFFER: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 /// What every machine has in its workspace.
-const MADE: (&str, &[u8]) = ("made.txt", b"made by the script");
+const WORKSPACE_FILE: (&str, &[u8]) = ("made.txt", b"made by the script");
 
-pub(super) struct Machine {
+pub(super) struct ScriptedMachine {
     secret: Secret,
-    script: Script,
+    script: MachineScript,
     link: watch::Sender<Option<Link>>,
     events: watch::Sender<Vec<GuestEvent>>,
     dead: watch::Sender<bool>,
-    state: Mutex<State>,
+    state: Mutex<ScriptedState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ScriptedState {
     requests: Vec<Request>,
     tasks: Vec<JoinHandle<()>>,
     begun: bool,
 }
 
-impl Machine {
-    pub(super) fn new(secret: Secret, script: Script) -> Arc<Self> {
+impl ScriptedMachine {
+    pub(super) fn new(secret: Secret, script: MachineScript) -> Arc<Self> {
         Arc::new(Self {
             secret,
             script,
@@ -69,7 +69,7 @@ impl Machine {
 
     /// The host's end of a new link.
     pub(super) fn dial(self: &Arc<Self>) -> DuplexStream {
-        let (host, guest) = tokio::io::duplex(BUFFER);
+        let (host, guest) = tokio::io::duplex(BUFFER_BYTES);
         let machine = Arc::clone(self);
         self.spawn(async move { machine.serve(guest).await });
         host
@@ -79,7 +79,7 @@ impl Machine {
         self.state().tasks.push(tokio::spawn(work));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ScriptedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -172,7 +172,7 @@ impl Machine {
 }
 
 async fn export(stream: &mut Framed<PipeStream>) {
-    let (path, bytes) = MADE;
+    let (path, bytes) = WORKSPACE_FILE;
     let entry = EntryHeader::Entry {
         path: path.to_owned(),
         kind: EntryKind::File,

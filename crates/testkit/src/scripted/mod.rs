@@ -2,29 +2,27 @@
 //! wants, also what no real guest would say.
 
 mod machine;
+mod script;
 mod talk;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use futures_util::future::BoxFuture;
 use sandyard_protocol::Request;
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
     Liveness, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
-use machine::Machine;
+use machine::ScriptedMachine;
+use script::MachineScript;
 pub use talk::{Loop, OpenDesk, question};
-
-/// What runs in a machine in the place of a loop; returns its exit code.
-pub(crate) type Script = Arc<dyn Fn(Loop) -> BoxFuture<'static, i32> + Send + Sync>;
 
 /// The driver; its machines outlive the servers that use it.
 pub struct ScriptedDriver {
-    script: Script,
-    machines: Mutex<BTreeMap<SandboxId, Arc<Machine>>>,
+    script: MachineScript,
+    machines: Mutex<BTreeMap<SandboxId, Arc<ScriptedMachine>>>,
 }
 
 impl ScriptedDriver {
@@ -33,7 +31,7 @@ impl ScriptedDriver {
     where
         F: Future<Output = i32> + Send + 'static,
     {
-        let script: Script = Arc::new(move |it| Box::pin(script(it)));
+        let script: MachineScript = Arc::new(move |it| Box::pin(script(it)));
         Arc::new(Self { script, machines: Mutex::default() })
     }
 
@@ -47,11 +45,11 @@ impl ScriptedDriver {
         self.machines().values().for_each(|machine| machine.kill());
     }
 
-    fn machine(&self, id: &SandboxId) -> Option<Arc<Machine>> {
+    fn machine(&self, id: &SandboxId) -> Option<Arc<ScriptedMachine>> {
         self.machines().get(id).cloned()
     }
 
-    fn machines(&self) -> MutexGuard<'_, BTreeMap<SandboxId, Arc<Machine>>> {
+    fn machines(&self) -> MutexGuard<'_, BTreeMap<SandboxId, Arc<ScriptedMachine>>> {
         self.machines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -59,7 +57,7 @@ impl ScriptedDriver {
 #[async_trait]
 impl Driver for ScriptedDriver {
     fn name(&self) -> &'static str {
-        "fake"
+        sandyard_protocol::drivers::FAKE
     }
 
     fn isolation(&self) -> Isolation {
@@ -71,7 +69,7 @@ impl Driver for ScriptedDriver {
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        let machine = Machine::new(spec.secret.clone(), Arc::clone(&self.script));
+        let machine = ScriptedMachine::new(spec.secret.clone(), Arc::clone(&self.script));
         self.machines().entry(spec.id.clone()).or_insert(machine);
         Ok(())
     }
@@ -96,7 +94,7 @@ impl Driver for ScriptedDriver {
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        let found = |(id, machine): (&SandboxId, &Arc<Machine>)| FoundSandbox {
+        let found = |(id, machine): (&SandboxId, &Arc<ScriptedMachine>)| FoundSandbox {
             id: id.clone(),
             liveness: Liveness::known(machine.is_alive()),
         };

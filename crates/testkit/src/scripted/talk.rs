@@ -90,7 +90,7 @@ impl OpenDesk {
         self.stream.receive_message().await
     }
 
-    /// Says something.
+    /// Sends a request to the journal service.
     pub async fn say(&mut self, request: &DeskRequest) -> Result<(), FrameError> {
         self.stream.send_message(request).await
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use sandyard_sandbox::image::vm::KernelSource;
 use sandyard_sandbox::image::{
-    BuildError, Cancellation, Flavour, Image as BuiltImage, ImageRequest, ImageStore,
+    BuildError, Cancellation, Image as BuiltImage, ImageFlavour, ImageRequest, ImageStore,
 };
 
 use super::vm;
@@ -23,7 +23,7 @@ use crate::machine;
 pub(super) struct Build {
     /// base: shell, Python, Node, git; full: also compilers, kernels, desktop and browser
     #[arg(long, value_name = "base|full", default_value = "base", value_parser = parse_flavour)]
-    flavour: Flavour,
+    flavour: ImageFlavour,
     /// Form of the image
     #[arg(long, value_enum, default_value_t = Format::Tree)]
     format: Format,
@@ -55,8 +55,8 @@ enum Format {
     Vm,
 }
 
-fn parse_flavour(name: &str) -> Result<Flavour, String> {
-    Flavour::parse(name).ok_or_else(|| "base or full".to_owned())
+fn parse_flavour(name: &str) -> Result<ImageFlavour, String> {
+    ImageFlavour::parse(name).ok_or_else(|| "base or full".to_owned())
 }
 
 impl Build {

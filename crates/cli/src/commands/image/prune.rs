@@ -1,7 +1,7 @@
 //! `sandyard image prune`: remove unused images in all their forms: tree, disk of virtual machines, copy in an engine.
 
 use clap::Args;
-use sandyard_sandbox::image::{Flavour, ImageDigest, ImageRequest, ImageStore};
+use sandyard_sandbox::image::{ImageDigest, ImageFlavour, ImageRequest, ImageStore};
 
 use crate::config::DriverSettings;
 use crate::context::CommandContext;
@@ -42,5 +42,5 @@ impl PruneImages {
 
 fn newest(store: &ImageStore) -> Result<Vec<ImageDigest>, ImageError> {
     let find = |flavour| Ok(store.find(&ImageRequest::plain(flavour))?.map(|image| image.digest));
-    Flavour::ALL.into_iter().filter_map(|flavour| find(flavour).transpose()).collect()
+    ImageFlavour::ALL.into_iter().filter_map(|flavour| find(flavour).transpose()).collect()
 }

@@ -1,20 +1,21 @@
 //! Whether sandboxes can be started through an engine: what the host must have, how the engine is set up and how old its parts are,
 //! and one sandbox really started.
 
-use super::engine::Make;
-use super::{DockerConfig, Yard};
+use super::config::DockerConfig;
+use super::engine::EngineMake;
+use super::state::DockerState;
 use crate::driver::{Availability, Driver, Offer, OpenError};
-use crate::parts::cgroup::Layout;
-use crate::parts::requirements;
-use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
-use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
+use crate::host::cgroup::CgroupLayout;
+use crate::host::requirements;
+use crate::host::start_probe::{CONTAINER_DIAL_TIMEOUT, StartProbe};
+use crate::host::version::{self, CRUN_FLOORS, RUNC_FLOORS};
 
 /// The programs whose services are engines.
 const ENGINES: [&str; 2] = ["dockerd", "podman"];
 
 /// What must be there before anything is tried, and how to get it. An engine that is installed may be away for a while: whether it
 /// answers is asked each time.
-pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Layout, OpenError> {
+pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<CgroupLayout, OpenError> {
     let is_installed = || ENGINES.iter().any(|name| requirements::installed(name).is_some());
     if !in_use && !config.socket.exists() && !is_installed() {
         let detail = format!("no engine listens at {}", config.socket.display());
@@ -30,8 +31,8 @@ pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Layout
 }
 
 /// Asks the engine, then tries with a real sandbox; until there is an image to try with, tells what the engine says.
-pub(super) async fn of(yard: &Yard, driver: &dyn Driver) -> Availability {
-    let found = match examine(yard).await {
+pub(super) async fn of(state: &DockerState, driver: &dyn Driver) -> Availability {
+    let found = match examine(state).await {
         Ok(found) => found,
         Err(refusal) => return refusal,
     };
@@ -40,28 +41,28 @@ pub(super) async fn of(yard: &Yard, driver: &dyn Driver) -> Availability {
         Some(outdated) => format!("{}; {outdated}", found.described),
         None => found.described,
     };
-    let Some(image) = yard.config.images.probe_image() else {
+    let Some(image) = state.config.images.probe_image() else {
         return Availability::untried(detail).offered(offer);
     };
-    let (data, disk_mib) = (&yard.config.data, yard.config.disk_mib);
-    let trial = Trial { data, image, disk_mib, patience: CONTAINER_PATIENCE };
-    match trial.run(driver, |_| None).await {
+    let (data, disk_mib) = (&state.config.data, state.config.disk_mib);
+    let probe = StartProbe { data, image, disk_mib, dial_timeout: CONTAINER_DIAL_TIMEOUT };
+    match probe.run(driver, |_| None).await {
         Ok(()) => Availability::usable(detail).offered(offer),
         Err(error) => Availability::missing(error, "run `sandyard doctor docker`"),
     }
 }
 
-/// What is known of an engine that may be used.
-struct Found {
+/// Facts about an engine that may be used.
+struct FoundEngine {
     described: String,
     /// What of it has known holes.
     outdated: Option<String>,
 }
 
-async fn examine(yard: &Yard) -> Result<Found, Availability> {
+async fn examine(state: &DockerState) -> Result<FoundEngine, Availability> {
     let away = |error: std::io::Error| Availability::missing(error.to_string(), "start the engine's service");
-    let version = yard.engine.version().await.map_err(away)?;
-    let info = yard.engine.info().await.map_err(away)?;
+    let version = state.engine.version().await.map_err(away)?;
+    let info = state.engine.info().await.map_err(away)?;
     let options = info.security_options.unwrap_or_default();
     if options.iter().any(|option| option.contains("rootless") || option.contains("name=userns")) {
         return Err(Availability::missing(
@@ -70,7 +71,7 @@ async fn examine(yard: &Yard) -> Result<Found, Availability> {
         ));
     }
     let components = version.components.unwrap_or_default();
-    let podman = components.iter().find(|part| part.name == Make::PODMAN);
+    let podman = components.iter().find(|part| part.name == EngineMake::PODMAN);
     let engine = match podman {
         Some(podman) => format!("podman {}", podman.version),
         None => format!("docker {}", version.version.unwrap_or_default()),
@@ -80,11 +81,11 @@ async fn examine(yard: &Yard) -> Result<Found, Availability> {
         None => (Some("its runtime does not tell a version".to_owned()), engine),
     };
     match outdated {
-        Some(outdated) if !yard.config.allow_outdated_runtime => Err(Availability::missing(
+        Some(outdated) if !state.config.allow_outdated_runtime => Err(Availability::missing(
             format!("{described}: {outdated}"),
             "upgrade it, or set `drivers.docker.allow_outdated_runtime = true` and name the driver",
         )),
-        outdated => Ok(Found { described, outdated }),
+        outdated => Ok(FoundEngine { described, outdated }),
     }
 }
 
@@ -101,7 +102,7 @@ fn runtime(part: &str, version: &str) -> Option<(&'static str, String)> {
 /// What is wrong with a runtime of that version, if it is below the floor of its line.
 fn outdated(name: &str, version: &str) -> Option<String> {
     let floors = if name == "crun" { CRUN_FLOORS } else { RUNC_FLOORS };
-    if Version::parse(version).is_some_and(|version| version.meets(floors)) {
+    if version::parse(version).is_some_and(|version| version::meets(&version, floors)) {
         return None;
     }
     Some(format!("{name} before {} has known holes", floors.first()?))

@@ -13,11 +13,12 @@ use bollard::models::{
     ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
 
-use super::engine::Make;
-use super::stage::Staged;
+use super::engine::EngineMake;
+use super::stage::StagedDisk;
 use crate::driver::SandboxId;
-use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET};
-use crate::parts::programs::GUEST_PROGRAM;
+use crate::guest_programs::GUEST_PROGRAM;
+use crate::host::cgroup::{OWN_MEMORY_BYTES, OWN_PIDS};
+use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET};
 
 /// Names the yard that owns a container.
 pub(super) const YARD_LABEL: &str = "dev.sandyard.yard";
@@ -26,10 +27,6 @@ const SANDBOX_LABEL: &str = "dev.sandyard.sandbox";
 /// What init needs before it drops everything: the first two write the id maps of its user namespace, the third makes one where the
 /// host reserves that to the privileged. Over the host it holds them for the milliseconds until it is in there.
 const CAPABILITIES: [&str; 3] = ["SETUID", "SETGID", "SYS_ADMIN"];
-/// Memory of init and keeper: their spool of 128 MiB and as much again for themselves.
-const OWN_MEMORY_BYTES: i64 = 256 * 1024 * 1024;
-/// Processes and threads of init and keeper, which have a handful.
-const OWN_PIDS: i64 = 64;
 /// What Podman's service allows itself, and so the most that it can give; the job's own limit is its control group's.
 const PODMAN_PROCESSES: i64 = 32_768;
 /// Init speaks on its console only when it can't start.
@@ -39,14 +36,13 @@ const CONSOLE_SIZE: &str = "64k";
 pub(super) struct Container<'a> {
     pub(super) id: &'a SandboxId,
     pub(super) yard: &'a str,
-    /// Whose engine makes it.
-    pub(super) make: Make,
+    pub(super) make: EngineMake,
     /// The engine's id of the image.
     pub(super) image: String,
     /// The profile, as the engine reads it: Docker its text, Podman its path.
     pub(super) seccomp: &'a str,
     /// Where the host has mounted its disk and its file systems in memory.
-    pub(super) staged: &'a Staged,
+    pub(super) staged: &'a StagedDisk,
     /// The host's directory with the link's socket.
     pub(super) link: &'a Path,
     /// The host's directory with the boot document.
@@ -73,7 +69,6 @@ pub(super) fn group_file(number: usize) -> PathBuf {
 }
 
 impl Container<'_> {
-    /// The whole request.
     pub(super) fn body(self) -> ContainerCreateBody {
         let labels = [(YARD_LABEL, self.yard.to_owned()), (SANDBOX_LABEL, self.id.to_string())];
         let init = [
@@ -106,10 +101,10 @@ impl Container<'_> {
             security_opt: Some(self.security_options()),
             masked_paths: Some(Vec::new()),
             readonly_paths: Some(Vec::new()),
-            memory: Some(OWN_MEMORY_BYTES),
-            memory_swap: Some(OWN_MEMORY_BYTES),
-            pids_limit: Some(OWN_PIDS),
-            ulimits: (self.make == Make::Podman).then(limits),
+            memory: Some(OWN_MEMORY_BYTES.cast_signed()),
+            memory_swap: Some(OWN_MEMORY_BYTES.cast_signed()),
+            pids_limit: Some(OWN_PIDS.cast_signed()),
+            ulimits: (self.make == EngineMake::Podman).then(limits),
             // The spawner moves to groups outside of the container's and takes a namespace of its own there.
             cgroupns_mode: Some(HostConfigCgroupnsModeEnum::HOST),
             ipc_mode: Some("private".into()),
@@ -136,7 +131,7 @@ impl Container<'_> {
             "apparmor=unconfined".to_owned(),
         ];
         // It does not read `MaskedPaths`.
-        if self.make == Make::Podman {
+        if self.make == EngineMake::Podman {
             options.push("unmask=ALL".to_owned());
         }
         options
@@ -145,14 +140,16 @@ impl Container<'_> {
     fn mounts(&self) -> Vec<Mount> {
         let places = layout::disk_mounts().into_iter();
         let mut mounts: Vec<_> = places
-            .map(|place| bind(&self.staged.disk.join(place.source), &place.target, Access::Write))
+            .map(|place| bind(&self.staged.disk.join(place.source), &place.target, MountAccess::Write))
             .collect();
-        mounts.extend(self.staged.memory.iter().map(|(source, target)| bind(source, target, Access::Write)));
-        mounts.push(bind(self.link, LINK_TARGET, Access::Read));
-        mounts.push(bind(self.programs, PROGRAMS_TARGET, Access::Read));
-        mounts.push(bind(self.boot, BOOT_TARGET, Access::Read));
+        mounts.extend(
+            self.staged.memory.iter().map(|(source, target)| bind(source, target, MountAccess::Write)),
+        );
+        mounts.push(bind(self.link, LINK_TARGET, MountAccess::Read));
+        mounts.push(bind(self.programs, PROGRAMS_TARGET, MountAccess::Read));
+        mounts.push(bind(self.boot, BOOT_TARGET, MountAccess::Read));
         for (number, procs) in self.job_groups.iter().enumerate() {
-            mounts.push(bind(procs, &group_file(number).display().to_string(), Access::Write));
+            mounts.push(bind(procs, &group_file(number).display().to_string(), MountAccess::Write));
         }
         mounts
     }
@@ -169,18 +166,18 @@ fn limits() -> Vec<ResourcesUlimits> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum MountAccess {
     Read,
     Write,
 }
 
 /// A bind mount; unlike the older form of the API it fails where the source is missing.
-fn bind(source: &Path, target: &str, access: Access) -> Mount {
+fn bind(source: &Path, target: &str, access: MountAccess) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
         source: Some(source.display().to_string()),
         target: Some(target.to_owned()),
-        read_only: Some(access == Access::Read),
+        read_only: Some(access == MountAccess::Read),
         ..Mount::default()
     }
 }
@@ -189,14 +186,14 @@ fn bind(source: &Path, target: &str, access: Access) -> Mount {
 mod tests {
     use super::*;
 
-    fn body(make: Make) -> serde_json::Value {
+    fn body(make: EngineMake) -> serde_json::Value {
         let container = Container {
             id: &SandboxId::parse("job-1").unwrap(),
             yard: "abc",
             make,
             image: "sha256:1".into(),
             seccomp: "{}",
-            staged: &Staged { disk: "/s/disk".into(), memory: vec![("/s/0".into(), "/run".into())] },
+            staged: &StagedDisk { disk: "/s/disk".into(), memory: vec![("/s/0".into(), "/run".into())] },
             link: Path::new("/l"),
             boot: Path::new("/b"),
             programs: Path::new("/p"),
@@ -207,7 +204,7 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_beyond_the_least() {
-        let host = &body(Make::Docker)["HostConfig"];
+        let host = &body(EngineMake::Docker)["HostConfig"];
         assert_eq!(host["NetworkMode"], "none");
         assert_eq!(host["ReadonlyRootfs"], true);
         assert_eq!(host["Privileged"], false);
@@ -225,7 +222,7 @@ mod tests {
 
     #[test]
     fn only_disk_memory_and_the_jobs_groups_can_be_written_and_no_socket_of_an_engine_is_there() {
-        let host = &body(Make::Docker)["HostConfig"];
+        let host = &body(EngineMake::Docker)["HostConfig"];
         let mounts = host["Mounts"].as_array().unwrap();
         let written: Vec<_> = mounts.iter().filter(|mount| mount["ReadOnly"] == false).collect();
         assert_eq!(written.len(), 6, "{written:?}");
@@ -236,11 +233,11 @@ mod tests {
     #[test]
     fn each_engine_is_told_in_its_own_words_to_mask_nothing() {
         let options = |make| body(make)["HostConfig"]["SecurityOpt"].as_array().unwrap().len();
-        assert_eq!((options(Make::Docker), options(Make::Podman)), (3, 4));
-        assert_eq!(body(Make::Podman)["HostConfig"]["SecurityOpt"][3], "unmask=ALL");
-        assert_eq!(body(Make::Docker)["HostConfig"]["MaskedPaths"], serde_json::json!([]));
-        assert_eq!(body(Make::Podman)["HostConfig"]["Ulimits"][0]["Name"], "nofile");
-        assert!(body(Make::Docker)["HostConfig"]["Ulimits"].is_null());
+        assert_eq!((options(EngineMake::Docker), options(EngineMake::Podman)), (3, 4));
+        assert_eq!(body(EngineMake::Podman)["HostConfig"]["SecurityOpt"][3], "unmask=ALL");
+        assert_eq!(body(EngineMake::Docker)["HostConfig"]["MaskedPaths"], serde_json::json!([]));
+        assert_eq!(body(EngineMake::Podman)["HostConfig"]["Ulimits"][0]["Name"], "nofile");
+        assert!(body(EngineMake::Docker)["HostConfig"]["Ulimits"].is_null());
     }
 
     #[test]

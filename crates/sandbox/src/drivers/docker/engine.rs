@@ -21,15 +21,15 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 /// A busy engine takes seconds for a container; one that takes this long does not answer at all.
-const PATIENCE_S: u64 = 120;
+const CALL_TIMEOUT_S: u64 = 120;
 /// Loading an image of gigabytes into a slow disk, or removing it.
-const STORE_PATIENCE_S: u64 = 3600;
+const LOAD_TIMEOUT_S: u64 = 3600;
 /// A look at whether it is there.
-const GREETING: Duration = Duration::from_secs(10);
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 /// An engine that refuses to remove a container for longer has a reason.
-const REMOVED_WITHIN: Duration = Duration::from_secs(10);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it has to come to know that a container ended.
-const ASKED_AGAIN_AFTER: Duration = Duration::from_millis(50);
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// What is read of a container's console at most.
 const CONSOLE_BYTES: usize = 64 * 1024;
 const NOT_FOUND: u16 = 404;
@@ -37,12 +37,12 @@ const CONFLICT: u16 = 409;
 
 /// Whose an engine is. Podman speaks Docker's API, and reads some of it in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Make {
+pub(super) enum EngineMake {
     Docker,
     Podman,
 }
 
-impl Make {
+impl EngineMake {
     /// What Podman calls itself among its parts.
     pub(super) const PODMAN: &str = "Podman Engine";
 
@@ -59,18 +59,17 @@ impl Make {
     }
 }
 
-/// An engine.
 #[derive(Debug)]
 pub(super) struct Engine {
     socket: PathBuf,
-    known: OnceCell<Known>,
+    known: OnceCell<KnownEngine>,
 }
 
-/// What is known of one that has answered.
+/// Facts about an engine that has answered.
 #[derive(Debug)]
-struct Known {
+struct KnownEngine {
     client: Docker,
-    make: Make,
+    make: EngineMake,
 }
 
 impl Engine {
@@ -88,26 +87,26 @@ impl Engine {
         Ok(&self.known().await?.client)
     }
 
-    /// Whose it is.
-    pub(super) async fn make(&self) -> io::Result<Make> {
+    pub(super) async fn make(&self) -> io::Result<EngineMake> {
         Ok(self.known().await?.make)
     }
 
     /// The same if it has answered before.
-    pub(super) fn known_make(&self) -> Option<Make> {
+    pub(super) fn known_make(&self) -> Option<EngineMake> {
         self.known.get().map(|known| known.make)
     }
 
-    async fn known(&self) -> io::Result<&Known> {
+    async fn known(&self) -> io::Result<&KnownEngine> {
         let greet = || async {
             let socket = self.socket.to_str().ok_or(io::ErrorKind::InvalidInput)?;
-            let client = Docker::connect_with_unix(socket, PATIENCE_S, API_DEFAULT_VERSION);
+            let client = Docker::connect_with_unix(socket, CALL_TIMEOUT_S, API_DEFAULT_VERSION);
             let client = client.map_err(|error| self.told(error))?;
             let client = client.negotiate_version().await.map_err(|error| self.told(error))?;
             let version = client.version().await.map_err(|error| self.told(error))?;
-            Ok(Known { client, make: Make::of(&version) })
+            Ok(KnownEngine { client, make: EngineMake::of(&version) })
         };
-        let greeted = || async { tokio::time::timeout(GREETING, greet()).await.map_err(|_| self.silent())? };
+        let greeted =
+            || async { tokio::time::timeout(GREETING_TIMEOUT, greet()).await.map_err(|_| self.silent())? };
         self.known.get_or_try_init(greeted).await
     }
 
@@ -140,7 +139,6 @@ impl Engine {
         }
     }
 
-    /// Whether it answers.
     pub(super) async fn ping(&self) -> io::Result<()> {
         self.client().await?.ping().await.map(drop).map_err(|error| self.told(error))
     }
@@ -173,7 +171,7 @@ impl Engine {
     /// Removes an image; `AlreadyExists` if a container uses it.
     pub(super) async fn remove_image(&self, id: &str) -> io::Result<()> {
         let mut client = self.client().await?.clone();
-        client.set_timeout(Duration::from_secs(STORE_PATIENCE_S));
+        client.set_timeout(Duration::from_secs(LOAD_TIMEOUT_S));
         let removed = client.remove_image(id, None::<RemoveImageOptions>, None).await;
         match removed.map_err(|error| self.told(error)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -187,7 +185,7 @@ impl Engine {
         archive: impl futures_util::Stream<Item = io::Result<bytes::Bytes>> + Send + 'static,
     ) -> io::Result<()> {
         let mut client = self.client().await?.clone();
-        client.set_timeout(Duration::from_secs(STORE_PATIENCE_S));
+        client.set_timeout(Duration::from_secs(LOAD_TIMEOUT_S));
         let options = bollard::query_parameters::ImportImageOptionsBuilder::new().quiet(true).build();
         let mut answers = std::pin::pin!(client.import_image_stream(options, archive, None));
         while let Some(answer) = answers.next().await {
@@ -203,7 +201,6 @@ impl Engine {
         created.map(drop).map_err(|error| self.told(error))
     }
 
-    /// Starts it.
     pub(super) async fn start(&self, name: &str) -> io::Result<()> {
         let started = self.client().await?.start_container(name, None::<StartContainerOptions>).await;
         started.map_err(|error| self.told(error))
@@ -233,12 +230,12 @@ impl Engine {
 
     /// Kills and removes it; harmless if there is none. Podman refuses to kill what ends at that very moment, so it is asked again.
     pub(super) async fn remove(&self, name: &str) -> io::Result<()> {
-        let deadline = Instant::now() + REMOVED_WITHIN;
+        let deadline = Instant::now() + REMOVE_TIMEOUT;
         loop {
             match self.try_remove(name).await {
                 Err(error) if error.kind() == io::ErrorKind::Other && Instant::now() < deadline => {
                     tracing::debug!(container = name, %error, "not removed yet");
-                    tokio::time::sleep(ASKED_AGAIN_AFTER).await;
+                    tokio::time::sleep(RETRY_DELAY).await;
                 }
                 removed => return removed,
             }

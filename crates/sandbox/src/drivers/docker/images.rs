@@ -8,10 +8,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::engine::Engine;
-use crate::image::{Archive, ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, Image, ImageDigest, ImageFacts};
+use crate::image::{ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, Image, ImageArchive, ImageDigest, ImageFacts};
 
 /// Pieces of an archive on their way to the engine; a slow engine slows the reader down.
-const PIECES: usize = 8;
+const MAX_WAITING_PIECES: usize = 8;
 /// Bytes of a piece: what a socket takes at once.
 const PIECE_BYTES: usize = 256 * 1024;
 
@@ -60,7 +60,7 @@ pub(super) async fn ensure(
     if let Some(id) = engine.image_with(IMAGE_LABEL, &label).await.map_err(LoadError::Engine)? {
         return Ok(id);
     }
-    let (sender, mut pieces) = mpsc::channel(PIECES);
+    let (sender, mut pieces) = mpsc::channel(MAX_WAITING_PIECES);
     let reading = tokio::task::spawn_blocking(move || read(&image, sender, percent));
     let archive = futures_util::stream::poll_fn(move |context| pieces.poll_recv(context));
     let loaded = engine.load(archive).await;
@@ -79,7 +79,7 @@ fn read(
     mut percent: impl FnMut(u8),
 ) -> Result<(), ArchiveError> {
     let out = io::BufWriter::with_capacity(PIECE_BYTES, Pieces(sender.clone()));
-    let written = Archive::of(image).and_then(|archive| archive.write(out, &mut percent));
+    let written = ImageArchive::of(image).and_then(|archive| archive.write(out, &mut percent));
     if let Err(error) = &written {
         // Nobody reads any more if the engine has refused already.
         let _ = sender.blocking_send(Err(io::Error::other(error.to_string())));

@@ -6,106 +6,65 @@
 //! driver's own control groups. The engine's socket is the server's alone.
 
 mod availability;
+mod config;
 mod container;
 mod engine;
 mod images;
 mod stage;
 mod start;
+mod state;
 mod step;
 mod stop;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use config::DockerConfig;
 pub use images::{LoadError, LoadedImage, load_image, loaded_images, remove_image};
-pub use step::Step;
+pub use state::DockerDriver;
+pub use step::DockerStep;
 
+use self::state::DockerState;
 use super::catalogue;
 use crate::driver::{
     Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation,
-    IsolationLevel, LinkError, ListError, LocalImages, OpenError, PrepareImageError, Report, SandboxId,
+    IsolationLevel, LinkError, ListError, OpenError, PrepareImageError, ReportProgress, SandboxId,
     SandboxSpec, StartError, StopError, Usage, UsageError,
 };
-use crate::parts::disk::Disks;
-use crate::parts::ids::Supply;
-use crate::parts::links::{Entry, Links};
-use crate::parts::locks::Locks;
-use crate::parts::sandboxes::{Remembered, Sandboxes};
-use crate::parts::{layout, programs};
-use engine::{Engine, Make};
-use stage::Stage;
+use crate::guest_programs;
+use crate::host::layout;
+use crate::host::sandboxes::MarkedSandboxes;
+use crate::host::sandboxes::ids::Supply;
+use crate::host::sandboxes::links::{KeeperEntry, SocketLinks};
+use crate::host::sandboxes::locks::SandboxLocks;
+use crate::host::storage::disk::Disks;
+use engine::{Engine, EngineMake};
+use stage::DiskStage;
 
 /// Where engines listen: Docker's, then Podman's.
 pub const SOCKETS: [&str; 3] = ["/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock"];
 
-/// What the driver needs to know.
-#[derive(Debug, Clone)]
-pub struct DockerConfig {
-    /// The driver's own data directory.
-    pub data: PathBuf,
-    /// Where link directories and boot documents are made; need not survive a reboot.
-    pub run: PathBuf,
-    /// The engine's socket.
-    pub socket: PathBuf,
-    /// The default disk of a sandbox.
-    pub disk_mib: u64,
-    /// Images of this host.
-    pub images: Arc<dyn LocalImages>,
-    /// Whether an engine whose runtime has known holes may be used by jobs that name the driver.
-    pub allow_outdated_runtime: bool,
-    /// Fails every start at this step; for tests.
-    pub fail_at: Option<Step>,
-}
-
-/// The driver. Dropping it leaves sandboxes running.
-#[derive(Debug)]
-pub struct DockerDriver {
-    yard: Arc<Yard>,
-}
-
-/// Everything the driver's parts share.
-#[derive(Debug)]
-struct Yard {
-    config: DockerConfig,
-    engine: Engine,
-    sandboxes: Sandboxes,
-    disks: Disks,
-    stage: Stage,
-    links: Links,
-    /// Directory of the guest's programs.
-    programs: PathBuf,
-    locks: Locks,
-}
-
 impl DockerDriver {
-    /// Opens the driver of a yard. Asks nothing of the engine, which may be away while its sandboxes run.
+    /// Opens the driver of a state. Asks nothing of the engine, which may be away while its sandboxes run.
     pub fn open(config: DockerConfig) -> Result<Self, OpenError> {
         let prepare = OpenError::prepare;
-        let remembered = Remembered::of(&config.data)?;
+        let remembered = MarkedSandboxes::of(&config.data)?;
         let layout = availability::require_host(&config, remembered.in_use)
             .map_err(|error| error.unless_in_use(remembered.in_use))?;
-        let yard = Yard {
+        let state = DockerState {
             engine: Engine::new(&config.socket),
             sandboxes: remembered.on_host(layout, Supply::Host),
             disks: Disks::open(&config.data, config.disk_mib).map_err(prepare("open the stock of disks"))?,
-            stage: Stage::open(&config.data).map_err(prepare("make the stage of disks"))?,
-            links: Links::open(&config.run.join("links"), Entry::Group)
+            stage: DiskStage::open(&config.data).map_err(prepare("make the stage of disks"))?,
+            links: SocketLinks::open(&config.run.join("links"), KeeperEntry::Group)
                 .map_err(prepare("make the run directory"))?,
-            programs: programs::install(&config.data.join("programs"))
+            programs: guest_programs::install(&config.data.join("programs"))
                 .map_err(prepare("install the guest"))?,
-            locks: Locks::default(),
+            locks: SandboxLocks::default(),
             config,
         };
-        Ok(Self { yard: Arc::new(yard) })
-    }
-}
-
-impl Yard {
-    /// Init's directory on the host.
-    fn boot_directory(&self, id: &SandboxId) -> PathBuf {
-        self.config.run.join("boot").join(id.as_str())
+        Ok(Self { state: Arc::new(state) })
     }
 }
 
@@ -116,24 +75,28 @@ impl Driver for DockerDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        let engine = self.yard.engine.known_make().map_or("docker", Make::as_str);
+        let engine = self.state.engine.known_make().map_or("docker", EngineMake::as_str);
         let runtime = format!("{engine}+user namespace+seccomp+landlock");
         Isolation::without_network(IsolationLevel::Container, runtime)
     }
 
     async fn availability(&self) -> Availability {
-        availability::of(&self.yard, self).await
+        availability::of(&self.state, self).await
     }
 
-    async fn prepare_image(&self, image: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
+    async fn prepare_image(
+        &self,
+        image: &ImageDigest,
+        report: ReportProgress<'_>,
+    ) -> Result<(), PrepareImageError> {
         let failed = |error: LoadError| PrepareImageError {
             step: "load the image into the engine".into(),
             source: error.into(),
         };
-        let image = self.yard.image(image).map_err(failed)?;
+        let image = self.state.image(image).map_err(failed)?;
         let (sender, mut percents) = tokio::sync::mpsc::unbounded_channel();
         // At most a hundred and one reports, so the queue is bounded by what is sent.
-        let loading = images::ensure(&self.yard.engine, image, move |percent| {
+        let loading = images::ensure(&self.state.engine, image, move |percent| {
             // Nobody listens once the call was cancelled.
             let _ = sender.send(percent);
         });
@@ -151,7 +114,7 @@ impl Driver for DockerDriver {
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        self.yard.start(spec).await
+        self.state.start(spec).await
     }
 
     fn binds(&self) -> BindSupport {
@@ -159,38 +122,38 @@ impl Driver for DockerDriver {
     }
 
     async fn bind(&self, id: &SandboxId, binding: &Binding) -> Result<(), BindError> {
-        self.yard.sandboxes.bind_limits(self.name(), id, binding)
+        self.state.sandboxes.bind_limits(self.name(), id, binding)
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let Yard { sandboxes, links, .. } = &*self.yard;
+        let DockerState { sandboxes, links, .. } = &*self.state;
         let running = sandboxes.running(id)?;
         let link = running.link(links.accept(id, sandboxes.keeper_on_host(&running.record))).await;
         match &link {
             Ok(_) => {
                 // Init has read it; the secret need not lie about any longer.
-                let _ = std::fs::remove_file(self.yard.boot_directory(id).join(layout::BOOT_FILE));
+                let _ = std::fs::remove_file(self.state.boot_directory(id).join(layout::BOOT_FILE));
             }
-            Err(LinkError::NotRunning(_)) => self.yard.tell_end(id).await,
+            Err(LinkError::NotRunning(_)) => self.state.tell_end(id).await,
             Err(LinkError::Listen { .. }) => {}
         }
         link
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
-        self.yard.sandboxes.wait_dead(id).await;
+        self.state.sandboxes.wait_dead(id).await;
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
-        self.yard.remove(id).await
+        self.state.remove(id).await
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        self.yard.sweep().await;
-        Ok(self.yard.sandboxes.found()?)
+        self.state.sweep().await;
+        Ok(self.state.sandboxes.found()?)
     }
 
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        self.yard.sandboxes.usage(id)
+        self.state.sandboxes.usage(id)
     }
 }

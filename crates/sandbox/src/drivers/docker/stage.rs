@@ -16,38 +16,38 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, un
 use sandyard_protocol::MemoryMount;
 
 use crate::driver::SandboxId;
-use crate::parts::ids::{self, Extent};
-use crate::parts::sys::{mounts, users};
-use crate::parts::{file_systems, image_disk};
+use crate::host::sandboxes::folders;
+use crate::host::sandboxes::ids::{self, Extent};
+use crate::host::storage::file_systems;
+use crate::host::storage::image_disk;
+use crate::host::sys::{mounts, users};
 
 /// Set-user-id files and devices never work.
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// The places where disks are mounted for a moment.
 #[derive(Debug, Clone)]
-pub(super) struct Stage {
+pub(super) struct DiskStage {
     directory: PathBuf,
 }
 
 /// What goes on the stage.
-pub(super) struct Props<'a> {
+pub(super) struct DockerStageProps<'a> {
     pub(super) disk: &'a Path,
     pub(super) memory: &'a [MemoryMount],
     /// First of the sandbox's ids on the host.
     pub(super) first_id: u32,
-    /// All of them.
     pub(super) map: &'a [Extent],
 }
 
-/// Where it is.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedDisk {
     pub(super) disk: PathBuf,
     /// File systems in memory, each with its target in the container.
     pub(super) memory: Vec<(PathBuf, String)>,
 }
 
-impl Stage {
+impl DiskStage {
     /// Opens the directory of these places, to which nobody but root has access.
     pub(super) fn open(data: &Path) -> io::Result<Self> {
         let directory = data.join("stage");
@@ -56,7 +56,7 @@ impl Stage {
     }
 
     /// Mounts all of it for a sandbox and tells where. One mount carries the others, which go with it.
-    pub(super) fn mount(&self, id: &SandboxId, props: &Props<'_>) -> io::Result<Staged> {
+    pub(super) fn mount(&self, id: &SandboxId, props: &DockerStageProps<'_>) -> io::Result<StagedDisk> {
         self.clear(id)?;
         let place = self.place(id);
         fs::create_dir(&place)?;
@@ -65,7 +65,7 @@ impl Stage {
         let namespace = users::user_namespace(&ids::map_text(props.map), ids::owner(props.map))?;
         let disk = image_disk::mount(props.disk)?;
         mounts::restrict(disk.as_fd(), PLAIN, Some(namespace.as_fd()))?;
-        let mut staged = Staged { disk: place.join("disk"), memory: Vec::new() };
+        let mut staged = StagedDisk { disk: place.join("disk"), memory: Vec::new() };
         fs::create_dir(&staged.disk)?;
         put(&disk, &staged.disk)?;
         for (number, memory) in props.memory.iter().enumerate() {
@@ -96,11 +96,7 @@ impl Stage {
 
     /// Every sandbox that has a place.
     pub(super) fn ids(&self) -> io::Result<Vec<SandboxId>> {
-        let mut ids = Vec::new();
-        for entry in fs::read_dir(&self.directory)? {
-            ids.extend(entry?.file_name().to_str().and_then(SandboxId::parse));
-        }
-        Ok(ids)
+        folders::ids_in(&self.directory)
     }
 
     fn place(&self, id: &SandboxId) -> PathBuf {
@@ -129,7 +125,7 @@ fn options(memory: &MemoryMount, first_id: u32) -> ([(&'static str, String); 5],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::layout;
+    use crate::host::layout;
 
     #[test]
     fn memory_belongs_to_the_sandboxs_own_ids_and_is_sized() {

@@ -12,29 +12,29 @@ use std::path::PathBuf;
 use sandyard_protocol::EngineMachine;
 use sandyard_sys::seccomp::OuterProfile;
 
-use super::Yard;
 use super::container::{self, Container};
-use super::engine::Make;
+use super::engine::EngineMake;
 use super::images::{self, LoadError};
-use super::stage::{Props, Staged};
-use super::step::{Failure, Step, Steps};
+use super::stage::{DockerStageProps, StagedDisk};
+use super::state::DockerState;
+use super::step::{DockerFailure, DockerStep, DockerSteps};
 use crate::driver::{ImageDigest, SandboxSpec, StartError};
 use crate::drivers::catalogue;
+use crate::host::cgroup::GroupLimits;
+use crate::host::layout::{self, BOOT_FILE, Birth};
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::SandboxRecord;
+use crate::host::sandboxes::{ExistingSandbox, or_undo};
 use crate::image::Image;
-use crate::parts::cgroup::GroupLimits;
-use crate::parts::layout::{self, BOOT_FILE, Birth};
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::records::Record;
-use crate::parts::sandboxes::{Before, or_undo};
 
-impl Yard {
+impl DockerState {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         let _alone = self.locks.hold(&spec.id).await;
         match self.sandboxes.before(&spec.id)? {
-            Before::Running => return Ok(()),
-            Before::Dead => self.clear(&spec.id).await?,
-            Before::Nothing => {}
+            ExistingSandbox::Running => return Ok(()),
+            ExistingSandbox::Dead => self.clear(&spec.id).await?,
+            ExistingSandbox::Nothing => {}
         }
         // Asked before anything is made: what an engine that is away would have to remove could not be.
         if let Err(error) = self.engine.ping().await {
@@ -45,23 +45,23 @@ impl Yard {
         Ok(or_undo(&spec.id, outcome, self.dismantle(&spec.id)).await?)
     }
 
-    async fn make(&self, spec: &SandboxSpec, id_base: u32) -> Result<(), Failure> {
-        let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
-        let mut record = Record { id_base: Some(id_base), ..Record::of(spec) };
-        steps.run(Step::Marker, id, || self.sandboxes.records.write(&record))?;
-        let image = steps.wait(Step::Image, &spec.image, self.loaded(&spec.image)).await?;
+    async fn make(&self, spec: &SandboxSpec, id_base: u32) -> Result<(), DockerFailure> {
+        let (mut steps, id) = (DockerSteps::new(self.config.fail_at), &spec.id);
+        let mut record = SandboxRecord { id_base: Some(id_base), ..SandboxRecord::of(spec) };
+        steps.run(DockerStep::Marker, id, || self.sandboxes.records.write(&record))?;
+        let image = steps.wait(DockerStep::Image, &spec.image, self.loaded(&spec.image)).await?;
         let groups = self.sandboxes.groups(&record);
-        steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
+        steps.run(DockerStep::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
-        steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
+        steps.run(DockerStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let (_, job_groups) = groups.entrances();
         let keeper = self.sandboxes.keeper_on_host(&record);
-        steps.run(Step::Link, id, || self.links.create(id, keeper))?;
-        let boot = steps.run(Step::Boot, id, || self.write_boot(spec, id_base, job_groups.len()))?;
+        steps.run(DockerStep::Link, id, || self.links.create(id, keeper))?;
+        let boot = steps.run(DockerStep::Boot, id, || self.write_boot(spec, id_base, job_groups.len()))?;
         let staged = self.stage(spec, id_base);
-        let staged = steps.wait(Step::Disk, spec.workspace.display(), staged).await?;
+        let staged = steps.wait(DockerStep::Disk, spec.workspace.display(), staged).await?;
         let engine = self.engine.make().await;
-        let (engine, seccomp) = steps.run(Step::Profile, id, || {
+        let (engine, seccomp) = steps.run(DockerStep::Profile, id, || {
             let engine = engine?;
             Ok::<_, io::Error>((engine, self.write_profile(spec, engine)?))
         })?;
@@ -78,11 +78,11 @@ impl Yard {
             job_groups: &job_groups,
         };
         let name = container::name(&self.sandboxes.yard, id);
-        steps.wait(Step::Create, &name, self.create(&name, container)).await?;
-        steps.wait(Step::Start, &name, self.engine.start(&name)).await?;
-        record.process = Some(steps.wait(Step::Identify, &name, self.first_process(&name)).await?);
-        steps.run(Step::Unstage, id, || self.stage.clear(id))?;
-        steps.run(Step::Note, id, || self.sandboxes.records.write(&record))?;
+        steps.wait(DockerStep::Create, &name, self.create(&name, container)).await?;
+        steps.wait(DockerStep::Start, &name, self.engine.start(&name)).await?;
+        record.process = Some(steps.wait(DockerStep::Identify, &name, self.first_process(&name)).await?);
+        steps.run(DockerStep::Unstage, id, || self.stage.clear(id))?;
+        steps.run(DockerStep::Note, id, || self.sandboxes.records.write(&record))?;
         tracing::debug!(sandbox = %id, phases = ?steps.into_phases(), "sandbox runs");
         Ok(())
     }
@@ -136,11 +136,11 @@ impl Yard {
     }
 
     /// The filter, in the form in which the engine takes it.
-    fn write_profile(&self, spec: &SandboxSpec, make: Make) -> io::Result<String> {
+    fn write_profile(&self, spec: &SandboxSpec, make: EngineMake) -> io::Result<String> {
         let profile = serde_json::to_string(&OuterProfile::from_table())?;
         match make {
-            Make::Docker => Ok(profile),
-            Make::Podman => {
+            EngineMake::Docker => Ok(profile),
+            EngineMake::Podman => {
                 let path = self.sandboxes.records.directory(&spec.id).join("seccomp.json");
                 std::fs::write(&path, profile)?;
                 Ok(path.display().to_string())
@@ -149,13 +149,13 @@ impl Yard {
     }
 
     /// The disk, formatted if it is new, and the file systems in memory, where the engine finds them.
-    async fn stage(&self, spec: &SandboxSpec, first_id: u32) -> io::Result<Staged> {
+    async fn stage(&self, spec: &SandboxSpec, first_id: u32) -> io::Result<StagedDisk> {
         let (stage, disks, id) = (self.stage.clone(), self.disks.clone(), spec.id.clone());
         let (workspace, size_mib) = (spec.workspace.clone(), spec.limits.disk_mib);
         let (map, memory) = (self.sandboxes.ids.map(first_id), layout::memory_mounts(spec.limits.memory_mib));
         let mounted = move || {
             let disk = disks.ensure(&workspace, size_mib)?;
-            stage.mount(&id, &Props { disk: &disk, memory: &memory, first_id, map: &map })
+            stage.mount(&id, &DockerStageProps { disk: &disk, memory: &memory, first_id, map: &map })
         };
         tokio::task::spawn_blocking(mounted).await.map_err(io::Error::other)?
     }

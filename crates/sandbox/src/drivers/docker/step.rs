@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::parts::steps;
+use crate::host::steps;
 
-/// One step.
+/// Step of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum DockerStep {
     /// Writing the marker.
     Marker,
     /// Finding the image in the engine, or loading it.
@@ -35,8 +35,8 @@ pub enum Step {
     Note,
 }
 
-impl Step {
-    /// All of them.
+impl DockerStep {
+    /// Every step, in order.
     pub const ALL: [Self; 13] = [
         Self::Marker,
         Self::Image,
@@ -54,7 +54,7 @@ impl Step {
     ];
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for DockerStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Marker => "write the marker",
@@ -74,7 +74,5 @@ impl fmt::Display for Step {
     }
 }
 
-/// One that failed.
-pub(super) type Failure = steps::Failure<Step>;
-/// All of one start.
-pub(super) type Steps = steps::Steps<Step>;
+pub(super) type DockerFailure = steps::StepFailure<DockerStep>;
+pub(super) type DockerSteps = steps::StartSteps<DockerStep>;

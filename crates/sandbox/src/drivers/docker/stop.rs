@@ -9,18 +9,18 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use super::Yard;
 use super::container::{self, YARD_LABEL};
+use super::state::DockerState;
 use crate::driver::{SandboxId, StopError};
-use crate::parts::cgroup::Groups;
-use crate::parts::sandboxes::Sandboxes;
+use crate::host::cgroup::Groups;
+use crate::host::sandboxes::Sandboxes;
 
 /// What a console says is read in milliseconds.
-const TELL_WITHIN: Duration = Duration::from_secs(2);
+const CONSOLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// SIGKILL is immediate but for processes in the middle of disk I/O.
-const DEAD_WITHIN: Duration = Duration::from_secs(20);
+const DEATH_TIMEOUT: Duration = Duration::from_secs(20);
 
-impl Yard {
+impl DockerState {
     /// Removes a sandbox and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let _alone = self.locks.hold(id).await;
@@ -33,7 +33,7 @@ impl Yard {
         if let Some(process) = record.as_ref().and_then(|record| record.process.as_ref()) {
             process.kill();
             // Not left to the engine, which may not answer.
-            let dead = tokio::time::timeout(DEAD_WITHIN, process.wait_dead()).await;
+            let dead = tokio::time::timeout(DEATH_TIMEOUT, process.wait_dead()).await;
             dead.map_err(|error| StopError::at(id, "end its first process")(error.into()))?;
         }
         if record.is_some() {
@@ -62,7 +62,7 @@ impl Yard {
     pub(super) async fn tell_end(&self, id: &SandboxId) {
         let name = container::name(&self.sandboxes.yard, id);
         // The engine may be what went away.
-        let said = tokio::time::timeout(TELL_WITHIN, self.engine.console(&name)).await;
+        let said = tokio::time::timeout(CONSOLE_TIMEOUT, self.engine.console(&name)).await;
         let said = said.ok().and_then(Result::ok).unwrap_or_default();
         if !said.trim().is_empty() {
             tracing::warn!(sandbox = %id, said = said.trim(), "its init ended");

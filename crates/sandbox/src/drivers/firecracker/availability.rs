@@ -6,28 +6,29 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::programs::{Lack, Programs};
-use super::{FirecrackerConfig, Yard};
+use super::config::FirecrackerConfig;
+use super::programs::{FirecrackerPrograms, MissingProgram};
+use super::state::FirecrackerState;
 use crate::driver::{Availability, Driver, OpenError};
-use crate::parts::cgroup::Layout;
-use crate::parts::requirements;
-use crate::parts::trial::Trial;
+use crate::host::cgroup::CgroupLayout;
+use crate::host::requirements;
+use crate::host::start_probe::StartProbe;
 
 /// Enough to boot with.
-const TRIAL_DISK_MIB: u64 = 64;
+const PROBE_DISK_MIB: u64 = 64;
 
-/// What this host has.
-pub(super) struct Host {
-    pub(super) programs: Programs,
-    pub(super) layout: Layout,
+pub(super) struct FirecrackerHost {
+    pub(super) programs: FirecrackerPrograms,
+    pub(super) layout: CgroupLayout,
 }
 
-impl Host {
+impl FirecrackerHost {
     /// The first thing that is missing, or all that is needed.
     pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, OpenError> {
-        let firecracker = config.firecracker.as_deref().ok_or_else(|| Lack::program("firecracker"))?;
-        let jailer = config.jailer.as_deref().ok_or_else(|| Lack::program("jailer"))?;
-        let programs = Programs::find(firecracker, jailer)?;
+        let firecracker =
+            config.firecracker.as_deref().ok_or_else(|| MissingProgram::program("firecracker"))?;
+        let jailer = config.jailer.as_deref().ok_or_else(|| MissingProgram::program("jailer"))?;
+        let programs = FirecrackerPrograms::find(firecracker, jailer)?;
         if !rustix::process::geteuid().is_root() {
             return Err(OpenError::unusable("the jailer needs root", "run the server as root"));
         }
@@ -37,8 +38,8 @@ impl Host {
     }
 }
 
-fn require_kvm(device: &Path) -> Result<(), Lack> {
-    let lack = |detail: &str, fix: &str| Lack {
+fn require_kvm(device: &Path) -> Result<(), MissingProgram> {
+    let lack = |detail: &str, fix: &str| MissingProgram {
         detail: format!("{} {detail}", device.display()),
         fix: fix.to_owned(),
     };
@@ -58,13 +59,13 @@ fn require_kvm(device: &Path) -> Result<(), Lack> {
     }
 }
 
-impl From<Lack> for OpenError {
-    fn from(lack: Lack) -> Self {
+impl From<MissingProgram> for OpenError {
+    fn from(lack: MissingProgram) -> Self {
         Self::unusable(lack.detail, lack.fix)
     }
 }
 
-impl Yard {
+impl FirecrackerState {
     /// Boots a machine; until there is an image to boot, tells what the host has.
     pub(super) async fn availability(self: &Arc<Self>, driver: &dyn Driver) -> Availability {
         let found = self.runtime();
@@ -80,8 +81,8 @@ impl Yard {
             return Availability::untried(format!("{found}; not tried: no image yet"));
         };
         let FirecrackerConfig { data, boot_time, .. } = &self.config;
-        let trial = Trial { data, image, disk_mib: TRIAL_DISK_MIB, patience: *boot_time };
-        match trial.run(driver, |id| self.consoles.said(id)).await {
+        let probe = StartProbe { data, image, disk_mib: PROBE_DISK_MIB, dial_timeout: *boot_time };
+        match probe.run(driver, |id| self.consoles.said(id)).await {
             Ok(()) => Availability::usable(found),
             Err(error) => Availability::missing(
                 error,

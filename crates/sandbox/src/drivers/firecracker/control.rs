@@ -10,17 +10,17 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::owned_socket::OwnedSocket;
-use crate::parts::machine_control;
+use crate::host::vm::machine_control;
 
 /// A machine that does not answer by then is taken for one that can't.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// `OK`, a space and the number of a port.
 const GREETING_BYTES: usize = 32;
 
 /// What the job used so far, by the machine's own count.
 pub(super) async fn usage(socket: &OwnedSocket, port: u32) -> io::Result<JobUsage> {
     let asked = async { machine_control::usage(&mut connect(socket, port).await?).await };
-    timeout(ANSWERS_WITHIN, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    timeout(ANSWER_TIMEOUT, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
 }
 
 async fn connect(socket: &OwnedSocket, port: u32) -> io::Result<UnixStream> {

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use super::owned_socket::OwnedSocket;
 use super::sys::Bind;
 use crate::driver::SandboxId;
+use crate::host::sandboxes::folders::remove_folder;
 
 /// Where Firecracker listens for us.
 pub(super) const API_SOCKET: &str = "api.sock";
@@ -22,7 +23,7 @@ pub(super) const VSOCK: &str = "vsock.sock";
 /// A pid has at most seven digits.
 const PID_BYTES: u64 = 16;
 
-/// All jails of a yard.
+/// All jails of a state.
 #[derive(Debug, Clone)]
 pub(super) struct Jails {
     folder: PathBuf,
@@ -42,7 +43,6 @@ pub(super) struct Jail {
 /// A file of the host that the machine uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placed {
-    /// Where it is.
     pub(super) source: PathBuf,
     /// Its name in the jail.
     pub(super) name: &'static str,
@@ -74,7 +74,6 @@ impl Jails {
         Jail { base, root, program: self.program.clone() }
     }
 
-    /// Names of all jails.
     pub(super) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -85,10 +84,7 @@ impl Jails {
 
     /// Removes a jail by its name; harmless if there is none. Its processes must be dead.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.folder.join(name)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        remove_folder(&self.folder.join(name))
     }
 }
 

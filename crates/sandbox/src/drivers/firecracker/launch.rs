@@ -12,33 +12,33 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::Yard;
 use super::jail::{API_SOCKET, Jail, Placed};
-use super::sys::{self, Place};
-use crate::parts::cgroup::Groups;
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::records::Record;
+use super::state::FirecrackerState;
+use super::sys::{self, SpawnPlace};
+use crate::host::cgroup::Groups;
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::SandboxRecord;
 
 /// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
-const JAILED_WITHIN: Duration = Duration::from_secs(30);
+const JAIL_TIMEOUT: Duration = Duration::from_secs(30);
 /// What Firecracker tells of itself. Warnings are no more than the guest's looks at ports that are not there.
 const LOG_LEVEL: &str = "Error";
 /// Namespaces that the jailer does not make. That of mounts holds the files of the jail, that of the network is empty.
 const NAMESPACES: libc::c_int =
     libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-impl Yard {
+impl FirecrackerState {
     /// Starts Firecracker and returns its identity; it does not listen yet.
     pub(super) async fn launch(
         &self,
-        record: &Record,
+        record: &SandboxRecord,
         jail: &Jail,
         files: &[Placed],
         console: &OwnedFd,
     ) -> io::Result<ProcessIdentity> {
         let groups = self.sandboxes.groups(record);
         let place =
-            Place { entrances: entrances(&groups)?, namespaces: NAMESPACES, binds: jail.bind(files)? };
+            SpawnPlace { entrances: entrances(&groups)?, namespaces: NAMESPACES, binds: jail.bind(files)? };
         let user = record.machine_user().to_string();
         let mut command = Command::new(&self.programs.jailer);
         command
@@ -78,7 +78,7 @@ async fn jailed(
     groups: &Groups,
     jailer: JoinHandle<io::Result<ExitStatus>>,
 ) -> io::Result<ProcessIdentity> {
-    let ended = timeout(JAILED_WITHIN, jailer).await.map_err(|_| io::ErrorKind::TimedOut)?;
+    let ended = timeout(JAIL_TIMEOUT, jailer).await.map_err(|_| io::ErrorKind::TimedOut)?;
     let status = ended.map_err(io::Error::other)??;
     if !status.success() {
         return Err(io::Error::other(format!("the jailer failed ({status})")));

@@ -21,12 +21,12 @@ const NEW: &str = "new.sock";
 
 /// The listening ends of this process.
 #[derive(Debug)]
-pub(super) struct Links {
+pub(super) struct FirecrackerLinks {
     port: u32,
     listeners: Mutex<HashMap<SandboxId, Arc<UnixListener>>>,
 }
 
-impl Links {
+impl FirecrackerLinks {
     /// None yet. All guests dial this port.
     pub(super) fn new(port: u32) -> Self {
         Self { port, listeners: Mutex::default() }
@@ -43,13 +43,11 @@ impl Links {
         Ok(listener)
     }
 
-    /// The next connection.
     pub(super) async fn accept(&self, id: &SandboxId, jail: &Jail, owner: u32) -> io::Result<UnixStream> {
         let listener = self.listen(id, jail, owner)?;
         Ok(listener.accept().await?.0)
     }
 
-    /// Stops listening.
     pub(super) fn forget(&self, id: &SandboxId) {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
@@ -93,7 +91,7 @@ mod tests {
         let place = jail.root.join("vsock.sock_7");
         symlink(&victim, &place).unwrap();
         let owner = rustix::process::geteuid().as_raw();
-        let links = Links::new(7);
+        let links = FirecrackerLinks::new(7);
         links.listen(&id, &jail, owner).unwrap();
         let found = fs::symlink_metadata(&place).unwrap();
         assert!(found.file_type().is_socket() && found.uid() == owner);
@@ -105,7 +103,7 @@ mod tests {
         // Another server, in place of one that was killed: its socket is there and nobody listens on it.
         links.forget(&id);
         assert!(UnixStream::connect(&place).await.is_err());
-        let successor = Links::new(7);
+        let successor = FirecrackerLinks::new(7);
         let (accepted, _) = tokio::join!(successor.accept(&id, &jail, owner), UnixStream::connect(&place));
         accepted.unwrap();
     }

@@ -9,6 +9,7 @@
 
 mod api;
 mod availability;
+mod config;
 mod control;
 mod jail;
 mod launch;
@@ -17,115 +18,66 @@ mod owned_socket;
 mod plan;
 mod programs;
 mod start;
+mod state;
 mod stop;
 mod sys;
 mod timer;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use self::jail::{Jail, Jails};
-use self::links::Links;
-use self::programs::Programs;
+pub use self::config::FirecrackerConfig;
+pub use self::state::FirecrackerDriver;
+
+use self::jail::Jails;
+use self::links::FirecrackerLinks;
+use self::state::FirecrackerState;
 use self::timer::Timers;
 use super::catalogue;
 use crate::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, Limits,
-    LinkError, ListError, LocalImages, OpenError, PrepareImageError, Report, SandboxId, SandboxSpec,
-    StartError, StopError, Usage, UsageError,
+    LinkError, ListError, OpenError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
+    StopError, Usage, UsageError,
 };
+use crate::host::console::Consoles;
+use crate::host::sandboxes::MarkedSandboxes;
+use crate::host::sandboxes::ids::Supply;
+use crate::host::storage::disk::Disks;
+use crate::host::vm::machine_image;
+use crate::host::vm::machine_plan;
 use crate::image::vm::VmImages;
-use crate::parts::console::Consoles;
-use crate::parts::disk::Disks;
-use crate::parts::ids::Supply;
-use crate::parts::records::Record;
-use crate::parts::sandboxes::{Remembered, Sandboxes};
-use crate::parts::{machine_image, machine_plan};
 
 /// No disks are kept in stock: formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
 
-/// What the driver needs to know.
-#[derive(Debug, Clone)]
-pub struct FirecrackerConfig {
-    /// A directory of this driver's own in the yard: markers and jails.
-    pub data: PathBuf,
-    /// The cache of images, with kernels.
-    pub cache: PathBuf,
-    /// Firecracker's program, if there is one.
-    pub firecracker: Option<PathBuf>,
-    /// Its jailer, of the same release.
-    pub jailer: Option<PathBuf>,
-    /// The device of KVM.
-    pub kvm: PathBuf,
-    /// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, a
-    /// minute where another machine's software does.
-    pub boot_time: Duration,
-    /// Images of this host.
-    pub images: Arc<dyn LocalImages>,
-}
-
-/// The driver. Dropping it leaves machines running.
-#[derive(Debug)]
-pub struct FirecrackerDriver {
-    yard: Arc<Yard>,
-}
-
-/// Everything the driver's parts share.
-#[derive(Debug)]
-struct Yard {
-    config: FirecrackerConfig,
-    programs: Programs,
-    sandboxes: Sandboxes,
-    disks: Disks,
-    images: VmImages,
-    jails: Jails,
-    links: Links,
-    consoles: Consoles,
-    timers: Timers,
-}
-
 impl FirecrackerDriver {
-    /// Opens the driver of a yard. Starts nothing.
+    /// Opens the driver of a state. Starts nothing.
     pub fn open(config: FirecrackerConfig) -> Result<Self, OpenError> {
         let prepare = OpenError::prepare;
-        let remembered = Remembered::of(&config.data)?;
-        let host =
-            availability::Host::require(&config).map_err(|error| error.unless_in_use(remembered.in_use))?;
+        let remembered = MarkedSandboxes::of(&config.data)?;
+        let host = availability::FirecrackerHost::require(&config)
+            .map_err(|error| error.unless_in_use(remembered.in_use))?;
         let disks = Disks::open(&config.data, BLANK_DISK_MIB).map_err(prepare("open the stock of disks"))?;
         let jails = Jails::open(&config.data, host.programs.name()).map_err(prepare("open the jails"))?;
-        let yard = Yard {
+        let state = FirecrackerState {
             images: VmImages::new(&config.cache),
             config,
             programs: host.programs,
             sandboxes: remembered.on_host(host.layout, Supply::Host),
             disks,
             jails,
-            links: Links::new(plan::LINK_PORT),
+            links: FirecrackerLinks::new(plan::LINK_PORT),
             consoles: Consoles::default(),
             timers: Timers::default(),
         };
-        Ok(Self { yard: Arc::new(yard) })
+        Ok(Self { state: Arc::new(state) })
     }
 
     /// What was said on a machine's console, by Firecracker, the kernel and the guest, if this process started it.
     pub fn console(&self, id: &SandboxId) -> Option<String> {
-        self.yard.consoles.said(id)
-    }
-}
-
-impl Yard {
-    /// The jail of a machine, which has the name of its control groups.
-    fn jail(&self, record: &Record) -> Jail {
-        self.jails.jail(record.groups_name(), &record.id)
-    }
-
-    /// The means of isolation, for the status.
-    fn runtime(&self) -> String {
-        format!("firecracker {}+jailer", self.programs.version)
+        self.state.consoles.said(id)
     }
 }
 
@@ -136,7 +88,7 @@ impl Driver for FirecrackerDriver {
     }
 
     fn isolation(&self) -> Isolation {
-        Isolation::without_network(IsolationLevel::Vm, self.yard.runtime())
+        Isolation::without_network(IsolationLevel::Vm, self.state.runtime())
     }
 
     fn memory_mib(&self, limits: &Limits) -> u64 {
@@ -144,47 +96,51 @@ impl Driver for FirecrackerDriver {
     }
 
     async fn availability(&self) -> Availability {
-        self.yard.availability(self).await
+        self.state.availability(self).await
     }
 
     fn boot_time(&self) -> Duration {
-        self.yard.config.boot_time
+        self.state.config.boot_time
     }
 
-    async fn prepare_image(&self, image: &ImageDigest, report: Report<'_>) -> Result<(), PrepareImageError> {
-        let Yard { images, config, .. } = &*self.yard;
+    async fn prepare_image(
+        &self,
+        image: &ImageDigest,
+        report: ReportProgress<'_>,
+    ) -> Result<(), PrepareImageError> {
+        let FirecrackerState { images, config, .. } = &*self.state;
         machine_image::prepare(images, &*config.images, image, report, VmImages::unpacked).await
     }
 
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
-        self.yard.start(spec).await
+        self.state.start(spec).await
     }
 
     async fn next_link(&self, id: &SandboxId) -> Result<BoxedDuplex, LinkError> {
-        let running = self.yard.sandboxes.running(id)?;
-        let jail = self.yard.jail(&running.record);
-        running.link(self.yard.links.accept(id, &jail, running.record.machine_user())).await
+        let running = self.state.sandboxes.running(id)?;
+        let jail = self.state.jail(&running.record);
+        running.link(self.state.links.accept(id, &jail, running.record.machine_user())).await
     }
 
     async fn wait_dead(&self, id: &SandboxId) {
-        self.yard.sandboxes.wait_dead(id).await;
+        self.state.sandboxes.wait_dead(id).await;
     }
 
     async fn stop(&self, id: &SandboxId) -> Result<(), StopError> {
-        self.yard.remove(id).await
+        self.state.remove(id).await
     }
 
     async fn list(&self) -> Result<Vec<FoundSandbox>, ListError> {
-        self.yard.sweep().await?;
-        Ok(self.yard.sandboxes.found()?)
+        self.state.sweep().await?;
+        Ok(self.state.sandboxes.found()?)
     }
 
     /// Counted by the machine's own kernel, which knows the job from the rest; of a machine that does not answer, what Firecracker
     /// took.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
-        let hosts = self.yard.sandboxes.usage(id)?;
-        let Ok(running) = self.yard.sandboxes.running(id) else { return Ok(hosts) };
-        let socket = self.yard.jail(&running.record).vsock(running.record.machine_user());
+        let hosts = self.state.sandboxes.usage(id)?;
+        let Ok(running) = self.state.sandboxes.running(id) else { return Ok(hosts) };
+        let socket = self.state.jail(&running.record).vsock(running.record.machine_user());
         match control::usage(&socket, plan::CONTROL_PORT).await {
             Ok(job) => Ok(machine_plan::usage(&job)),
             Err(error) => {

@@ -4,15 +4,15 @@ use std::io;
 use std::path::PathBuf;
 
 use sandyard_protocol::{LinkTarget, MACHINE_BOOT_ARGUMENT};
+use semver::Version;
 
 use super::api::requests::{
-    BootSource, CacheType, Drive, Entropy, MachineConfig, RateLimiter, Request, Serial, TokenBucket, Vsock,
+    ApiRequest, BootSource, CacheType, Drive, Entropy, RateLimiter, Serial, TokenBucket, VmConfig, Vsock,
 };
 use super::jail::{Placed, VSOCK};
-use super::programs::Version;
 use crate::driver::{Limits, SandboxSpec};
+use crate::host::vm::machine_plan::{self, BOOT_DISK as BOOT_DEVICE, Monitor, Ways};
 use crate::image::vm::VmImage;
-use crate::parts::machine_plan::{self, BOOT_DISK as BOOT_DEVICE, Monitor, Ways};
 
 /// Names of the machine's files in its jail.
 pub(super) const KERNEL: &str = "kernel";
@@ -24,8 +24,10 @@ pub(super) const BOOT_DISK: &str = "boot.disk";
 pub(super) const LINK_PORT: u32 = 1024;
 /// The port of the guest at which the machine's first process takes questions.
 pub(super) const CONTROL_PORT: u32 = 1025;
+/// The first version that can be told how fast a guest may write to its console.
+const CONSOLE_LIMIT_SINCE: Version = Version::new(1, 16, 0);
 /// The most processors that Firecracker gives to a machine.
-const MOST_VCPUS: u32 = 32;
+const MAX_VCPUS: u32 = 32;
 /// Firecracker itself: its program, its queues, the tables of the guest's memory, and as much again; a thread for each processor, its
 /// own and that of its API.
 const FIRECRACKER: Monitor = Monitor { memory_mib: 64, cpus: 0.5, threads: 64 };
@@ -37,7 +39,7 @@ const DISK_BYTES_PER_S: u64 = 512 * 1024 * 1024;
 const DISK_OPERATIONS_PER_S: u64 = 50_000;
 /// Random bytes: far more than a kernel asks for, and no work for the host.
 const ENTROPY_BYTES_PER_S: u64 = 64 * 1024;
-/// Requests for them.
+/// Limit of requests for random numbers, in one second.
 const ENTROPY_OPERATIONS_PER_S: u64 = 1_000;
 /// What a guest may say on its console, which holds little and is of use only when a guest can't start.
 const CONSOLE_BYTES_PER_S: u64 = 16 * 1024;
@@ -79,27 +81,27 @@ fn command_line() -> String {
 }
 
 /// Everything Firecracker is told before it boots. Disks appear to the guest in the order in which they are told.
-pub(super) fn requests(limits: &Limits, version: Version) -> Vec<Request> {
-    let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MOST_VCPUS));
+pub(super) fn requests(limits: &Limits, version: &Version) -> Vec<ApiRequest> {
+    let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MAX_VCPUS));
     let mut requests = vec![
-        Request::MachineConfig(MachineConfig {
+        ApiRequest::MachineConfig(VmConfig {
             vcpu_count: u8::try_from(vcpus).unwrap_or(1),
             mem_size_mib: machine_plan::memory_mib(limits),
             smt: false,
         }),
-        Request::BootSource(BootSource {
+        ApiRequest::BootSource(BootSource {
             kernel_image_path: KERNEL.into(),
             initrd_path: INITRD.into(),
             boot_args: command_line(),
         }),
-        drive("root", ROOT_DISK, Access::ReadOnly),
-        drive("workspace", WORKSPACE_DISK, Access::ReadWrite),
-        drive("boot", BOOT_DISK, Access::ReadOnly),
-        Request::Vsock(Vsock { guest_cid: GUEST_CID, uds_path: VSOCK.into() }),
-        Request::Entropy(Entropy { rate_limiter: limiter(ENTROPY_BYTES_PER_S, ENTROPY_OPERATIONS_PER_S) }),
+        drive("root", ROOT_DISK, DriveAccess::ReadOnly),
+        drive("workspace", WORKSPACE_DISK, DriveAccess::ReadWrite),
+        drive("boot", BOOT_DISK, DriveAccess::ReadOnly),
+        ApiRequest::Vsock(Vsock { guest_cid: GUEST_CID, uds_path: VSOCK.into() }),
+        ApiRequest::Entropy(Entropy { rate_limiter: limiter(ENTROPY_BYTES_PER_S, ENTROPY_OPERATIONS_PER_S) }),
     ];
-    if version.limits_console() {
-        requests.push(Request::Serial(Serial { rate_limiter: a_second(CONSOLE_BYTES_PER_S) }));
+    if *version >= CONSOLE_LIMIT_SINCE {
+        requests.push(ApiRequest::Serial(Serial { rate_limiter: a_second(CONSOLE_BYTES_PER_S) }));
     }
     requests
 }
@@ -114,35 +116,36 @@ fn limiter(bytes: u64, operations: u64) -> RateLimiter {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum DriveAccess {
     ReadOnly,
     ReadWrite,
 }
 
-fn drive(id: &str, path: &str, access: Access) -> Request {
-    Request::Drive(Drive {
+fn drive(id: &str, path: &str, access: DriveAccess) -> ApiRequest {
+    ApiRequest::Drive(Drive {
         drive_id: id.into(),
         path_on_host: path.into(),
         // Ours has an initrd that mounts what it needs.
         is_root_device: false,
-        is_read_only: access == Access::ReadOnly,
-        cache_type: if access == Access::ReadOnly { CacheType::Unsafe } else { CacheType::Writeback },
+        is_read_only: access == DriveAccess::ReadOnly,
+        cache_type: if access == DriveAccess::ReadOnly { CacheType::Unsafe } else { CacheType::Writeback },
         rate_limiter: Some(limiter(DISK_BYTES_PER_S, DISK_OPERATIONS_PER_S)),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::programs::parse_version;
     use super::*;
 
     /// The guest knows its disks by their order; only one of them can be written.
     #[test]
     fn the_order_is_the_guests_and_only_the_workspace_is_writable() {
-        let requests = requests(&Limits::default(), Version::parse("v1.16.1").unwrap());
+        let requests = requests(&Limits::default(), &Version::new(1, 16, 1));
         let drives: Vec<_> = requests
             .iter()
             .filter_map(|request| match request {
-                Request::Drive(drive) => Some((drive.drive_id.as_str(), drive.is_read_only)),
+                ApiRequest::Drive(drive) => Some((drive.drive_id.as_str(), drive.is_read_only)),
                 _ => None,
             })
             .collect();
@@ -153,7 +156,7 @@ mod tests {
     #[test]
     fn the_console_is_limited_by_those_that_can() {
         let told = |version| {
-            let requests = requests(&Limits::default(), Version::parse(version).unwrap());
+            let requests = requests(&Limits::default(), &parse_version(version).unwrap());
             requests.iter().any(|request| request.path() == "/serial")
         };
         assert_eq!([told("v1.13.2"), told("v1.15.1"), told("v1.16.0")], [false, false, true]);

@@ -10,39 +10,46 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::api::Api;
-use super::api::requests::{ActionType, Request};
+use super::api::FirecrackerApi;
+use super::api::requests::{ActionType, ApiRequest};
 use super::jail::{self, Jail};
-use super::{Yard, plan};
+use super::plan;
+use super::state::FirecrackerState;
 use crate::driver::{SandboxSpec, StartError, tree_of};
+use crate::host::cgroup::GroupLimits;
+use crate::host::console;
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::SandboxRecord;
+use crate::host::sandboxes::{ExistingSandbox, or_undo};
+use crate::host::vm::machine_plan;
 use crate::image::vm::{VmImage, VmImageError};
-use crate::parts::cgroup::GroupLimits;
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::records::Record;
-use crate::parts::sandboxes::{Before, or_undo};
-use crate::parts::{console, machine_plan};
 
 /// Firecracker listens within a few milliseconds; the rest is room for a busy machine.
-const LISTENS_WITHIN: Duration = Duration::from_secs(20);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Between two looks whether it does.
-const LOOK_AGAIN: Duration = Duration::from_millis(3);
+const LISTEN_POLL_DELAY: Duration = Duration::from_millis(3);
 
-impl Yard {
+impl FirecrackerState {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
-            Before::Running => return Ok(()),
-            Before::Dead => self.remove(&spec.id).await?,
-            Before::Nothing => {}
+            ExistingSandbox::Running => return Ok(()),
+            ExistingSandbox::Dead => self.remove(&spec.id).await?,
+            ExistingSandbox::Nothing => {}
         }
         let name = fresh_name().map_err(StartError::at("draw a name"))?;
         let user = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take a user id"))?;
-        let mut record = Record { name: Some(name), user: Some(user), ..Record::of(spec) };
+        let mut record = SandboxRecord { name: Some(name), user: Some(user), ..SandboxRecord::of(spec) };
         let outcome = self.build(spec, &mut record, user).await;
         or_undo(&spec.id, outcome, self.clear(&record)).await
     }
 
-    async fn build(&self, spec: &SandboxSpec, record: &mut Record, user: u32) -> Result<(), StartError> {
+    async fn build(
+        &self,
+        spec: &SandboxSpec,
+        record: &mut SandboxRecord,
+        user: u32,
+    ) -> Result<(), StartError> {
         self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))?;
         let tree = tree_of(&*self.config.images, &spec.image).map_err(StartError::at("find the image"))?;
         let image = self.image_of(&tree).await;
@@ -89,13 +96,13 @@ impl Yard {
     async fn configure(
         &self,
         spec: &SandboxSpec,
-        record: &Record,
+        record: &SandboxRecord,
         jail: &Jail,
         process: &ProcessIdentity,
     ) -> Result<(), StartError> {
-        let api = Api::new(jail.api(record.machine_user()));
+        let api = FirecrackerApi::new(jail.api(record.machine_user()));
         listening(&api, process).await.map_err(StartError::at("wait for Firecracker's API"))?;
-        for request in plan::requests(&spec.limits, self.programs.version) {
+        for request in plan::requests(&spec.limits, &self.programs.version) {
             tell(&api, &request).await?;
         }
         let boot = self.timers.boot().await.map_err(StartError::at("look for the kernel's timers"))?;
@@ -104,7 +111,7 @@ impl Yard {
     }
 }
 
-async fn tell(api: &Api, request: &Request) -> Result<(), StartError> {
+async fn tell(api: &FirecrackerApi, request: &ApiRequest) -> Result<(), StartError> {
     let told = api.put(request).await;
     told.map_err(|error| {
         StartError::at(format_args!("tell Firecracker about {}", request.path()))(io::Error::other(error))
@@ -112,8 +119,8 @@ async fn tell(api: &Api, request: &Request) -> Result<(), StartError> {
 }
 
 /// Returns when the API listens.
-async fn listening(api: &Api, process: &ProcessIdentity) -> io::Result<()> {
-    let deadline = Instant::now() + LISTENS_WITHIN;
+async fn listening(api: &FirecrackerApi, process: &ProcessIdentity) -> io::Result<()> {
+    let deadline = Instant::now() + LISTEN_TIMEOUT;
     loop {
         // Judged before asking: one that ends after it was asked is noticed by what follows.
         let alive = process.is_alive();
@@ -121,7 +128,7 @@ async fn listening(api: &Api, process: &ProcessIdentity) -> io::Result<()> {
             Ok(true) => return Ok(()),
             Ok(false) if !alive => return Err(io::Error::other("Firecracker ended before it listened")),
             Ok(false) if Instant::now() >= deadline => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(false) => sleep(LOOK_AGAIN).await,
+            Ok(false) => sleep(LISTEN_POLL_DELAY).await,
             Err(error) => return Err(error),
         }
     }

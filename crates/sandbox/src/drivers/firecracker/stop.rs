@@ -9,17 +9,18 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::api::Api;
+use super::api::FirecrackerApi;
 use super::api::requests::ActionType;
-use super::{Yard, jail};
+use super::jail;
+use super::state::FirecrackerState;
 use crate::driver::{SandboxId, StopError};
-use crate::parts::machine_plan::DISK_FILE;
-use crate::parts::records::Record;
+use crate::host::sandboxes::records::SandboxRecord;
+use crate::host::vm::machine_plan::DISK_FILE;
 
 /// How long a guest may take to write back what it has and leave. One that does not is killed; its disk has a journal.
-const LEAVES_WITHIN: Duration = Duration::from_secs(10);
+const CLEAN_END_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Yard {
+impl FirecrackerState {
     /// Removes a sandbox and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;
@@ -34,7 +35,7 @@ impl Yard {
     }
 
     /// Kills and removes all of a sandbox but its marker and disk.
-    pub(super) async fn clear(&self, record: &Record) -> Result<(), StopError> {
+    pub(super) async fn clear(&self, record: &SandboxRecord) -> Result<(), StopError> {
         let failed = |step| StopError::at(&record.id, step);
         self.sandboxes.groups(record).clear().await.map_err(failed("remove the control groups"))?;
         self.links.forget(&record.id);
@@ -46,16 +47,16 @@ impl Yard {
     }
 
     /// Has the guest shut down. Nothing depends on it: a guest that is dead, hostile or slow is killed after it.
-    async fn ask_to_leave(&self, record: &Record) {
-        let api = Api::new(self.jail(record).api(record.machine_user()));
+    async fn ask_to_leave(&self, record: &SandboxRecord) {
+        let api = FirecrackerApi::new(self.jail(record).api(record.machine_user()));
         let asked = async {
             api.put(&ActionType::SendCtrlAltDel.into()).await?;
             if let Some(process) = &record.process {
                 process.wait_dead().await;
             }
-            Ok::<_, super::api::ApiError>(())
+            Ok::<_, super::api::FirecrackerApiError>(())
         };
-        match timeout(LEAVES_WITHIN, asked).await {
+        match timeout(CLEAN_END_TIMEOUT, asked).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(sandbox = %record.id, %error, "can't ask a machine to leave"),
             Err(_) => tracing::warn!(sandbox = %record.id, "a machine does not leave, so it is killed"),

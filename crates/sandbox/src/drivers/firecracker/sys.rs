@@ -14,7 +14,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind, mount_change,
 
 /// Where a program is put before it runs.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct SpawnPlace {
     /// Open `cgroup.procs` files that it enters.
     pub(super) entrances: Vec<OwnedFd>,
     /// Namespaces of its own (`CLONE_NEW*` bits); with that of mounts, `binds` are made.
@@ -26,7 +26,6 @@ pub(super) struct Place {
 /// One file that appears elsewhere.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bind {
-    /// The file.
     pub(super) source: CString,
     /// An existing file in whose place it appears.
     pub(super) target: CString,
@@ -35,7 +34,7 @@ pub(super) struct Bind {
 }
 
 /// Starts a program in a place.
-pub(super) fn spawn(command: &mut Command, place: Place) -> io::Result<Child> {
+pub(super) fn spawn(command: &mut Command, place: SpawnPlace) -> io::Result<Child> {
     let prepare = move || {
         rustix::process::setsid()?;
         for entrance in &place.entrances {

@@ -8,8 +8,8 @@ use std::io;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::parts::cgroup::Groups;
-use crate::parts::timer_threads;
+use crate::host::cgroup::Groups;
+use crate::host::vm::timer_threads;
 
 /// What a jailed Firecracker takes itself for.
 const FIRST_PROCESS: i32 = 1;

@@ -6,8 +6,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::event::Timespec;
@@ -15,91 +14,75 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::launcher::channel;
-use super::launcher::messages::{Answer, Errand, LaunchFds, LaunchPlan, Order, Park, decode, encode};
-use super::launcher::step::{Failure, Step};
+use super::launcher::messages::{
+    HelperAnswer, HelperOrder, LaunchFds, LaunchPlan, LauncherErrand, ParkPlan, decode, encode,
+};
+use super::launcher::step::{NativeFailure, NativeStep};
+use super::launcher_program::LauncherProgram;
 use super::rootless::YardNamespace;
-use crate::parts::cgroup::{Groups, Layout};
-use crate::parts::disk::SetAside;
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::sys::readiness;
+use crate::host::cgroup::{CgroupLayout, Groups};
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::storage::disk::SetAside;
+use crate::host::sys::readiness;
 
-/// How often `close` looks whether a killed helper is gone, and how long it waits in between: it takes about a
-/// millisecond, and many times that on a busy host.
-pub(super) const CLOSE_LOOKS: usize = 500;
-const CLOSE_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-
-/// How to run the launcher: a program that calls `launcher_main` when given these arguments.
-#[derive(Debug, Clone)]
-pub struct LauncherProgram {
-    /// Usually `/proc/self/exe`.
-    pub program: PathBuf,
-    /// Usually [`LAUNCHER_COMMAND`](super::LAUNCHER_COMMAND) alone.
-    pub arguments: Vec<String>,
-}
-
-impl LauncherProgram {
-    /// The program with a socket as its standard input.
-    pub(super) fn command(&self, socket: OwnedFd) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).env_clear().stdin(Stdio::from(socket)).stdout(Stdio::null());
-        command
-    }
-}
+/// Attempts of `close` to remove the groups of a killed helper, and the delay between two. It takes about a millisecond, many
+/// times that on a busy host.
+pub(super) const CLOSE_ATTEMPTS: usize = 500;
+const CLOSE_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// Makes slots, keeps some, and knows the names of all that are not sandboxes yet.
 #[derive(Debug)]
-pub(super) struct Slots {
-    layout: Layout,
+pub(super) struct LaunchSlots {
+    layout: CgroupLayout,
     yard: String,
     /// Fails helpers on purpose; for tests.
-    fail_at: Option<Step>,
+    fail_at: Option<NativeStep>,
     launcher: Mutex<Launcher>,
-    parked: Mutex<Vec<Slot>>,
+    parked: Mutex<Vec<LaunchSlot>>,
     /// Groups that belong to slots, made or being made; not to be taken for orphans.
     names: Arc<Mutex<BTreeSet<String>>>,
 }
 
 /// Groups with a helper in them.
 #[derive(Debug)]
-pub(super) struct Slot {
-    /// The groups.
+pub(super) struct LaunchSlot {
     pub(super) groups: Groups,
     helper: AsyncFd<OwnedFd>,
     /// Who keeps the namespaces that the helper is in, if not the host.
     holder: Option<ProcessIdentity>,
     /// A blank disk that its helper has mounted.
     pub(super) disk: Option<SetAside>,
-    _claim: Claim,
+    _claim: SlotClaim,
 }
 
 /// Keeps a slot's groups from being taken for orphans. Once it is dropped, either a marker owns them or nobody does.
 #[derive(Debug)]
-struct Claim {
+struct SlotClaim {
     names: Arc<Mutex<BTreeSet<String>>>,
     name: String,
 }
 
-impl Drop for Claim {
+impl Drop for SlotClaim {
     fn drop(&mut self) {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
 }
 
-impl Slots {
+impl LaunchSlots {
     /// No slot yet, and no launcher.
     pub(super) fn new(
-        layout: Layout,
+        layout: CgroupLayout,
         yard: String,
         program: LauncherProgram,
         home: Option<Arc<YardNamespace>>,
-        fail_at: Option<Step>,
+        fail_at: Option<NativeStep>,
     ) -> Self {
         let launcher = Mutex::new(Launcher { program, home, running: None });
         Self { layout, yard, fail_at, launcher, parked: Mutex::default(), names: Arc::default() }
     }
 
     /// A waiting slot, if there is one whose helper still lives.
-    pub(super) fn take_parked(&self) -> Option<Slot> {
+    pub(super) fn take_parked(&self) -> Option<LaunchSlot> {
         loop {
             let slot = self.parked.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
             if slot.is_waiting() {
@@ -108,45 +91,43 @@ impl Slots {
         }
     }
 
-    /// How many wait.
     pub(super) fn parked(&self) -> usize {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Makes a slot that waits, with a blank disk if there is one.
-    pub(super) async fn park(&self, disk: Option<SetAside>) -> Result<(), Failure> {
+    pub(super) async fn park(&self, disk: Option<SetAside>) -> Result<(), NativeFailure> {
         let slot = self.make(disk).await?;
         self.parked.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
         Ok(())
     }
 
-    /// Makes a slot now.
-    pub(super) async fn make(&self, disk: Option<SetAside>) -> Result<Slot, Failure> {
-        let failed = |step: Step, object: &str| {
+    pub(super) async fn make(&self, disk: Option<SetAside>) -> Result<LaunchSlot, NativeFailure> {
+        let failed = |step: NativeStep, object: &str| {
             let object = object.to_owned();
-            move |source: io::Error| Failure { step, object, source }
+            move |source: io::Error| NativeFailure { step, object, source }
         };
-        let name = random_name().map_err(failed(Step::ControlGroups, "name"))?;
+        let name = random_name().map_err(failed(NativeStep::ControlGroups, "name"))?;
         let claim = self.claim(&name);
         let groups = Groups::new(&self.layout, &self.yard, &name);
-        groups.create().map_err(failed(Step::ControlGroups, &name))?;
-        let (helper, holder) = self.new_helper().map_err(failed(Step::Launcher, HELPER))?;
+        groups.create().map_err(failed(NativeStep::ControlGroups, &name))?;
+        let (helper, holder) = self.new_helper().map_err(failed(NativeStep::Launcher, HELPER))?;
         let (own, job) = groups.entrances();
         let path = disk.as_ref().map(|disk| disk.path().to_owned());
-        let park = Park { own, job, refuges: groups.refuges(), disk: path, fail_at: self.fail_at };
-        let slot = Slot { groups, helper, holder, disk, _claim: claim };
-        match slot.ask(&Order::Park(park), &[]).await? {
-            Answer::Parked => Ok(slot),
-            Answer::Failed { step, object, errno } => {
-                Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
+        let park = ParkPlan { own, job, refuges: groups.refuges(), disk: path, fail_at: self.fail_at };
+        let slot = LaunchSlot { groups, helper, holder, disk, _claim: claim };
+        match slot.ask(&HelperOrder::Park(park), &[]).await? {
+            HelperAnswer::Parked => Ok(slot),
+            HelperAnswer::Failed { step, object, errno } => {
+                Err(NativeFailure { step, object, source: io::Error::from_raw_os_error(errno) })
             }
-            Answer::Launched { .. } => Err(lost(io::ErrorKind::InvalidData.into())),
+            HelperAnswer::Launched { .. } => Err(lost(io::ErrorKind::InvalidData.into())),
         }
     }
 
-    fn claim(&self, name: &str) -> Claim {
+    fn claim(&self, name: &str) -> SlotClaim {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
-        Claim { names: self.names.clone(), name: name.to_owned() }
+        SlotClaim { names: self.names.clone(), name: name.to_owned() }
     }
 
     /// Whether a group belongs to a slot.
@@ -178,19 +159,19 @@ impl Slots {
     }
 }
 
-impl Slot {
+impl LaunchSlot {
     /// Makes the sandbox; returns its first process and what each step took in microseconds.
     pub(super) async fn launch(
         &self,
         plan: LaunchPlan,
         fds: &LaunchFds,
-    ) -> Result<(i32, Vec<(Step, u64)>), Failure> {
-        match self.ask(&Order::Launch(Box::new(plan)), &fds.as_packet()).await? {
-            Answer::Launched { pid, phases } => Ok((pid, phases)),
-            Answer::Failed { step, object, errno } => {
-                Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
+    ) -> Result<(i32, Vec<(NativeStep, u64)>), NativeFailure> {
+        match self.ask(&HelperOrder::Launch(Box::new(plan)), &fds.as_packet()).await? {
+            HelperAnswer::Launched { pid, phases } => Ok((pid, phases)),
+            HelperAnswer::Failed { step, object, errno } => {
+                Err(NativeFailure { step, object, source: io::Error::from_raw_os_error(errno) })
             }
-            Answer::Parked => Err(lost(io::ErrorKind::InvalidData.into())),
+            HelperAnswer::Parked => Err(lost(io::ErrorKind::InvalidData.into())),
         }
     }
 
@@ -202,7 +183,7 @@ impl Slot {
         at_home && matches!(received, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    async fn ask(&self, order: &Order, fds: &[BorrowedFd<'_>]) -> Result<Answer, Failure> {
+    async fn ask(&self, order: &HelperOrder, fds: &[BorrowedFd<'_>]) -> Result<HelperAnswer, NativeFailure> {
         let bytes = encode(order).map_err(lost)?;
         let send = |socket: &OwnedFd| channel::send(socket.as_fd(), &bytes, fds);
         self.helper.async_io(Interest::WRITABLE, send).await.map_err(lost)?;
@@ -218,19 +199,19 @@ impl Slot {
 /// Waits for a moment, in code that can't await.
 pub(super) fn pause() {
     // Nothing is polled, so nothing can fail.
-    let _ = rustix::event::poll(&mut [], Some(&CLOSE_PAUSE));
+    let _ = rustix::event::poll(&mut [], Some(&CLOSE_DELAY));
 }
 
 const HELPER: &str = "helper";
 
-fn lost(source: io::Error) -> Failure {
-    Failure { step: Step::Launcher, object: HELPER.into(), source }
+fn lost(source: io::Error) -> NativeFailure {
+    NativeFailure { step: NativeStep::Launcher, object: HELPER.into(), source }
 }
 
 /// Whether a start failed only because the helper went away.
-pub(super) fn lost_its_helper(failure: &Failure) -> bool {
+pub(super) fn lost_its_helper(failure: &NativeFailure) -> bool {
     let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
-    failure.step == Step::Launcher && failure.object == HELPER && gone.contains(&failure.source.kind())
+    failure.step == NativeStep::Launcher && failure.object == HELPER && gone.contains(&failure.source.kind())
 }
 
 /// The launcher process, started when first needed and again when it has died.
@@ -243,9 +224,9 @@ struct Launcher {
 }
 
 impl Launcher {
-    /// Has the launcher fork a helper that serves `socket`; tells in whose namespaces.
+    /// Makes the launcher fork a helper that serves `socket`. Returns the process whose namespaces it is in.
     fn fork(&mut self, socket: BorrowedFd<'_>) -> io::Result<Option<ProcessIdentity>> {
-        let errand = encode(&Errand::Helper)?;
+        let errand = encode(&LauncherErrand::Helper)?;
         let holder = self.home.as_ref().map(|home| home.holder()).transpose()?;
         if let Some(running) = self.running.take_if(|running| running.holder == holder) {
             if channel::send(running.orders.as_fd(), &errand, &[socket]).is_ok() {
@@ -274,7 +255,7 @@ impl RunningLauncher {
         let running = Self { orders: ours, process: program.command(theirs).spawn()?, holder };
         if let Some(holder) = &running.holder {
             let holder = holder.open().ok_or(io::ErrorKind::NotFound)?;
-            channel::send(running.orders.as_fd(), &encode(&Errand::Enter)?, &[holder.as_fd()])?;
+            channel::send(running.orders.as_fd(), &encode(&LauncherErrand::Enter)?, &[holder.as_fd()])?;
         }
         Ok(running)
     }

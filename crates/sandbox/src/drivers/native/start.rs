@@ -8,30 +8,30 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use super::Yard;
 use super::boot_file;
 use super::launcher::messages::{DiskPlan, LaunchFds, LaunchPlan};
-use super::launcher::step::{Failure, Step, Steps};
-use super::slots::{self, Slot};
-use super::standing::Standing;
-use super::workspaces::Request;
+use super::launcher::step::{NativeFailure, NativeStep, NativeSteps};
+use super::privileges::Privileges;
+use super::slots::{self, LaunchSlot};
+use super::state::NativeState;
+use super::workspaces::WorkspaceRequest;
 use crate::driver::{SandboxSpec, StartError, tree_of};
-use crate::parts::cgroup::GroupLimits;
-use crate::parts::console;
-use crate::parts::disk::SetAside;
-use crate::parts::ids::Extent;
-use crate::parts::layout::{self, Birth};
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::records::Record;
-use crate::parts::sandboxes::{Before, or_undo};
+use crate::host::cgroup::GroupLimits;
+use crate::host::console;
+use crate::host::layout::{self, Birth};
+use crate::host::sandboxes::ids::Extent;
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::SandboxRecord;
+use crate::host::sandboxes::{ExistingSandbox, or_undo};
+use crate::host::storage::disk::SetAside;
 
-impl Yard {
+impl NativeState {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
-            Before::Running => return Ok(()),
-            Before::Dead => self.remove(&spec.id).await?,
-            Before::Nothing => {}
+            ExistingSandbox::Running => return Ok(()),
+            ExistingSandbox::Dead => self.remove(&spec.id).await?,
+            ExistingSandbox::Nothing => {}
         }
         let mut outcome = self.start_in_slot(spec).await;
         if outcome.as_ref().is_err_and(slots::lost_its_helper) {
@@ -44,7 +44,7 @@ impl Yard {
     }
 
     /// One try. Removes what it made, but the marker, if it fails.
-    async fn start_in_slot(&self, spec: &SandboxSpec) -> Result<(), Failure> {
+    async fn start_in_slot(&self, spec: &SandboxSpec) -> Result<(), NativeFailure> {
         let slot = match self.slots.take_parked() {
             Some(slot) => slot,
             None => self.slots.make(None).await?,
@@ -54,24 +54,26 @@ impl Yard {
         or_undo(&spec.id, outcome, self.clear(&spec.id, &groups)).await
     }
 
-    async fn start_in(&self, mut slot: Slot, spec: &SandboxSpec) -> Result<(), Failure> {
-        let mut steps = Steps::new(self.config.fail_at);
-        let (id_base, exists_in_memory) = steps.run(Step::Marker, "user ids", || self.take_ids(spec))?;
+    async fn start_in(&self, mut slot: LaunchSlot, spec: &SandboxSpec) -> Result<(), NativeFailure> {
+        let mut steps = NativeSteps::new(self.config.fail_at);
+        let (id_base, exists_in_memory) =
+            steps.run(NativeStep::Marker, "user ids", || self.take_ids(spec))?;
         let groups = slot.groups.name().to_owned();
-        let mut record = Record { id_base: Some(id_base), groups: Some(groups), ..Record::of(spec) };
-        steps.run(Step::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
+        let mut record =
+            SandboxRecord { id_base: Some(id_base), groups: Some(groups), ..SandboxRecord::of(spec) };
+        steps.run(NativeStep::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
         let id_map = self.sandboxes.ids.map(id_base);
         let disk = self.disk_of(spec, slot.disk.take(), id_base, exists_in_memory);
-        let disk = steps.wait(Step::Disk, spec.workspace.display(), disk).await?;
+        let disk = steps.wait(NativeStep::Disk, spec.workspace.display(), disk).await?;
         let disk_in_memory_mib = self.workspaces.in_memory_mib(&spec.limits);
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib };
-        steps.run(Step::ControlGroups, "limits", || slot.groups.limit(limits))?;
+        steps.run(NativeStep::ControlGroups, "limits", || slot.groups.limit(limits))?;
         let keeper = self.sandboxes.keeper_on_host(&record);
-        steps.run(Step::Link, &spec.id, || self.links.create(&spec.id, keeper))?;
+        steps.run(NativeStep::Link, &spec.id, || self.links.create(&spec.id, keeper))?;
         let (pid, console) = self.launch(&slot, spec, disk, id_map, &mut steps).await?;
-        let identity = steps.run(Step::Execute, pid, || ProcessIdentity::of(pid))?;
+        let identity = steps.run(NativeStep::Execute, pid, || ProcessIdentity::of(pid))?;
         record.process = Some(identity);
-        steps.run(Step::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
+        steps.run(NativeStep::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
         self.started.insert(&spec.id, console, steps.into_phases());
         Ok(())
     }
@@ -79,7 +81,7 @@ impl Yard {
     /// Ids for a sandbox, and whether its workspace is in memory already: then its files have their owners.
     fn take_ids(&self, spec: &SandboxSpec) -> io::Result<(u32, bool)> {
         let ids = &self.sandboxes.ids;
-        let Standing::Rootless(namespace) = &self.standing else {
+        let Privileges::Rootless(namespace) = &self.privileges else {
             return Ok((ids.take(&BTreeSet::new())?, false));
         };
         let existing = namespace.workspaces()?;
@@ -101,7 +103,8 @@ impl Yard {
             (self.workspaces.clone(), spec.workspace.clone(), spec.limits.disk_mib);
         let id_map = self.sandboxes.ids.map(id_base);
         let prepare = move || {
-            let request = Request { folder: &folder, size_mib, id_base, id_map: &id_map, exists_in_memory };
+            let request =
+                WorkspaceRequest { folder: &folder, size_mib, id_base, id_map: &id_map, exists_in_memory };
             workspaces.prepare(parked, &request)
         };
         tokio::task::spawn_blocking(prepare).await.map_err(io::Error::other)?
@@ -110,13 +113,13 @@ impl Yard {
     /// Has the slot's helper make the machine; its own phases come between ours.
     async fn launch(
         &self,
-        slot: &Slot,
+        slot: &LaunchSlot,
         spec: &SandboxSpec,
         disk: DiskPlan,
         id_map: Vec<Extent>,
-        steps: &mut Steps,
-    ) -> Result<(i32, OwnedFd), Failure> {
-        let (fds, image_root) = steps.run(Step::Launcher, "files in memory and the image", || {
+        steps: &mut NativeSteps,
+    ) -> Result<(i32, OwnedFd), NativeFailure> {
+        let (fds, image_root) = steps.run(NativeStep::Launcher, "files in memory and the image", || {
             Ok::<_, io::Error>((self.launch_fds(spec)?, tree_of(&*self.config.images, &spec.image)?))
         })?;
         let plan = LaunchPlan {
@@ -125,7 +128,7 @@ impl Yard {
             disk,
             link_directory: self.links.directory(&spec.id),
             id_map,
-            owners: self.standing.owners(),
+            owners: self.privileges.owners(),
             memory_mounts: layout::memory_mounts(spec.limits.memory_mib),
             disk_mounts: layout::disk_mounts(),
             link_target: layout::LINK_TARGET.into(),

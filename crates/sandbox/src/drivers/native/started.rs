@@ -1,26 +1,24 @@
-//! What this process remembers of sandboxes that it started itself: their consoles, and what each step of their start took.
-//! None of it survives a restart, and nothing depends on it.
+//! Consoles and start times of the sandboxes that this process started. They don't survive a restart, and nothing depends on
+//! them.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::launcher::step::Step;
+use super::launcher::step::NativeStep;
 use crate::driver::SandboxId;
-use crate::parts::console::Consoles;
+use crate::host::console::Consoles;
 
-/// What a start took, step by step in microseconds.
-type Phases = Vec<(Step, u64)>;
+/// Duration of each step of a start, in microseconds.
+type Phases = Vec<(NativeStep, u64)>;
 
-/// Sandboxes by name.
 #[derive(Debug, Default)]
-pub(super) struct Started {
+pub(super) struct StartedSandboxes {
     consoles: Consoles,
     phases: Mutex<HashMap<SandboxId, Phases>>,
 }
 
-impl Started {
-    /// Remembers a sandbox.
+impl StartedSandboxes {
     pub(super) fn insert(&self, id: &SandboxId, console: OwnedFd, phases: Phases) {
         self.consoles.insert(id, console);
         self.all_phases().insert(id.clone(), phases);
@@ -32,7 +30,7 @@ impl Started {
         self.all_phases().remove(id);
     }
 
-    /// What a guest has said so far.
+    /// Returns a guest's output so far.
     pub(super) fn console(&self, id: &SandboxId) -> Option<String> {
         self.consoles.said(id)
     }

@@ -5,11 +5,11 @@
 
 use std::io;
 
-use super::Yard;
+use super::state::NativeState;
 use crate::driver::{SandboxId, StopError};
-use crate::parts::cgroup::Groups;
+use crate::host::cgroup::Groups;
 
-impl Yard {
+impl NativeState {
     /// Removes a sandbox and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;

@@ -10,13 +10,13 @@ use std::path::Path;
 use super::launcher::LOST_WORKSPACE_MARKER;
 use super::launcher::messages::{DiskPlan, MemoryDisk, MemoryPlace};
 use crate::driver::Limits;
-use crate::parts::disk::{self, Disks, SetAside};
-use crate::parts::ids::{self, Extent};
-use crate::parts::layout::{DISK_PLACES, DiskPlace};
+use crate::host::layout::{DISK_PLACES, DiskPlace};
+use crate::host::sandboxes::ids::{self, Extent};
+use crate::host::storage::disk::{self, Disks, SetAside};
 
 const MIB: u64 = 1024 * 1024;
 
-/// How a yard holds workspaces.
+/// Where workspaces are stored.
 #[derive(Debug, Clone)]
 pub(super) enum Workspaces {
     /// Disk images, some kept in stock.
@@ -25,22 +25,19 @@ pub(super) enum Workspaces {
     InMemory,
 }
 
-/// What a start needs to know to prepare a workspace.
-pub(super) struct Request<'a> {
-    /// Its folder.
+/// The workspace of a start.
+pub(super) struct WorkspaceRequest<'a> {
     pub(super) folder: &'a Path,
-    /// Its size.
     pub(super) size_mib: u64,
     /// First of the sandbox's ids.
     pub(super) id_base: u32,
-    /// What they stand for.
     pub(super) id_map: &'a [Extent],
     /// Whether it is in memory already.
     pub(super) exists_in_memory: bool,
 }
 
 impl Workspaces {
-    /// Something blank for a slot, where that saves time.
+    /// Returns a blank disk for a slot, where that saves time.
     pub(super) fn set_aside(&self) -> io::Result<Option<SetAside>> {
         match self {
             Self::OnDisk(disks) => disks.set_aside().map(Some),
@@ -56,8 +53,12 @@ impl Workspaces {
         }
     }
 
-    /// Prepares a workspace, from what was set aside if that fits, and says how the launcher gets at it.
-    pub(super) fn prepare(&self, set_aside: Option<SetAside>, request: &Request<'_>) -> io::Result<DiskPlan> {
+    /// Prepares a workspace, from the disk that was set aside if it fits, and returns how the launcher opens it.
+    pub(super) fn prepare(
+        &self,
+        set_aside: Option<SetAside>,
+        request: &WorkspaceRequest<'_>,
+    ) -> io::Result<DiskPlan> {
         match self {
             Self::OnDisk(disks) => {
                 let (path, parked) = disks.ensure_with(set_aside, request.folder, request.size_mib)?;
@@ -81,7 +82,7 @@ impl Workspaces {
     }
 }
 
-fn in_memory(request: &Request<'_>) -> io::Result<DiskPlan> {
+fn in_memory(request: &WorkspaceRequest<'_>) -> io::Result<DiskPlan> {
     if !request.exists_in_memory && request.folder.join(LOST_WORKSPACE_MARKER).try_exists()? {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
@@ -105,10 +106,10 @@ fn in_memory(request: &Request<'_>) -> io::Result<DiskPlan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::ids::{IdPool, Supply};
+    use crate::host::sandboxes::ids::{IdPool, Supply};
 
-    fn request<'a>(folder: &'a Path, id_map: &'a [Extent], exists_in_memory: bool) -> Request<'a> {
-        Request { folder, size_mib: 64, id_base: 5, id_map, exists_in_memory }
+    fn request<'a>(folder: &'a Path, id_map: &'a [Extent], exists_in_memory: bool) -> WorkspaceRequest<'a> {
+        WorkspaceRequest { folder, size_mib: 64, id_base: 5, id_map, exists_in_memory }
     }
 
     #[test]

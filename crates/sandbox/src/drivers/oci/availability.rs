@@ -1,16 +1,17 @@
 //! Whether containers of an OCI runtime can start here: what the host must have, a version without known holes, and one really
 //! started.
 
+use super::config::OciConfig;
 use super::runtime::Runtime;
-use super::{OciConfig, OciDriver};
+use super::state::OciDriver;
 use crate::driver::{Availability, Offer, OpenError};
-use crate::parts::cgroup::Layout;
-use crate::parts::requirements;
-use crate::parts::trial::{CONTAINER_PATIENCE, Trial};
+use crate::host::cgroup::CgroupLayout;
+use crate::host::requirements;
+use crate::host::start_probe::{CONTAINER_DIAL_TIMEOUT, StartProbe};
 
 /// What must be there before anything is tried: the first thing that is missing, and how to get it. `in_use` is whether sandboxes of
 /// the yard run.
-pub(super) fn require_host(config: &OciConfig, in_use: bool) -> Result<(Runtime, Layout), OpenError> {
+pub(super) fn require_host(config: &OciConfig, in_use: bool) -> Result<(Runtime, CgroupLayout), OpenError> {
     if !rustix::process::geteuid().is_root() {
         let fix = "run the server as root, or use the native driver";
         return Err(OpenError::unusable("the server is not root", fix));
@@ -47,29 +48,32 @@ pub(super) fn refusal(config: &OciConfig, runtime: &Runtime) -> Option<(String, 
 impl OciDriver {
     /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
     pub(super) async fn try_availability(&self) -> Availability {
-        let yard = &self.yard;
-        if let Some((detail, fix)) = refusal(&yard.config, &yard.runtime) {
+        let state = &self.state;
+        if let Some((detail, fix)) = refusal(&state.config, &state.runtime) {
             return Availability::missing(detail, fix);
         }
-        let (note, offer) = match yard.runtime.is_outdated() {
+        let (note, offer) = match state.runtime.is_outdated() {
             true => (", outdated and allowed", Offer::WhenNamed),
             false => ("", Offer::Always),
         };
-        let detail =
-            format!("{}{note}; control groups {}", yard.runtime.described, yard.sandboxes.layout.describe());
-        let Some(image) = yard.config.images.probe_image() else {
+        let detail = format!(
+            "{}{note}; control groups {}",
+            state.runtime.described,
+            state.sandboxes.layout.describe()
+        );
+        let Some(image) = state.config.images.probe_image() else {
             return Availability::untried(detail).offered(offer);
         };
-        let trial = Trial {
-            data: &yard.config.data,
+        let probe = StartProbe {
+            data: &state.config.data,
             image,
-            disk_mib: yard.config.disk_mib,
-            patience: CONTAINER_PATIENCE,
+            disk_mib: state.config.disk_mib,
+            dial_timeout: CONTAINER_DIAL_TIMEOUT,
         };
-        match trial.run(self, |id| self.console(id)).await {
+        match probe.run(self, |id| state.started.said(id)).await {
             Ok(()) => Availability::usable(detail).offered(offer),
             Err(error) => Availability::missing(
-                format!("{}: {error}", yard.runtime.described),
+                format!("{}: {error}", state.runtime.described),
                 "use another runtime: set drivers.oci.runtime",
             ),
         }

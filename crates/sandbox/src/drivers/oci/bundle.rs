@@ -5,6 +5,7 @@
 //! driver makes, so that those of the job do not count for keeper. The control group namespace is the spawner's to make, once it
 //! is in the job's group: one of init's would keep it from getting there.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use oci_spec::OciSpecError;
@@ -14,11 +15,12 @@ use oci_spec::runtime::{
     Mount, MountBuilder, Process, ProcessBuilder, RootBuilder, Spec, SpecBuilder,
 };
 use sandyard_protocol::{MemoryMount, limits};
+use sandyard_sys::seccomp::OuterProfile;
 
 use super::stage;
-use crate::parts::ids::Extent;
-use crate::parts::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET, TERMINAL_GROUP};
-use crate::parts::programs::GUEST_PROGRAM;
+use crate::guest_programs::GUEST_PROGRAM;
+use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET, TERMINAL_GROUP};
+use crate::host::sandboxes::ids::Extent;
 
 /// What init needs to make spawner and keeper. It drops all of it before the pipe opens: namespaces and mounts, the change to other
 /// users, the drop itself, and the directories in which job and keeper meet.
@@ -35,8 +37,7 @@ const DEVICES: [(i64, i64); 7] = [(1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0)
 /// The major number of terminals, of which a job makes as many as it needs.
 const TERMINALS: i64 = 136;
 
-/// A container.
-pub(super) struct Bundle<'a> {
+pub(super) struct OciBundle<'a> {
     pub(super) host_name: &'a str,
     pub(super) memory_mib: u64,
     /// Its own ids, if it has any.
@@ -59,8 +60,7 @@ pub(super) fn group_file(number: usize) -> PathBuf {
     Path::new(BOOT_TARGET).join(number.to_string())
 }
 
-impl Bundle<'_> {
-    /// The whole document.
+impl OciBundle<'_> {
     pub(super) fn spec(self) -> Result<Spec, OciSpecError> {
         let root = RootBuilder::default().path(stage::root()).readonly(true).build()?;
         SpecBuilder::default()
@@ -191,4 +191,10 @@ fn device_rules() -> Result<Vec<oci_spec::runtime::LinuxDeviceCgroup>, OciSpecEr
     }
     rules.push(rule().allow(true).typ(LinuxDeviceType::C).major(TERMINALS).build()?);
     Ok(rules)
+}
+
+/// The filter that the runtime puts around the whole container; the guest adds narrower ones inside.
+pub(super) fn seccomp() -> io::Result<LinuxSeccomp> {
+    let profile = serde_json::to_value(OuterProfile::from_table()).map_err(io::Error::other)?;
+    serde_json::from_value(profile).map_err(io::Error::other)
 }

@@ -10,20 +10,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use semver::Version;
+
 use super::sys;
 use crate::driver::IsolationLevel;
-use crate::parts::console;
-use crate::parts::requirements::{PROGRAM_PLACES, installed};
-use crate::parts::version::{CRUN_FLOORS, RUNC_FLOORS, Version};
+use crate::host::console;
+use crate::host::requirements::{PROGRAM_PLACES, installed};
+use crate::host::version::{self, CRUN_FLOORS, RUNC_FLOORS};
 
 /// Longest call of a runtime: tens of milliseconds, many times that on a busy machine, more for one that boots a kernel.
-const CALL_PATIENCE: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a runtime prints about its version.
-const VERSION_PATIENCE: Duration = Duration::from_secs(10);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A family of runtimes that behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RuntimeKind {
     /// runc and whatever is called like no other.
     Runc,
     /// crun.
@@ -34,7 +36,7 @@ pub(super) enum Kind {
     Kata,
 }
 
-impl Kind {
+impl RuntimeKind {
     /// In the order in which an unnamed runtime is looked for.
     const NAMES: [(&'static str, Self); 4] =
         [("runc", Self::Runc), ("crun", Self::Crun), ("runsc", Self::Runsc), ("kata-runtime", Self::Kata)];
@@ -54,7 +56,7 @@ impl Kind {
         self.level() < IsolationLevel::Vm
     }
 
-    /// How strong its wall is.
+    /// Returns the isolation level of its containers.
     pub(super) fn level(self) -> IsolationLevel {
         match self {
             Self::Runc | Self::Crun => IsolationLevel::Container,
@@ -71,12 +73,12 @@ impl Kind {
     /// The oldest versions without known holes, one for each line that is maintained (CVE-2026-41579 for runc, CVE-2026-88265 for
     /// crun). Kata publishes no such list; its is the one whose interface is relied on. No gVisor is good enough.
     pub(super) fn floors(self) -> &'static [Version] {
-        const KATA: [Version; 1] = [Version::new(3, 0, 0)];
+        const KATA_FLOORS: &[Version] = &[Version::new(3, 0, 0)];
         match self {
             Self::Runc => RUNC_FLOORS,
             Self::Crun => CRUN_FLOORS,
             Self::Runsc => &[],
-            Self::Kata => &KATA,
+            Self::Kata => KATA_FLOORS,
         }
     }
 
@@ -93,7 +95,7 @@ impl Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Runtime {
     pub(super) program: PathBuf,
-    pub(super) kind: Kind,
+    pub(super) kind: RuntimeKind,
     pub(super) version: Option<Version>,
     /// What it says of itself, one line.
     pub(super) described: String,
@@ -105,17 +107,17 @@ impl Runtime {
         let program = match wanted {
             Some(path) if path.contains('/') => Some(PathBuf::from(path)).filter(|path| path.is_file()),
             Some(name) => installed(name),
-            None => Kind::NAMES.into_iter().find_map(|(name, _)| installed(name)),
+            None => RuntimeKind::NAMES.into_iter().find_map(|(name, _)| installed(name)),
         }?;
-        let kind = Kind::of(&program);
+        let kind = RuntimeKind::of(&program);
         let text = version_text(&program).unwrap_or_default();
         let described = text.lines().next().unwrap_or("unknown version").trim().to_owned();
-        Some(Self { version: Version::find(&text), program, kind, described })
+        Some(Self { version: version::find(&text), program, kind, described })
     }
 
     /// Whether its version is below every floor; a version that it does not tell is.
     pub(super) fn is_outdated(&self) -> bool {
-        !self.version.is_some_and(|version| version.meets(self.kind.floors()))
+        !self.version.as_ref().is_some_and(|version| version::meets(version, self.kind.floors()))
     }
 
     /// A command of this runtime on the containers below `state`.
@@ -138,7 +140,7 @@ pub(super) async fn call(mut command: Command) -> io::Result<()> {
 pub(super) async fn run(mut command: Command, said: &OwnedFd) -> io::Result<()> {
     command.stdin(Stdio::from(File::open("/dev/null")?));
     sys::end_with_parent(&mut command);
-    let waited = tokio::task::spawn_blocking(move || sys::wait(command.spawn()?, CALL_PATIENCE));
+    let waited = tokio::task::spawn_blocking(move || sys::wait(command.spawn()?, CALL_TIMEOUT));
     let status = waited.await.map_err(io::Error::other)??;
     if status.success() {
         return Ok(());
@@ -152,6 +154,6 @@ fn version_text(program: &Path) -> io::Result<String> {
     let mut command = Command::new(program);
     command.env_clear().arg("--version").stdin(Stdio::null()).stderr(Stdio::null());
     command.stdout(Stdio::from(said.try_clone()?));
-    sys::wait(command.spawn()?, VERSION_PATIENCE)?;
+    sys::wait(command.spawn()?, VERSION_TIMEOUT)?;
     console::read_raw(&said)
 }

@@ -14,10 +14,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::sys::Staged;
-use crate::parts::layout::{BOOT_FILE, DISK_PLACES};
-use crate::parts::sys::{mounts, users};
-use crate::parts::{file_systems, image_disk};
+use super::sys::StagedMount;
+use crate::host::layout::{BOOT_FILE, DISK_PLACES};
+use crate::host::storage::file_systems;
+use crate::host::storage::image_disk;
+use crate::host::sys::{mounts, users};
 
 /// Where the stage is. An empty directory on the host; covered in the runtime's mount namespace alone.
 const STAGE: &str = "/run/sandyard";
@@ -30,7 +31,7 @@ const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/run"];
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// What goes on the stage.
-pub(super) struct Props<'a> {
+pub(super) struct OciStageProps<'a> {
     pub(super) image_root: &'a Path,
     pub(super) disk: &'a Path,
     /// Contents of the boot document.
@@ -62,7 +63,7 @@ pub(super) fn prepare_host() -> io::Result<()> {
 }
 
 /// Makes everything as detached mounts, in the order in which they are put in place. Blocks: mounts a disk.
-pub(super) fn set(props: &Props<'_>) -> io::Result<Vec<Staged>> {
+pub(super) fn set(props: &OciStageProps<'_>) -> io::Result<Vec<StagedMount>> {
     check_mount_points(props.image_root)?;
     let namespace = props.users.map(|(owner, map)| users::user_namespace(map, owner)).transpose()?;
     let namespace = namespace.as_ref().map(AsFd::as_fd);
@@ -74,9 +75,9 @@ pub(super) fn set(props: &Props<'_>) -> io::Result<Vec<Staged>> {
     ])
 }
 
-fn staged(mount: OwnedFd, target: &Path) -> io::Result<Staged> {
+fn staged(mount: OwnedFd, target: &Path) -> io::Result<StagedMount> {
     let target = CString::new(target.as_os_str().as_encoded_bytes()).map_err(io::Error::other)?;
-    Ok(Staged { mount, target })
+    Ok(StagedMount { mount, target })
 }
 
 /// An image whose mount points lead elsewhere would have its runtime mount things elsewhere (K12, CVE-2026-41579).
@@ -91,7 +92,7 @@ fn check_mount_points(image: &Path) -> io::Result<()> {
 }
 
 /// The file system in memory, with places for the others and init's directory.
-fn floor(props: &Props<'_>, owner: u32) -> io::Result<OwnedFd> {
+fn floor(props: &OciStageProps<'_>, owner: u32) -> io::Result<OwnedFd> {
     let options = [("size", "256k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
     let floor = file_systems::create("tmpfs", &options, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
     for name in [ROOT, DISK] {

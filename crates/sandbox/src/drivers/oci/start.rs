@@ -11,31 +11,31 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use super::Yard;
-use super::bundle::{self, Bundle};
-use super::stage::{self, Props};
-use super::step::{Failure, Step, Steps};
-use super::sys::{self, Staged};
+use super::bundle::{self, OciBundle};
+use super::stage::{self, OciStageProps};
+use super::state::OciState;
+use super::step::{OciFailure, OciStep, OciSteps};
+use super::sys::{self, StagedMount};
 use super::{availability, runtime};
 use crate::driver::{SandboxId, SandboxSpec, StartError, tree_of};
 use crate::drivers::catalogue;
-use crate::parts::cgroup::{GroupLimits, Groups};
-use crate::parts::console;
-use crate::parts::ids::{self, Extent};
-use crate::parts::layout::{self, Birth};
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::records::Record;
-use crate::parts::sandboxes::{Before, or_undo};
-use crate::parts::sys::users;
+use crate::host::cgroup::{GroupLimits, Groups};
+use crate::host::console;
+use crate::host::layout::{self, Birth};
+use crate::host::sandboxes::ids::{self, Extent};
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::SandboxRecord;
+use crate::host::sandboxes::{ExistingSandbox, or_undo};
+use crate::host::sys::users;
 
-impl Yard {
+impl OciState {
     /// Starts a sandbox, or finds that it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
         // Taken before the task exists: a caller who goes away and stops the sandbox must not be overtaken by it.
         let alone = self.locks.hold(&spec.id).await;
-        let (yard, spec) = (self.clone(), spec.clone());
+        let (state, spec) = (self.clone(), spec.clone());
         let started = tokio::spawn(async move {
-            let started = yard.start_alone(&spec).await;
+            let started = state.start_alone(&spec).await;
             drop(alone);
             started
         });
@@ -45,9 +45,9 @@ impl Yard {
     /// The start itself, while the sandbox's lock is held.
     async fn start_alone(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
-            Before::Running => return Ok(()),
-            Before::Dead => self.clear(&spec.id).await?,
-            Before::Nothing => {}
+            ExistingSandbox::Running => return Ok(()),
+            ExistingSandbox::Dead => self.clear(&spec.id).await?,
+            ExistingSandbox::Nothing => {}
         }
         if let Some((detail, _)) = availability::refusal(&self.config, &self.runtime) {
             return Err(StartError::Unusable { driver: catalogue::OCI.name, detail });
@@ -58,53 +58,53 @@ impl Yard {
         Ok(or_undo(&spec.id, outcome, self.dismantle(&record)).await?)
     }
 
-    fn new_record(&self, spec: &SandboxSpec) -> io::Result<Record> {
+    fn new_record(&self, spec: &SandboxSpec) -> io::Result<SandboxRecord> {
         let token = getrandom::u64().map_err(io::Error::other)?;
         let id_base = match self.runtime.kind.maps_users() {
             true => Some(self.sandboxes.ids.take(&BTreeSet::new())?),
             false => None,
         };
-        Ok(Record {
+        Ok(SandboxRecord {
             id_base,
             groups: Some(format!("s{token:016x}")),
             runtime: Some(self.runtime.program.clone()),
-            ..Record::of(spec)
+            ..SandboxRecord::of(spec)
         })
     }
 
-    async fn make(&self, spec: &SandboxSpec, record: &mut Record) -> Result<(), Failure> {
-        let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
-        steps.run(Step::Marker, id, || self.sandboxes.records.write(record))?;
+    async fn make(&self, spec: &SandboxSpec, record: &mut SandboxRecord) -> Result<(), OciFailure> {
+        let (mut steps, id) = (OciSteps::new(self.config.fail_at), &spec.id);
+        steps.run(OciStep::Marker, id, || self.sandboxes.records.write(record))?;
         let groups = self.sandboxes.groups(record);
-        steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
+        steps.run(OciStep::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
-        steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
+        steps.run(OciStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let root = record.id_base.unwrap_or(0);
-        steps.run(Step::OpenGroups, groups.name(), || groups.open_job_to(root))?;
+        steps.run(OciStep::OpenGroups, groups.name(), || groups.open_job_to(root))?;
         let keeper = self.sandboxes.keeper_on_host(record);
-        steps.run(Step::Link, id, || self.links.create(id, keeper))?;
+        steps.run(OciStep::Link, id, || self.links.create(id, keeper))?;
         let directory = self.sandboxes.records.directory(id);
         let id_map = record.id_base.map(|base| self.sandboxes.ids.map(base)).unwrap_or_default();
         // Held until the container is in it.
-        let users = steps.run(Step::Users, root, || own_users(record, &id_map))?;
+        let users = steps.run(OciStep::Users, root, || own_users(record, &id_map))?;
         let place = users.as_ref().map(path_of);
         let write = || self.write_bundle(spec, &groups, &id_map, place.as_deref(), &directory);
-        steps.run(Step::Bundle, id, write)?;
+        steps.run(OciStep::Bundle, id, write)?;
         let stage = self.stage(spec, record, &id_map);
-        let staged = steps.wait(Step::Stage, spec.workspace.display(), stage).await?;
-        let pid = steps.wait(Step::Create, id, self.create(id, staged, &directory)).await?;
+        let staged = steps.wait(OciStep::Stage, spec.workspace.display(), stage).await?;
+        let pid = steps.wait(OciStep::Create, id, self.create(id, staged, &directory)).await?;
         drop(users);
         // Whatever hierarchies the runtime knows nothing of, an empty unified one for example, which kills at once.
         for entrance in groups.entrances().0 {
-            steps.run(Step::EnterGroups, entrance.display(), || fs::write(&entrance, pid.to_string()))?;
+            steps.run(OciStep::EnterGroups, entrance.display(), || fs::write(&entrance, pid.to_string()))?;
         }
-        let process = steps.run(Step::Identify, pid, || ProcessIdentity::of(pid))?;
+        let process = steps.run(OciStep::Identify, pid, || ProcessIdentity::of(pid))?;
         let mut start = self.runtime.command(&self.state());
         start.arg("start").arg(id.as_str());
-        steps.wait(Step::Start, id, runtime::call(start)).await?;
+        steps.wait(OciStep::Start, id, runtime::call(start)).await?;
         // Not before: a container that was made and never started has a process too, and must not be taken for alive.
         record.process = Some(process);
-        steps.run(Step::Note, id, || self.sandboxes.records.write(record))?;
+        steps.run(OciStep::Note, id, || self.sandboxes.records.write(record))?;
         tracing::debug!(sandbox = %id, pid, phases = ?steps.into_phases(), "sandbox runs");
         Ok(())
     }
@@ -117,7 +117,7 @@ impl Yard {
         user_namespace: Option<&Path>,
         directory: &Path,
     ) -> io::Result<()> {
-        let bundle = Bundle {
+        let bundle = OciBundle {
             user_namespace,
             host_name: spec.id.as_str(),
             memory_mib: spec.limits.memory_mib,
@@ -126,14 +126,19 @@ impl Yard {
             link: &self.links.directory(&spec.id),
             programs: &self.programs,
             job_groups: &groups.entrances().1,
-            seccomp: super::seccomp()?,
+            seccomp: bundle::seccomp()?,
         };
         let document = bundle.spec().map_err(io::Error::other)?;
         fs::write(directory.join("config.json"), serde_json::to_vec(&document).map_err(io::Error::other)?)
     }
 
     /// Makes the stage: image, disk and boot document. Formatting a disk takes long and blocks.
-    async fn stage(&self, spec: &SandboxSpec, record: &Record, id_map: &[Extent]) -> io::Result<Vec<Staged>> {
+    async fn stage(
+        &self,
+        spec: &SandboxSpec,
+        record: &SandboxRecord,
+        id_map: &[Extent],
+    ) -> io::Result<Vec<StagedMount>> {
         let groups = self.sandboxes.groups(record).entrances().1.len();
         let cgroup_procs = (0..groups).map(bundle::group_file).collect();
         let config = layout::boot_config(spec, layout::unix_link(), Birth::Files { cgroup_procs });
@@ -144,7 +149,7 @@ impl Yard {
         let set = move || {
             let disk = disks.ensure(&workspace, size_mib)?;
             let users = users.as_ref().map(|(base, map)| (*base, map.as_str()));
-            stage::set(&Props {
+            stage::set(&OciStageProps {
                 image_root: &image_root,
                 disk: &disk,
                 boot: &boot,
@@ -156,7 +161,7 @@ impl Yard {
     }
 
     /// Has the runtime make the container, on its stage; tells its first process.
-    async fn create(&self, id: &SandboxId, staged: Vec<Staged>, directory: &Path) -> io::Result<i32> {
+    async fn create(&self, id: &SandboxId, staged: Vec<StagedMount>, directory: &Path) -> io::Result<i32> {
         let console = console::make()?;
         let mut create = self.runtime.command(&self.state());
         let pid_file = directory.join("pid");
@@ -177,7 +182,7 @@ impl Yard {
 }
 
 /// A user namespace whose limits are the sandbox's own, if it has ids of its own.
-fn own_users(record: &Record, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
+fn own_users(record: &SandboxRecord, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
     record.id_base.map(|base| users::user_namespace(&ids::map_text(id_map), base)).transpose()
 }
 

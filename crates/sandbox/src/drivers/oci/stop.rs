@@ -5,14 +5,14 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
-use super::Yard;
 use super::runtime::{self, Runtime};
+use super::state::OciState;
 use crate::driver::{SandboxId, StopError};
-use crate::parts::records::Record;
+use crate::host::sandboxes::folders;
+use crate::host::sandboxes::records::SandboxRecord;
 
-impl Yard {
+impl OciState {
     /// Removes a sandbox and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let _alone = self.locks.hold(id).await;
@@ -31,7 +31,7 @@ impl Yard {
     }
 
     /// Kills and removes all of a sandbox but its marker and disk.
-    pub(super) async fn dismantle(&self, record: &Record) -> Result<(), StopError> {
+    pub(super) async fn dismantle(&self, record: &SandboxRecord) -> Result<(), StopError> {
         let failed = |step| StopError::at(&record.id, step);
         let groups = self.sandboxes.groups(record);
         groups.kill().map_err(failed("kill its processes"))?;
@@ -65,7 +65,7 @@ impl Yard {
 
     /// Removes containers, groups and link directories of this yard that no marker owns.
     pub(super) async fn sweep(&self) -> io::Result<()> {
-        let containers = self.sandboxes.without_marker(ids_in(&self.state())?)?;
+        let containers = self.sandboxes.without_marker(folders::ids_in(&self.state())?)?;
         let links = self.sandboxes.without_marker(self.links.ids()?)?;
         let groups = self.sandboxes.orphaned_groups(|_| false)?;
         groups.iter().try_for_each(|groups| groups.kill())?;
@@ -78,12 +78,4 @@ impl Yard {
         }
         links.iter().try_for_each(|id| self.links.remove(id))
     }
-}
-
-fn ids_in(state: &Path) -> io::Result<Vec<SandboxId>> {
-    let mut ids = Vec::new();
-    for entry in fs::read_dir(state)? {
-        ids.extend(entry?.file_name().to_str().and_then(SandboxId::parse));
-    }
-    Ok(ids)
 }

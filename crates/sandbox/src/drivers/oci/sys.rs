@@ -12,12 +12,11 @@ use rustix::fs::CWD;
 use rustix::mount::{MountPropagationFlags, MoveMountFlags, mount_change, move_mount};
 
 /// The first pause between two looks at a child, doubled up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(1);
-const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+const FIRST_DELAY: Duration = Duration::from_millis(1);
+const MAX_DELAY: Duration = Duration::from_millis(10);
 
 /// A detached mount and where it goes.
-pub(super) struct Staged {
-    /// The mount.
+pub(super) struct StagedMount {
     pub(super) mount: OwnedFd,
     /// An absolute path in the runtime's mount namespace.
     pub(super) target: CString,
@@ -45,7 +44,7 @@ pub(super) fn end_with_parent(command: &mut Command) {
 
 /// Has the command's process take a mount namespace of its own, from which nothing spreads to the host, and put these mounts in
 /// place there, in this order. They are gone with the last process of that namespace and those that descend from it.
-pub(super) fn stage(command: &mut Command, mounts: Vec<Staged>) {
+pub(super) fn stage(command: &mut Command, mounts: Vec<StagedMount>) {
     // SAFETY: the closure makes plain system calls with descriptors and strings that it owns, and allocates nothing.
     unsafe {
         command.pre_exec(move || {
@@ -53,7 +52,7 @@ pub(super) fn stage(command: &mut Command, mounts: Vec<Staged>) {
                 return Err(io::Error::last_os_error());
             }
             mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-            for Staged { mount, target } in &mounts {
+            for StagedMount { mount, target } in &mounts {
                 let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
                 move_mount(mount.as_fd(), c"", CWD, target.as_c_str(), flags)?;
             }
@@ -65,7 +64,7 @@ pub(super) fn stage(command: &mut Command, mounts: Vec<Staged>) {
 /// Waits for a child, and kills it when its time is over.
 pub(super) fn wait(mut child: Child, patience: Duration) -> io::Result<ExitStatus> {
     let deadline = Instant::now() + patience;
-    let mut pause = FIRST_PAUSE;
+    let mut pause = FIRST_DELAY;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
@@ -76,6 +75,6 @@ pub(super) fn wait(mut child: Child, patience: Duration) -> io::Result<ExitStatu
             return Err(io::ErrorKind::TimedOut.into());
         }
         std::thread::park_timeout(pause);
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_DELAY);
     }
 }

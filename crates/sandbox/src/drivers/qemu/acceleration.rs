@@ -1,4 +1,4 @@
-//! What runs the guest's code: KVM where a guest really boots on it, else the emulator.
+//! Chooses what runs the guest's code: KVM where a guest boots on it, else the emulator.
 //!
 //! A host may have a KVM that boots no ordinary kernel, so one is booted. The answer is kept beside the markers, with its reason,
 //! until the host, QEMU or the kernel of machines is another.
@@ -7,47 +7,17 @@ use std::fs;
 use std::io;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::host::{self, Accelerator};
-use super::{QemuDriver, Yard};
+use super::host::{self, Acceleration, Accelerator, ChoiceBasis, ChosenAccelerator};
+use super::state::{QemuDriver, QemuState};
 use crate::driver::{Availability, ImageDigest, Offer};
-use crate::parts::trial::Trial;
-
-/// What the operator wants.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Acceleration {
-    /// KVM if a guest boots on it, else the emulator.
-    #[default]
-    Auto,
-    /// This one.
-    Only(Accelerator),
-}
+use crate::host::start_probe::StartProbe;
 
 /// With KVM a guest dials within a second.
-const KVM_PATIENCE: Duration = Duration::from_secs(20);
+const KVM_TIMEOUT: Duration = Duration::from_secs(20);
 /// The answer, in the driver's directory.
 const FILE: &str = "acceleration.json";
 /// Enough to boot with.
-const TRIAL_DISK_MIB: u64 = 64;
-
-/// What was found out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Chosen {
-    accelerator: Accelerator,
-    /// Why not KVM.
-    reason: Option<String>,
-    /// What it holds for.
-    basis: Basis,
-}
-
-/// What an answer depends on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Basis {
-    boot_id: String,
-    version: String,
-    kernel: String,
-}
+const PROBE_DISK_MIB: u64 = 64;
 
 impl QemuDriver {
     /// What runs the code of machines, tried if that must be found out.
@@ -55,11 +25,10 @@ impl QemuDriver {
         self.chosen(image).await.accelerator
     }
 
-    /// Really starts a machine.
     pub(super) async fn tried(&self) -> Availability {
-        let yard = &self.yard;
-        let version = &yard.program.version;
-        match yard.images.kernel() {
+        let state = &self.state;
+        let version = &state.program.version;
+        match state.images.kernel() {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let fix = "sandyard image build --format vm";
@@ -67,54 +36,54 @@ impl QemuDriver {
             }
             Err(error) => return Availability::missing(error.to_string(), "look at the cache of images"),
         }
-        let Some(image) = yard.config.images.probe_image() else {
+        let Some(image) = state.config.images.probe_image() else {
             return Availability::untried(format!("QEMU {version}; not tried: no image yet"))
                 .offered(Offer::WhenNeeded);
         };
         let chosen = self.chosen(&image).await;
-        let (offer, patience) = match chosen.accelerator {
-            Accelerator::Kvm => (Offer::Always, KVM_PATIENCE),
-            Accelerator::Tcg => (Offer::WhenNeeded, yard.config.boot_time),
+        let (offer, dial_timeout) = match chosen.accelerator {
+            Accelerator::Kvm => (Offer::Always, KVM_TIMEOUT),
+            Accelerator::Tcg => (Offer::WhenNeeded, state.config.boot_time),
         };
-        let answer = match self.boots(chosen.accelerator, image, patience).await {
+        let answer = match self.boots(chosen.accelerator, image, dial_timeout).await {
             Ok(()) => Availability::usable(describe(version, &chosen)),
             Err(error) => Availability::missing(error, "run `sandyard doctor qemu`"),
         };
         answer.offered(offer)
     }
 
-    async fn chosen(&self, image: &ImageDigest) -> Chosen {
-        let basis = self.yard.basis();
+    async fn chosen(&self, image: &ImageDigest) -> ChosenAccelerator {
+        let basis = self.state.basis();
         if let Acceleration::Only(accelerator) = self.acceleration {
-            return Chosen { accelerator, reason: None, basis };
+            return ChosenAccelerator { accelerator, reason: None, basis };
         }
-        // Held while a machine is tried, so that one trial serves all who ask.
-        let mut known = self.yard.chosen.lock().await;
+        // Held while a machine is tried, so that one probe serves all who ask.
+        let mut known = self.state.chosen.lock().await;
         if let Some(chosen) = known.as_ref().filter(|chosen| chosen.basis == basis) {
             return chosen.clone();
         }
-        let chosen = match self.yard.remembered(&basis) {
+        let chosen = match self.state.remembered(&basis) {
             Some(chosen) => chosen,
             None => self.find_out(image.clone(), basis).await,
         };
         // The first answer is what this process says of itself; only another kernel of machines can change it.
-        let _ = self.yard.runtime.set(chosen.accelerator);
+        let _ = self.state.runtime.set(chosen.accelerator);
         *known = Some(chosen.clone());
         chosen
     }
 
-    async fn find_out(&self, image: ImageDigest, basis: Basis) -> Chosen {
+    async fn find_out(&self, image: ImageDigest, basis: ChoiceBasis) -> ChosenAccelerator {
         let reason = match host::no_kvm() {
             Some(reason) => Some(reason),
             None => self
-                .boots(Accelerator::Kvm, image, KVM_PATIENCE)
+                .boots(Accelerator::Kvm, image, KVM_TIMEOUT)
                 .await
                 .err()
                 .map(|error| format!("no guest boots on /dev/kvm: {error}")),
         };
         let accelerator = if reason.is_none() { Accelerator::Kvm } else { Accelerator::Tcg };
-        let chosen = Chosen { accelerator, reason, basis };
-        if let Err(error) = self.yard.remember(&chosen) {
+        let chosen = ChosenAccelerator { accelerator, reason, basis };
+        if let Err(error) = self.state.remember(&chosen) {
             tracing::warn!(%error, "can't keep what was found out about KVM; the next server tries again");
         }
         chosen
@@ -124,38 +93,39 @@ impl QemuDriver {
         &self,
         accelerator: Accelerator,
         image: ImageDigest,
-        patience: Duration,
+        dial_timeout: Duration,
     ) -> Result<(), String> {
-        let driver = Self { yard: self.yard.clone(), acceleration: Acceleration::Only(accelerator) };
-        let data = &self.yard.config.data;
-        let trial = Trial { data, image, disk_mib: TRIAL_DISK_MIB, patience };
-        trial.run(&driver, |id| self.console(id)).await
+        let driver = Self { state: self.state.clone(), acceleration: Acceleration::Only(accelerator) };
+        let data = &self.state.config.data;
+        let probe = StartProbe { data, image, disk_mib: PROBE_DISK_MIB, dial_timeout };
+        probe.run(&driver, |id| self.console(id)).await
     }
 }
 
-impl Yard {
-    fn basis(&self) -> Basis {
+impl QemuState {
+    fn basis(&self) -> ChoiceBasis {
         let kernel = self.images.kernel().ok().flatten();
-        Basis {
+        ChoiceBasis {
             boot_id: fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default(),
             version: self.program.version.clone(),
             kernel: kernel.map(|kernel| kernel.digest.to_string()).unwrap_or_default(),
         }
     }
 
-    fn remembered(&self, basis: &Basis) -> Option<Chosen> {
-        let chosen: Chosen = serde_json::from_slice(&fs::read(self.config.data.join(FILE)).ok()?).ok()?;
+    fn remembered(&self, basis: &ChoiceBasis) -> Option<ChosenAccelerator> {
+        let chosen: ChosenAccelerator =
+            serde_json::from_slice(&fs::read(self.config.data.join(FILE)).ok()?).ok()?;
         (chosen.basis == *basis).then_some(chosen)
     }
 
-    fn remember(&self, chosen: &Chosen) -> io::Result<()> {
+    fn remember(&self, chosen: &ChosenAccelerator) -> io::Result<()> {
         let (file, temporary) = (self.config.data.join(FILE), self.config.data.join("acceleration.json.new"));
         fs::write(&temporary, serde_json::to_vec(chosen)?)?;
         fs::rename(temporary, file)
     }
 }
 
-fn describe(version: &str, chosen: &Chosen) -> String {
+fn describe(version: &str, chosen: &ChosenAccelerator) -> String {
     match (chosen.accelerator, &chosen.reason) {
         (Accelerator::Kvm, _) => format!("QEMU {version} with KVM"),
         (Accelerator::Tcg, None) => format!("QEMU {version}, emulated"),

@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 use sandyard_protocol::MACHINE_BOOT_ARGUMENT;
 
 use super::host::Accelerator;
-use crate::parts::machine_plan::{BOOT_DISK, ROOT_DISK, WORK_DISK};
+use crate::host::vm::machine_plan::{BOOT_DISK, ROOT_DISK, WORK_DISK};
 
 /// The names by which the guest finds its serial lines.
 pub(super) const LINK_PORT: &str = "sandyard.link";
@@ -17,39 +17,36 @@ pub(super) const CONTROL_PORT: &str = "sandyard.control";
 /// Translated code of an emulated processor, beside the machine's own memory.
 pub(super) const TRANSLATION_MIB: u64 = 128;
 
-/// One machine, as QEMU is told of it.
+/// One machine, as QEMU's command line describes it.
 #[derive(Debug, Clone)]
-pub(super) struct Machine {
+pub(super) struct QemuMachine {
     pub(super) accelerator: Accelerator,
     pub(super) vcpus: u32,
     pub(super) memory_mib: u64,
     /// Rate of the clock that the guest reads.
     pub(super) tsc_khz: u64,
-    pub(super) files: Descriptors,
+    pub(super) files: QemuDescriptors,
 }
 
 /// The numbers under which QEMU finds what it was handed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Descriptors {
+pub(super) struct QemuDescriptors {
     pub(super) kernel: RawFd,
     pub(super) initrd: RawFd,
     pub(super) root: RawFd,
     pub(super) work: RawFd,
     pub(super) boot: RawFd,
-    /// Listening sockets.
     pub(super) link: RawFd,
     pub(super) control: RawFd,
 }
 
-impl Descriptors {
-    /// Every one of them.
+impl QemuDescriptors {
     pub(super) fn all(&self) -> [RawFd; 7] {
         [self.kernel, self.initrd, self.root, self.work, self.boot, self.link, self.control]
     }
 }
 
-impl Machine {
-    /// All arguments.
+impl QemuMachine {
     pub(super) fn arguments(&self) -> Vec<OsString> {
         let mut words: Vec<String> = Vec::new();
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
@@ -110,8 +107,8 @@ mod tests {
 
     fn machine(accelerator: Accelerator) -> String {
         let files =
-            Descriptors { kernel: 10, initrd: 11, root: 12, work: 13, boot: 14, link: 15, control: 16 };
-        let machine = Machine { accelerator, vcpus: 2, memory_mib: 300, tsc_khz: 2_000_000, files };
+            QemuDescriptors { kernel: 10, initrd: 11, root: 12, work: 13, boot: 14, link: 15, control: 16 };
+        let machine = QemuMachine { accelerator, vcpus: 2, memory_mib: 300, tsc_khz: 2_000_000, files };
         let words: Vec<_> = machine.arguments().into_iter().map(|word| word.into_string().unwrap()).collect();
         words.join(" ")
     }

@@ -9,16 +9,16 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::sockets;
-use crate::parts::machine_control;
+use crate::host::vm::machine_control;
 
 /// An emulated machine on a busy host answers within this. Without an answer nobody knows why its job was killed.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(15);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Asks what the job used so far.
 pub(super) async fn usage(folder: &Path) -> io::Result<JobUsage> {
     let asked =
         async { machine_control::usage(&mut sockets::connect(folder, sockets::CONTROL).await?).await };
-    timeout(ANSWER_PATIENCE, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+    timeout(ANSWER_TIMEOUT, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
 }
 
 /// Orders the machine to end; the connection must stay until it has.

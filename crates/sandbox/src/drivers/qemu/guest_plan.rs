@@ -11,8 +11,8 @@ use sandyard_protocol::{LinkPort, LinkTarget};
 use super::command;
 use super::host::Accelerator;
 use crate::driver::{Limits, SandboxSpec};
-use crate::parts::layout;
-use crate::parts::machine_plan::{self, Monitor, Ways};
+use crate::host::layout;
+use crate::host::vm::machine_plan::{self, Monitor, Ways};
 
 /// QEMU itself: its program, its queues, its translated code; threads for processors, workers of its disks (at most 64), its own.
 const QEMU: Monitor = Monitor { memory_mib: 96 + command::TRANSLATION_MIB, cpus: 0.5, threads: 128 };

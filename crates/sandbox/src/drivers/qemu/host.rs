@@ -17,14 +17,13 @@ const PROGRAM: &str = "qemu-system-x86_64";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {
-    /// The processor.
+    /// Hardware virtualisation.
     Kvm,
     /// An emulator: slow, and works everywhere.
     Tcg,
 }
 
 impl Accelerator {
-    /// What the status says.
     pub(super) fn runtime(self) -> &'static str {
         match self {
             Self::Kvm => "qemu-kvm",
@@ -33,14 +32,38 @@ impl Accelerator {
     }
 }
 
-/// The installed QEMU.
+/// The operator's choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Acceleration {
+    /// KVM if a guest boots on it, else the emulator.
+    #[default]
+    Auto,
+    /// The named accelerator, or the driver is unusable.
+    Only(Accelerator),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ChosenAccelerator {
+    pub(super) accelerator: Accelerator,
+    pub(super) reason: Option<String>,
+    pub(super) basis: ChoiceBasis,
+}
+
+/// What a choice depends on: another value of any member makes it void.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ChoiceBasis {
+    pub(super) boot_id: String,
+    pub(super) version: String,
+    pub(super) kernel: String,
+}
+
 #[derive(Debug, Clone)]
-pub(super) struct Program {
+pub(super) struct QemuProgram {
     pub(super) path: PathBuf,
     pub(super) version: String,
 }
 
-impl Program {
+impl QemuProgram {
     /// Finds QEMU, or says how to get it.
     pub(super) fn find(given: Option<&Path>) -> Result<Self, OpenError> {
         let lacking = |detail: String| OpenError::Unusable {

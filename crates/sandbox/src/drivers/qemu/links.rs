@@ -20,25 +20,24 @@ use super::sockets;
 use crate::driver::SandboxId;
 
 /// The guest reads the line all the time, but may be emulated on a busy host.
-const NOTICED_WITHIN: Duration = Duration::from_millis(300);
+const NOTICE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The links of this server's machines.
 #[derive(Debug, Default)]
-pub(super) struct Links {
+pub(super) struct QemuLinks {
     turns: Mutex<HashMap<SandboxId, Arc<Semaphore>>>,
 }
 
-impl Links {
+impl QemuLinks {
     /// The next link of a machine.
-    pub(super) async fn next(&self, id: &SandboxId, folder: &Path) -> io::Result<Link> {
+    pub(super) async fn next(&self, id: &SandboxId, folder: &Path) -> io::Result<QemuLink> {
         let turn = self.turn(id).acquire_owned().await.map_err(io::Error::other)?;
-        sleep(NOTICED_WITHIN).await;
+        sleep(NOTICE_TIMEOUT).await;
         let stream = sockets::connect(folder, sockets::LINK).await?;
         stream.readable().await?;
-        Ok(Link { stream, _turn: turn })
+        Ok(QemuLink { stream, _turn: turn })
     }
 
-    /// Forgets a machine.
     pub(super) fn remove(&self, id: &SandboxId) {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
@@ -51,12 +50,12 @@ impl Links {
 
 /// One link. While it lives, the machine has no other.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct QemuLink {
     stream: UnixStream,
     _turn: OwnedSemaphorePermit,
 }
 
-impl AsyncRead for Link {
+impl AsyncRead for QemuLink {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -66,7 +65,7 @@ impl AsyncRead for Link {
     }
 }
 
-impl AsyncWrite for Link {
+impl AsyncWrite for QemuLink {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -12,23 +12,28 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::command::{Descriptors, Machine};
+use super::command::{QemuDescriptors, QemuMachine};
 use super::host::Accelerator;
-use super::step::{Failure, Step, Steps};
-use super::{Yard, guest_plan, sockets, sys};
+use super::state::QemuState;
+use super::step::{QemuFailure, QemuStep, QemuSteps};
+use super::{guest_plan, sockets, sys};
 use crate::driver::{SandboxSpec, StartError, tree_of};
+use crate::drivers::catalogue;
+use crate::host::cgroup::{GroupLimits, Groups};
+use crate::host::console;
+use crate::host::polling;
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::SandboxRecord;
+use crate::host::sandboxes::{ExistingSandbox, or_undo};
+use crate::host::vm::machine_plan;
+use crate::host::vm::timer_threads;
 use crate::image::vm::{VmImage, VmImageError};
-use crate::parts::cgroup::{GroupLimits, Groups};
-use crate::parts::liveness::ProcessIdentity;
-use crate::parts::records::Record;
-use crate::parts::sandboxes::{Before, or_undo};
-use crate::parts::{console, machine_plan, patience, timer_threads};
 
 /// QEMU makes its machine within a fraction of this.
-const TIMER_WITHIN: Duration = Duration::from_secs(2);
+const TIMER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Everything that QEMU is handed.
-struct Files {
+struct QemuFiles {
     kernel: OwnedFd,
     initrd: OwnedFd,
     root: OwnedFd,
@@ -39,7 +44,7 @@ struct Files {
     console: OwnedFd,
 }
 
-impl Yard {
+impl QemuState {
     /// Starts a machine, or finds that it runs already.
     pub(super) async fn start(
         self: &Arc<Self>,
@@ -47,14 +52,14 @@ impl Yard {
         accelerator: Accelerator,
     ) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
-            Before::Running => return Ok(()),
-            Before::Dead => self.remove(&spec.id).await?,
-            Before::Nothing => {}
+            ExistingSandbox::Running => return Ok(()),
+            ExistingSandbox::Dead => self.remove(&spec.id).await?,
+            ExistingSandbox::Nothing => {}
         }
         let image = self.image_of(spec).await?;
         let user = self.sandboxes.ids.take(&BTreeSet::new()).map_err(StartError::at("take a user id"))?;
         let outcome = self.start_on(spec, image, user, accelerator).await;
-        Ok(or_undo(&spec.id, outcome, self.clear(&Record::of(spec))).await?)
+        Ok(or_undo(&spec.id, outcome, self.clear(&SandboxRecord::of(spec))).await?)
     }
 
     async fn image_of(&self, spec: &SandboxSpec) -> Result<VmImage, StartError> {
@@ -64,7 +69,7 @@ impl Yard {
         match found.map_err(io::Error::other).map_err(StartError::at("prepare the image"))? {
             Ok(image) => Ok(image),
             Err(error @ VmImageError::NoKernel) => {
-                Err(StartError::Unusable { driver: super::NAME, detail: error.to_string() })
+                Err(StartError::Unusable { driver: catalogue::QEMU.name, detail: error.to_string() })
             }
             Err(error) => Err(StartError::at("prepare the image")(io::Error::other(error))),
         }
@@ -76,25 +81,25 @@ impl Yard {
         image: VmImage,
         user: u32,
         accelerator: Accelerator,
-    ) -> Result<(), Failure> {
-        let (mut steps, id) = (Steps::new(self.config.fail_at), &spec.id);
-        let mut record = Record { id_base: Some(user), ..Record::of(spec) };
-        steps.run(Step::Marker, id, || self.sandboxes.records.write(&record))?;
+    ) -> Result<(), QemuFailure> {
+        let (mut steps, id) = (QemuSteps::new(self.config.fail_at), &spec.id);
+        let mut record = SandboxRecord { id_base: Some(user), ..SandboxRecord::of(spec) };
+        steps.run(QemuStep::Marker, id, || self.sandboxes.records.write(&record))?;
         let disk = spec.workspace.join(machine_plan::DISK_FILE);
-        steps.wait(Step::Disk, disk.display(), self.make_disk(&disk, spec.limits.disk_mib)).await?;
-        let files = steps.run(Step::Open, id, || self.open(spec, image, &disk))?;
+        steps.wait(QemuStep::Disk, disk.display(), self.make_disk(&disk, spec.limits.disk_mib)).await?;
+        let files = steps.run(QemuStep::Open, id, || self.open(spec, image, &disk))?;
         let groups = self.sandboxes.groups(&record);
-        steps.run(Step::MakeGroups, groups.name(), || groups.create())?;
+        steps.run(QemuStep::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
-        steps.run(Step::LimitGroups, groups.name(), || groups.limit(limits))?;
+        steps.run(QemuStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let run = || self.run(spec, &files, &groups, user, accelerator);
-        let process = steps.run(Step::Run, self.program.path.display(), run)?;
+        let process = steps.run(QemuStep::Run, self.program.path.display(), run)?;
         if accelerator == Accelerator::Kvm {
             tokio::spawn(limit_timer(process.clone(), groups));
         }
         record.process = Some(process);
         self.consoles.insert(id, files.console);
-        steps.run(Step::Note, id, || self.sandboxes.records.write(&record))
+        steps.run(QemuStep::Note, id, || self.sandboxes.records.write(&record))
     }
 
     async fn make_disk(&self, path: &Path, size_mib: u64) -> io::Result<()> {
@@ -104,10 +109,10 @@ impl Yard {
             .map_err(io::Error::other)?
     }
 
-    fn open(&self, spec: &SandboxSpec, image: VmImage, disk: &Path) -> io::Result<Files> {
+    fn open(&self, spec: &SandboxSpec, image: VmImage, disk: &Path) -> io::Result<QemuFiles> {
         let read = |path| File::open(&path).map(OwnedFd::from);
         let folder = self.sandboxes.records.directory(&spec.id);
-        Ok(Files {
+        Ok(QemuFiles {
             kernel: read(image.kernel)?,
             initrd: read(image.initrd)?,
             root: read(image.root_disk)?,
@@ -123,13 +128,13 @@ impl Yard {
     fn run(
         &self,
         spec: &SandboxSpec,
-        files: &Files,
+        files: &QemuFiles,
         groups: &Groups,
         user: u32,
         accelerator: Accelerator,
     ) -> io::Result<ProcessIdentity> {
         let descriptors = files.descriptors();
-        let machine = Machine {
+        let machine = QemuMachine {
             accelerator,
             vcpus: guest_plan::vcpus(&spec.limits, accelerator, machine_plan::processors()),
             memory_mib: machine_plan::memory_mib(&spec.limits),
@@ -160,9 +165,9 @@ impl Yard {
     }
 }
 
-impl Files {
-    fn descriptors(&self) -> Descriptors {
-        Descriptors {
+impl QemuFiles {
+    fn descriptors(&self) -> QemuDescriptors {
+        QemuDescriptors {
             kernel: self.kernel.as_raw_fd(),
             initrd: self.initrd.as_raw_fd(),
             root: self.root.as_raw_fd(),
@@ -181,7 +186,7 @@ async fn limit_timer(process: ProcessIdentity, groups: Groups) {
         threads.iter().try_for_each(|&thread| groups.take_in(thread))?;
         Ok(!threads.is_empty() || !process.is_alive())
     };
-    if let Err(error) = patience::poll(TIMER_WITHIN, taken).await {
+    if let Err(error) = polling::poll(TIMER_TIMEOUT, taken).await {
         tracing::debug!(%error, pid = process.pid, "no timer of the kernel's was found");
     }
 }

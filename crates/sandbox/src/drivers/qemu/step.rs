@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::parts::steps;
+use crate::host::steps;
 
-/// One step.
+/// Step of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum QemuStep {
     /// Writing the marker.
     Marker,
     /// Making the workspace's disk.
@@ -23,13 +23,13 @@ pub enum Step {
     Note,
 }
 
-impl Step {
-    /// All of them.
+impl QemuStep {
+    /// Every step, in order.
     pub const ALL: [Self; 7] =
         [Self::Marker, Self::Disk, Self::Open, Self::MakeGroups, Self::LimitGroups, Self::Run, Self::Note];
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for QemuStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Marker => "write the marker",
@@ -43,7 +43,5 @@ impl fmt::Display for Step {
     }
 }
 
-/// One that failed.
-pub(super) type Failure = steps::Failure<Step>;
-/// All of one start.
-pub(super) type Steps = steps::Steps<Step>;
+pub(super) type QemuFailure = steps::StepFailure<QemuStep>;
+pub(super) type QemuSteps = steps::StartSteps<QemuStep>;

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Yard, control};
+use super::control;
+use super::state::QemuState;
 use crate::driver::{SandboxId, StopError};
-use crate::parts::records::Record;
+use crate::host::sandboxes::records::SandboxRecord;
 
 /// Time to kill everything inside and write what is in the machine's memory to its disk; an emulated one is slow.
-const CLEAN_END_WITHIN: Duration = Duration::from_secs(10);
+const CLEAN_END_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Yard {
+impl QemuState {
     /// Removes a machine and its marker.
     pub(super) async fn remove(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;
@@ -31,13 +32,13 @@ impl Yard {
     }
 
     /// Kills whatever of a machine runs.
-    pub(super) async fn clear(&self, record: &Record) -> Result<(), StopError> {
+    pub(super) async fn clear(&self, record: &SandboxRecord) -> Result<(), StopError> {
         let cleared = self.sandboxes.groups(record).clear().await;
         cleared.map_err(StopError::at(&record.id, "remove the control groups"))
     }
 
     /// Has a machine end by itself. One that does not is killed by whoever called.
-    async fn end(&self, record: &Record) {
+    async fn end(&self, record: &SandboxRecord) {
         let Some(process) = record.process.as_ref().filter(|process| process.is_alive()) else { return };
         let folder = self.sandboxes.records.directory(&record.id);
         let ended = async {
@@ -45,7 +46,7 @@ impl Yard {
             process.wait_dead().await;
             io::Result::Ok(())
         };
-        match timeout(CLEAN_END_WITHIN, ended).await {
+        match timeout(CLEAN_END_TIMEOUT, ended).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(sandbox = %record.id, %error, "machine can't be asked to end"),
             Err(_) => tracing::warn!(sandbox = %record.id, "machine did not end by itself and is killed"),

@@ -24,7 +24,7 @@ const OPEN_FILES: u64 = 256;
 const DEVICES: [(&CStr, u32, u32); 3] = [(c"/dev/null", 1, 3), (c"/dev/zero", 1, 5), (c"/dev/urandom", 1, 9)];
 const KVM: (&CStr, u32, u32) = (c"/dev/kvm", 10, 232);
 
-/// What makes a process a machine's.
+/// How QEMU's process is confined.
 pub(super) struct Confinement {
     /// `cgroup.procs` of its groups, open for writing.
     pub(super) groups: Vec<OwnedFd>,

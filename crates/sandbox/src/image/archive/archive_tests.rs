@@ -6,12 +6,12 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::*;
-use crate::image::{Flavour, ImageDigest, ImageFacts};
+use crate::image::{ImageDigest, ImageFacts, ImageFlavour};
 
 fn image(root: &Path) -> Image {
     let digest = |digit: &str| ImageDigest::parse(&digit.repeat(64)).unwrap();
     let facts = ImageFacts {
-        flavour: Flavour::Base,
+        flavour: ImageFlavour::Base,
         recipe: digest("b"),
         parent: None,
         with: Vec::new(),
@@ -22,7 +22,7 @@ fn image(root: &Path) -> Image {
         entries: 1,
         packages: 1,
     };
-    Image { digest: digest("a"), flavour: Flavour::Base, root: root.to_owned(), facts }
+    Image { digest: digest("a"), flavour: ImageFlavour::Base, root: root.to_owned(), facts }
 }
 
 fn tree() -> tempfile::TempDir {
@@ -41,7 +41,7 @@ fn tree() -> tempfile::TempDir {
 
 fn written(image: &Image) -> (Vec<u8>, String, Vec<u8>) {
     let (mut bytes, mut told) = (Vec::new(), Vec::new());
-    let id = Archive::of(image).unwrap().write(&mut bytes, &mut |percent| told.push(percent)).unwrap();
+    let id = ImageArchive::of(image).unwrap().write(&mut bytes, &mut |percent| told.push(percent)).unwrap();
     (bytes, id, told)
 }
 
@@ -67,7 +67,7 @@ fn an_engine_finds_layer_configuration_and_name() {
     assert_eq!(format!("sha256:{config_name}"), format!("{id}.json"));
     let config: serde_json::Value = serde_json::from_slice(&files[config_name]).unwrap();
     assert_eq!(config["config"]["Labels"][IMAGE_LABEL], "a".repeat(64));
-    let layer = format!("sha256:{}", hex(&Sha256::digest(&files["layer.tar"])));
+    let layer = format!("sha256:{}", hex::encode(&Sha256::digest(&files["layer.tar"])));
     assert_eq!(config["rootfs"]["diff_ids"][0], layer);
     assert_eq!(told.last(), Some(&100));
     assert!(told.is_sorted());

@@ -12,15 +12,14 @@ use tar::{Builder, EntryType, Header};
 
 /// Where the bytes of files come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
-    /// From the files.
+pub(super) enum LayerContent {
+    /// Entries are read from the tree.
     Files,
     /// As many zeros, to measure.
     Zeros,
 }
 
-/// Writes a whole layer.
-pub(super) fn write_layer(root: &Path, out: impl Write, content: Content) -> io::Result<()> {
+pub(super) fn write_layer(root: &Path, out: impl Write, content: LayerContent) -> io::Result<()> {
     let mut layer = Layer { root, out: Builder::new(out), content, linked: HashMap::new() };
     layer.directory(Path::new(""))?;
     layer.out.into_inner()?.flush()
@@ -29,7 +28,7 @@ pub(super) fn write_layer(root: &Path, out: impl Write, content: Content) -> io:
 struct Layer<'a, W: Write> {
     root: &'a Path,
     out: Builder<W>,
-    content: Content,
+    content: LayerContent,
     /// Files with several names, by inode: the first name written.
     linked: HashMap<u64, PathBuf>,
 }
@@ -81,9 +80,9 @@ impl<W: Write> Layer<'_, W> {
     fn file(&mut self, header: &mut Header, path: &Path, size: u64) -> io::Result<()> {
         use io::Read as _;
         match self.content {
-            Content::Zeros => self.out.append_data(header, path, io::repeat(0).take(size)),
+            LayerContent::Zeros => self.out.append_data(header, path, io::repeat(0).take(size)),
             // A tar that says one size and holds another can't be read at all.
-            Content::Files => {
+            LayerContent::Files => {
                 self.out.append_data(header, path, File::open(self.root.join(path))?.take(size))
             }
         }

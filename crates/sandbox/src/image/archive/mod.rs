@@ -13,27 +13,27 @@ use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use super::{Image, hex};
-use layer::{Content, write_layer};
+use super::Image;
+use layer::{LayerContent, write_layer};
 
 /// Names the image that a tree was made of; by it a loaded one is found again.
 pub const IMAGE_LABEL: &str = "dev.sandyard.image";
 /// Names the recipe, whichever day it was built.
 const RECIPE_LABEL: &str = "dev.sandyard.recipe";
-/// Names the flavour.
+/// Label with the flavour of the image.
 pub const FLAVOUR_LABEL: &str = "dev.sandyard.flavour";
-/// What an image's programs find on their path where nobody says otherwise.
+/// Default `PATH` of the image.
 const PATH: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
 /// Content in a tar comes in blocks of this size, and two empty ones end it.
-const BLOCK: u64 = 512;
+const BLOCK_BYTES: u64 = 512;
 
 /// The archive could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}")]
 pub struct ArchiveError {
-    /// What was being done.
+    /// Failed operation.
     step: &'static str,
-    /// Why it failed.
+    /// Cause.
     #[source]
     source: io::Error,
 }
@@ -44,16 +44,16 @@ fn at(step: &'static str) -> impl FnOnce(io::Error) -> ArchiveError {
 
 /// An image about to be written.
 #[derive(Debug)]
-pub struct Archive<'a> {
+pub struct ImageArchive<'a> {
     image: &'a Image,
     layer_bytes: u64,
 }
 
-impl<'a> Archive<'a> {
-    /// Measures the image.
+impl<'a> ImageArchive<'a> {
+    /// Measures an image, so that its archive has a known size.
     pub fn of(image: &'a Image) -> Result<Self, ArchiveError> {
         let mut counted = Through::new(io::sink());
-        write_layer(&image.root, &mut counted, Content::Zeros).map_err(at("measure the image"))?;
+        write_layer(&image.root, &mut counted, LayerContent::Zeros).map_err(at("measure the image"))?;
         Ok(Self { image, layer_bytes: counted.bytes })
     }
 
@@ -63,13 +63,13 @@ impl<'a> Archive<'a> {
         let header = header(self.layer_bytes, "layer.tar").map_err(at("name the layer"))?;
         out.get_mut().write_all(header.as_bytes()).map_err(at("write the archive"))?;
         let mut layer = Through::new(out.get_mut()).telling(self.layer_bytes, percent);
-        write_layer(&self.image.root, &mut layer, Content::Files).map_err(at("write the layer"))?;
-        let (digest, bytes) = (hex(&layer.hash.finalize()), layer.bytes);
+        write_layer(&self.image.root, &mut layer, LayerContent::Files).map_err(at("write the layer"))?;
+        let (digest, bytes) = (hex::encode(&layer.hash.finalize()), layer.bytes);
         if bytes != self.layer_bytes {
             return Err(at("write the layer")(io::Error::other("the image's tree changed meanwhile")));
         }
-        let padding = usize::try_from(bytes.next_multiple_of(BLOCK) - bytes).unwrap_or(0);
-        out.get_mut().write_all(&[0; BLOCK as usize][..padding]).map_err(at("write the archive"))?;
+        let padding = usize::try_from(bytes.next_multiple_of(BLOCK_BYTES) - bytes).unwrap_or(0);
+        out.get_mut().write_all(&[0; BLOCK_BYTES as usize][..padding]).map_err(at("write the archive"))?;
         let id = self.write_documents(&mut out, &digest).map_err(at("write the image's documents"))?;
         out.into_inner().and_then(|mut out| out.flush()).map_err(at("finish the archive"))?;
         Ok(id)
@@ -78,11 +78,14 @@ impl<'a> Archive<'a> {
     /// Configuration and manifest; the id is the configuration's digest.
     fn write_documents<W: Write>(&self, out: &mut tar::Builder<W>, layer: &str) -> io::Result<String> {
         let config = serde_json::to_vec(&self.config(layer)?)?;
-        let id = hex(&Sha256::digest(&config));
+        let id = hex::encode(&Sha256::digest(&config));
         let config_name = format!("{id}.json");
         out.append(&header(config.len() as u64, &config_name)?, config.as_slice())?;
-        let manifest =
-            [Manifest { config: config_name, repo_tags: [reference(self.image)], layers: ["layer.tar"] }];
+        let manifest = [EngineManifest {
+            config: config_name,
+            repo_tags: [reference(self.image)],
+            layers: ["layer.tar"],
+        }];
         let manifest = serde_json::to_vec(&manifest)?;
         out.append(&header(manifest.len() as u64, "manifest.json")?, manifest.as_slice())?;
         Ok(format!("sha256:{id}"))
@@ -148,7 +151,7 @@ struct RootFs {
 /// `manifest.json` of an archive.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Manifest {
+struct EngineManifest {
     config: String,
     repo_tags: [String; 1],
     layers: [&'static str; 1],
@@ -211,7 +214,7 @@ pub fn write_file(
 ) -> Result<String, ArchiveError> {
     let temporary = path.with_added_extension("new");
     let file = File::create(&temporary).map_err(at("make the file"))?;
-    let written = Archive::of(image)?.write(io::BufWriter::with_capacity(1 << 20, &file), percent);
+    let written = ImageArchive::of(image)?.write(io::BufWriter::with_capacity(1 << 20, &file), percent);
     let finished = written.and_then(|id| {
         file.sync_all().map_err(at("save the file"))?;
         std::fs::rename(&temporary, path).map_err(at("name the file"))?;

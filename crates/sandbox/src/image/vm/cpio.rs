@@ -8,14 +8,13 @@ const DIRECTORY: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 const LAST_NAME: &str = "TRAILER!!!";
 
-/// An archive being written.
-pub(super) struct Archive<W: Write> {
+pub(super) struct CpioArchive<W: Write> {
     output: W,
     entries: u32,
     written: usize,
 }
 
-impl<W: Write> Archive<W> {
+impl<W: Write> CpioArchive<W> {
     pub(super) fn new(output: W) -> Self {
         Self { output, entries: 0, written: 0 }
     }
@@ -30,7 +29,6 @@ impl<W: Write> Archive<W> {
         self.entry(path, REGULAR | mode, content)
     }
 
-    /// A symbolic link.
     pub(super) fn link(&mut self, path: &str, target: &str) -> io::Result<()> {
         self.entry(path, LINK | 0o777, target.as_bytes())
     }
@@ -80,7 +78,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let mut archive = Archive::new(Vec::new());
+        let mut archive = CpioArchive::new(Vec::new());
         archive.directory("modules", 0o755).unwrap();
         archive.file("modules/a.ko", 0o600, b"12345").unwrap();
         archive.link("init", "modules/a.ko").unwrap();

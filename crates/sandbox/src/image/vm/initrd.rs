@@ -12,25 +12,25 @@ use std::time::Duration;
 use sandyard_protocol::{AGENT_PROGRAM, MACHINE_GUEST, MACHINE_MODULES, MACHINE_PROGRAMS};
 use sha2::{Digest, Sha256};
 
-use super::cpio::Archive;
-use super::kernel::Kernel;
-use super::{UNFINISHED, unfinished};
-use crate::parts::programs;
+use super::cpio::CpioArchive;
+use super::kernel::VmKernel;
+use super::unfinished::{UNFINISHED, unfinished};
+use crate::guest_programs;
 
 /// Raised when the same programs are laid out differently.
 const FORMAT: &str = "sandyard initrd 1";
 /// Its file name begins with this.
 const PREFIX: &str = "initrd-";
 /// How long one that this program does not use is left alone.
-const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
+const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 /// The initrd of a kernel, made if it is not there.
-pub(super) fn ensure(kernel: &Kernel) -> io::Result<PathBuf> {
+pub(super) fn ensure(kernel: &VmKernel) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     hash.update(FORMAT);
-    hash.update(programs::GUEST);
-    hash.update(programs::AGENT);
-    let name = format!("{PREFIX}{}", &crate::image::hex(&hash.finalize())[..16]);
+    hash.update(guest_programs::GUEST);
+    hash.update(guest_programs::AGENT);
+    let name = format!("{PREFIX}{}", &hex::encode(&hash.finalize())[..16]);
     let target = kernel.folder.join(&name);
     if target.exists() {
         return Ok(target);
@@ -46,8 +46,8 @@ pub(super) fn ensure(kernel: &Kernel) -> io::Result<PathBuf> {
     Ok(target)
 }
 
-fn write(kernel: &Kernel, path: &Path) -> io::Result<()> {
-    let mut archive = Archive::new(BufWriter::new(File::create(path)?));
+fn write(kernel: &VmKernel, path: &Path) -> io::Result<()> {
+    let mut archive = CpioArchive::new(BufWriter::new(File::create(path)?));
     let modules = relative(MACHINE_MODULES);
     archive.directory(modules, 0o700)?;
     for module in kernel.modules()? {
@@ -56,8 +56,8 @@ fn write(kernel: &Kernel, path: &Path) -> io::Result<()> {
     }
     let job = relative(MACHINE_PROGRAMS);
     archive.directory(job, 0o755)?;
-    archive.file(&format!("{job}/{AGENT_PROGRAM}"), 0o555, programs::AGENT)?;
-    archive.file(&format!("{job}/{MACHINE_GUEST}"), 0o555, programs::GUEST)?;
+    archive.file(&format!("{job}/{AGENT_PROGRAM}"), 0o555, guest_programs::AGENT)?;
+    archive.file(&format!("{job}/{MACHINE_GUEST}"), 0o555, guest_programs::GUEST)?;
     archive.link("init", &format!("{job}/{MACHINE_GUEST}"))?;
     let file = archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     // Machines run as users of their own.
@@ -67,13 +67,13 @@ fn write(kernel: &Kernel, path: &Path) -> io::Result<()> {
 
 /// Those of other versions of this program that have not been written lately. A machine has read its own when it runs; a server of
 /// another version that has just written one is about to.
-fn remove_others(kernel: &Kernel, keep: &str) -> io::Result<()> {
+fn remove_others(kernel: &VmKernel, keep: &str) -> io::Result<()> {
     for entry in fs::read_dir(&kernel.folder)? {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let age = entry.metadata().ok().and_then(|found| found.modified().ok()?.elapsed().ok());
-        let old = age.is_some_and(|age| age > KEPT_FOR);
+        let old = age.is_some_and(|age| age > RETENTION);
         if old && (name.starts_with(PREFIX) || name.starts_with(UNFINISHED)) && name != keep {
             match fs::remove_file(entry.path()) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::image::store::ImageStore;
 
-    fn kernel(folder: &Path) -> Kernel {
+    fn kernel(folder: &Path) -> VmKernel {
         fs::write(folder.join("bzImage"), "kernel").unwrap();
         let files = KernelFiles { kernel: folder.join("bzImage"), modules: None };
         keep(&ImageStore::new(folder.join("cache")), &files, 1).unwrap()
@@ -108,7 +108,7 @@ mod tests {
         let kernel = kernel(folder.path());
         for (name, days) in [("initrd-old", 2), ("initrd-new", 0), ("new-initrd-old-1", 2), ("notes", 2)] {
             let file = File::create(kernel.folder.join(name)).unwrap();
-            file.set_modified(SystemTime::now() - KEPT_FOR * days).unwrap();
+            file.set_modified(SystemTime::now() - RETENTION * days).unwrap();
         }
         ensure(&kernel).unwrap();
         let left = |name: &str| kernel.folder.join(name).exists();

@@ -13,27 +13,26 @@ use sha2::{Digest, Sha256};
 
 use super::modules;
 use crate::image::ImageDigest;
-use crate::image::store::{ImageStore, StoreError, at};
+use crate::image::store::{ImageStore, ImageStoreError, at};
 
 /// A kernel that machines can boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kernel {
+pub struct VmKernel {
     /// Named by what is in it.
     pub digest: ImageDigest,
-    /// Where it is.
     pub(super) folder: PathBuf,
     /// When it became the one to boot, in seconds since 1970.
     since_s: u64,
 }
 
-/// What is written down about a kernel.
+/// Facts about a kernel.
 #[derive(Debug, Serialize, Deserialize)]
-struct Facts {
+struct KernelFacts {
     since_s: u64,
 }
 
-impl Kernel {
-    /// The kernel itself.
+impl VmKernel {
+    /// Returns the path of the kernel.
     pub fn file(&self) -> PathBuf {
         self.folder.join("vmlinuz")
     }
@@ -50,14 +49,12 @@ impl Kernel {
 
 /// Files to make a kernel of the cache from.
 pub(super) struct KernelFiles {
-    /// The kernel itself.
     pub(super) kernel: PathBuf,
     /// `lib/modules/<release>`; none if all it needs is built in.
     pub(super) modules: Option<PathBuf>,
 }
 
-/// The newest kernel.
-pub(super) fn newest(cache: &Path) -> Result<Option<Kernel>, StoreError> {
+pub(super) fn newest(cache: &Path) -> Result<Option<VmKernel>, ImageStoreError> {
     let folder = cache.join("kernels");
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -66,15 +63,15 @@ pub(super) fn newest(cache: &Path) -> Result<Option<Kernel>, StoreError> {
     let read = |name: &str| {
         let digest = ImageDigest::parse(name)?;
         let folder = folder.join(name);
-        let facts: Facts = serde_json::from_slice(&fs::read(folder.join("kernel.json")).ok()?).ok()?;
-        Some(Kernel { digest, folder, since_s: facts.since_s })
+        let facts: KernelFacts = serde_json::from_slice(&fs::read(folder.join("kernel.json")).ok()?).ok()?;
+        Some(VmKernel { digest, folder, since_s: facts.since_s })
     };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter_map(|name| read(&name)).max_by_key(|kernel| kernel.since_s))
 }
 
 /// Puts a kernel into the cache, from now on the newest.
-pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Result<Kernel, StoreError> {
+pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Result<VmKernel, ImageStoreError> {
     let modules = match &files.modules {
         Some(folder) => modules::select(folder).map_err(at("read the modules in", folder))?,
         None => Vec::new(),
@@ -85,10 +82,10 @@ pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Resul
     let copied = copy(&built, files, &modules, now_s).and_then(|()| place(store, &built, &digest));
     // Moved away if it went well.
     drop(fs::remove_dir_all(&built));
-    Ok(Kernel { folder: copied?, digest, since_s: now_s })
+    Ok(VmKernel { folder: copied?, digest, since_s: now_s })
 }
 
-fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> Result<(), StoreError> {
+fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> Result<(), ImageStoreError> {
     let target = built.join("vmlinuz");
     fs::copy(&files.kernel, &target).map_err(at("copy", &files.kernel))?;
     // Machines run as users of their own.
@@ -100,15 +97,15 @@ fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> R
         fs::copy(module, folder.join(format!("{number:03}-{name}"))).map_err(at("copy", module))?;
     }
     let file = built.join("kernel.json");
-    let text =
-        serde_json::to_vec(&Facts { since_s: now_s }).map_err(|error| at("write", &file)(error.into()))?;
+    let text = serde_json::to_vec(&KernelFacts { since_s: now_s })
+        .map_err(|error| at("write", &file)(error.into()))?;
     fs::write(&file, text).map_err(at("write", &file))?;
     let opened = File::open(built).map_err(at("open", built))?;
     rustix::fs::syncfs(&opened).map_err(|error| at("flush", built)(error.into()))
 }
 
 /// Renames a finished kernel into the cache; the same one from another day makes room.
-fn place(store: &ImageStore, built: &Path, digest: &ImageDigest) -> Result<PathBuf, StoreError> {
+fn place(store: &ImageStore, built: &Path, digest: &ImageDigest) -> Result<PathBuf, ImageStoreError> {
     let kernels = store.cache().join("kernels");
     fs::create_dir_all(&kernels).map_err(at("make", &kernels))?;
     let target = kernels.join(digest.as_str());
@@ -121,7 +118,7 @@ fn place(store: &ImageStore, built: &Path, digest: &ImageDigest) -> Result<PathB
     Ok(target)
 }
 
-fn digest(kernel: &Path, modules: &[PathBuf]) -> Result<ImageDigest, StoreError> {
+fn digest(kernel: &Path, modules: &[PathBuf]) -> Result<ImageDigest, ImageStoreError> {
     let mut hash = Sha256::new();
     for path in [kernel].into_iter().chain(modules.iter().map(PathBuf::as_path)) {
         let content = fs::read(path).map_err(at("read", path))?;

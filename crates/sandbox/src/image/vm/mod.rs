@@ -1,14 +1,16 @@
-//! What a virtual machine boots from: a kernel, an initrd with our guest, and an image's tree as a read-only disk.
+//! Boot files of virtual machines: a kernel, an initrd with the guest, and an image's tree as a read-only disk.
 //!
 //! The kernel is Debian's, taken from the host's mirrors, or one that somebody gave; the rest is made from what is here.
 //! `VmImages` is what drivers ask; [`Builder::ensure_kernel`] fetches.
 
 mod cpio;
+mod errors;
 mod initrd;
 mod kernel;
 mod modules;
 mod packed;
 mod root_disk;
+mod unfinished;
 mod vmlinux;
 
 use std::fs::{self, File};
@@ -16,27 +18,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-pub use kernel::Kernel;
+pub use errors::VmImageError;
+pub use kernel::VmKernel;
 pub use root_disk::root_disk_of;
 
-use super::build::{BuildError, Builder};
+use super::build::Builder;
+use super::build_error::BuildError;
 use super::steps;
-use super::store::{ImageStore, StoreError, at};
-use super::{Flavour, recipe};
+use super::store::{ImageStore, ImageStoreError, at};
+use super::{ImageFlavour, recipe};
 use kernel::KernelFiles;
 
 /// Debian's kernel for virtual machines: a tenth of the modules of the ordinary one.
 const PACKAGE: &str = "linux-image-cloud-amd64";
-
-/// What names of unfinished files begin with.
-const UNFINISHED: &str = "new-";
-
-/// Where a file is written before it is whole: a name that nobody else has, in this process or another.
-fn unfinished(target: &Path) -> io::Result<PathBuf> {
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let random = getrandom::u64().map_err(io::Error::other)?;
-    Ok(target.with_file_name(format!("{UNFINISHED}{name}-{random:016x}")))
-}
 
 /// Where a kernel comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +39,9 @@ pub enum KernelSource {
     Cached,
     /// Debian's, as it is today.
     Debian,
-    /// Somebody's own.
+    /// A kernel of the caller.
     Given {
-        /// The kernel itself.
+        /// Kernel file.
         kernel: PathBuf,
         /// Its `lib/modules/<release>`; none if virtio and ext4 are built in.
         modules: Option<PathBuf>,
@@ -57,7 +51,7 @@ pub enum KernelSource {
 /// What one machine boots from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmImage {
-    /// The kernel.
+    /// Kernel file.
     pub kernel: PathBuf,
     /// Its first root file system.
     pub initrd: PathBuf,
@@ -65,47 +59,14 @@ pub struct VmImage {
     pub root_disk: PathBuf,
 }
 
-/// There is nothing to boot from.
-#[derive(Debug, thiserror::Error)]
-pub enum VmImageError {
-    /// No kernel was fetched yet.
-    #[error("there is no kernel for virtual machines")]
-    NoKernel,
-    /// The cache failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The kernel could not be unpacked.
-    #[error("unpack the kernel")]
-    Unpack(#[source] io::Error),
-    /// The initrd could not be written.
-    #[error("write the initrd")]
-    Initrd(#[source] io::Error),
-    /// The disk could not be made.
-    #[error("make a disk of {}", tree.display())]
-    RootDisk {
-        /// Of what.
-        tree: PathBuf,
-        /// Why it failed.
-        #[source]
-        source: io::Error,
-    },
-}
-
-impl VmImageError {
-    /// What a person can do about it.
-    pub fn hint(&self) -> Option<&'static str> {
-        matches!(self, Self::NoKernel).then_some("run `sandyard image build --format vm`")
-    }
-}
-
-/// What machines can boot from, in one cache.
+/// Boot files of machines in one cache.
 #[derive(Debug, Clone)]
 pub struct VmImages {
     store: ImageStore,
 }
 
 impl VmImages {
-    /// Those below `cache`.
+    /// Opens the images of a cache folder.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self { store: ImageStore::new(cache) }
     }
@@ -116,7 +77,7 @@ impl VmImages {
     }
 
     /// The kernel that machines boot, if there is one.
-    pub fn kernel(&self) -> Result<Option<Kernel>, StoreError> {
+    pub fn kernel(&self) -> Result<Option<VmKernel>, ImageStoreError> {
         kernel::newest(self.store.cache())
     }
 
@@ -144,7 +105,7 @@ impl VmImages {
 
 impl Builder {
     /// Puts the kernel into the cache, unless it is there.
-    pub fn ensure_kernel(&self, source: &KernelSource) -> Result<Kernel, BuildError> {
+    pub fn ensure_kernel(&self, source: &KernelSource) -> Result<VmKernel, BuildError> {
         let now_s = (self.clock)().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         match source {
             KernelSource::Cached => match kernel::newest(self.store.cache())? {
@@ -159,11 +120,14 @@ impl Builder {
         }
     }
 
-    fn fetch_kernel(&self, now_s: u64) -> Result<Kernel, BuildError> {
+    fn fetch_kernel(&self, now_s: u64) -> Result<VmKernel, BuildError> {
         super::build::check_host()?;
-        let suite = recipe::manifest(Flavour::Base)?.suite;
-        let name =
-            recipe::image_digest(&recipe::recipe_digest(Flavour::Base, &[PACKAGE.to_owned()])?, None, now_s);
+        let suite = recipe::manifest(ImageFlavour::Base)?.suite;
+        let name = recipe::image_digest(
+            &recipe::recipe_digest(ImageFlavour::Base, &[PACKAGE.to_owned()])?,
+            None,
+            now_s,
+        );
         let _lock = self.store.try_lock(&name)?;
         let work = self.store.make_temporary(&name)?;
         let fetched = self.fetch_kernel_in(&work, &suite, now_s);
@@ -172,7 +136,7 @@ impl Builder {
         fetched
     }
 
-    fn fetch_kernel_in(&self, work: &Path, suite: &str, now_s: u64) -> Result<Kernel, BuildError> {
+    fn fetch_kernel_in(&self, work: &Path, suite: &str, now_s: u64) -> Result<VmKernel, BuildError> {
         let staged = self.host.stage(work, suite).map_err(BuildError::Host)?;
         let tree = work.join("tree");
         let mut command = steps::isolated_command(Path::new("mmdebstrap"));
@@ -196,7 +160,7 @@ impl Builder {
 }
 
 /// The kernel in an unpacked package.
-fn find_kernel(tree: &Path) -> Result<KernelFiles, StoreError> {
+fn find_kernel(tree: &Path) -> Result<KernelFiles, ImageStoreError> {
     let one = |folder: PathBuf, prefix: &str| {
         let entries = fs::read_dir(&folder).map_err(at("list", &folder))?.flatten();
         let mut found = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));

@@ -29,10 +29,10 @@ const WANTED: [Wanted; 9] = [
     Wanted { name: "vmw_vsock_virtio_transport", needed: false },
     Wanted { name: "virtio_rng", needed: false },
 ];
-/// What begins the line of a module that names its dependencies.
+/// Prefix of a module's line with its dependencies.
 const DEPENDS: &[u8] = b"\0depends=";
 /// A chain of dependencies is never longer.
-const DEEPEST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// The modules of one kernel.
 struct Modules {
@@ -48,7 +48,7 @@ pub(super) fn select(folder: &Path) -> io::Result<Vec<PathBuf>> {
     for module in &WANTED {
         let is_builtin = || builtin.lines().any(|path| name_of(path) == module.name);
         if modules.files.contains_key(module.name) {
-            modules.choose(module.name, DEEPEST, &mut chosen)?;
+            modules.choose(module.name, MAX_DEPTH, &mut chosen)?;
         } else if module.needed && !is_builtin() {
             return Err(missing(format!("the kernel in {} has no {}", folder.display(), module.name)));
         }
@@ -106,7 +106,7 @@ fn find(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> 
     Ok(())
 }
 
-/// What a module says that it needs.
+/// Returns the dependencies that a module names.
 fn asked_file(file: &Path) -> io::Result<Option<Vec<String>>> {
     let content = fs::read(file)?;
     let unpacked = packed::unpack(&content)?;

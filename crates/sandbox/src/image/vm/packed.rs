@@ -3,16 +3,15 @@
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// How gzip begins.
 pub(super) const GZIP: &[u8] = &[0x1f, 0x8b];
-/// Forms by how they begin, and what unpacks them.
+/// Formats by their first bytes, and the programs that unpack them.
 const UNPACKERS: [(&[u8], &[&str]); 3] = [
     (GZIP, &["gzip", "-dcq"]),
     (b"\xfd7zXZ", &["xz", "-dcq"]),
     (&[0x28, 0xb5, 0x2f, 0xfd], &["zstd", "-dcq"]),
 ];
 
-/// What is packed there; none if it is in no form that is known.
+/// Unpacks a file. Returns `None` if its format is unknown.
 pub(super) fn unpack(packed: &[u8]) -> io::Result<Option<Vec<u8>>> {
     let known = UNPACKERS.iter().find(|(magic, _)| packed.starts_with(magic));
     known.map(|(_, program)| through(program, packed)).transpose()

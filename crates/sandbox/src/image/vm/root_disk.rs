@@ -18,7 +18,7 @@ const FILE_NAME: &str = "root.ext4";
 const UNFINISHED: &str = "root.ext4.new";
 /// Directories, bitmaps and the ends of files, for each entry.
 const BYTES_PER_ENTRY: u64 = 4096 + 512;
-/// What every file system has.
+/// Names that every file system has.
 const SPARE_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The disk of the image whose tree is `image_root`, if it was made.

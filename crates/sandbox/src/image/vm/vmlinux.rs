@@ -9,13 +9,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::packed::{self, GZIP};
+use super::unfinished::unfinished;
 
 const ELF: &[u8] = b"\x7fELF";
 const LZ4_LEGACY: &[u8] = &[0x02, 0x21, 0x4c, 0x18];
 /// The size unpacked, behind the payload; gzip has the same word at its own end.
 const SIZE_BYTES: usize = 4;
 /// No kernel is larger unpacked.
-const LARGEST: usize = 512 * 1024 * 1024;
+const MAX_KERNEL_BYTES: usize = 512 * 1024 * 1024;
 
 /// The unpacked kernel beside a packed one, made if it is not there.
 pub(super) fn ensure(kernel: &Path) -> io::Result<PathBuf> {
@@ -23,7 +24,7 @@ pub(super) fn ensure(kernel: &Path) -> io::Result<PathBuf> {
     if target.exists() {
         return Ok(target);
     }
-    let temporary = super::unfinished(&target)?;
+    let temporary = unfinished(&target)?;
     let mut file = File::create(&temporary)?;
     file.write_all(&unpacked(fs::read(kernel)?)?)?;
     // Machines run as users of their own.
@@ -68,7 +69,7 @@ fn payload(kernel: &[u8]) -> Option<(&[u8], usize)> {
     let start = (sectors + 1) * 512 + usize::try_from(word(0x248)?).ok()?;
     let end = start.checked_add(usize::try_from(word(0x24c)?).ok()?)?;
     let size = usize::try_from(word(end.checked_sub(SIZE_BYTES)?)?).ok()?;
-    has_header.then_some((kernel.get(start..end)?, size)).filter(|_| size <= LARGEST)
+    has_header.then_some((kernel.get(start..end)?, size)).filter(|_| size <= MAX_KERNEL_BYTES)
 }
 
 /// The legacy form: a word of magic, then blocks, each behind its length.

@@ -17,24 +17,24 @@ use serde::Deserialize;
 use tokio::time::timeout;
 
 use super::owned_socket::OwnedSocket;
-use requests::Request;
+use requests::ApiRequest;
 
 /// The longest a request may take; booting reads kernel and initrd, on a busy machine from a cold disk.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read: a fault is a sentence or two.
 const ANSWER_BYTES: usize = 16 * 1024;
 /// What of a fault is passed on.
-const FAULT_LETTERS: usize = 600;
+const MAX_FAULT_CHARS: usize = 600;
 
 /// The API of one machine.
 #[derive(Debug, Clone)]
-pub(super) struct Api {
+pub(super) struct FirecrackerApi {
     socket: OwnedSocket,
 }
 
 /// A request that was not done.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ApiError {
+pub(super) enum FirecrackerApiError {
     /// The socket could not be reached.
     #[error("reach the API of Firecracker")]
     Connect(#[source] io::Error),
@@ -43,32 +43,32 @@ pub(super) enum ApiError {
     Exchange {
         /// The request's path.
         path: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: io::Error,
     },
-    /// It said no.
+    /// Firecracker rejected the request.
     #[error("Firecracker refused {path} ({status}): {fault}")]
     Refused {
         /// The request's path.
         path: String,
         /// The code of its answer.
         status: u16,
-        /// Its reason.
+        /// Reason that Firecracker gave.
         fault: String,
     },
-    /// It said nothing.
+    /// Firecracker closed the connection without an answer.
     #[error("Firecracker did not answer to {0} in time")]
     Silent(String),
 }
 
 /// How a refusal looks.
 #[derive(Debug, Deserialize)]
-struct Fault {
+struct ApiFault {
     fault_message: String,
 }
 
-impl Api {
+impl FirecrackerApi {
     /// The API on a socket.
     pub(super) fn new(socket: OwnedSocket) -> Self {
         Self { socket }
@@ -85,20 +85,21 @@ impl Api {
         }
     }
 
-    /// Has one thing done.
-    pub(super) async fn put(&self, request: &Request) -> Result<(), ApiError> {
+    pub(super) async fn put(&self, request: &ApiRequest) -> Result<(), FirecrackerApiError> {
         let path = request.path();
         let body = serde_json::to_vec(request)
-            .map_err(|error| ApiError::Exchange { path: path.clone(), source: error.into() })?;
-        timeout(ANSWERED_WITHIN, self.exchange(&path, body)).await.map_err(|_| ApiError::Silent(path))?
+            .map_err(|error| FirecrackerApiError::Exchange { path: path.clone(), source: error.into() })?;
+        timeout(ANSWER_TIMEOUT, self.exchange(&path, body))
+            .await
+            .map_err(|_| FirecrackerApiError::Silent(path))?
     }
 
-    async fn exchange(&self, path: &str, body: Vec<u8>) -> Result<(), ApiError> {
-        let failed = |error: hyper::Error| ApiError::Exchange {
+    async fn exchange(&self, path: &str, body: Vec<u8>) -> Result<(), FirecrackerApiError> {
+        let failed = |error: hyper::Error| FirecrackerApiError::Exchange {
             path: path.to_owned(),
             source: io::Error::other(error),
         };
-        let stream = self.socket.connect().await.map_err(ApiError::Connect)?;
+        let stream = self.socket.connect().await.map_err(FirecrackerApiError::Connect)?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
         let request = hyper::Request::builder()
             .method(Method::PUT)
@@ -107,7 +108,10 @@ impl Api {
             .header(ACCEPT, "application/json")
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| ApiError::Exchange { path: path.to_owned(), source: io::Error::other(error) })?;
+            .map_err(|error| FirecrackerApiError::Exchange {
+                path: path.to_owned(),
+                source: io::Error::other(error),
+            })?;
         let answered = async {
             let response = sender.send_request(request).await.map_err(failed)?;
             let status = response.status();
@@ -128,19 +132,19 @@ impl Api {
     }
 }
 
-fn judge(path: &str, status: StatusCode, body: &[u8]) -> Result<(), ApiError> {
+fn judge(path: &str, status: StatusCode, body: &[u8]) -> Result<(), FirecrackerApiError> {
     if status == StatusCode::NO_CONTENT {
         return Ok(());
     }
-    let fault = match serde_json::from_slice::<Fault>(body) {
+    let fault = match serde_json::from_slice::<ApiFault>(body) {
         Ok(fault) => fault.fault_message,
         Err(_) => "no reason was given".to_owned(),
     };
     let tame = fault.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
-    Err(ApiError::Refused {
+    Err(FirecrackerApiError::Refused {
         path: path.to_owned(),
         status: status.as_u16(),
-        fault: tame.take(FAULT_LETTERS).collect(),
+        fault: tame.take(MAX_FAULT_CHARS).collect(),
     })
 }
 
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
 
     /// A server that reads something and says `answer` to it.
-    async fn answering(answer: &'static str) -> Result<(), ApiError> {
+    async fn answering(answer: &'static str) -> Result<(), FirecrackerApiError> {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("api.sock")).unwrap();
         let server = tokio::spawn(async move {
@@ -164,7 +168,7 @@ mod tests {
             String::from_utf8_lossy(&asked[..count]).into_owned()
         });
         let owner = rustix::process::geteuid().as_raw();
-        let api = Api::new(OwnedSocket::new(folder.path().join("api.sock"), owner));
+        let api = FirecrackerApi::new(OwnedSocket::new(folder.path().join("api.sock"), owner));
         let outcome = api.put(&ActionType::SendCtrlAltDel.into()).await;
         let asked = server.await.unwrap();
         assert!(asked.starts_with("PUT /actions HTTP/1.1\r\n"), "{asked}");
@@ -188,6 +192,6 @@ mod tests {
 
     #[tokio::test]
     async fn an_end_without_an_answer_is_an_error() {
-        assert!(matches!(answering("").await, Err(ApiError::Exchange { .. })));
+        assert!(matches!(answering("").await, Err(FirecrackerApiError::Exchange { .. })));
     }
 }

@@ -8,12 +8,12 @@ use serde::Serialize;
 /// One request, all of which are `PUT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub(in super::super) enum Request {
+pub(in super::super) enum ApiRequest {
     /// Processors and memory.
-    MachineConfig(MachineConfig),
-    /// What is booted.
+    MachineConfig(VmConfig),
+    /// Kernel, initrd and kernel arguments.
     BootSource(BootSource),
-    /// A disk.
+    /// Block device.
     Drive(Drive),
     /// The only way out.
     Vsock(Vsock),
@@ -22,10 +22,10 @@ pub(in super::super) enum Request {
     /// A source of random numbers.
     Entropy(Entropy),
     /// Something to be done.
-    Action(Action),
+    Action(VmAction),
 }
 
-impl Request {
+impl ApiRequest {
     /// The path it is sent to.
     pub(in super::super) fn path(&self) -> String {
         match self {
@@ -40,9 +40,8 @@ impl Request {
     }
 }
 
-/// Processors and memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in super::super) struct MachineConfig {
+pub(in super::super) struct VmConfig {
     /// 1 to 32.
     pub(in super::super) vcpu_count: u8,
     /// More than 0.
@@ -54,18 +53,15 @@ pub(in super::super) struct MachineConfig {
 /// What is booted. Paths are the jail's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct BootSource {
-    /// An uncompressed kernel.
     pub(in super::super) kernel_image_path: String,
     /// The first root, with the guest in it.
     pub(in super::super) initrd_path: String,
-    /// The kernel's command line.
     pub(in super::super) boot_args: String,
 }
 
 /// A disk of the machine, in the order in which they are told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Drive {
-    /// Letters, digits and underscores.
     pub(in super::super) drive_id: String,
     /// The file behind it; a path in the jail.
     pub(in super::super) path_on_host: String,
@@ -92,22 +88,18 @@ pub(in super::super) enum CacheType {
 /// Bytes and operations, each with a bucket of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct RateLimiter {
-    /// Tokens are bytes.
     pub(in super::super) bandwidth: TokenBucket,
-    /// Tokens are operations.
     pub(in super::super) ops: TokenBucket,
 }
 
 /// A bucket that fills up at a steady rate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct TokenBucket {
-    /// What it holds.
     pub(in super::super) size: u64,
     /// Milliseconds in which an empty one gets full.
     pub(in super::super) refill_time: u64,
 }
 
-/// The vsock device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Vsock {
     /// The guest's address, 3 or more. Of no meaning outside: each machine has a device of its own.
@@ -123,21 +115,17 @@ pub(in super::super) struct Serial {
     pub(in super::super) rate_limiter: TokenBucket,
 }
 
-/// The entropy device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Entropy {
     /// How fast it may be used.
     pub(in super::super) rate_limiter: RateLimiter,
 }
 
-/// Something to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in super::super) struct Action {
-    /// What.
+pub(in super::super) struct VmAction {
     pub(in super::super) action_type: ActionType,
 }
 
-/// What can be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in super::super) enum ActionType {
     /// Boots the machine; once.
@@ -146,9 +134,9 @@ pub(in super::super) enum ActionType {
     SendCtrlAltDel,
 }
 
-impl From<ActionType> for Request {
+impl From<ActionType> for ApiRequest {
     fn from(action_type: ActionType) -> Self {
-        Self::Action(Action { action_type })
+        Self::Action(VmAction { action_type })
     }
 }
 
@@ -158,7 +146,7 @@ mod tests {
 
     #[test]
     fn bodies_have_the_names_of_the_published_api_and_nothing_empty() {
-        let drive = Request::Drive(Drive {
+        let drive = ApiRequest::Drive(Drive {
             drive_id: "root".into(),
             path_on_host: "/root.ext4".into(),
             is_root_device: true,
@@ -172,9 +160,9 @@ mod tests {
             "cache_type": "Unsafe",
         });
         assert_eq!(serde_json::to_value(&drive).unwrap(), expected);
-        let start = Request::from(ActionType::InstanceStart);
+        let start = ApiRequest::from(ActionType::InstanceStart);
         assert_eq!(serde_json::to_string(&start).unwrap(), r#"{"action_type":"InstanceStart"}"#);
-        let serial = Request::Serial(Serial { rate_limiter: TokenBucket { size: 8, refill_time: 9 } });
+        let serial = ApiRequest::Serial(Serial { rate_limiter: TokenBucket { size: 8, refill_time: 9 } });
         assert_eq!(serde_json::to_string(&serial).unwrap(), r#"{"rate_limiter":{"size":8,"refill_time":9}}"#);
     }
 }

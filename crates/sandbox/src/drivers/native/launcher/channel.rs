@@ -17,26 +17,24 @@ const PACKET_BYTES: usize = 64 * 1024;
 const PACKET_FDS: usize = 5;
 
 /// A packet as it arrived.
-pub(in super::super) struct Packet {
+pub(in super::super) struct LauncherPacket {
     /// Its content; empty when the other side is gone.
     pub(in super::super) bytes: Vec<u8>,
     /// Descriptors that came with it.
     pub(in super::super) fds: Vec<OwnedFd>,
 }
 
-impl Packet {
+impl LauncherPacket {
     /// Whether the other side closed the socket. No sender sends an empty packet without a descriptor.
     pub(in super::super) fn is_end(&self) -> bool {
         self.bytes.is_empty() && self.fds.is_empty()
     }
 }
 
-/// A connected pair.
 pub(in super::super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Sends one packet.
 pub(in super::super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -47,8 +45,7 @@ pub(in super::super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[Borrow
     Ok(())
 }
 
-/// Receives one packet.
-pub(in super::super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Packet> {
+pub(in super::super) fn receive(socket: BorrowedFd<'_>) -> io::Result<LauncherPacket> {
     let mut bytes = vec![0; PACKET_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PACKET_FDS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -66,5 +63,5 @@ pub(in super::super) fn receive(socket: BorrowedFd<'_>) -> io::Result<Packet> {
         .flatten()
         .collect();
     bytes.truncate(received.bytes);
-    Ok(Packet { bytes, fds })
+    Ok(LauncherPacket { bytes, fds })
 }

@@ -4,7 +4,7 @@
 //! has been in them all along. That one joins the finished machine's namespaces and forks twice, so that the
 //! spawner is PID 1 of an inner pid namespace, a child of the machine's first process, and never anywhere else.
 //!
-//! helper → companion: `Making` with the spawner's [`GuestFds`]. companion → helper: `Told::Made` once the
+//! helper → companion: `SpawnerRequest` with the spawner's [`GuestFds`]. companion → helper: `Told::Made` once the
 //! spawner has its namespaces, `Told::Runs` once it has executed the guest, or `Told::Failed`.
 
 use std::io;
@@ -14,11 +14,12 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
-use super::super::sys::processes::{self, Parent, Side};
+use super::super::sys::processes::{self, CloneParent, ForkSide};
 use super::channel;
+use super::groups::enter_groups;
 use super::guest::{self, GuestFds};
 use super::messages::{decode, encode};
-use super::step::{Failure, Step, Steps};
+use super::step::{NativeFailure, NativeStep, NativeSteps};
 
 /// What the spawner shares with the machine's first process.
 const JOINED: ThreadNameSpaceType = ThreadNameSpaceType::USER
@@ -30,51 +31,47 @@ const JOINED: ThreadNameSpaceType = ThreadNameSpaceType::USER
 /// What it has of its own. The control group namespace is rooted in the job's groups, where this process sits.
 const OWN: libc::c_int = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP;
 
-/// Asks for a spawner.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Making {
-    /// The machine's first process.
+pub(super) struct SpawnerRequest {
     pub(super) machine: i32,
-    /// Fails here; for tests.
-    pub(super) fail_at: Option<Step>,
+    pub(super) fail_at: Option<NativeStep>,
 }
 
-/// What the companion says.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Told {
+pub(super) enum CompanionReport {
     /// It sits in its groups.
     Waiting,
     /// The spawner's process exists.
     Made,
-    /// The spawner runs.
+    /// The spawner executes the guest.
     Runs,
-    /// It does not.
+    /// The spawner does not run.
     Failed {
-        /// Which step.
-        step: Step,
-        /// On what.
+        /// Step that failed.
+        step: NativeStep,
+        /// Object of the step.
         object: String,
         /// The system's error number.
         errno: i32,
     },
 }
 
-impl From<Failure> for Told {
-    fn from(failure: Failure) -> Self {
-        let errno = failure.source.raw_os_error().unwrap_or(libc::EIO);
-        Self::Failed { step: failure.step, object: failure.object, errno }
+impl From<NativeFailure> for CompanionReport {
+    fn from(failure: NativeFailure) -> Self {
+        Self::Failed { errno: failure.errno(), step: failure.step, object: failure.object }
     }
 }
 
 /// Forks the companion of this process, which enters `groups`. The companion never returns.
-pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, Failure> {
-    let mut steps = Steps::new(None);
-    let (ours, theirs) = steps.run(Step::Spawner, "socket", channel::pair)?;
-    match steps.run(Step::Spawner, "companion", processes::fork)? {
-        Side::Parent(_) => Ok(ours),
-        Side::Child => {
+pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, NativeFailure> {
+    let mut steps = NativeSteps::new(None);
+    let (ours, theirs) = steps.run(NativeStep::Spawner, "socket", channel::pair)?;
+    match steps.run(NativeStep::Spawner, "companion", processes::fork)? {
+        ForkSide::Parent(_) => Ok(ours),
+        ForkSide::Child => {
             drop(ours);
-            let told = super::helper::enter_groups(groups, None).map_or_else(Told::from, |()| Told::Waiting);
+            let told =
+                enter_groups(groups, None).map_or_else(CompanionReport::from, |()| CompanionReport::Waiting);
             let served = tell(&theirs, &told).and_then(|()| serve(&theirs));
             processes::exit_now(i32::from(served.is_err()))
         }
@@ -82,7 +79,7 @@ pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, Failure> {
 }
 
 /// The next thing the companion says.
-pub(super) fn hear(companion: &OwnedFd) -> io::Result<Told> {
+pub(super) fn hear(companion: &OwnedFd) -> io::Result<CompanionReport> {
     let packet = channel::receive(companion.as_fd())?;
     if packet.is_end() {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -90,7 +87,7 @@ pub(super) fn hear(companion: &OwnedFd) -> io::Result<Told> {
     decode(&packet.bytes)
 }
 
-fn tell(helper: &OwnedFd, told: &Told) -> io::Result<()> {
+fn tell(helper: &OwnedFd, told: &CompanionReport) -> io::Result<()> {
     channel::send(helper.as_fd(), &encode(told)?, &[])
 }
 
@@ -100,20 +97,20 @@ fn serve(helper: &OwnedFd) -> io::Result<()> {
     if packet.is_end() {
         return Ok(());
     }
-    let making: Making = decode(&packet.bytes)?;
+    let making: SpawnerRequest = decode(&packet.bytes)?;
     let told = GuestFds::from_packet(packet.fds)
-        .map_err(|source| Failure { step: Step::Spawner, object: "descriptors".into(), source })
+        .map_err(|source| NativeFailure { step: NativeStep::Spawner, object: "descriptors".into(), source })
         .and_then(|fds| make(&making, fds, helper))
-        .map_or_else(Told::from, |()| Told::Runs);
+        .map_or_else(CompanionReport::from, |()| CompanionReport::Runs);
     tell(helper, &told)
 }
 
-fn make(making: &Making, fds: GuestFds, helper: &OwnedFd) -> Result<(), Failure> {
-    let mut steps = Steps::new(making.fail_at);
-    steps.run(Step::Spawner, "join the machine's namespaces", || join(making.machine))?;
-    let (ours, theirs) = steps.run(Step::Spawner, "report socket", channel::pair)?;
+fn make(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd) -> Result<(), NativeFailure> {
+    let mut steps = NativeSteps::new(making.fail_at);
+    steps.run(NativeStep::Spawner, "join the machine's namespaces", || join(making.machine))?;
+    let (ours, theirs) = steps.run(NativeStep::Spawner, "report socket", channel::pair)?;
     // The process that forks next is in the machine's pid namespace; when it ends, its child becomes the machine's.
-    if let Side::Child = steps.run(Step::Spawner, "enter the machine", processes::fork)? {
+    if let ForkSide::Child = steps.run(NativeStep::Spawner, "enter the machine", processes::fork)? {
         drop(ours);
         enter(making, fds, helper, theirs);
     }
@@ -130,20 +127,22 @@ fn join(machine: i32) -> io::Result<()> {
 }
 
 /// Clones the spawner and ends; in the clone, becomes the spawner.
-fn enter(making: &Making, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> ! {
-    let cloned = processes::clone_into(OWN, Parent::Caller).map_err(|source| Failure {
-        step: Step::Spawner,
+fn enter(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> ! {
+    let cloned = processes::clone_into(OWN, CloneParent::Caller).map_err(|source| NativeFailure {
+        step: NativeStep::Spawner,
         object: "namespaces".into(),
         source,
     });
     match cloned {
-        Ok(Side::Parent(_)) => processes::exit_now(i32::from(tell(helper, &Told::Made).is_err())),
-        Ok(Side::Child) => {
-            let report = guest::Report::new(report);
+        Ok(ForkSide::Parent(_)) => {
+            processes::exit_now(i32::from(tell(helper, &CompanionReport::Made).is_err()))
+        }
+        Ok(ForkSide::Child) => {
+            let report = guest::GuestReport::new(report);
             let execute = report.and_then(|report| {
                 let failure = rustix::process::setsid()
-                    .map_err(|error| Failure {
-                        step: Step::Spawner,
+                    .map_err(|error| NativeFailure {
+                        step: NativeStep::Spawner,
                         object: "session".into(),
                         source: error.into(),
                     })
@@ -154,7 +153,7 @@ fn enter(making: &Making, fds: GuestFds, helper: &OwnedFd, report: OwnedFd) -> !
             processes::exit_now(i32::from(execute.is_err()))
         }
         Err(failure) => {
-            let told = guest::Report::new(report).and_then(|report| report.fail(failure));
+            let told = guest::GuestReport::new(report).and_then(|report| report.fail(failure));
             processes::exit_now(i32::from(told.is_err()))
         }
     }

@@ -9,11 +9,10 @@ use rustix::fs::{CWD, FileType};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use sandyard_protocol::DEVICES;
 
-use crate::parts::sys::mounts;
+use crate::host::sys::mounts;
 
 /// A device node, cloned and not yet mounted.
 pub(super) struct Device {
-    /// Its name in /dev.
     pub(super) name: &'static str,
     /// A detached mount of it.
     pub(super) mount: OwnedFd,

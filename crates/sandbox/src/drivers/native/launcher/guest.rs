@@ -1,6 +1,6 @@
 //! The last step of each of the guest's first two processes: descriptors at their numbers, then execve.
 //!
-//! Whoever waits for it holds the other end of a [`Report`]: it hears of a failure, or sees the socket end without one, which
+//! Whoever waits for it holds the other end of a [`GuestReport`]: it hears of a failure, or sees the socket end without one, which
 //! only execve does.
 
 use std::ffi::CStr;
@@ -14,16 +14,14 @@ use serde::{Deserialize, Serialize};
 use super::super::sys::processes;
 use super::channel;
 use super::messages::{decode, encode};
-use super::step::{Failure, Step};
+use super::step::{NativeFailure, NativeStep};
 
 /// Descriptors are moved above this number before they are placed below it.
 const SAFE_NUMBERS: RawFd = 512;
 
 /// What a process of the guest is born with, beside /dev/null.
 pub(super) struct GuestFds {
-    /// The program.
     pub(super) program: OwnedFd,
-    /// Standard error.
     pub(super) console: OwnedFd,
     /// The boot document, descriptor 3.
     pub(super) boot: OwnedFd,
@@ -57,36 +55,35 @@ impl GuestFds {
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
     /// The machine is built.
-    Built(Vec<(Step, u64)>),
+    Built(Vec<(NativeStep, u64)>),
     /// A step failed.
-    Failed { step: Step, object: String, errno: i32 },
+    Failed { step: NativeStep, object: String, errno: i32 },
 }
 
 /// What was heard on it.
-pub(super) enum Heard {
+pub(super) enum GuestHeard {
     /// The machine is built, with what each step took; its process waits to go on.
-    Built(Vec<(Step, u64)>),
+    Built(Vec<(NativeStep, u64)>),
     /// The socket ended: the process has executed the guest, or was killed.
     End,
 }
 
 /// The sending end of a report, at a number that placing descriptors does not overwrite.
-pub(super) struct Report(OwnedFd);
+pub(super) struct GuestReport(OwnedFd);
 
-impl Report {
+impl GuestReport {
     /// Moves the socket out of the way.
     pub(super) fn new(socket: OwnedFd) -> io::Result<Self> {
         lift(&socket).map(Self)
     }
 
-    /// Tells of a failure.
-    pub(super) fn fail(&self, failure: Failure) -> io::Result<()> {
+    pub(super) fn fail(&self, failure: NativeFailure) -> io::Result<()> {
         let errno = failure.source.raw_os_error().unwrap_or(libc::EIO);
         self.say(&Word::Failed { step: failure.step, object: failure.object, errno })
     }
 
     /// Tells that the machine is built.
-    pub(super) fn built(&self, phases: Vec<(Step, u64)>) -> io::Result<()> {
+    pub(super) fn built(&self, phases: Vec<(NativeStep, u64)>) -> io::Result<()> {
         self.say(&Word::Built(phases))
     }
 
@@ -109,16 +106,16 @@ pub(super) fn go_on(report: &OwnedFd) -> io::Result<()> {
 }
 
 /// Waits for the next word of the reporting process, or its end.
-pub(super) fn hear(report: &OwnedFd) -> Result<Heard, Failure> {
-    let lost = |source| Failure { step: Step::Execute, object: "report".into(), source };
+pub(super) fn hear(report: &OwnedFd) -> Result<GuestHeard, NativeFailure> {
+    let lost = |source| NativeFailure { step: NativeStep::Execute, object: "report".into(), source };
     let packet = channel::receive(report.as_fd()).map_err(lost)?;
     if packet.is_end() {
-        return Ok(Heard::End);
+        return Ok(GuestHeard::End);
     }
     match decode(&packet.bytes).map_err(lost)? {
-        Word::Built(phases) => Ok(Heard::Built(phases)),
+        Word::Built(phases) => Ok(GuestHeard::Built(phases)),
         Word::Failed { step, object, errno } => {
-            Err(Failure { step, object, source: io::Error::from_raw_os_error(errno) })
+            Err(NativeFailure { step, object, source: io::Error::from_raw_os_error(errno) })
         }
     }
 }
@@ -131,21 +128,21 @@ pub(super) fn become_root() -> io::Result<()> {
 }
 
 /// Becomes the guest in a role. Returns only the reason why not.
-pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<Step>) -> Failure {
-    let failure = |step, object: &str, source| Failure { step, object: object.to_owned(), source };
+pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<NativeStep>) -> NativeFailure {
+    let failure = |step, object: &str, source| NativeFailure { step, object: object.to_owned(), source };
     let on_purpose = || io::Error::from_raw_os_error(libc::EIO);
-    if fail_at == Some(Step::Descriptors) {
-        return failure(Step::Descriptors, "fail-point", on_purpose());
+    if fail_at == Some(NativeStep::Descriptors) {
+        return failure(NativeStep::Descriptors, "fail-point", on_purpose());
     }
     let program = match arrange(fds) {
         Ok(program) => program,
-        Err(error) => return failure(Step::Descriptors, "standard and boot", error),
+        Err(error) => return failure(NativeStep::Descriptors, "standard and boot", error),
     };
     processes::reset_signals();
-    if fail_at == Some(Step::Execute) {
-        return failure(Step::Execute, "fail-point", on_purpose());
+    if fail_at == Some(NativeStep::Execute) {
+        return failure(NativeStep::Execute, "fail-point", on_purpose());
     }
-    failure(Step::Execute, "guest", processes::execute(program.as_fd(), c"sandyard-guest", role))
+    failure(NativeStep::Execute, "guest", processes::execute(program.as_fd(), c"sandyard-guest", role))
 }
 
 /// Puts the guest's descriptors at the numbers it expects and marks all others to be closed by exec.

@@ -13,50 +13,58 @@ use rustix::event::Timespec;
 use rustix::fs::CWD;
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
-use super::super::sys::processes::{self, Parent, Side};
-use super::companion::{self, Making, Told};
-use super::guest::{self, GuestFds, Heard};
+use super::super::sys::processes::{self, CloneParent, ForkSide};
+use super::companion::{self, CompanionReport, SpawnerRequest};
+use super::groups::enter_groups;
+use super::guest::{self, GuestFds, GuestHeard};
 use super::machine::{self, Materials};
-use super::messages::{Answer, DiskPlan, LaunchFds, LaunchPlan, Order, Owners, Park, decode, encode};
-use super::step::{Failure, Step, Steps};
+use super::messages::{
+    DiskPlan, FileOwners, HelperAnswer, HelperOrder, LaunchFds, LaunchPlan, ParkPlan, decode, encode,
+};
+use super::step::{NativeFailure, NativeStep, NativeSteps};
 use super::{channel, devices, memory_disk};
-use crate::parts::sys::mounts;
-use crate::parts::{ids, image_disk};
+use crate::host::sandboxes::ids;
+use crate::host::storage::image_disk;
+use crate::host::sys::mounts;
 
-/// How often a companion's groups are tried before they are left to a later sweep.
-const ABANDON_LOOKS: usize = 250;
-/// And how long it is waited in between.
-const ABANDON_PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+/// Attempts to remove a companion's groups before they are left to a later sweep.
+const ABANDON_ATTEMPTS: usize = 250;
+/// Delay between two attempts.
+const ABANDON_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Serves one socket to its end; returns the exit code.
 pub(super) fn serve(socket: &OwnedFd) -> i32 {
     match attend(socket) {
         Ok(()) => 0,
-        // The driver is gone or makes no sense; there is nobody to tell.
+        // The driver is gone or broke the protocol; nobody would read an answer.
         Err(_) => 1,
     }
 }
 
 fn attend(socket: &OwnedFd) -> io::Result<()> {
     let packet = channel::receive(socket.as_fd())?;
-    let Order::Park(groups) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
+    let HelperOrder::Park(groups) = decode(&packet.bytes)? else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
     let parked = match park(&groups) {
         Ok(parked) => parked,
         Err(failure) => return reply(socket, &failure.into()),
     };
-    reply(socket, &Answer::Parked)?;
+    reply(socket, &HelperAnswer::Parked)?;
     let packet = channel::receive(socket.as_fd())?;
     if packet.is_end() {
         drop(parked);
         abandon(&groups);
         return Ok(());
     }
-    let Order::Launch(plan) = decode(&packet.bytes)? else { return Err(io::ErrorKind::InvalidData.into()) };
+    let HelperOrder::Launch(plan) = decode(&packet.bytes)? else {
+        return Err(io::ErrorKind::InvalidData.into());
+    };
     finish(socket, launch(&plan, parked, packet.fds))
 }
 
 /// What a waiting helper has ready.
-struct Parked {
+struct ParkedHelper {
     /// The companion, waiting in the job's groups.
     companion: OwnedFd,
     /// A blank disk, mounted.
@@ -64,23 +72,24 @@ struct Parked {
 }
 
 /// Enters the groups, with a companion in the job's, and mounts the blank disk.
-fn park(groups: &Park) -> Result<Parked, Failure> {
+fn park(groups: &ParkPlan) -> Result<ParkedHelper, NativeFailure> {
     let companion = companion::start(&groups.job)?;
     enter_groups(&groups.own, groups.fail_at)?;
-    let lost = |source| Failure { step: Step::EnterControlGroups, object: "companion".into(), source };
+    let lost =
+        |source| NativeFailure { step: NativeStep::EnterControlGroups, object: "companion".into(), source };
     match companion::hear(&companion).map_err(lost)? {
-        Told::Waiting => {}
+        CompanionReport::Waiting => {}
         told => return Err(unexpected(told)),
     }
-    let mut steps = Steps::new(groups.fail_at);
-    let mount = |path: &PathBuf| steps.run(Step::DiskMount, path.display(), || image_disk::mount(path));
+    let mut steps = NativeSteps::new(groups.fail_at);
+    let mount = |path: &PathBuf| steps.run(NativeStep::DiskMount, path.display(), || image_disk::mount(path));
     let disk = groups.disk.as_ref().map(mount).transpose()?;
-    Ok(Parked { companion, disk })
+    Ok(ParkedHelper { companion, disk })
 }
 
 /// Removes what was prepared for a driver that is gone, killed perhaps: it will not. Whatever fails here is left to the
 /// sweep of the next one.
-fn abandon(groups: &Park) {
+fn abandon(groups: &ParkPlan) {
     if let Some(disk) = &groups.disk {
         let _ = std::fs::remove_file(disk);
     }
@@ -92,7 +101,7 @@ fn abandon(groups: &Park) {
             // The companion is on its way out.
             match std::fs::remove_dir(job) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
-                    let _ = rustix::event::poll(&mut [], Some(&ABANDON_PAUSE));
+                    let _ = rustix::event::poll(&mut [], Some(&ABANDON_DELAY));
                 }
                 _ => break,
             }
@@ -103,40 +112,38 @@ fn abandon(groups: &Park) {
     }
 }
 
-/// Tells the driver; a sandbox that nobody was told of would be nobody's, so it dies.
-fn finish(socket: &OwnedFd, launched: Result<(i32, Vec<(Step, u64)>), Failure>) -> io::Result<()> {
+/// Reports to the driver. If that fails, the sandbox is killed, because nobody would own it.
+fn finish(
+    socket: &OwnedFd,
+    launched: Result<(i32, Vec<(NativeStep, u64)>), NativeFailure>,
+) -> io::Result<()> {
     let (pid, phases) = match launched {
         Ok(launched) => launched,
         Err(failure) => return reply(socket, &failure.into()),
     };
-    reply(socket, &Answer::Launched { pid, phases }).inspect_err(|_| processes::kill_child(pid))
+    reply(socket, &HelperAnswer::Launched { pid, phases }).inspect_err(|_| processes::kill_child(pid))
 }
 
-fn reply(socket: &OwnedFd, answer: &Answer) -> io::Result<()> {
+fn reply(socket: &OwnedFd, answer: &HelperAnswer) -> io::Result<()> {
     channel::send(socket.as_fd(), &encode(answer)?, &[])
 }
 
-/// Moves this process into a group of each hierarchy.
-pub(super) fn enter_groups(procs: &[PathBuf], fail_at: Option<Step>) -> Result<(), Failure> {
-    let mut steps = Steps::new(fail_at);
-    for path in procs {
-        steps.run(Step::EnterControlGroups, path.display(), || std::fs::write(path, "0"))?;
-    }
-    Ok(())
-}
-
-fn launch(plan: &LaunchPlan, parked: Parked, fds: Vec<OwnedFd>) -> Result<(i32, Vec<(Step, u64)>), Failure> {
-    let mut steps = Steps::new(plan.fail_at);
-    let Parked { companion, disk } = parked;
+fn launch(
+    plan: &LaunchPlan,
+    parked: ParkedHelper,
+    fds: Vec<OwnedFd>,
+) -> Result<(i32, Vec<(NativeStep, u64)>), NativeFailure> {
+    let mut steps = NativeSteps::new(plan.fail_at);
+    let ParkedHelper { companion, disk } = parked;
     let materials = collect(plan, disk, fds, &mut steps)?;
-    let (ours, theirs) = steps.run(Step::Namespaces, "report socket", channel::pair)?;
-    let side = steps.run(Step::Namespaces, &plan.host_name, || match plan.owners {
-        Owners::Mapped => {
-            processes::clone_into_of(ids::owner(&plan.id_map), machine::NAMESPACES, Parent::Grandparent)
+    let (ours, theirs) = steps.run(NativeStep::Namespaces, "report socket", channel::pair)?;
+    let side = steps.run(NativeStep::Namespaces, &plan.host_name, || match plan.owners {
+        FileOwners::Mapped => {
+            processes::clone_into_of(ids::owner(&plan.id_map), machine::NAMESPACES, CloneParent::Grandparent)
         }
-        Owners::AsTheyAre => processes::clone_into(machine::NAMESPACES, Parent::Grandparent),
+        FileOwners::AsTheyAre => processes::clone_into(machine::NAMESPACES, CloneParent::Grandparent),
     })?;
-    let Side::Parent(pid) = side else {
+    let ForkSide::Parent(pid) = side else {
         drop(ours);
         machine::run(plan, materials, theirs)
     };
@@ -159,19 +166,20 @@ fn collect(
     plan: &LaunchPlan,
     parked_disk: Option<OwnedFd>,
     fds: Vec<OwnedFd>,
-    steps: &mut Steps,
-) -> Result<Materials, Failure> {
-    let (guest, spawner) = steps.run(Step::Descriptors, "from the driver", || guest_fds(fds))?;
-    let tree = steps.run(Step::ImageTree, plan.image_root.display(), || clone_tree(&plan.image_root))?;
-    let devices = steps.run(Step::Devices, "/dev", devices::collect)?;
+    steps: &mut NativeSteps,
+) -> Result<Materials, NativeFailure> {
+    let (guest, spawner) = steps.run(NativeStep::Descriptors, "from the driver", || guest_fds(fds))?;
+    let tree =
+        steps.run(NativeStep::ImageTree, plan.image_root.display(), || clone_tree(&plan.image_root))?;
+    let devices = steps.run(NativeStep::Devices, "/dev", devices::collect)?;
     let disk =
-        steps.run(Step::DiskMount, plan.disk.path().display(), || match (&plan.disk, parked_disk) {
+        steps.run(NativeStep::DiskMount, plan.disk.path().display(), || match (&plan.disk, parked_disk) {
             (DiskPlan::Image { parked: true, .. }, Some(disk)) => Ok(disk),
             (DiskPlan::Image { path, .. }, _) => image_disk::mount(path),
             (DiskPlan::Memory(disk), _) => memory_disk::open(disk),
         })?;
-    let link =
-        steps.run(Step::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
+    let link = steps
+        .run(NativeStep::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
     Ok(Materials { tree, devices, disk, link, guest, spawner })
 }
 
@@ -196,34 +204,35 @@ fn attend_machine(
     materials: &Materials,
     report: &OwnedFd,
     companion: &OwnedFd,
-    steps: &mut Steps,
-) -> Result<Vec<(Step, u64)>, Failure> {
+    steps: &mut NativeSteps,
+) -> Result<Vec<(NativeStep, u64)>, NativeFailure> {
     release(plan, pid, materials, report, steps)?;
-    let killed = |step| Failure { step, object: "killed".into(), source: io::ErrorKind::BrokenPipe.into() };
-    let Heard::Built(inside) = guest::hear(report)? else { return Err(killed(Step::Root)) };
-    let making = Making { machine: pid, fail_at: plan.fail_at };
-    let made = steps.run(Step::Spawner, "companion", || {
+    let killed =
+        |step| NativeFailure { step, object: "killed".into(), source: io::ErrorKind::BrokenPipe.into() };
+    let GuestHeard::Built(inside) = guest::hear(report)? else { return Err(killed(NativeStep::Root)) };
+    let making = SpawnerRequest { machine: pid, fail_at: plan.fail_at };
+    let made = steps.run(NativeStep::Spawner, "companion", || {
         materials.spawner.send_with(companion, &making)?;
         companion::hear(companion)
     })?;
-    let Told::Made = made else { return Err(unexpected(made)) };
-    steps.run(Step::Spawner, "go on", || guest::go_on(report))?;
-    let heard = steps.run(Step::Execute, "init", || io::Result::Ok(guest::hear(report)))?;
-    let Heard::End = heard? else { return Err(killed(Step::Execute)) };
-    match steps.run(Step::Execute, "spawner", || companion::hear(companion))? {
-        Told::Runs => Ok(inside),
+    let CompanionReport::Made = made else { return Err(unexpected(made)) };
+    steps.run(NativeStep::Spawner, "go on", || guest::go_on(report))?;
+    let heard = steps.run(NativeStep::Execute, "init", || io::Result::Ok(guest::hear(report)))?;
+    let GuestHeard::End = heard? else { return Err(killed(NativeStep::Execute)) };
+    match steps.run(NativeStep::Execute, "spawner", || companion::hear(companion))? {
+        CompanionReport::Runs => Ok(inside),
         told => Err(unexpected(told)),
     }
 }
 
 /// A companion's failure, or its confusion.
-fn unexpected(told: Told) -> Failure {
+fn unexpected(told: CompanionReport) -> NativeFailure {
     match told {
-        Told::Failed { step, object, errno } => {
-            Failure { step, object, source: io::Error::from_raw_os_error(errno) }
+        CompanionReport::Failed { step, object, errno } => {
+            NativeFailure { step, object, source: io::Error::from_raw_os_error(errno) }
         }
-        told => Failure {
-            step: Step::Spawner,
+        told => NativeFailure {
+            step: NativeStep::Spawner,
             object: format!("unexpected {told:?}"),
             source: io::ErrorKind::InvalidData.into(),
         },
@@ -236,17 +245,17 @@ fn release(
     pid: i32,
     materials: &Materials,
     report: &OwnedFd,
-    steps: &mut Steps,
-) -> Result<(), Failure> {
-    steps.run(Step::IdMaps, &plan.host_name, || {
+    steps: &mut NativeSteps,
+) -> Result<(), NativeFailure> {
+    steps.run(NativeStep::IdMaps, &plan.host_name, || {
         let map = ids::map_text(&plan.id_map);
         std::fs::write(format!("/proc/{pid}/uid_map"), &map)?;
         std::fs::write(format!("/proc/{pid}/gid_map"), &map)
     })?;
-    steps.run(Step::MappedMounts, plan.image_root.display(), || {
+    steps.run(NativeStep::MappedMounts, plan.image_root.display(), || {
         let namespace = match plan.owners {
-            Owners::Mapped => Some(File::open(format!("/proc/{pid}/ns/user"))?),
-            Owners::AsTheyAre => None,
+            FileOwners::Mapped => Some(File::open(format!("/proc/{pid}/ns/user"))?),
+            FileOwners::AsTheyAre => None,
         };
         let namespace = namespace.as_ref().map(AsFd::as_fd);
         let writable = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -254,7 +263,7 @@ fn release(
         mounts::restrict(materials.tree.as_fd(), fixed, namespace)?;
         mounts::restrict(materials.disk.as_fd(), writable, namespace)
     })?;
-    steps.run(Step::Identity, "release", || guest::go_on(report))
+    steps.run(NativeStep::Identity, "release", || guest::go_on(report))
 }
 
 /// A detached copy of the image's mount. Mounts inside the tree are not part of the image and are left out.

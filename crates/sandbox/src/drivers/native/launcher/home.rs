@@ -15,14 +15,14 @@ use std::process::Command;
 use rustix::event::Timespec;
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
-use super::super::sys::processes::{self, Parent, Side};
+use super::super::sys::processes::{self, CloneParent, ForkSide};
 use super::channel;
-use super::messages::{Held, encode};
-use crate::parts::liveness::ProcessIdentity;
+use super::messages::{HolderReport, encode};
+use crate::host::sandboxes::liveness::ProcessIdentity;
 
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
 /// How often the holder looks whether it is still wanted.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
+const RECORD_CHECK_INTERVAL: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 /// Enters the namespaces of the process behind the only descriptor and executes this program there. Returns only on failure.
 pub(super) fn enter(fds: &[OwnedFd]) -> io::Error {
@@ -52,10 +52,12 @@ fn own_command() -> io::Result<Command> {
 
 /// Leaves a holder behind, or says why not.
 pub(super) fn hold(driver: BorrowedFd<'_>, record: &Path) -> io::Result<()> {
-    match processes::clone_into(NAMESPACES, Parent::Caller) {
-        Err(error) => say(driver, &Held::Refused { errno: error.raw_os_error().unwrap_or(libc::EIO) }),
-        Ok(Side::Parent(pid)) => say(driver, &Held::Made { pid }),
-        Ok(Side::Child) => {
+    match processes::clone_into(NAMESPACES, CloneParent::Caller) {
+        Err(error) => {
+            say(driver, &HolderReport::Refused { errno: error.raw_os_error().unwrap_or(libc::EIO) })
+        }
+        Ok(ForkSide::Parent(pid)) => say(driver, &HolderReport::Made { pid }),
+        Ok(ForkSide::Child) => {
             let stayed = begin(driver).and_then(|()| stay(record));
             processes::exit_now(i32::from(stayed.is_err()))
         }
@@ -68,7 +70,7 @@ fn begin(driver: BorrowedFd<'_>) -> io::Result<()> {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
     rustix::process::setsid()?;
-    say(driver, &Held::Ready)
+    say(driver, &HolderReport::Ready)
 }
 
 /// Does nothing for as long as the file names this process.
@@ -77,7 +79,7 @@ fn stay(record: &Path) -> io::Result<()> {
     // Also the socket: a driver must be able to hear the end of whoever it talks to.
     processes::close_from(0)?;
     loop {
-        rustix::event::poll(&mut [], Some(&LOOK_EVERY))?;
+        rustix::event::poll(&mut [], Some(&RECORD_CHECK_INTERVAL))?;
         let named = std::fs::read(record).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         if named != Some(own.clone()) {
             return Ok(());
@@ -85,6 +87,6 @@ fn stay(record: &Path) -> io::Result<()> {
     }
 }
 
-fn say(driver: BorrowedFd<'_>, held: &Held) -> io::Result<()> {
+fn say(driver: BorrowedFd<'_>, held: &HolderReport) -> io::Result<()> {
     channel::send(driver, &encode(held)?, &[])
 }

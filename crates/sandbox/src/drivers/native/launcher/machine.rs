@@ -7,10 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use super::super::sys::processes;
 use super::devices::Device;
-use super::guest::{self, GuestFds, Report};
+use super::guest::{self, GuestFds, GuestReport};
 use super::messages::LaunchPlan;
 use super::root;
-use super::step::{Failure, Step, Steps};
+use super::step::{NativeFailure, NativeStep, NativeSteps};
 
 /// Everything is the sandbox's own.
 pub(super) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
@@ -24,7 +24,6 @@ pub(super) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
 pub(super) struct Materials {
     /// The image, a detached mount.
     pub(super) tree: OwnedFd,
-    /// Device nodes.
     pub(super) devices: Vec<Device>,
     /// The disk, a detached mount.
     pub(super) disk: OwnedFd,
@@ -38,7 +37,7 @@ pub(super) struct Materials {
 
 /// Becomes the guest, or reports why not and ends.
 pub(super) fn run(plan: &LaunchPlan, materials: Materials, report: OwnedFd) -> ! {
-    let told = Report::new(report).and_then(|report| {
+    let told = GuestReport::new(report).and_then(|report| {
         let failure = match build(plan, &materials, &report) {
             Ok(()) => {
                 // What follows gives descriptor numbers away, so nothing else may own any.
@@ -54,37 +53,42 @@ pub(super) fn run(plan: &LaunchPlan, materials: Materials, report: OwnedFd) -> !
 }
 
 /// Everything up to the point where the spawner can be made, then waits for that.
-fn build(plan: &LaunchPlan, materials: &Materials, report: &Report) -> Result<(), Failure> {
-    let mut steps = Steps::new(plan.fail_at);
+fn build(plan: &LaunchPlan, materials: &Materials, report: &GuestReport) -> Result<(), NativeFailure> {
+    let mut steps = NativeSteps::new(plan.fail_at);
     // No step of its own: one that failed here on purpose would end the process before its ids are written.
-    let unreleased = |source| Failure { step: Step::Identity, object: "wait for ids".into(), source };
+    let unreleased =
+        |source| NativeFailure { step: NativeStep::Identity, object: "wait for ids".into(), source };
     report.wait().map_err(unreleased)?;
-    steps.run(Step::Identity, "session", rustix::process::setsid)?;
-    steps.run(Step::Identity, "root", guest::become_root)?;
+    steps.run(NativeStep::Identity, "session", rustix::process::setsid)?;
+    steps.run(NativeStep::Identity, "root", guest::become_root)?;
     build_tree(plan, materials, &mut steps)?;
-    steps.run(Step::Loopback, "lo", sandyard_sys::raise_loopback)?;
+    steps.run(NativeStep::Loopback, "lo", sandyard_sys::raise_loopback)?;
     let host_name = plan.host_name.as_bytes();
-    steps.run(Step::HostName, &plan.host_name, || rustix::system::sethostname(host_name))?;
-    steps.run(Step::Keyring, "session", processes::leave_session_keyring)?;
-    let lost = |source| Failure { step: Step::Execute, object: "report".into(), source };
+    steps.run(NativeStep::HostName, &plan.host_name, || rustix::system::sethostname(host_name))?;
+    steps.run(NativeStep::Keyring, "session", processes::leave_session_keyring)?;
+    let lost = |source| NativeFailure { step: NativeStep::Execute, object: "report".into(), source };
     report.built(steps.into_phases()).map_err(lost)?;
     report.wait().map_err(lost)
 }
 
-fn build_tree(plan: &LaunchPlan, materials: &Materials, steps: &mut Steps) -> Result<(), Failure> {
+fn build_tree(
+    plan: &LaunchPlan,
+    materials: &Materials,
+    steps: &mut NativeSteps,
+) -> Result<(), NativeFailure> {
     let tree = materials.tree.as_fd();
-    steps.run(Step::PrivateMounts, "/", root::isolate_mounts)?;
-    let proc = steps.run(Step::Proc, "/proc", root::new_proc)?;
-    steps.run(Step::Root, plan.image_root.display(), || root::enter(tree))?;
-    steps.run(Step::Proc, "/proc", || root::attach_at(tree, proc.as_fd(), "/proc"))?;
-    steps.run(Step::DeviceMounts, "/dev", || root::fill_dev(tree, &materials.devices))?;
+    steps.run(NativeStep::PrivateMounts, "/", root::isolate_mounts)?;
+    let proc = steps.run(NativeStep::Proc, "/proc", root::new_proc)?;
+    steps.run(NativeStep::Root, plan.image_root.display(), || root::enter(tree))?;
+    steps.run(NativeStep::Proc, "/proc", || root::attach_at(tree, proc.as_fd(), "/proc"))?;
+    steps.run(NativeStep::DeviceMounts, "/dev", || root::fill_dev(tree, &materials.devices))?;
     for mount in &plan.memory_mounts {
-        steps.run(Step::MemoryMounts, &mount.target, || root::mount_memory(tree, mount))?;
+        steps.run(NativeStep::MemoryMounts, &mount.target, || root::mount_memory(tree, mount))?;
     }
-    steps.run(Step::DiskPlaces, plan.disk.path().display(), || {
+    steps.run(NativeStep::DiskPlaces, plan.disk.path().display(), || {
         root::place_disk(tree, materials.disk.as_fd(), &plan.disk_mounts)
     })?;
-    steps.run(Step::LinkMount, &plan.link_target, || {
+    steps.run(NativeStep::LinkMount, &plan.link_target, || {
         root::place_link(tree, materials.link.as_fd(), &plan.link_target)
     })
 }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, StatxAttributes, StatxFlags, U
 use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 use super::messages::{MEMORY_SOURCE, MemoryDisk};
-use crate::parts::file_systems;
+use crate::host::storage::file_systems;
 
 /// From the kernel's `linux/magic.h`.
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;

@@ -1,6 +1,6 @@
 //! What the driver and its launcher processes say to each other: JSON packets with descriptors.
 //!
-//! driver → launcher: an [`Errand`], most often to fork a helper that serves the socket which came with it.
+//! driver → launcher: an [`LauncherErrand`], most often to fork a helper that serves the socket which came with it.
 //! driver → helper: `Order::Park`, answered when it sits in its control groups; then `Order::Launch`, answered
 //! once the guest's first process runs. A helper whose socket closes before that kills what it made.
 
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::step::{Failure, Step};
-use crate::parts::ids::Extent;
-use crate::parts::layout::{DiskMount, MemoryMount};
+use super::step::{NativeFailure, NativeStep};
+use crate::host::layout::{DiskMount, MemoryMount};
+use crate::host::sandboxes::ids::Extent;
 
 /// What a workspace in memory is called in the list of mounts, before the first of its ids.
 pub(in super::super) const MEMORY_SOURCE: &str = "sandyard:";
 
-/// What the driver asks of a launcher.
+/// Messages of the driver to a launcher.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in super::super) enum Errand {
+pub(in super::super) enum LauncherErrand {
     /// Fork a helper that serves the socket which comes with it.
     Helper,
     /// Enter the yard's namespaces, those of the process whose descriptor comes with it, and go on there.
@@ -31,15 +31,15 @@ pub(in super::super) enum Errand {
     },
 }
 
-/// What the holder of the yard's namespaces says.
+/// Messages of the process that holds the yard's namespaces.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in super::super) enum Held {
+pub(in super::super) enum HolderReport {
     /// It is there and waits for its ids.
     Made {
-        /// Its pid.
+        /// Pid of the holder.
         pid: i32,
     },
-    /// It has them.
+    /// The holder has its ids.
     Ready,
     /// The kernel refused to make it.
     Refused {
@@ -48,28 +48,26 @@ pub(in super::super) enum Held {
     },
 }
 
-/// What the driver asks of a helper.
+/// Messages of the driver to a helper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in super::super) enum Order {
+pub(in super::super) enum HelperOrder {
     /// Enter the control groups of a sandbox and wait there.
-    Park(Park),
+    Park(ParkPlan),
     /// Make the sandbox. Comes with the descriptors of [`LaunchFds`].
     Launch(Box<LaunchPlan>),
 }
 
-/// What can be done before the sandbox is known. The groups are `cgroup.procs` files, one for each hierarchy.
+/// Preparations before the sandbox is known. The groups are `cgroup.procs` files, one for each hierarchy.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(in super::super) struct Park {
-    /// For init and keeper.
+pub(in super::super) struct ParkPlan {
     pub(in super::super) own: Vec<PathBuf>,
-    /// For the job.
     pub(in super::super) job: Vec<PathBuf>,
     /// Where a helper that is given up goes, for each group of the job's.
     pub(in super::super) refuges: Vec<PathBuf>,
     /// A blank disk image to mount ahead.
     pub(in super::super) disk: Option<PathBuf>,
     /// Fails on purpose; for tests.
-    pub(in super::super) fail_at: Option<Step>,
+    pub(in super::super) fail_at: Option<NativeStep>,
 }
 
 /// The descriptors that come with `Order::Launch`, in this order.
@@ -79,7 +77,6 @@ pub(in super::super) struct LaunchFds {
     pub(in super::super) program: OwnedFd,
     /// Standard error of the guest.
     pub(in super::super) console: OwnedFd,
-    /// Init's boot document.
     pub(in super::super) boot: OwnedFd,
     /// The spawner's, without the secret.
     pub(in super::super) spawner_boot: OwnedFd,
@@ -88,12 +85,10 @@ pub(in super::super) struct LaunchFds {
 }
 
 impl LaunchFds {
-    /// As they are sent.
     pub(in super::super) fn as_packet(&self) -> [BorrowedFd<'_>; 5] {
         [&self.program, &self.console, &self.boot, &self.spawner_boot, &self.agent].map(AsFd::as_fd)
     }
 
-    /// As they arrive.
     pub(in super::super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
         let [program, console, boot, spawner_boot, agent] =
             <[OwnedFd; 5]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
@@ -104,7 +99,6 @@ impl LaunchFds {
 /// A sandbox, as the launcher needs to know it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct LaunchPlan {
-    /// Host name inside.
     pub(in super::super) host_name: String,
     /// Tree of the image on the host.
     pub(in super::super) image_root: PathBuf,
@@ -115,7 +109,7 @@ pub(in super::super) struct LaunchPlan {
     /// Which ids the sandbox's own stand for, in the numbering of the launcher's user namespace.
     pub(in super::super) id_map: Vec<Extent>,
     /// Who owns the files of image and disk.
-    pub(in super::super) owners: Owners,
+    pub(in super::super) owners: FileOwners,
     /// Mounted in order, after the devices.
     pub(in super::super) memory_mounts: Vec<MemoryMount>,
     /// Directories of the disk and where they appear.
@@ -123,7 +117,7 @@ pub(in super::super) struct LaunchPlan {
     /// Where the link directory appears.
     pub(in super::super) link_target: String,
     /// Fails on purpose at this step; for tests.
-    pub(in super::super) fail_at: Option<Step>,
+    pub(in super::super) fail_at: Option<NativeStep>,
 }
 
 /// What holds the writable places.
@@ -131,7 +125,7 @@ pub(in super::super) struct LaunchPlan {
 pub(in super::super) enum DiskPlan {
     /// A disk image.
     Image {
-        /// On the host.
+        /// Path on the host.
         path: PathBuf,
         /// Whether that is the one which was mounted ahead.
         parked: bool,
@@ -150,14 +144,11 @@ impl DiskPlan {
     }
 }
 
-/// A workspace in memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct MemoryDisk {
     /// The workspace's folder on the host.
     pub(in super::super) folder: PathBuf,
-    /// Most bytes it holds.
     pub(in super::super) size_bytes: u64,
-    /// Most files it holds.
     pub(in super::super) inodes: u64,
     /// First of its owners' ids, by which it is known later.
     pub(in super::super) id_base: u32,
@@ -170,26 +161,23 @@ pub(in super::super) struct MemoryDisk {
 /// A directory of a workspace in memory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct MemoryPlace {
-    /// Its name.
     pub(in super::super) name: String,
     /// Its owner, user and group, in the launcher's numbering.
     pub(in super::super) owner: u32,
-    /// Its permission bits.
     pub(in super::super) mode: u32,
 }
 
 /// Who owns the files of image and disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) enum Owners {
+pub(in super::super) enum FileOwners {
     /// On disk they have the sandbox's own ids; its mounts show them as such. Needs the host's root.
     Mapped,
     /// They have the host's: root's image is nobody's inside, and a disk in memory belongs to the sandbox already.
     AsTheyAre,
 }
 
-/// What a helper says.
 #[derive(Debug, Serialize, Deserialize)]
-pub(in super::super) enum Answer {
+pub(in super::super) enum HelperAnswer {
     /// It sits in its groups.
     Parked,
     /// The guest runs.
@@ -197,23 +185,22 @@ pub(in super::super) enum Answer {
         /// Its first process, as the host sees it.
         pid: i32,
         /// Microseconds each step took, in order.
-        phases: Vec<(Step, u64)>,
+        phases: Vec<(NativeStep, u64)>,
     },
     /// A step failed; nothing runs.
     Failed {
-        /// Which.
-        step: Step,
-        /// On what.
+        /// Step that failed.
+        step: NativeStep,
+        /// Object of the step.
         object: String,
         /// The system's error number.
         errno: i32,
     },
 }
 
-impl From<Failure> for Answer {
-    fn from(failure: Failure) -> Self {
-        let errno = failure.source.raw_os_error().unwrap_or(libc::EIO);
-        Self::Failed { step: failure.step, object: failure.object, errno }
+impl From<NativeFailure> for HelperAnswer {
+    fn from(failure: NativeFailure) -> Self {
+        Self::Failed { errno: failure.errno(), step: failure.step, object: failure.object }
     }
 }
 
@@ -222,7 +209,6 @@ pub(in super::super) fn encode<T: Serialize>(message: &T) -> io::Result<Vec<u8>>
     serde_json::to_vec(message).map_err(io::Error::other)
 }
 
-/// Reads a message.
 pub(in super::super) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> io::Result<T> {
     serde_json::from_slice(bytes).map_err(io::Error::other)
 }

@@ -9,6 +9,7 @@
 pub(super) mod channel;
 mod companion;
 mod devices;
+mod groups;
 mod guest;
 mod helper;
 mod home;
@@ -24,8 +25,8 @@ use std::process::ExitCode;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::sys::processes::{self, Side};
-use messages::{Errand, decode};
+use super::sys::processes::{self, ForkSide};
+use messages::{LauncherErrand, decode};
 
 pub(super) use memory_disk::MARKER as LOST_WORKSPACE_MARKER;
 
@@ -62,16 +63,16 @@ fn serve(orders: BorrowedFd<'_>) -> io::Result<()> {
             return Ok(());
         }
         match decode(&packet.bytes)? {
-            Errand::Helper => {
+            LauncherErrand::Helper => {
                 for socket in packet.fds {
-                    if let Side::Child = processes::fork()? {
+                    if let ForkSide::Child = processes::fork()? {
                         let code = leave_orders().map_or(1, |()| helper::serve(&socket));
                         processes::exit_now(code);
                     }
                 }
             }
-            Errand::Enter => return Err(home::enter(&packet.fds)),
-            Errand::Hold { record } => return home::hold(orders, &record),
+            LauncherErrand::Enter => return Err(home::enter(&packet.fds)),
+            LauncherErrand::Hold { record } => return home::hold(orders, &record),
         }
     }
 }

@@ -15,9 +15,9 @@ use rustix::mount::{
 use sandyard_protocol::limits;
 
 use super::devices::Device;
-use crate::parts::file_systems::{self, directory};
-use crate::parts::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
-use crate::parts::sys::mounts;
+use crate::host::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
+use crate::host::storage::file_systems::{self, directory};
+use crate::host::sys::mounts;
 
 /// What no mount of a sandbox ever allows.
 const NEVER: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);

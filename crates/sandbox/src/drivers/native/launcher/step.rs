@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::parts::steps;
+use crate::host::steps;
 
 /// One step. The order here is the order in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum NativeStep {
     /// Writing the marker.
     Marker,
     /// Making or taking the disk image.
@@ -64,7 +64,7 @@ pub enum Step {
     Execute,
 }
 
-impl Step {
+impl NativeStep {
     /// Every step that a fail-point can stop.
     pub const ALL: [Self; 26] = [
         Self::Marker,
@@ -96,7 +96,7 @@ impl Step {
     ];
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for NativeStep {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Marker => "write the sandbox's marker",
@@ -129,7 +129,6 @@ impl fmt::Display for Step {
     }
 }
 
-/// One that failed.
-pub(in super::super) type Failure = steps::Failure<Step>;
+pub(in super::super) type NativeFailure = steps::StepFailure<NativeStep>;
 /// All of one start, as far as this process does them.
-pub(in super::super) type Steps = steps::Steps<Step>;
+pub(in super::super) type NativeSteps = steps::StartSteps<NativeStep>;

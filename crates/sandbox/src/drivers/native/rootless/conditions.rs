@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::subordinate::{Range, SubordinateIds, range_in};
+use super::subordinate::{IdRange, SubordinateIds, range_in};
 use crate::driver::OpenError;
-use crate::parts::cgroup::{self, DelegationError};
-use crate::parts::ids::Supply;
+use crate::host::cgroup::{self, DelegationError};
+use crate::host::sandboxes::ids::Supply;
 
 /// Where distributions put newuidmap and newgidmap.
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
@@ -28,7 +28,6 @@ pub(in super::super) struct Conditions {
 }
 
 impl Conditions {
-    /// The delegated control group.
     pub(in super::super) fn group(&self) -> &Path {
         &self.group
     }
@@ -42,23 +41,21 @@ impl Conditions {
 /// The two programs of Debian's `uidmap`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mappers {
-    /// For users.
     pub(super) newuidmap: PathBuf,
-    /// For groups.
     pub(super) newgidmap: PathBuf,
 }
 
 /// What was found on a host.
 #[derive(Debug)]
-struct Facts {
+struct HostFacts {
     user: u32,
     max_user_namespaces: Option<u64>,
     unprivileged_userns_clone: Option<u64>,
     apparmor_restricts: Option<u64>,
     apparmor_label: String,
     mappers: Option<Mappers>,
-    subuid: Option<Range>,
-    subgid: Option<Range>,
+    subuid: Option<IdRange>,
+    subgid: Option<IdRange>,
     group: Result<PathBuf, DelegationError>,
 }
 
@@ -71,13 +68,17 @@ struct Obstacle {
 
 /// Looks at this host; names every condition that fails.
 pub(in super::super) fn require() -> Result<Conditions, OpenError> {
-    let facts = Facts::of_host();
+    let facts = HostFacts::of_host();
     let obstacles = facts.obstacles();
     match (obstacles.is_empty(), facts) {
         (
             true,
-            Facts {
-                mappers: Some(mappers), subuid: Some(users), subgid: Some(groups), group: Ok(group), ..
+            HostFacts {
+                mappers: Some(mappers),
+                subuid: Some(users),
+                subgid: Some(groups),
+                group: Ok(group),
+                ..
             },
         ) => Ok(Conditions { ids: SubordinateIds { users, groups }, mappers, group }),
         _ => Err(unusable(&obstacles)),
@@ -92,7 +93,7 @@ fn unusable(obstacles: &[Obstacle]) -> OpenError {
     }
 }
 
-impl Facts {
+impl HostFacts {
     fn of_host() -> Self {
         let user = rustix::process::getuid().as_raw();
         Self {

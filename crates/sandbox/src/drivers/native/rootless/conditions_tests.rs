@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn good() -> Facts {
-    let range = Some(Range { first: 100_000, count: 65_536 });
-    Facts {
+fn good() -> HostFacts {
+    let range = Some(IdRange { first: 100_000, count: 65_536 });
+    HostFacts {
         user: 1000,
         max_user_namespaces: Some(15_000),
         unprivileged_userns_clone: Some(1),
@@ -21,7 +21,7 @@ fn good() -> Facts {
 }
 
 #[track_caller]
-fn assert_named(facts: &Facts, detail: &str, fix: &str) {
+fn assert_named(facts: &HostFacts, detail: &str, fix: &str) {
     let obstacles = facts.obstacles();
     let [obstacle] = obstacles.as_slice() else { panic!("{obstacles:?}") };
     assert!(obstacle.detail.contains(detail), "{obstacle:?}");
@@ -32,36 +32,36 @@ fn assert_named(facts: &Facts, detail: &str, fix: &str) {
 fn a_good_host_has_no_obstacle() {
     assert_eq!(good().obstacles(), []);
     // Kernels without the settings of Debian and Ubuntu.
-    let plain = Facts { unprivileged_userns_clone: None, apparmor_restricts: None, ..good() };
+    let plain = HostFacts { unprivileged_userns_clone: None, apparmor_restricts: None, ..good() };
     assert_eq!(plain.obstacles(), []);
 }
 
 #[test]
 fn switched_off_user_namespaces_are_named() {
-    let off = Facts { unprivileged_userns_clone: Some(0), ..good() };
+    let off = HostFacts { unprivileged_userns_clone: Some(0), ..good() };
     assert_named(&off, "unprivileged_userns_clone is 0", "sysctl -w kernel.unprivileged_userns_clone=1");
-    let none = Facts { max_user_namespaces: Some(0), ..good() };
+    let none = HostFacts { max_user_namespaces: Some(0), ..good() };
     assert_named(&none, "max_user_namespaces is 0", "sysctl -w user.max_user_namespaces");
 }
 
 #[test]
 fn apparmor_is_no_obstacle_to_a_program_with_a_profile() {
-    let restricted = Facts { apparmor_restricts: Some(1), ..good() };
+    let restricted = HostFacts { apparmor_restricts: Some(1), ..good() };
     assert_named(&restricted, "AppArmor restricts", "packaging/apparmor/sandyard");
-    let profiled = Facts { apparmor_label: "sandyard (unconfined)\n".into(), ..restricted };
+    let profiled = HostFacts { apparmor_label: "sandyard (unconfined)\n".into(), ..restricted };
     assert_eq!(profiled.obstacles(), []);
 }
 
 #[test]
 fn missing_programs_and_ids_are_named() {
-    assert_named(&Facts { mappers: None, ..good() }, "newuidmap", "apt-get install uidmap");
-    assert_named(&Facts { subuid: None, ..good() }, "/etc/subuid", "--add-subuids");
-    assert_named(&Facts { subgid: None, ..good() }, "/etc/subgid", "--add-subgids");
+    assert_named(&HostFacts { mappers: None, ..good() }, "newuidmap", "apt-get install uidmap");
+    assert_named(&HostFacts { subuid: None, ..good() }, "/etc/subuid", "--add-subuids");
+    assert_named(&HostFacts { subgid: None, ..good() }, "/etc/subgid", "--add-subgids");
 }
 
 #[test]
 fn each_lack_of_delegation_has_its_own_fix() {
-    let with = |error| Facts { group: Err(error), ..good() };
+    let with = |error| HostFacts { group: Err(error), ..good() };
     assert_named(&with(DelegationError::NotUnified), "version 2", "unified_cgroup_hierarchy=1");
     let not_ours = DelegationError::NotOurs("/sys/fs/cgroup/x".into());
     assert_named(&with(not_ours), "/sys/fs/cgroup/x can't be written", "systemd-run --user --scope");
@@ -71,7 +71,7 @@ fn each_lack_of_delegation_has_its_own_fix() {
 
 #[test]
 fn all_that_is_missing_is_told_at_once() {
-    let facts = Facts { mappers: None, subuid: None, ..good() };
+    let facts = HostFacts { mappers: None, subuid: None, ..good() };
     let OpenError::Unusable { detail, fix } = unusable(&facts.obstacles()) else { panic!() };
     assert_eq!(
         detail,

@@ -14,12 +14,12 @@ use std::sync::{Mutex, PoisonError};
 use rustix::process::{Signal, getgid, getuid, pidfd_send_signal};
 
 use super::super::launcher::channel;
-use super::super::launcher::messages::{Errand, Held, decode, encode};
-use super::super::slots::LauncherProgram;
+use super::super::launcher::messages::{HolderReport, LauncherErrand, decode, encode};
+use super::super::launcher_program::LauncherProgram;
 use super::conditions::{Conditions, Mappers};
-use super::subordinate::{Range, SubordinateIds};
+use super::subordinate::{IdRange, SubordinateIds};
 use super::workspaces;
-use crate::parts::liveness::ProcessIdentity;
+use crate::host::sandboxes::liveness::ProcessIdentity;
 
 /// The yard's namespace, which may not exist yet.
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl YardNamespace {
         let mut starter = command.spawn()?;
         // Its copy of the other end must not outlive the process, or an end would never be heard.
         drop(command);
-        let errand = Errand::Hold { record: self.record.clone() };
+        let errand = LauncherErrand::Hold { record: self.record.clone() };
         channel::send(ours.as_fd(), &encode(&errand)?, &[])?;
         let made = self.attend(&ours);
         // It has ended by itself, having left the holder to the system.
@@ -93,9 +93,9 @@ impl YardNamespace {
     /// Maps the new namespace's ids and writes down who holds it.
     fn attend(&self, socket: &OwnedFd) -> io::Result<ProcessIdentity> {
         let pid = match hear(socket)? {
-            Held::Made { pid } => pid,
-            Held::Refused { errno } => return Err(io::Error::from_raw_os_error(errno)),
-            Held::Ready => return Err(io::ErrorKind::InvalidData.into()),
+            HolderReport::Made { pid } => pid,
+            HolderReport::Refused { errno } => return Err(io::Error::from_raw_os_error(errno)),
+            HolderReport::Ready => return Err(io::ErrorKind::InvalidData.into()),
         };
         map_ids(&self.mappers.newuidmap, pid, getuid().as_raw(), self.ids.users)?;
         map_ids(&self.mappers.newgidmap, pid, getgid().as_raw(), self.ids.groups)?;
@@ -105,13 +105,15 @@ impl YardNamespace {
         fs::rename(temporary, &self.record)?;
         channel::send(socket.as_fd(), b"mapped", &[])?;
         match hear(socket)? {
-            Held::Ready => Ok(holder),
-            Held::Made { .. } | Held::Refused { .. } => Err(io::ErrorKind::InvalidData.into()),
+            HolderReport::Ready => Ok(holder),
+            HolderReport::Made { .. } | HolderReport::Refused { .. } => {
+                Err(io::ErrorKind::InvalidData.into())
+            }
         }
     }
 }
 
-fn hear(socket: &OwnedFd) -> io::Result<Held> {
+fn hear(socket: &OwnedFd) -> io::Result<HolderReport> {
     let packet = channel::receive(socket.as_fd())?;
     if packet.is_end() {
         return Err(io::Error::new(
@@ -123,7 +125,7 @@ fn hear(socket: &OwnedFd) -> io::Result<Held> {
 }
 
 /// Has a setuid program write a map: the user is root, and the subordinate ids follow from 1 on.
-fn map_ids(program: &Path, pid: i32, own: u32, range: Range) -> io::Result<()> {
+fn map_ids(program: &Path, pid: i32, own: u32, range: IdRange) -> io::Result<()> {
     let numbers = [0, own, 1, 1, range.first, range.count].map(|number| number.to_string());
     let output = Command::new(program)
         .arg(pid.to_string())

@@ -2,27 +2,23 @@
 
 use std::fs;
 
-use crate::parts::ids::{BLOCK, Supply};
+use crate::host::sandboxes::ids::{BLOCK, Supply};
 
 /// Fewer sandboxes at once than this are not worth a yard.
-const FEWEST_SANDBOXES: u32 = 16;
+const MIN_SANDBOXES: u32 = 16;
 
-/// A range of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct IdRange {
     /// The first, on the host.
     pub(super) first: u32,
-    /// How many.
     pub(super) count: u32,
 }
 
 /// Users and groups that one user may map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubordinateIds {
-    /// Users.
-    pub(super) users: Range,
-    /// Groups.
-    pub(super) groups: Range,
+    pub(super) users: IdRange,
+    pub(super) groups: IdRange,
 }
 
 impl SubordinateIds {
@@ -34,21 +30,21 @@ impl SubordinateIds {
 }
 
 /// The largest range that a file gives a user, if it is large enough.
-pub(super) fn range_in(file: &str, user: u32) -> Option<Range> {
+pub(super) fn range_in(file: &str, user: u32) -> Option<IdRange> {
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
     largest(&fs::read_to_string(file).unwrap_or_default(), user, name_of(&passwd, user))
 }
 
-fn largest(text: &str, user: u32, name: Option<&str>) -> Option<Range> {
+fn largest(text: &str, user: u32, name: Option<&str>) -> Option<IdRange> {
     let number = user.to_string();
     let range = |line: &str| {
         let mut fields = line.trim().split(':');
         let owner = fields.next()?;
         let (first, count) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        (owner == number || Some(owner) == name).then_some(Range { first, count })
+        (owner == number || Some(owner) == name).then_some(IdRange { first, count })
     };
     let found = text.lines().filter_map(range).max_by_key(|range| range.count);
-    found.filter(|range| range.count >= FEWEST_SANDBOXES * BLOCK && range.first > 0)
+    found.filter(|range| range.count >= MIN_SANDBOXES * BLOCK && range.first > 0)
 }
 
 fn name_of(passwd: &str, user: u32) -> Option<&str> {
@@ -66,8 +62,8 @@ mod tests {
     #[test]
     fn ranges_are_found_by_name_and_by_number_and_the_largest_is_taken() {
         let text = "root:1:65536\nann:100000:64\nann:300000:65536\n1001:500000:1000\n";
-        assert_eq!(largest(text, 1000, Some("ann")), Some(Range { first: 300_000, count: 65_536 }));
-        assert_eq!(largest(text, 1001, None), Some(Range { first: 500_000, count: 1000 }));
+        assert_eq!(largest(text, 1000, Some("ann")), Some(IdRange { first: 300_000, count: 65_536 }));
+        assert_eq!(largest(text, 1001, None), Some(IdRange { first: 500_000, count: 1000 }));
         assert_eq!(largest(text, 1002, Some("bob")), None);
         assert_eq!(largest("ann:100000:63\n", 1000, Some("ann")), None);
         assert_eq!(largest("ann:x:65536\nann\n", 1000, Some("ann")), None);

@@ -10,27 +10,26 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use rustix::process::DumpableBehavior;
 
 /// Which side of a fork this is.
-pub(in super::super) enum Side {
+pub(in super::super) enum ForkSide {
     /// The caller, with the new process's id.
     Parent(i32),
-    /// The new process.
+    /// This is the new process.
     Child,
 }
 
-/// Duplicates this process.
-pub(in super::super) fn fork() -> io::Result<Side> {
+pub(in super::super) fn fork() -> io::Result<ForkSide> {
     // SAFETY: the process has one thread, so no lock can be held by a thread that does not exist in the child.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Side::Child),
-        pid => Ok(Side::Parent(pid)),
+        0 => Ok(ForkSide::Child),
+        pid => Ok(ForkSide::Parent(pid)),
     }
 }
 
 /// Who is told of the new process's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum Parent {
-    /// The caller.
+pub(in super::super) enum CloneParent {
+    /// The calling process.
     Caller,
     /// The caller's parent, so that the caller may exit at once.
     Grandparent,
@@ -40,12 +39,12 @@ pub(in super::super) enum Parent {
 pub(in super::super) fn clone_into_of(
     owner: u32,
     namespaces: libc::c_int,
-    parent: Parent,
-) -> io::Result<Side> {
+    parent: CloneParent,
+) -> io::Result<ForkSide> {
     sandyard_sys::act_as(owner)?;
     let cloned = clone_into(namespaces, parent);
     // The child becomes root of its own namespace once that has ids.
-    if !matches!(cloned, Ok(Side::Child)) {
+    if !matches!(cloned, Ok(ForkSide::Child)) {
         sandyard_sys::act_as(0)?;
     }
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
@@ -53,20 +52,20 @@ pub(in super::super) fn clone_into_of(
 }
 
 /// Duplicates this process into new namespaces (`CLONE_NEW*` bits).
-pub(in super::super) fn clone_into(namespaces: libc::c_int, parent: Parent) -> io::Result<Side> {
+pub(in super::super) fn clone_into(namespaces: libc::c_int, parent: CloneParent) -> io::Result<ForkSide> {
     // SAFETY: clone_args is plain integers, for which zero means "not used".
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.flags = u64::from(namespaces.cast_unsigned());
     match parent {
-        Parent::Caller => arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into(),
-        Parent::Grandparent => arguments.flags |= u64::from(libc::CLONE_PARENT.cast_unsigned()),
+        CloneParent::Caller => arguments.exit_signal = libc::SIGCHLD.cast_unsigned().into(),
+        CloneParent::Grandparent => arguments.flags |= u64::from(libc::CLONE_PARENT.cast_unsigned()),
     }
     // SAFETY: no CLONE_VM, so this is a fork: the child has a copy of the only thread's stack. The structure outlives the call.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Side::Child),
-        pid => i32::try_from(pid).map(Side::Parent).map_err(io::Error::other),
+        0 => Ok(ForkSide::Child),
+        pid => i32::try_from(pid).map(ForkSide::Parent).map_err(io::Error::other),
     }
 }
 

@@ -1,0 +1,115 @@
+//! The nouns of the contract: a sandbox's id, what it is made from, whether it lives and how much it used.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use sandyard_protocol::Secret;
+use serde::{Deserialize, Serialize};
+
+use super::images::ImageDigest;
+
+/// Names a sandbox: a lower-case DNS label of at most 63 bytes, never used twice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SandboxId(String);
+
+impl SandboxId {
+    /// Accepts a lower-case DNS label, because the id becomes a path, a control group and a host name.
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits = (1..=63).contains(&text.len());
+        let clean =
+            text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        (fits && clean && !text.starts_with('-') && !text.ends_with('-')).then(|| Self(text.to_owned()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SandboxId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+/// Everything that a driver needs to start one machine.
+#[derive(Debug, Clone)]
+pub struct SandboxSpec {
+    /// Id of the sandbox.
+    pub id: SandboxId,
+    /// Image of the root file system, which is read-only inside.
+    pub image: ImageDigest,
+    /// A directory on the server's host, made by the caller and kept by it, in which a driver of local machines holds the
+    /// machine's writable disk. Starting another sandbox on the same directory later finds the same files. A driver of remote
+    /// machines keeps the disk where the machine is and leaves the directory empty.
+    pub workspace: PathBuf,
+    /// Limits of the job.
+    pub limits: Limits,
+    /// Seconds after which the machine ends itself, even while no server runs.
+    pub lifetime_s: u64,
+    /// Secret by which host and guest authenticate each link.
+    pub secret: Secret,
+}
+
+/// Resources that a machine may use.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processors, in parts of one.
+    pub cpus: f64,
+    /// Memory of the job, swap included.
+    pub memory_mib: u64,
+    /// Writable disk: workspace, home and temporary files together.
+    pub disk_mib: u64,
+    /// Processes and threads.
+    pub pids: u64,
+}
+
+impl Default for Limits {
+    /// A small development machine.
+    fn default() -> Self {
+        Self { cpus: 2.0, memory_mib: 2048, disk_mib: 4096, pids: 1024 }
+    }
+}
+
+/// Whether the machine of a sandbox runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    /// The machine runs. Judged by pid, start time and boot id, or reported by its host; never judged by pid alone.
+    Alive,
+    /// The machine is dead or was never complete.
+    Dead,
+    /// Not known now, because the machine's host or cluster can't be reached. The caller asks again: a sandbox that is taken
+    /// for dead by mistake costs its job, and a second one beside it breaks the promise that a job runs once.
+    Unknown,
+}
+
+impl Liveness {
+    /// Converts a certain answer.
+    pub fn known(alive: bool) -> Self {
+        if alive { Self::Alive } else { Self::Dead }
+    }
+}
+
+/// A sandbox that has a marker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundSandbox {
+    /// Id of the sandbox.
+    pub id: SandboxId,
+    /// Liveness of its machine.
+    pub liveness: Liveness,
+}
+
+/// Resources that a machine used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Processor time of the job.
+    pub cpu_s: f64,
+    /// Highest memory of the job.
+    pub peak_memory_bytes: u64,
+    /// How often the kernel killed a process of the job for lack of memory.
+    pub memory_kills: u64,
+    /// How often a fork was refused by the process limit.
+    pub pids_refused: u64,
+}

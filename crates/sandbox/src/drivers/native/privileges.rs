@@ -1,0 +1,121 @@
+//! The rights with which a yard makes sandboxes, and what depends on them: control groups, ids, workspaces and the access to
+//! links.
+//!
+//! Only this file asks for the user id. All other code works with the setup that it gets.
+
+use std::sync::Arc;
+
+use super::config::NativeConfig;
+use super::launcher::messages::FileOwners;
+use super::rootless::{self, YardNamespace};
+use super::workspaces::Workspaces;
+use crate::driver::OpenError;
+use crate::host::cgroup::{self, CgroupLayout};
+use crate::host::requirements;
+use crate::host::sandboxes::ids::Supply;
+use crate::host::sandboxes::links::KeeperEntry;
+use crate::host::storage::disk::{self, Disks};
+
+#[derive(Debug, Clone)]
+pub(super) enum Privileges {
+    /// The host's root user.
+    Root,
+    /// An ordinary user, who is root in a namespace of the yard's.
+    Rootless(Arc<YardNamespace>),
+}
+
+/// What depends on the rights.
+#[derive(Debug)]
+pub(super) struct NativeSetup {
+    pub(super) privileges: Privileges,
+    /// Where control groups are made.
+    pub(super) layout: CgroupLayout,
+    pub(super) supply: Supply,
+    /// What holds their writable places.
+    pub(super) workspaces: Workspaces,
+    /// How keeper gets to its socket.
+    pub(super) entry: KeeperEntry,
+}
+
+impl NativeSetup {
+    /// Returns the setup for this user on this host, or the condition that fails.
+    pub(super) fn of_host(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
+        if rustix::process::geteuid().is_root() { Self::of_root(config) } else { Self::of_user(config, yard) }
+    }
+
+    fn of_root(config: &NativeConfig) -> Result<Self, OpenError> {
+        require_host()?;
+        let layout = requirements::control_groups()?;
+        let disks = Disks::open(&config.data, config.blank_disk_mib)
+            .map_err(OpenError::prepare("open the stock of disks"))?;
+        Ok(Self {
+            privileges: Privileges::Root,
+            layout,
+            supply: Supply::Host,
+            workspaces: Workspaces::OnDisk(disks),
+            entry: KeeperEntry::Group,
+        })
+    }
+
+    fn of_user(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
+        let conditions = rootless::require()?;
+        let group = cgroup::of_yard(&config.data, yard, conditions.group().to_owned())
+            .map_err(OpenError::prepare("remember the delegated control group"))?;
+        cgroup::settle(&group).map_err(OpenError::prepare("share out the delegated control group"))?;
+        disk::remove_unfinished(&config.data.join(disk::STOCK))
+            .map_err(OpenError::prepare("tidy the stock of disks"))?;
+        let supply = conditions.supply();
+        let namespace = YardNamespace::new(&config.data, config.launcher.clone(), conditions);
+        namespace.holder().map_err(OpenError::prepare("make the yard's user namespace"))?;
+        Ok(Self {
+            privileges: Privileges::Rootless(Arc::new(namespace)),
+            layout: CgroupLayout::delegated(group),
+            supply,
+            workspaces: Workspaces::InMemory,
+            entry: KeeperEntry::AccessList,
+        })
+    }
+}
+
+impl Privileges {
+    /// The namespace in which sandboxes are made, if it is not the host's.
+    pub(super) fn namespace(&self) -> Option<Arc<YardNamespace>> {
+        match self {
+            Self::Root => None,
+            Self::Rootless(namespace) => Some(namespace.clone()),
+        }
+    }
+
+    /// Who owns the files of image and disk.
+    pub(super) fn owners(&self) -> FileOwners {
+        match self {
+            Self::Root => FileOwners::Mapped,
+            Self::Rootless(_) => FileOwners::AsTheyAre,
+        }
+    }
+
+    /// The means of isolation, for the status.
+    pub(super) fn runtime(&self) -> &'static str {
+        match self {
+            Self::Root => "namespaces+seccomp+landlock",
+            Self::Rootless(_) => "rootless namespaces+seccomp+landlock",
+        }
+    }
+
+    /// Begins what is said about the host.
+    pub(super) fn prefix(&self) -> &'static str {
+        match self {
+            Self::Root => "",
+            Self::Rootless(_) => "rootless, workspaces in memory, ",
+        }
+    }
+}
+
+/// Checks what root needs before the first start. Names the first missing part and its remedy.
+fn require_host() -> Result<(), OpenError> {
+    if std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() == "0") {
+        let fix = "sysctl -w user.max_user_namespaces=15000";
+        return Err(OpenError::unusable("user.max_user_namespaces is 0", fix));
+    }
+    requirements::mounted_disks()
+}

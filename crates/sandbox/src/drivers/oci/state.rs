@@ -1,0 +1,38 @@
+//! State that the calls of the driver share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::config::OciConfig;
+use super::runtime::Runtime;
+use crate::host::console::Consoles;
+use crate::host::sandboxes::Sandboxes;
+use crate::host::sandboxes::links::SocketLinks;
+use crate::host::sandboxes::locks::SandboxLocks;
+use crate::host::storage::disk::Disks;
+
+/// The driver. Dropping it leaves sandboxes running.
+#[derive(Debug)]
+pub struct OciDriver {
+    pub(super) state: Arc<OciState>,
+}
+
+/// State of the driver that all its calls share.
+#[derive(Debug)]
+pub(super) struct OciState {
+    pub(super) config: OciConfig,
+    pub(super) runtime: Runtime,
+    pub(super) sandboxes: Sandboxes,
+    pub(super) links: SocketLinks,
+    pub(super) disks: Disks,
+    pub(super) programs: PathBuf,
+    pub(super) started: Consoles,
+    pub(super) locks: SandboxLocks,
+}
+
+impl OciState {
+    /// Where the runtime keeps what it knows.
+    pub(super) fn state(&self) -> PathBuf {
+        self.config.data.join("state")
+    }
+}

@@ -1,0 +1,98 @@
+//! The programs that run inside every sandbox, carried by this crate: as files in memory, or as files of a yard.
+//!
+//! A driver whose machines inherit descriptors hands them over as sealed memory files. The others mount a directory, named by what
+//! is in it, so that a sandbox started by one version never sees another's; it holds nothing secret and nothing writable.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use sandyard_protocol::AGENT_PROGRAM;
+use sha2::{Digest, Sha256};
+
+/// Name of the guest's program.
+pub(crate) const GUEST_PROGRAM: &str = "sandyard-guest";
+/// The guest's program, built with this crate for the static target.
+pub(crate) static GUEST: &[u8] = include_bytes!(env!("SANDYARD_GUEST_BINARY"));
+/// The program of the loop that works on tasks, built beside it.
+pub(crate) static AGENT: &[u8] = include_bytes!(env!("SANDYARD_AGENT_BINARY"));
+
+/// The guest's program, which nobody can change any more. One copy in memory serves every sandbox.
+pub(crate) fn guest_in_memory() -> io::Result<OwnedFd> {
+    sealed(GUEST_PROGRAM, GUEST)
+}
+
+pub(crate) fn agent_in_memory() -> io::Result<OwnedFd> {
+    sealed(AGENT_PROGRAM, AGENT)
+}
+
+fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let fd = match memfd_create(name, flags | MemfdFlags::EXEC) {
+        // Kernels before 6.3 know no such flag and always allow execution.
+        Err(rustix::io::Errno::INVAL) => memfd_create(name, flags)?,
+        other => other?,
+    };
+    let mut file = File::from(fd);
+    file.write_all(program)?;
+    let fd = OwnedFd::from(file);
+    fcntl_add_seals(&fd, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+    Ok(fd)
+}
+
+/// The directory in `home` that holds both programs, made whole if it is not there; those of other versions are removed, which
+/// takes nothing from sandboxes that have them mounted.
+pub(crate) fn install(home: &Path) -> io::Result<PathBuf> {
+    let mut hash = Sha256::new();
+    hash.update(GUEST);
+    hash.update(AGENT);
+    let name = hex::encode(&hash.finalize()[..16]);
+    let directory = home.join(&name);
+    fs::create_dir_all(home)?;
+    for entry in fs::read_dir(home)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy() != name {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    if !directory.try_exists()? {
+        let fresh = home.join("new");
+        DirBuilder::new().mode(0o755).create(&fresh)?;
+        fs::set_permissions(&fresh, Permissions::from_mode(0o755))?;
+        write_program(&fresh.join(GUEST_PROGRAM), GUEST)?;
+        write_program(&fresh.join(AGENT_PROGRAM), AGENT)?;
+        fs::rename(fresh, &directory)?;
+    }
+    Ok(directory)
+}
+
+fn write_program(path: &Path, program: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(path)?;
+    file.write_all(program)?;
+    // Synced before the rename that makes it final: a torn program would be taken for whole after a power cut.
+    file.set_permissions(Permissions::from_mode(0o555))?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_installed_once_and_old_ones_removed() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("of-another-version")).unwrap();
+        fs::create_dir(home.path().join("new")).unwrap();
+        let directory = install(home.path()).unwrap();
+        assert_eq!(fs::read(directory.join(GUEST_PROGRAM)).unwrap(), GUEST);
+        let first = fs::metadata(directory.join(AGENT_PROGRAM)).unwrap();
+        assert_eq!(first.permissions().mode() & 0o777, 0o555);
+        assert_eq!(install(home.path()).unwrap(), directory);
+        let again = fs::metadata(directory.join(AGENT_PROGRAM)).unwrap();
+        assert_eq!(first.modified().unwrap(), again.modified().unwrap());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+}

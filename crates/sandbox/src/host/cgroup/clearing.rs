@@ -1,0 +1,26 @@
+//! Emptying the groups of a sandbox for good.
+
+use std::io;
+use std::time::Duration;
+
+use super::groups::Groups;
+use crate::host::polling;
+
+/// SIGKILL is immediate but for processes in the middle of disk I/O.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(20);
+
+impl Groups {
+    /// Kills whatever is in the groups and removes them.
+    pub(crate) async fn clear(&self) -> io::Result<()> {
+        let emptied = || {
+            self.kill()?;
+            match self.remove() {
+                Ok(()) => Ok(true),
+                // Somebody is still on the way out.
+                Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        polling::poll(EMPTY_TIMEOUT, emptied).await
+    }
+}

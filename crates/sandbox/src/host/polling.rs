@@ -1,0 +1,24 @@
+//! Waiting for what the kernel tells nobody about: a group that empties, a disk that is let go of.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+/// The first pause between two looks, doubled up to `MAX_DELAY`: most sandboxes are gone in about a millisecond.
+const FIRST_DELAY: Duration = Duration::from_micros(500);
+const MAX_DELAY: Duration = Duration::from_millis(5);
+
+/// Asks until the answer is yes or time is up.
+pub(crate) async fn poll(within: Duration, ask: impl Fn() -> io::Result<bool>) -> io::Result<()> {
+    let deadline = Instant::now() + within;
+    let mut pause = FIRST_DELAY;
+    while !ask()? {
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(MAX_DELAY);
+    }
+    Ok(())
+}

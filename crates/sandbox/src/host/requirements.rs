@@ -1,0 +1,35 @@
+//! What these parts need of a host, looked at before anything is tried. Each lack is told with what a person can do about it.
+
+use std::path::{Path, PathBuf};
+
+use crate::driver::OpenError;
+use crate::host::cgroup::CgroupLayout;
+use crate::host::storage::disk;
+
+/// Where distributions put programs; PATH of a service often lacks sbin.
+pub(crate) const PROGRAM_PLACES: [&str; 5] =
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
+
+/// Where a program is, if it is installed.
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
+    PROGRAM_PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
+}
+
+pub(crate) fn formatter() -> Result<(), OpenError> {
+    let lacking = |error: std::io::Error| OpenError::unusable(error.to_string(), "apt install e2fsprogs");
+    disk::formatter().map(drop).map_err(lacking)
+}
+
+/// Checks the devices and tools that mount disks.
+pub(crate) fn mounted_disks() -> Result<(), OpenError> {
+    if !Path::new("/dev/loop-control").exists() {
+        return Err(OpenError::unusable("there is no /dev/loop-control", "modprobe loop"));
+    }
+    formatter()
+}
+
+/// The control groups of the whole host.
+pub(crate) fn control_groups() -> Result<CgroupLayout, OpenError> {
+    let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
+    CgroupLayout::detect().map_err(|error| OpenError::unusable(error.to_string(), fix))
+}

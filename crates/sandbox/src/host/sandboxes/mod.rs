@@ -1,0 +1,272 @@
+//! The sandboxes of one driver on this host: for each a marker, ids of its own and control groups.
+//!
+//! Drivers start machines in different ways, but find, judge and count them in one: the first process of a machine shows whether it
+//! lives, its control groups show its usage, and a group or folder of the yard without a marker is an orphan of a killed server. All
+//! of it works from the markers alone, whichever process started the sandbox. `MarkedSandboxes` is the state before the host was
+//! examined.
+
+pub(crate) mod folders;
+pub(crate) mod ids;
+pub(crate) mod links;
+pub(crate) mod liveness;
+pub(crate) mod locks;
+pub(crate) mod records;
+mod yard_id;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use sandyard_pipe::Duplex;
+use sandyard_protocol::ErrorChain;
+
+use crate::driver::{
+    BindError, Binding, BindingPart, BoxedDuplex, FoundSandbox, LinkError, Liveness, OpenError, SandboxId,
+    StartError, StopError, Usage, UsageError,
+};
+use crate::host::cgroup::{CgroupLayout, GroupLimits, Groups};
+use crate::host::layout::KEEPER_ID;
+use crate::host::polling;
+use crate::host::sandboxes::ids::{IdPool, Supply};
+use crate::host::sandboxes::links::SocketLinks;
+use crate::host::sandboxes::liveness::ProcessIdentity;
+use crate::host::sandboxes::records::{SandboxRecord, SandboxRecords};
+use crate::host::storage::disk;
+
+/// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The sandboxes that the markers of a data directory name, before the host was examined.
+#[derive(Debug)]
+pub(crate) struct MarkedSandboxes {
+    pub(crate) yard: String,
+    /// True if a sandbox runs. Then opening the driver must succeed or fail; it must not report the driver as unusable.
+    pub(crate) in_use: bool,
+    records: SandboxRecords,
+    known: Vec<SandboxRecord>,
+}
+
+impl MarkedSandboxes {
+    /// Reads the markers in the driver's own directory, making it if need be.
+    pub(crate) fn of(data: &Path) -> Result<Self, OpenError> {
+        fs::create_dir_all(data).map_err(OpenError::prepare("make the data directory"))?;
+        let yard = yard_id::of(data).map_err(OpenError::prepare("read the yard's id"))?;
+        let records = SandboxRecords::open(data).map_err(OpenError::prepare("open the markers"))?;
+        let known = records.all().map_err(OpenError::prepare("read the markers"))?;
+        Ok(Self { yard, in_use: known.iter().any(SandboxRecord::is_alive), records, known })
+    }
+
+    /// Combines the markers with the host's control groups and ids.
+    pub(crate) fn on_host(self, layout: CgroupLayout, supply: Supply) -> Sandboxes {
+        let ids = IdPool::with_taken(supply, self.known.iter().filter_map(SandboxRecord::taken_ids));
+        Sandboxes { yard: self.yard, layout, records: self.records, ids }
+    }
+}
+
+/// All sandboxes of a driver.
+#[derive(Debug)]
+pub(crate) struct Sandboxes {
+    pub(crate) yard: String,
+    /// Where their control groups are.
+    pub(crate) layout: CgroupLayout,
+    pub(crate) records: SandboxRecords,
+    pub(crate) ids: IdPool,
+}
+
+impl Sandboxes {
+    /// The control groups of a sandbox.
+    pub(crate) fn groups(&self, record: &SandboxRecord) -> Groups {
+        self.groups_named(record.groups_name())
+    }
+
+    /// Returns control groups by their name.
+    pub(crate) fn groups_named(&self, name: &str) -> Groups {
+        Groups::new(&self.layout, &self.yard, name)
+    }
+
+    /// Keeper's user and group, as the host numbers them.
+    pub(crate) fn keeper_on_host(&self, record: &SandboxRecord) -> u32 {
+        record.taken_ids().map_or(KEEPER_ID, |base| self.ids.keeper_on_host(base))
+    }
+
+    /// Returns a sandbox whose first process is known, dead or alive.
+    pub(crate) fn running(&self, id: &SandboxId) -> Result<RunningSandbox, LinkError> {
+        let record = self.records.read(id).ok().flatten();
+        let running =
+            record.and_then(|record| Some(RunningSandbox { process: record.process.clone()?, record }));
+        running.ok_or_else(|| LinkError::NotRunning(id.clone()))
+    }
+
+    /// Waits for the next link of a sandbox that dials in its link directory.
+    pub(crate) async fn next_link(
+        &self,
+        id: &SandboxId,
+        links: &SocketLinks,
+    ) -> Result<BoxedDuplex, LinkError> {
+        let running = self.running(id)?;
+        running.link(links.accept(id, self.keeper_on_host(&running.record))).await
+    }
+
+    /// Returns when a sandbox is dead.
+    pub(crate) async fn wait_dead(&self, id: &SandboxId) {
+        if let Ok(running) = self.running(id) {
+            running.process.wait_dead().await;
+        }
+    }
+
+    /// Every sandbox that has a marker.
+    pub(crate) fn found(&self) -> io::Result<Vec<FoundSandbox>> {
+        let alive = |record: Option<SandboxRecord>| record.is_some_and(|record| record.is_alive());
+        let found = |id: SandboxId| {
+            Ok(FoundSandbox { liveness: Liveness::known(alive(self.records.read(&id)?)), id })
+        };
+        self.records.ids()?.into_iter().map(found).collect()
+    }
+
+    /// Returns a sandbox's usage, as counted by the host.
+    pub(crate) fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
+        let record = self.records.read(id).and_then(|record| record.ok_or(io::ErrorKind::NotFound.into()));
+        let usage = record.and_then(|record| self.groups(&record).usage());
+        usage.map_err(|source| UsageError { id: id.clone(), source })
+    }
+
+    /// Gives a running sandbox other limits, through its control groups.
+    pub(crate) fn bind_limits(
+        &self,
+        driver: &'static str,
+        id: &SandboxId,
+        binding: &Binding,
+    ) -> Result<(), BindError> {
+        if binding.workspace.is_some() {
+            return Err(BindError::Unsupported { driver, part: BindingPart::Workspace });
+        }
+        let alive = self.running(id).ok().filter(|running| running.record.is_alive());
+        let running = alive.ok_or_else(|| BindError::NotRunning(id.clone()))?;
+        let limits = GroupLimits { job: binding.limits, disk_in_memory_mib: 0 };
+        self.groups(&running.record).limit(limits).map_err(|source| BindError::Step {
+            id: id.clone(),
+            step: "limit the control groups",
+            source,
+        })
+    }
+
+    /// Returns the state of a sandbox before its start.
+    pub(crate) fn before(&self, id: &SandboxId) -> Result<ExistingSandbox, StartError> {
+        let record = self.records.read(id).map_err(StartError::at("read the marker"))?;
+        Ok(record.map_or(ExistingSandbox::Nothing, |record| match record.is_alive() {
+            true => ExistingSandbox::Running,
+            false => ExistingSandbox::Dead,
+        }))
+    }
+
+    /// The marker of a sandbox that is to be removed.
+    pub(crate) fn marked(&self, id: &SandboxId) -> Result<Option<SandboxRecord>, StopError> {
+        self.records.read(id).map_err(StopError::at(id, "read the marker"))
+    }
+
+    /// Ends a removal: waits until the disk is free, releases the ids and deletes the marker.
+    pub(crate) async fn forget(
+        &self,
+        id: &SandboxId,
+        record: Option<&SandboxRecord>,
+    ) -> Result<(), StopError> {
+        if let Some(record) = record {
+            let released = polling::poll(RELEASE_TIMEOUT, || disk::is_released(&record.workspace)).await;
+            released.map_err(StopError::at(id, "release the disk"))?;
+            if let Some(base) = record.taken_ids() {
+                self.ids.release(base);
+            }
+        }
+        self.records.delete(id).map_err(StopError::at(id, "delete the marker"))
+    }
+
+    /// Returns the ids of `seen` that have no marker. A start writes its marker first, so an id that was seen before this call
+    /// and has no marker is an orphan.
+    pub(crate) fn without_marker(
+        &self,
+        seen: impl IntoIterator<Item = SandboxId>,
+    ) -> io::Result<Vec<SandboxId>> {
+        let marked = self.records.ids()?;
+        Ok(seen.into_iter().filter(|id| !marked.contains(id)).collect())
+    }
+
+    /// Returns control groups of this yard that no marker names, except those that the driver `keeps` for later sandboxes.
+    pub(crate) fn orphaned_groups(&self, keeps: impl Fn(&str) -> bool) -> io::Result<Vec<Groups>> {
+        // Markers last, for the same reason. What the driver kept until then has a marker by now.
+        let mut names = Groups::all_names(&self.layout, &self.yard)?;
+        names.retain(|name| !keeps(name));
+        let records = self.records.all()?;
+        names.retain(|name| !records.iter().any(|record| record.groups_name() == name));
+        let groups = |name: &String| {
+            tracing::info!(groups = name, "removing control groups without an owner");
+            self.groups_named(name)
+        };
+        Ok(names.iter().map(groups).collect())
+    }
+}
+
+impl Drop for Sandboxes {
+    fn drop(&mut self) {
+        // Only what is empty goes.
+        Groups::remove_yard(&self.layout, &self.yard);
+    }
+}
+
+/// State of a sandbox before its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ExistingSandbox {
+    /// The sandbox has no marker.
+    Nothing,
+    /// It runs, so there is nothing to do.
+    Running,
+    /// It is dead or was never complete. Its remains must be removed first.
+    Dead,
+}
+
+/// A sandbox and its first process.
+#[derive(Debug)]
+pub(crate) struct RunningSandbox {
+    pub(crate) record: SandboxRecord,
+    process: ProcessIdentity,
+}
+
+impl RunningSandbox {
+    /// Waits for `accept`, unless the sandbox dies first.
+    pub(crate) async fn link<L: Duplex>(
+        &self,
+        accept: impl Future<Output = io::Result<L>>,
+    ) -> Result<BoxedDuplex, LinkError> {
+        let id = &self.record.id;
+        tokio::select! {
+            // A dead machine's socket may still hold a connection that nobody will ever answer on.
+            biased;
+            () = self.process.wait_dead() => Err(LinkError::NotRunning(id.clone())),
+            link = accept => match link {
+                Ok(link) => Ok(Box::new(link)),
+                Err(source) => Err(LinkError::Listen { id: id.clone(), source }),
+            },
+        }
+    }
+}
+
+/// Returns the outcome of a start. After a failure `undo` removes the remains. If that fails too, `stop` finds them later by
+/// the marker.
+pub(crate) async fn or_undo<E: std::error::Error>(
+    id: &SandboxId,
+    outcome: Result<(), E>,
+    undo: impl Future<Output = Result<(), StopError>>,
+) -> Result<(), E> {
+    if let Err(error) = &outcome {
+        tracing::warn!(sandbox = %id, error = %ErrorChain(error), "sandbox did not start");
+        if let Err(error) = undo.await {
+            let error = ErrorChain(&error).to_string();
+            tracing::warn!(sandbox = %id, error, "what it left will be removed by stop");
+        }
+    }
+    outcome
+}
+
+#[cfg(test)]
+#[path = "sandboxes_tests.rs"]
+mod tests;

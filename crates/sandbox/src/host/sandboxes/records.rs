@@ -1,0 +1,135 @@
+//! The durable marker of each sandbox of a driver: `<data>/sandboxes/<id>/record.json`, made before anything else and deleted last.
+//!
+//! It is written by rename and not synced: everything it guards (processes, groups, mounts, sockets) lives in
+//! the kernel's memory and can't outlive a marker lost to a power cut, while the death of a process loses neither.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::driver::{SandboxId, SandboxSpec};
+use crate::host::sandboxes::folders;
+use crate::host::sandboxes::liveness::ProcessIdentity;
+
+/// Everything needed to find, judge and remove a sandbox. Each driver writes the members that it has. A later version of the
+/// server must be able to read it, because it adopts sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SandboxRecord {
+    /// Its name, which is its container's too.
+    pub(crate) id: SandboxId,
+    /// First of its ids, as whoever makes it numbers them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id_base: Option<u32>,
+    /// The same with Firecracker, which runs as this user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<u32>,
+    /// Name of its control groups, if it is not the sandbox's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) groups: Option<String>,
+    /// The same with Firecracker, whose jail has this name too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// The caller's directory with its disk.
+    pub(crate) workspace: PathBuf,
+    /// The OCI runtime that made it, which must be the one that removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runtime: Option<PathBuf>,
+    /// Its first process, or that of its machine; missing until that runs.
+    pub(crate) process: Option<ProcessIdentity>,
+}
+
+impl SandboxRecord {
+    /// The least of a sandbox that is about to be made.
+    pub(crate) fn of(spec: &SandboxSpec) -> Self {
+        Self {
+            id: spec.id.clone(),
+            id_base: None,
+            user: None,
+            groups: None,
+            name: None,
+            workspace: spec.workspace.clone(),
+            runtime: None,
+            process: None,
+        }
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.process.as_ref().is_some_and(ProcessIdentity::is_alive)
+    }
+
+    /// First of the ids that are taken for it alone, if there are any.
+    pub(crate) fn taken_ids(&self) -> Option<u32> {
+        self.id_base.or(self.user)
+    }
+
+    /// Returns the user that the machine runs as. `u32::MAX` is no user, so a machine without one can't be mistaken for root's.
+    pub(crate) fn machine_user(&self) -> u32 {
+        self.taken_ids().unwrap_or(u32::MAX)
+    }
+
+    /// Name of its control groups.
+    pub(crate) fn groups_name(&self) -> &str {
+        let other = self.groups.as_deref().or(self.name.as_deref());
+        other.unwrap_or_else(|| self.id.as_str())
+    }
+}
+
+/// All markers of a yard.
+#[derive(Debug, Clone)]
+pub(crate) struct SandboxRecords {
+    directory: PathBuf,
+}
+
+impl SandboxRecords {
+    /// Opens the directory of markers, making it if need be.
+    pub(crate) fn open(data: &Path) -> io::Result<Self> {
+        let directory = data.join("sandboxes");
+        fs::create_dir_all(&directory)?;
+        Ok(Self { directory })
+    }
+
+    /// The directory of a marker, where its driver may keep what goes with the sandbox.
+    pub(crate) fn directory(&self, id: &SandboxId) -> PathBuf {
+        self.directory.join(id.as_str())
+    }
+
+    /// Writes or replaces a marker.
+    pub(crate) fn write(&self, record: &SandboxRecord) -> io::Result<()> {
+        let directory = self.directory(&record.id);
+        fs::create_dir_all(&directory)?;
+        let temporary = directory.join("record.json.new");
+        fs::write(&temporary, serde_json::to_vec(record).map_err(io::Error::other)?)?;
+        fs::rename(temporary, directory.join("record.json"))
+    }
+
+    /// Reads a marker. One whose record was never finished has none.
+    pub(crate) fn read(&self, id: &SandboxId) -> io::Result<Option<SandboxRecord>> {
+        match fs::read(self.directory(id).join("record.json")) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a marker; harmless if there is none.
+    pub(crate) fn delete(&self, id: &SandboxId) -> io::Result<()> {
+        folders::remove_folder(&self.directory(id))
+    }
+
+    /// Every sandbox that has a marker, finished or not.
+    pub(crate) fn ids(&self) -> io::Result<Vec<SandboxId>> {
+        let mut ids = folders::ids_in(&self.directory)?;
+        ids.sort();
+        Ok(ids)
+    }
+
+    pub(crate) fn all(&self) -> io::Result<Vec<SandboxRecord>> {
+        self.ids()?.iter().filter_map(|id| self.read(id).transpose()).collect()
+    }
+}
+
+#[cfg(test)]
+#[path = "records_tests.rs"]
+mod tests;

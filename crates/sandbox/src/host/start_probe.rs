@@ -1,0 +1,82 @@
+//! Starts a sandbox to see whether a driver works: the sandbox must dial and authenticate in time, and leave nothing behind.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sandyard_pipe::{HelloError, HostOffer, welcome};
+use sandyard_protocol::{ErrorChain, Secret};
+use tokio::time::timeout;
+
+use crate::driver::{Driver, ImageDigest, Limits, SandboxId, SandboxSpec};
+use crate::host::storage::disk::STOCK;
+
+/// How long a container may take to dial; a loaded machine needs tens of milliseconds.
+pub(crate) const CONTAINER_DIAL_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A probe start: its image, disk and time limit.
+pub(crate) struct StartProbe<'a> {
+    /// The driver's data directory; the workspace of the probe is made in its stock.
+    pub(crate) data: &'a Path,
+    pub(crate) image: ImageDigest,
+    /// The size of its disk: that of blank ones, if there are any.
+    pub(crate) disk_mib: u64,
+    /// How long it may take to dial.
+    pub(crate) dial_timeout: Duration,
+}
+
+impl StartProbe<'_> {
+    /// Starts a sandbox, waits until its guest has answered the hello and removes it. `said` returns the guest's console
+    /// output.
+    pub(crate) async fn run(
+        self,
+        driver: &dyn Driver,
+        said: impl Fn(&SandboxId) -> Option<String>,
+    ) -> Result<(), String> {
+        let failed = |error: io::Error| format!("probe: {error}");
+        let token = getrandom::u64().map_err(|error| failed(io::Error::other(error)))?;
+        let id = SandboxId::parse(&format!("probe-{token:016x}")).ok_or("probe: bad id")?;
+        let workspace = self.data.join(STOCK).join(format!("new-{id}"));
+        std::fs::create_dir_all(&workspace).map_err(failed)?;
+        let spec = SandboxSpec {
+            id: id.clone(),
+            image: self.image,
+            workspace: workspace.clone(),
+            limits: Limits { disk_mib: self.disk_mib, ..Limits::default() },
+            lifetime_s: self.dial_timeout.as_secs() * 2,
+            secret: Secret::new([0; 32]),
+        };
+        let tried = greeted(driver, &spec, self.dial_timeout).await;
+        let tried = tried.map_err(|error| format!("{error}: {}", said(&id).unwrap_or_default().trim()));
+        let stopped = driver.stop(&id).await;
+        let removed = std::fs::remove_dir_all(&workspace);
+        tried?;
+        stopped.map_err(|error| ErrorChain(&error).to_string())?;
+        removed.map_err(failed)
+    }
+}
+
+/// A link alone proves nothing: the socket of a machine may accept connections although no guest ever ran.
+async fn greeted(driver: &dyn Driver, spec: &SandboxSpec, dial_timeout: Duration) -> Result<(), String> {
+    driver.start(spec).await.map_err(|error| ErrorChain(&error).to_string())?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let offer = HostOffer {
+        sandbox: spec.id.to_string(),
+        secret: *spec.secret.expose(),
+        epoch: 1,
+        unix_ms: i64::try_from(now.as_millis()).unwrap_or_default(),
+    };
+    let greeting = async {
+        loop {
+            let link = driver.next_link(&spec.id).await.map_err(|error| ErrorChain(&error).to_string())?;
+            match welcome(link, offer.clone()).await {
+                Err(HelloError::Io(_)) => {}
+                answered => return answered.map(drop).map_err(|error| ErrorChain(&error).to_string()),
+            }
+        }
+    };
+    match timeout(dial_timeout, greeting).await {
+        Ok(answered) => answered.map_err(|error| format!("probe: {error}")),
+        Err(_) => Err("probe: it never dialled".into()),
+    }
+}

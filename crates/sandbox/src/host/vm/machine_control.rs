@@ -1,0 +1,58 @@
+//! Questions to the first process of a virtual machine, as lines over whatever carries them. What comes back is the guest's word:
+//! bounded, and counters of its own job alone.
+
+use std::io;
+
+use sandyard_protocol::{CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish, JobUsage};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+
+/// Answers to questions of servers that went away before they came.
+const MAX_STALE_ANSWERS: usize = 8;
+
+/// Asks what the job used so far. The caller sets the time.
+pub(crate) async fn usage(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<JobUsage> {
+    let number = getrandom::u64().map_err(io::Error::other)?;
+    say(stream, ControlRequest { number, wish: ControlWish::Usage }).await?;
+    answer_to(number, stream).await
+}
+
+pub(crate) async fn say(stream: &mut (impl AsyncWrite + Unpin), request: ControlRequest) -> io::Result<()> {
+    let mut line = serde_json::to_vec(&request)?;
+    // Ends whatever half line a server before left.
+    line.insert(0, b'\n');
+    line.push(b'\n');
+    stream.write_all(&line).await
+}
+
+async fn answer_to(number: u64, stream: &mut (impl AsyncRead + Unpin)) -> io::Result<JobUsage> {
+    let mut lines = BufReader::new(stream.take((CONTROL_LINE_BYTES * MAX_STALE_ANSWERS) as u64));
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line).await? > 0 {
+        match serde_json::from_slice::<ControlReply>(&line) {
+            Ok(reply) if reply.number == number => return Ok(reply.usage),
+            _ => line.clear(),
+        }
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_answer_to_this_question_counts() {
+        let usage = JobUsage { cpu_us: 7, ..JobUsage::default() };
+        let stale = serde_json::to_string(&ControlReply { number: 1, usage: JobUsage::default() }).unwrap();
+        let ours = serde_json::to_string(&ControlReply { number: 2, usage }).unwrap();
+        let said = format!("half a li\n{stale}\n{ours}\n");
+        assert_eq!(answer_to(2, &mut said.as_bytes()).await.unwrap(), usage);
+        assert!(answer_to(3, &mut said.as_bytes()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn endless_answers_are_refused() {
+        let garbage = vec![b'x'; CONTROL_LINE_BYTES * MAX_STALE_ANSWERS * 2];
+        assert!(answer_to(1, &mut garbage.as_slice()).await.is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! What a virtual machine is told about itself and how much it gets, whichever program runs it.
+
+use sandyard_protocol::{JobLimits, JobUsage, LinkPort, LinkTarget, MACHINE_GROUPS, MachineConfig};
+
+use crate::driver::{Limits, SandboxSpec, Usage};
+use crate::host::layout::{self, Birth};
+
+/// Disks as the guest's kernel names them, in the order in which a driver shows them.
+pub(crate) const ROOT_DISK: &str = "vda";
+pub(crate) const WORK_DISK: &str = "vdb";
+pub(crate) const BOOT_DISK: &str = "vdc";
+/// Name of a machine's disk in its workspace. Another than that of disks which this host's kernel mounts: what a machine wrote
+/// must never be read by it.
+pub(crate) const DISK_FILE: &str = "machine.ext4";
+/// The guest's kernel, our processes in it and their spool, beside the job's memory.
+const GUEST_MIB: u64 = 224;
+/// Processes the spawner needs beside the job's own, so that a full job can still be ended in an orderly way.
+const SPARE_PIDS: u64 = 2;
+const MIB: u64 = 1024 * 1024;
+/// Disks have sectors of this size.
+const SECTOR_BYTES: usize = 512;
+
+/// Resources of the program that runs a machine.
+pub(crate) struct Monitor {
+    /// Its own memory: program, queues, tables.
+    pub(crate) memory_mib: u64,
+    /// Processors for the machine's devices.
+    pub(crate) cpus: f64,
+    /// The most threads it has.
+    pub(crate) threads: u64,
+}
+
+/// Addresses by which a machine and its host reach each other.
+pub(crate) struct Ways {
+    pub(crate) link: LinkTarget,
+    /// The serial line that this is, if it is one.
+    pub(crate) link_port: Option<LinkPort>,
+    /// The serial line of the driver's questions, if they come over one.
+    pub(crate) control_port: Option<String>,
+    /// The guest's port for them, if they come over vsock.
+    pub(crate) control_vsock: Option<u32>,
+}
+
+pub(crate) fn memory_mib(limits: &Limits) -> u64 {
+    limits.memory_mib.saturating_add(GUEST_MIB)
+}
+
+/// Virtual processors: whole ones, of which the job may use a part.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
+pub(crate) fn vcpus(limits: &Limits, most: u32) -> u32 {
+    (limits.cpus.ceil().clamp(1.0, 64.0) as u32).min(most.max(1))
+}
+
+pub(crate) fn processors() -> u32 {
+    std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX))
+}
+
+/// Returns the host's limits for a machine and its monitor.
+pub(crate) fn host_limits(limits: &Limits, monitor: &Monitor) -> Limits {
+    Limits {
+        cpus: limits.cpus + monitor.cpus,
+        memory_mib: memory_mib(limits).saturating_add(monitor.memory_mib),
+        pids: monitor.threads,
+        ..*limits
+    }
+}
+
+/// The document of a machine.
+pub(crate) fn config(spec: &SandboxSpec, ways: Ways) -> MachineConfig {
+    let birth = Birth::Files { cgroup_procs: vec![format!("{MACHINE_GROUPS}/job/cgroup.procs").into()] };
+    MachineConfig {
+        boot: layout::boot_config(spec, ways.link, birth),
+        host_name: spec.id.to_string(),
+        root: ROOT_DISK.to_owned(),
+        disk: WORK_DISK.to_owned(),
+        disk_places: layout::disk_mounts(),
+        memory_places: layout::memory_mounts(spec.limits.memory_mib),
+        terminal_group: layout::TERMINAL_GROUP,
+        job: job_limits(&spec.limits),
+        link_port: ways.link_port,
+        control_port: ways.control_port,
+        control_vsock: ways.control_vsock,
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
+fn job_limits(limits: &Limits) -> JobLimits {
+    let period = 100_000.0;
+    JobLimits {
+        memory_bytes: limits.memory_mib.saturating_mul(MIB),
+        pids: limits.pids.saturating_add(SPARE_PIDS),
+        // The kernel takes no less than 1 ms.
+        cpu_quota_us: (limits.cpus * period).clamp(1_000.0, 1e12) as u64,
+    }
+}
+
+/// The document as the bytes of a disk.
+pub(crate) fn boot_disk(config: &MachineConfig) -> std::io::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(config)?;
+    bytes.resize(bytes.len().next_multiple_of(SECTOR_BYTES), 0);
+    Ok(bytes)
+}
+
+/// Converts the usage that the machine's own kernel counted, which separates the job from the rest.
+#[expect(clippy::cast_precision_loss, reason = "processor time stays far below 2^53 microseconds")]
+pub(crate) fn usage(job: &JobUsage) -> Usage {
+    Usage {
+        cpu_s: job.cpu_us as f64 / 1e6,
+        peak_memory_bytes: job.peak_memory_bytes,
+        memory_kills: job.memory_kills,
+        pids_refused: job.pids_refused,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sandyard_protocol::Secret;
+
+    use super::*;
+    use crate::driver::{ImageDigest, SandboxId};
+
+    fn config_of(limits: Limits) -> MachineConfig {
+        let spec = SandboxSpec {
+            id: SandboxId::parse("one").unwrap(),
+            image: ImageDigest::parse(&"0".repeat(64)).unwrap(),
+            workspace: "/w".into(),
+            limits,
+            lifetime_s: 60,
+            secret: Secret::new([1; 32]),
+        };
+        let link = LinkTarget::Vsock { port: 7 };
+        config(&spec, Ways { link, link_port: None, control_port: None, control_vsock: Some(8) })
+    }
+
+    #[test]
+    fn the_job_gets_its_share_and_the_machine_more() {
+        let limits = Limits { cpus: 1.5, memory_mib: 100, disk_mib: 64, pids: 10 };
+        let job = config_of(limits).job;
+        assert_eq!((job.memory_bytes, job.pids, job.cpu_quota_us), (100 * MIB, 12, 150_000));
+        let host = host_limits(&limits, &Monitor { memory_mib: 5, cpus: 0.5, threads: 9 });
+        assert_eq!((host.memory_mib, host.cpus, host.pids), (memory_mib(&limits) + 5, 2.0, 9));
+        assert!(memory_mib(&limits) > 100);
+        assert_eq!((vcpus(&limits, 8), vcpus(&limits, 1)), (2, 1));
+        assert_eq!(vcpus(&Limits { cpus: 0.1, ..limits }, 8), 1);
+    }
+
+    #[test]
+    fn the_document_fills_whole_sectors_and_is_found_again() {
+        let config = config_of(Limits::default());
+        let bytes = boot_disk(&config).unwrap();
+        assert!(bytes.len().is_multiple_of(SECTOR_BYTES));
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        let read: MachineConfig = serde_json::from_slice(&bytes[..end]).unwrap();
+        assert_eq!(read.boot.secret, config.boot.secret);
+    }
+}

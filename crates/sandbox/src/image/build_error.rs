@@ -1,0 +1,78 @@
+//! How a build fails.
+
+use std::io;
+
+use super::facts::ImageFlavour;
+use super::manifest::ManifestError;
+use super::steps::StepError;
+use super::store::ImageStoreError;
+use super::verify::ImageFault;
+use super::vm::VmImageError;
+
+/// An image could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Trees with many owners can only be made by root.
+    #[error("building an image needs root")]
+    NotRoot,
+    /// Tools of the host are missing.
+    #[error("building an image needs programs of the packages {0}")]
+    MissingTools(String),
+    /// `--with` names something that is no Debian package name.
+    #[error("`{0}` is not the name of a Debian package")]
+    PackageName(String),
+    /// The image cache could not be used.
+    #[error(transparent)]
+    Store(#[from] ImageStoreError),
+    /// The host's mirrors, certificates or settings could not be collected.
+    #[error("collect the host's mirrors, certificates and settings")]
+    Host(#[source] io::Error),
+    /// A step failed.
+    #[error("{phase}")]
+    Step {
+        /// Failed operation.
+        phase: String,
+        /// Cause.
+        #[source]
+        source: StepError,
+    },
+    /// The finished tree must not be used.
+    #[error("the finished tree of flavour {flavour} is not fit for a sandbox")]
+    Unfit {
+        /// ImageFlavour of the image.
+        flavour: ImageFlavour,
+        /// Cause.
+        #[source]
+        source: ImageFault,
+    },
+    /// The form of virtual machines could not be made.
+    #[error(transparent)]
+    Vm(#[from] VmImageError),
+    /// The caller cancelled the build.
+    #[error("the build was cancelled")]
+    Cancelled,
+}
+
+impl BuildError {
+    /// A remedy for people.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotRoot => Some(
+                "root builds images and every user of this machine uses them: sudo sandyard image build"
+                    .to_owned(),
+            ),
+            Self::MissingTools(packages) => Some(format!("apt-get install {packages}")),
+            Self::Host(_) => {
+                Some("if a keyring is missing: apt-get install debian-archive-keyring".to_owned())
+            }
+            Self::Step { .. } => Some("the whole output is in logs/ of the image cache".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl From<ManifestError> for BuildError {
+    fn from(error: ManifestError) -> Self {
+        Self::Store(error.into())
+    }
+}

@@ -1,0 +1,178 @@
+//! How a call is made: a stream of its own, the request, one reply within a deadline.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
+use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
+
+/// Frames as host and guest agree on them.
+pub const FRAME_LIMITS: FrameLimits = FrameLimits {
+    message_bytes: limits::MESSAGE_BYTES,
+    sent_message_bytes: limits::REQUEST_BYTES,
+    data_bytes: limits::DATA_BYTES,
+};
+
+/// Longest wait for the first reply. A recursive removal of a large tree takes seconds.
+const REPLY_DEADLINE: Duration = Duration::from_secs(60);
+
+/// A handle of a sandbox that has linked; clones share the link.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    pub(super) link: Link,
+}
+
+/// A call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The guest rejected the call; the text is the guest's.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// The link or the stream is gone.
+    #[error("the sandbox can not be reached")]
+    Lost,
+    /// No answer in time.
+    #[error("the sandbox did not answer within {} s", REPLY_DEADLINE.as_secs())]
+    Deadline,
+    /// The guest broke the protocol.
+    #[error("the sandbox gave a malformed answer: {0}")]
+    Malformed(String),
+}
+
+impl From<LinkClosed> for MachineError {
+    fn from(_: LinkClosed) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<FrameError> for MachineError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Io(_) | FrameError::Ended => Self::Lost,
+            FrameError::TooLong(_) | FrameError::Malformed(_) => Self::Malformed(error.to_string()),
+        }
+    }
+}
+
+pub(super) type GuestStream = Framed<PipeStream>;
+
+impl Machine {
+    /// Speaks over an authenticated link.
+    pub fn over(link: Link) -> Self {
+        Self { link }
+    }
+
+    /// The link itself: to wait for its end or to close it.
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Proves that keeper answers.
+    pub async fn ping(&self) -> Result<(), MachineError> {
+        self.done(&Request::Ping).await
+    }
+
+    /// Begins the job. Changes nothing if it has begun.
+    pub async fn begin_job(&self, job: BeginJob) -> Result<JobProgress, MachineError> {
+        self.job(&Request::BeginJob(job)).await
+    }
+
+    /// Ends the job. Changes nothing if it has ended.
+    pub async fn end_job(&self, reason: EndReason, grace: Duration) -> Result<JobProgress, MachineError> {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.job(&Request::EndJob { reason, grace_ms }).await
+    }
+
+    /// Stops the job's clocks. Changes nothing if they are stopped.
+    pub async fn pause_job(&self) -> Result<JobProgress, MachineError> {
+        self.job(&Request::PauseJob).await
+    }
+
+    /// Starts the job's clocks again with `left` remaining. Changes nothing if they run.
+    pub async fn resume_job(&self, left: Duration) -> Result<JobProgress, MachineError> {
+        let timeout_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        self.job(&Request::ResumeJob { timeout_ms }).await
+    }
+
+    pub(super) async fn job(&self, request: &Request) -> Result<JobProgress, MachineError> {
+        match self.call(request).await?.1 {
+            Reply::Job(progress) => Ok(progress),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    pub(super) async fn done(&self, request: &Request) -> Result<(), MachineError> {
+        match self.call(request).await?.1 {
+            Reply::Done => Ok(()),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Opens a stream, sends the request and waits for the reply; a refusal is an error.
+    pub(super) async fn call(&self, request: &Request) -> Result<(GuestStream, Reply), MachineError> {
+        let mut stream = self.request(request).await?;
+        let reply = reply(&mut stream).await?;
+        Ok((stream, reply))
+    }
+
+    pub(super) async fn request(&self, request: &Request) -> Result<GuestStream, MachineError> {
+        let mut stream = Framed::new(self.link.open().await?, FRAME_LIMITS);
+        stream.send_message(request).await?;
+        Ok(stream)
+    }
+}
+
+/// Returns the next of exactly `left` announced bytes, or `None` after the last.
+pub(super) async fn next_part(
+    stream: &mut GuestStream,
+    left: &mut u64,
+    what: &'static str,
+) -> Result<Option<Bytes>, MachineError> {
+    if *left == 0 {
+        return Ok(None);
+    }
+    match stream.receive().await? {
+        Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= *left => {
+            *left -= bytes.len() as u64;
+            Ok(Some(bytes))
+        }
+        Some(_) => Err(MachineError::Malformed(what.into())),
+        None => Err(MachineError::Lost),
+    }
+}
+
+pub(super) async fn reply(stream: &mut GuestStream) -> Result<Reply, MachineError> {
+    reply_within(stream, REPLY_DEADLINE).await
+}
+
+pub(super) async fn reply_within(
+    stream: &mut GuestStream,
+    deadline: Duration,
+) -> Result<Reply, MachineError> {
+    match tokio::time::timeout(deadline, stream.receive_message()).await {
+        Err(_) => Err(MachineError::Deadline),
+        Ok(Ok(Reply::Failed(error))) => Err(GuestError::new(error.code, error.message).into()),
+        Ok(reply) => Ok(reply?),
+    }
+}
+
+pub(super) fn unexpected(reply: &Reply) -> MachineError {
+    let name = match reply {
+        Reply::Done => "done",
+        Reply::Job(_) => "job",
+        Reply::Process(_) => "process",
+        Reply::Processes(_) => "processes",
+        Reply::Stat(_) => "stat",
+        Reply::Entries { .. } => "entries",
+        Reply::Content { .. } => "content",
+        Reply::Hits { .. } => "hits",
+        Reply::Changes(_) => "changes",
+        Reply::Picture { .. } => "picture",
+        Reply::Service { .. } => "service",
+        Reply::Kernel(_) => "kernel",
+        Reply::Kernels(_) => "kernels",
+        Reply::Execution(_) => "execution",
+        Reply::Failed(_) => "failed",
+    };
+    MachineError::Malformed(format!("unexpected reply `{name}`"))
+}
