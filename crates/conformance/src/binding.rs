@@ -13,7 +13,7 @@ const EAT_MEMORY: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > 
 /// Holds 100 processes, and prints how many it got.
 const EAT_PROCESSES: [&str; 3] = ["/workspace/probe", "fork-many", "100"];
 
-/// Binds a running sandbox, up and down again, and holds a driver to what it says it can bind.
+/// Binds a running sandbox to higher and lower limits, and checks the driver against its own `binds`.
 pub async fn binding(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let driver = (subject.open)();
     let supported = driver.binds();

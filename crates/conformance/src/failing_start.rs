@@ -15,8 +15,8 @@ pub struct FailingStep<'a> {
     pub text: &'a str,
 }
 
-/// Starts a sandbox with a driver that fails at `step`. The start must fail and name the step; `leftovers` lists what is then on the
-/// host beside the marker, which must be nothing; after a stop the driver must list nothing.
+/// Starts a sandbox with a driver that fails at `step`. The start must fail and name the step; `leftovers` lists remains on the
+/// host other than the marker, and must be empty; after a stop the driver must list nothing.
 pub async fn failing_start(
     subject: &DriverSubject,
     driver: &dyn Driver,

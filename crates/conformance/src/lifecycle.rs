@@ -64,7 +64,7 @@ async fn second_on_the_same_workspace(
     let mut spec = subject.spec("life-2", Limits::default())?;
     workspace.clone_into(&mut spec.workspace);
     let opened = (subject.open)();
-    // What boots slowly answers slowly too.
+    // A machine that boots slowly answers slowly too.
     spec.lifetime_s = 4 + opened.boot_time().as_secs() / 4;
     let session = SandboxSession::start(opened.clone(), spec.clone()).await?;
     let ran = session.shell("cat kept.txt && echo more >> kept.txt && stat -c %u:%g kept.txt").await?;

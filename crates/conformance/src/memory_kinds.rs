@@ -9,13 +9,13 @@ pub(super) const EATER_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 96, disk
 
 /// Directories that may be in memory, filled with files.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/run/user/1000"];
-/// What the probe fills.
+/// Kinds of memory that the probe fills.
 const KINDS: [&str; 5] = ["memory-file", "pipes", "unix-sockets", "tcp", "udp"];
 /// The smallest file system in memory, and more names than it may have.
 const NAMES_PLACE: &str = "/run/user/1000";
 const NAME_COUNT: u64 = 17_000;
 
-/// Fills each kind; nobody may get much more than `largest_mib` of it, and the machine goes on.
+/// Fills each kind of memory. None may exceed `largest_mib` by much, and the machine must go on.
 pub(super) async fn memory_kinds(
     session: &SandboxSession,
     largest_mib: u64,

@@ -1,5 +1,5 @@
-//! Two sandboxes at once: neither finds the other, nor the host's own services, and what one takes the other still has. And what a
-//! sandbox left behind is not found by the next.
+//! Two sandboxes at once: neither finds the other or the host's own services, and neither takes resources from the other. And
+//! what a sandbox left behind is not found by the next.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -49,7 +49,7 @@ pub async fn neighbours(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Su
     Ok(outcomes)
 }
 
-/// Fills every writable place with something that can be told again, and leaves blocks of a removed file full of it.
+/// Fills every writable place with a recognisable text, and leaves it in the blocks of a removed file.
 async fn leave_canary(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let script = format!(
         "yes {CANARY} | head -c 20M > /workspace/removed && sync && rm /workspace/removed && \
@@ -89,7 +89,7 @@ async fn look_around(one: &SandboxSession, two: &SandboxSession) -> Result<Vec<C
 /// Loopback, and whatever address the host has for others.
 fn host_addresses() -> Vec<String> {
     let mut addresses = vec!["127.0.0.1".to_owned()];
-    // Connecting a datagram socket sends nothing; it tells which address would be used.
+    // Connecting a datagram socket sends nothing; it shows the address that would be used.
     let own = std::net::UdpSocket::bind(("0.0.0.0", 0))
         .and_then(|socket| socket.connect(("192.0.2.1", 9)).and_then(|()| socket.local_addr()));
     addresses.extend(own.map(|own| own.ip().to_string()));

@@ -1,11 +1,11 @@
-//! What a check found, and whether that is as it must be.
+//! Outcomes of checks.
 
 /// Outcome of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckOutcome {
     /// Id and name, such as `K2.CapEff`.
     pub check: String,
-    /// Whether it is as it must be.
+    /// True if the check passed.
     pub passed: bool,
     /// Observed value.
     pub found: String,

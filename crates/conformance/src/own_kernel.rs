@@ -1,5 +1,5 @@
-//! What only sandboxes with a kernel of their own can get wrong: ways to the host that come with the machine, and a disk whose
-//! file system nobody but a machine may read.
+//! Checks for sandboxes with a kernel of their own: paths to the host through the machine's devices, and a disk whose file
+//! system only a machine may read.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,7 +17,7 @@ const WAYS: &str = "/dev/vsock /dev/vhost-vsock /dev/ttyS0 /dev/hvc0 /dev/consol
                     /dev/hwrng /dev/vda /dev/vdb /dev/vdc /dev/vport0p1 /dev/vport1p1";
 /// The file in a workspace's folder that is a virtual machine's disk. Fixed: later versions must find the disks of this one.
 const DISK_FILE: &str = "machine.ext4";
-/// Where the file system says what it is; behind it, where everything else begins.
+/// Bytes of the file system's superblock; the rest follows.
 const SUPERBLOCK_BYTES: u64 = 4096;
 /// Tables and journal of a small disk.
 const DAMAGED_BYTES: usize = 4 * 1024 * 1024;
@@ -45,7 +45,7 @@ pub async fn own_kernel(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Su
     Ok(outcomes)
 }
 
-/// A machine that wrote what it liked where its file system was: only another machine chokes on it.
+/// A machine overwrites its own file system. Only another machine may fail on it, never the host.
 async fn hostile_disk(subject: &DriverSubject, disk: &Path) -> Result<Vec<CheckOutcome>, SuiteError> {
     let driver = (subject.open)();
     let spec = subject.spec("own-2", MACHINE_LIMITS)?;

@@ -1,4 +1,4 @@
-//! The probe's report, judged: the table here is what a sandbox must look like from inside.
+//! Judges the probe's report: the table describes a sandbox as seen from inside.
 //!
 //! A check that the probe reports and the table does not know fails, and so does one that the table knows and the probe does not
 //! report: neither side can drift.

@@ -1,9 +1,9 @@
-//! Jobs that take what they can get: each must hit its own limit, be named for it, and leave the machine answering.
+//! Jobs that use all they can get: each must hit its own limit, be charged for it, and leave the machine answering.
 
 use super::memory_kinds::{EATER_LIMITS, memory_kinds};
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 
-/// What the kernel needs for an open file, at least.
+/// Least memory that the kernel needs for an open file.
 const SMALLEST_FILE_BYTES: u64 = 128;
 
 /// Runs jobs that use more than their limits, and checks that the limits hold.
@@ -31,7 +31,7 @@ pub async fn resources(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Sui
     Ok(outcomes)
 }
 
-/// What the job may take: a disk in memory comes on top.
+/// Returns the most memory that the job may use. A disk in memory is added.
 fn largest_memory_mib(subject: &DriverSubject) -> u64 {
     EATER_LIMITS.memory_mib + if subject.disk_in_memory { EATER_LIMITS.disk_mib } else { 0 }
 }
@@ -49,7 +49,7 @@ async fn processes(session: &SandboxSession) -> Result<CheckOutcome, SuiteError>
     let got = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
     let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
     let alive = session.machine.ping().await.is_ok();
-    // Ends the sleepers, so that what follows has room.
+    // Ends the sleepers, so that the next check has room.
     let ended = session.shell("kill -9 -1").await;
     let refused = got <= EATER_LIMITS.pids && got + 12 >= EATER_LIMITS.pids && usage.pids_refused >= 1;
     Ok(CheckOutcome::new(

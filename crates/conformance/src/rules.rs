@@ -17,7 +17,7 @@ const CLOSED: [&str; 6] = ["errno 2", "errno 13", "errno 1", "errno 30", "errno 
 /// ENETUNREACH, EADDRNOTAVAIL, EHOSTUNREACH, EINVAL (a link-local address without an interface), EAFNOSUPPORT.
 const UNREACHABLE: [&str; 5] = ["errno 101", "errno 99", "errno 113", "errno 22", "errno 97"];
 
-/// What is judged by one rule.
+/// A finding and the rule that judges it.
 pub(super) enum CheckRule {
     /// Exactly this.
     Is(&'static str),
@@ -39,9 +39,9 @@ pub(super) enum CheckRule {
 
 /// Rules by the beginning of a check's name: the first that fits judges it.
 pub(super) struct RuleTable<'a> {
-    /// What holds instead of the others for this subject.
+    /// Rules that replace others for this subject.
     pub(super) first: &'a [(&'a str, CheckRule)],
-    /// What holds for every subject.
+    /// Rules for every subject.
     pub(super) rules: &'a [(&'a str, CheckRule)],
 }
 
@@ -93,7 +93,7 @@ fn hosts(namespace: &str) -> String {
     link.map(|link| link.display().to_string()).unwrap_or_default()
 }
 
-/// Whether a result says that something is not there or can't be opened.
+/// Reports whether a result means that a file does not exist or can't be opened.
 pub(super) fn is_closed(result: &str) -> bool {
     CLOSED.contains(&result)
 }

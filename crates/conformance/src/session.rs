@@ -22,7 +22,7 @@ const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 pub struct SandboxSession {
     /// Driver that started the sandbox.
     pub driver: Arc<dyn Driver>,
-    /// What it was made from.
+    /// Specification of the sandbox.
     pub spec: SandboxSpec,
     /// The machine at the other end of the link.
     pub machine: Machine,
@@ -98,7 +98,7 @@ impl SandboxSession {
             .map_err(|_| SuiteError::TooLong("a command"))?
     }
 
-    /// Starts a command that says `ready` and stays; it ends when what is returned is dropped.
+    /// Starts a command that prints `ready` and stays. It ends when the returned stream is dropped.
     pub async fn stay(&self, argv: &[&str]) -> Result<ProcessStream, SuiteError> {
         let start = StartProcess { ends_with_stream: true, ..command(argv) };
         let ready = async {

@@ -1,5 +1,5 @@
-//! F1 to F4, F10 and R14: a workspace full of what should mislead whoever reads it from outside: names, links, races, files that are
-//! none, trees that can't be walked. Everything goes over the link, as the API does it.
+//! F1 to F4, F10 and R14: a workspace full of entries that try to mislead a reader from outside: names, links, races, files
+//! that are none, trees that can't be walked. Everything goes over the link, as the API does it.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,15 @@ use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::machine::{Machine, MachineError};
 
-/// Room for what is made here.
+/// Limits of the sandbox: room for the files that are made here.
 const WORKSPACE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 256, disk_mib: 64, pids: 128 };
-/// What every image's `/etc/passwd` begins with, and no file of the job.
+/// First bytes of every image's `/etc/passwd`, and of no file of the job.
 const CANARY: &str = "root:x:0:0";
 /// How long two names change places under a reader.
 const RACE_TIME: Duration = Duration::from_secs(3);
 /// The most that is read of a file.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
-/// Paths that lead out, or would if somebody decoded them once more.
+/// Paths that lead out, or would if they were decoded once more.
 const PATHS: [&str; 12] = [
     "..",
     "../etc/passwd",
@@ -32,7 +32,7 @@ const PATHS: [&str; 12] = [
     "x/\u{ff0e}\u{ff0e}/etc/passwd",
     "//etc/passwd",
 ];
-/// Links that lead out, and what to ask for through them.
+/// Links that lead out, and the paths to read through them.
 const LINKS: [&str; 6] = [
     "to-file",
     "to-root/etc/passwd",
@@ -42,7 +42,7 @@ const LINKS: [&str; 6] = [
     "up/etc/passwd",
 ];
 
-/// Lets the host read what a job made to mislead it.
+/// Reads a misleading workspace from the host.
 pub async fn workspace(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let session = SandboxSession::start((subject.open)(), subject.spec("files-1", WORKSPACE_LIMITS)?).await?;
     session.upload_probe().await?;
@@ -72,7 +72,7 @@ async fn refused(id: &str, machine: &Machine, path: &str) -> CheckOutcome {
     CheckOutcome::new(format!("{id}.read {}", path.escape_debug()), passed, found)
 }
 
-/// Writing through a link may replace the link, never what it leads to; a directory behind a link takes nothing.
+/// Writing through a link may replace the link, never its target. A directory behind a link accepts no file.
 async fn not_written(session: &SandboxSession, path: &str) -> Result<CheckOutcome, SuiteError> {
     let path = format!("{path}-new");
     let written = session.upload(&path, b"written").await;

@@ -10,7 +10,7 @@ use sandyard_conformance::{
     workspace,
 };
 use sandyard_sandbox::driver::{
-    Driver, FoundSandbox, Limits, Liveness, LocalImages, Offer, StartError, Verdict,
+    Driver, DriverVerdict, FoundSandbox, Limits, Liveness, LocalImages, Offer, StartError,
 };
 use sandyard_sandbox::drivers::docker::{
     DockerConfig, DockerDriver, DockerStep, LoadedImage, loaded_images, remove_image,
@@ -216,12 +216,12 @@ async fn says_that_it_works_here_and_how_old_it_is(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let driver = (yard.subject().open)();
     let availability = driver.availability().await;
-    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    assert_eq!(availability.verdict, DriverVerdict::Usable, "{availability:?}");
     assert_eq!(driver.list().await.unwrap(), vec![]);
     if availability.offer == Offer::WhenNamed {
         let strict = DockerConfig { allow_outdated_runtime: false, ..yard.config() };
         let availability = DockerDriver::open(strict).unwrap().availability().await;
-        assert_eq!(availability.verdict, Verdict::Missing, "{availability:?}");
+        assert_eq!(availability.verdict, DriverVerdict::Missing, "{availability:?}");
     }
     yard.assert_clean();
 }
@@ -311,11 +311,11 @@ async fn an_engine_that_is_not_started_yet_is_told_and_asked_again(make: Make) {
     let socket = yard.data().with_extension("sock");
     let driver = DockerDriver::open(DockerConfig { socket: socket.clone(), ..yard.config() }).unwrap();
     let availability = driver.availability().await;
-    assert_eq!(availability.verdict, Verdict::Missing);
+    assert_eq!(availability.verdict, DriverVerdict::Missing);
     assert!(availability.detail.contains("no engine answers at"), "{}", availability.detail);
     std::os::unix::fs::symlink(&yard.engine.socket, &socket).unwrap();
     let availability = driver.availability().await;
-    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    assert_eq!(availability.verdict, DriverVerdict::Usable, "{availability:?}");
     yard.assert_clean();
 }
 

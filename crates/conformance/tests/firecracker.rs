@@ -17,7 +17,7 @@ use std::time::Duration;
 use firecracker_yard::{DoubleYard, SMALL, owner_and_mode};
 use sandyard_pipe::{HostOffer, welcome};
 use sandyard_sandbox::driver::{
-    Driver, FoundSandbox, LinkError, Liveness, OpenError, SandboxSpec, StartError,
+    Driver, DriverOpenError, FoundSandbox, LinkError, Liveness, SandboxSpec, StartError,
 };
 use sandyard_sandbox::machine::Machine;
 use serde_json::json;
@@ -386,7 +386,9 @@ async fn says_whether_machines_start_here() {
     assert_eq!(driver.list().await.unwrap(), []);
     yard.faults(&json!({ "version": "1.14.0" }));
     match yard.try_open() {
-        Err(OpenError::Unusable { detail, .. }) => assert!(detail.contains("CVE-2026-1386"), "{detail}"),
+        Err(DriverOpenError::Unusable { detail, .. }) => {
+            assert!(detail.contains("CVE-2026-1386"), "{detail}")
+        }
         other => panic!("{other:?}"),
     }
 }

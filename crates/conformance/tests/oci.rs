@@ -13,7 +13,7 @@ use sandyard_conformance::{
     FailingStep, SandboxSession, binding, failing_start, failures, lifecycle, neighbours, probe, resources,
     workspace,
 };
-use sandyard_sandbox::driver::{Driver, Limits, Liveness, Offer, OpenError, StartError, Verdict};
+use sandyard_sandbox::driver::{Driver, DriverOpenError, DriverVerdict, Limits, Liveness, Offer, StartError};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, OciStep};
 
 const NONE: Vec<String> = Vec::new();
@@ -143,12 +143,12 @@ async fn says_that_it_works_here_and_when_it_is_outdated(runtime: &'static str) 
     let Some(yard) = OciYard::open(runtime).await else { return };
     let driver = OciDriver::open(yard.config()).unwrap();
     let availability = driver.availability().await;
-    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    assert_eq!(availability.verdict, DriverVerdict::Usable, "{availability:?}");
     assert_eq!(driver.list().await.unwrap(), vec![]);
     let strict = OciDriver::open(OciConfig { allow_outdated_runtime: false, ..yard.config() });
     match availability.offer {
         Offer::Always => drop(strict.unwrap()),
-        _ => assert!(matches!(strict, Err(OpenError::Unusable { .. })), "{strict:?}"),
+        _ => assert!(matches!(strict, Err(DriverOpenError::Unusable { .. })), "{strict:?}"),
     }
 }
 

@@ -13,7 +13,7 @@ use sandyard_conformance::{
     resources, workspace,
 };
 use sandyard_sandbox::driver::{
-    Driver, FoundSandbox, Limits, LinkError, Liveness, Offer, SandboxId, Verdict,
+    Driver, DriverVerdict, FoundSandbox, Limits, LinkError, Liveness, Offer, SandboxId,
 };
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, QemuStep};
 
@@ -167,7 +167,7 @@ async fn says_what_runs_its_machines() {
     let Some(yard) = QemuYard::open() else { return };
     let driver = QemuDriver::open(yard.config(Acceleration::Auto)).unwrap();
     let availability = driver.availability().await;
-    assert_eq!(availability.verdict, Verdict::Usable, "{availability:?}");
+    assert_eq!(availability.verdict, DriverVerdict::Usable, "{availability:?}");
     let runtime = driver.isolation().runtime;
     let expected = match availability.offer {
         Offer::Always => "qemu-kvm",

@@ -17,7 +17,7 @@ mod inbound_links;
 mod isolation;
 mod sandbox;
 
-pub use availability::{Availability, Offer, OpenError, Verdict};
+pub use availability::{Availability, DriverOpenError, DriverVerdict, Offer};
 pub use binding::{BindSupport, Binding, BindingPart};
 pub use errors::{BindError, LinkError, ListError, PrepareImageError, StartError, StopError, UsageError};
 pub(crate) use images::tree_of;

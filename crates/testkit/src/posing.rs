@@ -1,4 +1,4 @@
-//! Fake drivers that pose as others: a name, a wall, what they say of themselves, and how long they take to say it.
+//! Fake drivers that pose as others, with another name, wall, availability and delay.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,12 +23,12 @@ pub struct PosingDriver {
     _folder: TempDir,
 }
 
-/// What it does; may be changed at any time.
+/// The present pose; may be changed at any time.
 #[derive(Debug, Clone)]
 pub struct Pose {
     /// The wall that it claims.
     pub level: IsolationLevel,
-    /// What it says of itself.
+    /// Reported availability.
     pub answer: Availability,
     /// How long it takes to say it.
     pub takes: Duration,
@@ -38,7 +38,7 @@ pub struct Pose {
     pub panics: bool,
     /// Whether starts find it unusable.
     pub breaks: bool,
-    /// How long the making of an image takes, which it tells as `disk 50 %`; `None` needs none.
+    /// Duration of `prepare_image`, which reports `disk 50 %`; `None` prepares nothing.
     pub image_takes: Option<Duration>,
     /// Whether the making of an image fails.
     pub image_fails: bool,
@@ -66,7 +66,7 @@ impl PosingDriver {
         Ok(Arc::new(Self { name, world, inner, pose: Mutex::new(pose), _folder: folder }))
     }
 
-    /// Changes what it does from now on.
+    /// Changes the pose.
     pub fn pose(&self, change: impl FnOnce(&mut Pose)) {
         change(&mut self.state());
     }

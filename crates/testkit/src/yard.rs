@@ -31,12 +31,12 @@ pub enum TestError {
     /// A folder could not be made or read.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// It did not come to it in time.
+    /// The expected state was not reached in time.
     #[error("not within {} s: {what}; last seen: {last}", DEADLINE.as_secs())]
     Late {
-        /// What was waited for.
+        /// The expected state.
         what: &'static str,
-        /// The last thing that was seen.
+        /// The last observed state.
         last: String,
     },
 }
@@ -55,7 +55,7 @@ pub struct TestYard {
 /// Opens the drivers of one server; each server on the same machines calls it anew.
 type OpenDrivers = Arc<dyn Fn(&Arc<FakeWorld>) -> Vec<Arc<dyn Driver>> + Send + Sync>;
 
-/// What is left when the server of a yard has died.
+/// The data and machines of a yard whose server died.
 pub struct Crashed {
     /// The machines, which live on.
     pub world: Arc<FakeWorld>,
@@ -125,7 +125,7 @@ impl TestYard {
         Crashed { world, open_drivers, folders: Arc::new(folders), config }.restart().await
     }
 
-    /// The server dies without a word: nothing is given back, nothing is finished.
+    /// Kills the server: it releases nothing and finishes nothing.
     pub fn crash(self) -> Crashed {
         let Self { yard, world, open_drivers, folders, config } = self;
         drop(yard);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, Offer, Verdict};
+use sandyard_sandbox::driver::{Availability, Driver, DriverVerdict, IsolationLevel, Offer};
 use sandyard_server::app::{
     AppError, ErrorCode, FailureCode, Floor, JobFilter, JobState, NewJob, SandboxState,
 };
@@ -139,9 +139,9 @@ async fn d10_every_driver_reports_and_a_slow_one_is_not_waited_for() {
     assert_eq!(
         verdicts,
         [
-            ("firecracker", Some(Verdict::Missing)),
-            ("native", Some(Verdict::Usable)),
-            ("docker", Some(Verdict::Usable)),
+            ("firecracker", Some(DriverVerdict::Missing)),
+            ("native", Some(DriverVerdict::Usable)),
+            ("docker", Some(DriverVerdict::Usable)),
             ("qemu", None)
         ]
     );

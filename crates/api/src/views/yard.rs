@@ -84,7 +84,7 @@ pub enum DriverOffer {
 /// An image of sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageView {
-    /// ImageFlavour of the image.
+    /// Flavour of the image.
     #[schema(example = "base")]
     pub flavour: String,
     /// True if sandboxes can start from the image.

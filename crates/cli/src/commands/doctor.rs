@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use futures_util::future::join_all;
 use sandyard_api::ImageView;
-use sandyard_sandbox::driver::{Availability, Driver, IsolationLevel, LocalImages, Offer, Verdict};
+use sandyard_sandbox::driver::{Availability, Driver, DriverVerdict, IsolationLevel, LocalImages, Offer};
 use sandyard_server::app::{ImageFlavour, ImageState, Images};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -128,7 +128,7 @@ async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     let isolation = driver.isolation();
     DriverFinding {
         name: driver.name(),
-        usable: availability.verdict == Verdict::Usable,
+        usable: availability.verdict == DriverVerdict::Usable,
         level: isolation.level,
         runtime: isolation.runtime,
         availability,
@@ -219,11 +219,11 @@ impl DoctorReport {
 
 fn driver_row(driver: &DriverFinding) -> Vec<TableCell> {
     let (state, tone) = match (driver.availability.verdict, driver.availability.offer) {
-        (Verdict::Usable, Offer::Always) => ("ok", Tone::Good),
-        (Verdict::Usable, Offer::WhenNeeded) => ("when needed", Tone::Warning),
-        (Verdict::Usable, Offer::WhenNamed) => ("when named", Tone::Warning),
-        (Verdict::Untried, _) => ("untried", Tone::Warning),
-        (Verdict::Missing, _) => ("missing", Tone::Bad),
+        (DriverVerdict::Usable, Offer::Always) => ("ok", Tone::Good),
+        (DriverVerdict::Usable, Offer::WhenNeeded) => ("when needed", Tone::Warning),
+        (DriverVerdict::Usable, Offer::WhenNamed) => ("when named", Tone::Warning),
+        (DriverVerdict::Untried, _) => ("untried", Tone::Warning),
+        (DriverVerdict::Missing, _) => ("missing", Tone::Bad),
     };
     vec![
         TableCell::plain(driver.name),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
 
 use super::DriverPlan;
 use crate::images::engine;
 
-pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError> {
     let data = plan.data.join(catalogue::DOCKER.name);
     let settings = &plan.settings.docker;
     let driver = DockerDriver::open(DockerConfig {

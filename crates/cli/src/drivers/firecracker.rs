@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 
 use super::DriverPlan;
 
-pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError> {
     let settings = &plan.settings.firecracker;
     let driver = FirecrackerDriver::open(FirecrackerConfig {
         data: plan.data.join(catalogue::FIRECRACKER.name),

@@ -13,7 +13,7 @@ mod unusable;
 use std::path::Path;
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, LocalImages, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError, LocalImages};
 use sandyard_sandbox::drivers::{DriverEntry, catalogue};
 
 use self::unusable::Unusable;
@@ -22,7 +22,7 @@ use crate::config::DriverSettings;
 /// Opens a driver of the catalogue.
 struct DriverOpener {
     entry: DriverEntry,
-    open: fn(&DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError>,
+    open: fn(&DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError>,
 }
 
 /// In the order of the catalogue.
@@ -54,7 +54,7 @@ pub(crate) struct DriverPlan<'a> {
 pub(crate) struct OpenDriverError {
     name: &'static str,
     #[source]
-    source: OpenError,
+    source: DriverOpenError,
 }
 
 /// Returns the names that `--driver` accepts.
@@ -76,10 +76,10 @@ fn open_one(opener: &DriverOpener, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driv
     let entry = &opener.entry;
     match (opener.open)(plan) {
         Ok(driver) => Ok(driver),
-        Err(OpenError::Unusable { detail, fix }) => {
+        Err(DriverOpenError::Unusable { detail, fix }) => {
             Ok(Arc::new(Unusable::new(entry.name, entry.level, detail, fix)))
         }
-        Err(source @ OpenError::Prepare { .. }) => Err(OpenDriverError { name: entry.name, source }),
+        Err(source @ DriverOpenError::Prepare { .. }) => Err(OpenDriverError { name: entry.name, source }),
     }
 }
 
@@ -108,14 +108,16 @@ mod tests {
         let plan = plan(folder.path(), &settings);
         let lacking = DriverOpener {
             entry: DriverEntry { name: "lacking", ..catalogue::QEMU },
-            open: |_| Err(OpenError::Unusable { detail: "no kvm".to_owned(), fix: "get one".to_owned() }),
+            open: |_| {
+                Err(DriverOpenError::Unusable { detail: "no kvm".to_owned(), fix: "get one".to_owned() })
+            },
         };
         let driver = open_one(&lacking, &plan).unwrap();
         assert_eq!((driver.name(), driver.isolation().level), ("lacking", IsolationLevel::Vm));
         assert!(!driver.availability().await.may_start());
 
         let broken = DriverOpener {
-            open: |_| Err(OpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
+            open: |_| Err(DriverOpenError::Prepare { step: "read", source: std::io::Error::other("torn") }),
             ..lacking
         };
         let error = open_one(&broken, &plan).err().unwrap();

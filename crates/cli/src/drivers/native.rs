@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::native::{LAUNCHER_COMMAND, LauncherProgram, NativeConfig, NativeDriver};
 
 use super::DriverPlan;
 
-pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError> {
     let driver = NativeDriver::open(NativeConfig {
         data: plan.data.to_owned(),
         run: plan.data.join("run"),

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
 use super::DriverPlan;
 
-pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError> {
     let data = plan.data.join(catalogue::OCI.name);
     let settings = &plan.settings.oci;
     let driver = OciDriver::open(OciConfig {

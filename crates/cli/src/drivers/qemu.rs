@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::catalogue;
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
 
 use super::DriverPlan;
 use crate::config;
 
-pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, OpenError> {
+pub(super) fn open(plan: &DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError> {
     let settings = &plan.settings.qemu;
     let driver = QemuDriver::open(QemuConfig {
         data: plan.data.join(catalogue::QEMU.name),

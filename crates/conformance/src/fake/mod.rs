@@ -108,7 +108,7 @@ impl FakeWorld {
         }
     }
 
-    /// Returns when a machine is dead and its host can be reached, so that somebody can know it.
+    /// Returns when a machine is dead and its host can be reached, so that the death can be known.
     async fn known_dead(&self, machine: &FakeMachine) {
         machine.dead().await;
         while self.state().faults.unreachable {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_conformance::{DriverSubject, TestImages};
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::docker::{DockerConfig, DockerDriver};
 use sandyard_sandbox::image::{ImageFlavour, ImageStore};
 
@@ -44,7 +44,7 @@ impl DockerYard {
         let yard =
             Self { directory: tempfile::tempdir().unwrap(), images: TestImages::of(&image_root), engine };
         match DockerDriver::open(yard.config()) {
-            Err(OpenError::Unusable { detail, .. }) => skipped(&detail),
+            Err(DriverOpenError::Unusable { detail, .. }) => skipped(&detail),
             opened => {
                 drop(opened.unwrap());
                 Some(yard)

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_conformance::{DriverSubject, TestImages};
-use sandyard_sandbox::driver::{Driver, Limits, OpenError, SandboxSpec};
+use sandyard_sandbox::driver::{Driver, DriverOpenError, Limits, SandboxSpec};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 use serde_json::Value;
 
@@ -70,7 +70,7 @@ impl DoubleYard {
         TestImages::of(&super::image::root(&self.directory.join("cache")))
     }
 
-    pub(crate) fn try_open(&self) -> Result<FirecrackerDriver, OpenError> {
+    pub(crate) fn try_open(&self) -> Result<FirecrackerDriver, DriverOpenError> {
         FirecrackerDriver::open(self.config())
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_conformance::{DriverSubject, TestImages};
-use sandyard_sandbox::driver::{Driver, Verdict};
+use sandyard_sandbox::driver::{Driver, DriverVerdict};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 use sandyard_sandbox::image::{ImageFlavour, ImageStore};
 
@@ -36,7 +36,7 @@ impl RealYard {
             }
         };
         let availability = driver.availability().await;
-        if availability.verdict != Verdict::Usable {
+        if availability.verdict != DriverVerdict::Usable {
             println!("skipped: no machine boots here: {}", availability.detail);
             return None;
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_conformance::{DriverSubject, TestImages};
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDriver, NativeStep};
 
 use crate::host_eye::{self, image_root, list};
@@ -39,7 +39,7 @@ impl NativeYard {
         };
         let yard = Self { directory: tempfile::tempdir().unwrap(), images: TestImages::of(&image_root) };
         match NativeDriver::open(yard.config(None)) {
-            Err(OpenError::Unusable { detail, .. }) if !is_root() => {
+            Err(DriverOpenError::Unusable { detail, .. }) if !is_root() => {
                 println!("skipped: {detail}");
                 None
             }

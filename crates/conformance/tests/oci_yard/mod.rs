@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandyard_conformance::{DriverSubject, TestImages};
-use sandyard_sandbox::driver::{Driver, OpenError, Verdict};
+use sandyard_sandbox::driver::{Driver, DriverOpenError, DriverVerdict};
 use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver};
 
 use crate::host_eye::{self, image_root};
@@ -31,7 +31,7 @@ impl OciYard {
         let yard = Self::installed(runtime)?;
         if runtime != "runc" {
             let availability = OciDriver::open(yard.config()).unwrap().availability().await;
-            if availability.verdict != Verdict::Usable {
+            if availability.verdict != DriverVerdict::Usable {
                 println!("skipped: {}", availability.detail);
                 return None;
             }
@@ -48,7 +48,7 @@ impl OciYard {
         let yard =
             Self { directory: tempfile::tempdir().unwrap(), images: TestImages::of(&image_root), runtime };
         match OciDriver::open(yard.config()) {
-            Err(OpenError::Unusable { detail, .. }) => {
+            Err(DriverOpenError::Unusable { detail, .. }) => {
                 println!("skipped: {detail}");
                 None
             }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sandyard_conformance::{DriverSubject, TestImages};
-use sandyard_sandbox::driver::{Driver, OpenError};
+use sandyard_sandbox::driver::{Driver, DriverOpenError};
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver};
 use sandyard_sandbox::image::vm::VmImages;
 use sandyard_sandbox::image::{ImageFlavour, ImageStore};
@@ -37,7 +37,7 @@ impl QemuYard {
         }
         let yard = Self { directory: tempfile::tempdir().unwrap(), images: TestImages::of(&image_root) };
         match QemuDriver::open(yard.config(Acceleration::Auto)) {
-            Err(OpenError::Unusable { detail, .. }) => {
+            Err(DriverOpenError::Unusable { detail, .. }) => {
                 println!("skipped: {detail}");
                 None
             }

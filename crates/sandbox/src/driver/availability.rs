@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Availability {
     /// Whether a sandbox can start.
-    pub verdict: Verdict,
+    pub verdict: DriverVerdict,
     /// Which jobs get sandboxes of this driver, if sandboxes can start.
     pub offer: Offer,
     /// Version or kernel features if usable, the missing part if not. Printed after a colon: lower case, no full stop.
@@ -20,7 +20,7 @@ pub struct Availability {
 /// Whether sandboxes of a driver start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum DriverVerdict {
     /// A sandbox started.
     Usable,
     /// The host has all it needs, but there is no image yet to start a sandbox from. A job waits for an image too.
@@ -44,22 +44,22 @@ pub enum Offer {
 impl Availability {
     /// A sandbox started, and every job may have one.
     pub fn usable(detail: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Usable, offer: Offer::Always, detail: detail.into(), fix: None }
+        Self { verdict: DriverVerdict::Usable, offer: Offer::Always, detail: detail.into(), fix: None }
     }
 
     /// Sandboxes should start, but none was tried.
     pub fn untried(detail: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Untried, ..Self::usable(detail) }
+        Self { verdict: DriverVerdict::Untried, ..Self::usable(detail) }
     }
 
     /// Sandboxes don't start here.
     pub fn missing(detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Missing, fix: Some(fix.into()), ..Self::usable(detail) }
+        Self { verdict: DriverVerdict::Missing, fix: Some(fix.into()), ..Self::usable(detail) }
     }
 
     /// Reports whether a job may be given to the driver.
     pub fn may_start(&self) -> bool {
-        self.verdict != Verdict::Missing
+        self.verdict != DriverVerdict::Missing
     }
 
     /// Restricts the report to fewer jobs.
@@ -71,7 +71,7 @@ impl Availability {
 
 /// A driver could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum DriverOpenError {
     /// A file of the yard can't be read or created. The driver may own live sandboxes, so the server must not continue as if
     /// there were none.
     #[error("{step}")]
@@ -92,7 +92,7 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl DriverOpenError {
     /// Names what could not be prepared.
     pub(crate) fn prepare(step: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Prepare { step, source }
@@ -123,9 +123,9 @@ mod tests {
 
     #[test]
     fn a_lack_is_an_error_while_sandboxes_run() {
-        let lack = || OpenError::Unusable { detail: "not root".into(), fix: "run as root".into() };
-        assert!(matches!(lack().unless_in_use(false), OpenError::Unusable { .. }));
-        let OpenError::Prepare { source, .. } = lack().unless_in_use(true) else { panic!() };
+        let lack = || DriverOpenError::Unusable { detail: "not root".into(), fix: "run as root".into() };
+        assert!(matches!(lack().unless_in_use(false), DriverOpenError::Unusable { .. }));
+        let DriverOpenError::Prepare { source, .. } = lack().unless_in_use(true) else { panic!() };
         assert_eq!(source.to_string(), "not root; run as root");
     }
 }

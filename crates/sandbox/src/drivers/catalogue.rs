@@ -4,7 +4,7 @@ use sandyard_protocol::drivers as names;
 
 use crate::driver::IsolationLevel;
 
-/// What is known of a driver before it is opened.
+/// Facts about a driver that is not open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriverEntry {
     /// Name in configuration, requests and status.
@@ -13,7 +13,7 @@ pub struct DriverEntry {
     pub level: IsolationLevel,
     /// Who can use it.
     pub stage: DriverStage,
-    /// What it makes, for people.
+    /// Description for people.
     pub about: &'static str,
 }
 
@@ -22,7 +22,7 @@ pub struct DriverEntry {
 pub enum DriverStage {
     /// Everybody whose host can run it.
     Built,
-    /// Nobody yet: requests may name it and learn that it is not here.
+    /// Not implemented yet. Requests may name it and are told that it is not here.
     Announced,
     /// Tests only.
     Tests,

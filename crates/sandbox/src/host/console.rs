@@ -64,7 +64,7 @@ impl Consoles {
         let console = self.all().remove(id);
         let said = console.and_then(|console| unusual(&console).ok()).unwrap_or_default();
         if !said.trim().is_empty() {
-            tracing::warn!(sandbox = %id, said, "the guest spoke on its console");
+            tracing::warn!(sandbox = %id, said, "console output of the guest");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a sandbox of any driver looks like from inside: users, places, sizes, each with its reason.
+//! The view from inside a sandbox of any driver: users, places, sizes, each with its reason.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Waiting for what the kernel tells nobody about: a group that empties, a disk that is let go of.
+//! Polling for states that the kernel does not announce: a group that empties, a disk that is released.
 
 use std::io;
 use std::time::Duration;

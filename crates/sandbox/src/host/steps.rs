@@ -1,6 +1,6 @@
 //! The steps of making a sandbox: their names in errors, their timing, and the fail-point before each.
 //!
-//! A step that fails ends the start. There is no step that may be skipped. Which steps there are, each driver says for itself.
+//! A step that fails ends the start. There is no step that may be skipped. Each driver defines its own steps.
 
 use std::fmt;
 use std::io;

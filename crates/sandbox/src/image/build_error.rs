@@ -39,7 +39,7 @@ pub enum BuildError {
     /// The finished tree must not be used.
     #[error("the finished tree of flavour {flavour} is not fit for a sandbox")]
     Unfit {
-        /// ImageFlavour of the image.
+        /// Flavour of the image.
         flavour: ImageFlavour,
         /// Cause.
         #[source]

@@ -44,7 +44,7 @@ impl fmt::Display for ImageFlavour {
 /// A request for an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageRequest {
-    /// ImageFlavour of the image.
+    /// Flavour of the image.
     pub flavour: ImageFlavour,
     /// Debian packages to add.
     pub with: Vec<String>,
@@ -64,7 +64,7 @@ impl ImageRequest {
 pub struct Image {
     /// Digest of everything that went into the image.
     pub digest: ImageDigest,
-    /// ImageFlavour of the image.
+    /// Flavour of the image.
     pub flavour: ImageFlavour,
     /// Its root file system tree; to be used read-only.
     pub root: PathBuf,
@@ -75,7 +75,7 @@ pub struct Image {
 /// Facts about an image, as its builder recorded them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageFacts {
-    /// ImageFlavour of the image.
+    /// Flavour of the image.
     pub flavour: ImageFlavour,
     /// Digest of recipe, architecture and added packages: equal for images that differ in their updates alone.
     pub recipe: ImageDigest,

@@ -44,7 +44,7 @@ pub enum StepError {
         source: io::Error,
     },
     /// The tool ran and failed.
-    #[error("{tool} ended with {status}; it last said:\n{tail}")]
+    #[error("{tool} ended with {status}; last output:\n{tail}")]
     Failed {
         /// Name of the tool.
         tool: String,

@@ -13,7 +13,7 @@ const ASK_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Machine {
     /// Waits for the guest to open its event stream, which it does first on every link. What it opens before is reset.
-    pub async fn event_stream(&self) -> Result<EventStream, MachineError> {
+    pub async fn event_stream(&self) -> Result<GuestEventStream, MachineError> {
         loop {
             if let OpenedByGuest::Events(events) = self.next_asked().await? {
                 return Ok(events);
@@ -27,7 +27,7 @@ impl Machine {
         let mut stream = Framed::new(stream, FRAME_LIMITS);
         let named = tokio::time::timeout(ASK_DEADLINE, stream.receive_message());
         match named.await.map_err(|_| MachineError::Deadline)?? {
-            GuestRequest::Events => Ok(OpenedByGuest::Events(EventStream { stream })),
+            GuestRequest::Events => Ok(OpenedByGuest::Events(GuestEventStream { stream })),
             GuestRequest::Egress => {
                 let (stream, early) = stream.into_inner();
                 Ok(OpenedByGuest::Egress { stream, early })
@@ -48,7 +48,7 @@ impl Machine {
 #[derive(Debug)]
 pub enum OpenedByGuest {
     /// Stream of the job's events and output.
-    Events(EventStream),
+    Events(GuestEventStream),
     /// A program's connection to the proxy, and what came of it already.
     Egress {
         /// The rest of it.
@@ -74,7 +74,7 @@ pub enum OpenedByGuest {
 
 /// Events and the job's output, in order; say where to resume first.
 #[derive(Debug)]
-pub struct EventStream {
+pub struct GuestEventStream {
     stream: GuestStream,
 }
 
@@ -87,7 +87,7 @@ pub enum FromGuest {
     Output(OutputChunk),
 }
 
-impl EventStream {
+impl GuestEventStream {
     /// Reports the committed position to the guest before the first event.
     pub async fn resume(&mut self, resume: &Resume) -> Result<(), MachineError> {
         Ok(self.stream.send_message(resume).await?)

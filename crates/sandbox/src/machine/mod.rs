@@ -16,7 +16,7 @@ mod processes;
 
 pub use calls::{FRAME_LIMITS, Machine, MachineError};
 pub use desktop::GuiAnswers;
-pub use events::{EventStream, FromGuest, OpenedByGuest};
+pub use events::{FromGuest, GuestEventStream, OpenedByGuest};
 pub use export::{Export, ExportEntry};
 pub use files::{FileContent, FileWriter};
 pub use kernels::{ExecutionStream, FromExecution};

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_sandbox::driver::{Availability, Driver, Verdict};
+use sandyard_sandbox::driver::{Availability, Driver, DriverVerdict};
 use tokio::sync::{Notify, watch};
 
 use super::panics::catch_panic;
@@ -110,9 +110,9 @@ impl ProbeState {
     fn is_expired(&self, now: Instant) -> bool {
         let ttl = match self.answer.as_ref().map(|answer| answer.verdict) {
             None => return true,
-            Some(Verdict::Usable) => USABLE_TTL,
-            Some(Verdict::Untried) => UNTRIED_TTL,
-            Some(Verdict::Missing) => {
+            Some(DriverVerdict::Usable) => USABLE_TTL,
+            Some(DriverVerdict::Untried) => UNTRIED_TTL,
+            Some(DriverVerdict::Missing) => {
                 let doublings = 1 << self.failures.saturating_sub(1).min(10);
                 MISSING_TTL.saturating_mul(doublings).min(MAX_MISSING_TTL)
             }

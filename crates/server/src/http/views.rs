@@ -3,7 +3,7 @@
 use sandyard_api::{
     AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobView, Timestamp, UsageView,
 };
-use sandyard_sandbox::driver::{Availability, Offer, Verdict};
+use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
 
 use crate::app;
 
@@ -64,12 +64,12 @@ pub(super) fn driver(driver: app::DriverStatus) -> DriverView {
     let availability = driver.availability.unwrap_or_else(|| Availability::untried("being tried"));
     DriverView {
         name: driver.name.to_owned(),
-        usable: verdict == Some(Verdict::Usable),
+        usable: verdict == Some(DriverVerdict::Usable),
         state: match verdict {
             None => DriverState::Trying,
-            Some(Verdict::Usable) => DriverState::Usable,
-            Some(Verdict::Untried) => DriverState::Untried,
-            Some(Verdict::Missing) => DriverState::Missing,
+            Some(DriverVerdict::Usable) => DriverState::Usable,
+            Some(DriverVerdict::Untried) => DriverState::Untried,
+            Some(DriverVerdict::Missing) => DriverState::Missing,
         },
         offer: match availability.offer {
             Offer::Always => DriverOffer::Always,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sandyard_pipe::Backoff;
 use sandyard_sandbox::driver::{Driver, SandboxId};
-use sandyard_sandbox::machine::{EventStream, Machine};
+use sandyard_sandbox::machine::{GuestEventStream, Machine};
 
 use super::egress_log::EgressLog;
 use super::task_gateways::TaskServices;
@@ -41,7 +41,7 @@ pub(super) struct LinkedMachine {
     pub(super) machine: Arc<Machine>,
     /// Before a session: opened while the job was prepared. After it: held open, though nobody reads it after the job's end,
     /// because the guest takes its loss for the loss of the host.
-    pub(super) events: Option<EventStream>,
+    pub(super) events: Option<GuestEventStream>,
     /// Tools reach it while this is here.
     pub(super) reachable: Option<Reachable>,
 }

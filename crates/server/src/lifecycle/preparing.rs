@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_protocol::EGRESS_PORT;
-use sandyard_sandbox::machine::{EventStream, Machine, MachineError};
+use sandyard_sandbox::machine::{GuestEventStream, Machine, MachineError};
 
 use super::egress_log::EgressLog;
 use super::guest_scripts::{GuestScript, ScriptError, ScriptResult};
@@ -38,7 +38,7 @@ pub(super) async fn prepare(
     mut row: JobRow,
     machine: &Arc<Machine>,
     request: &StoredRequest,
-) -> Result<(JobRow, Option<EventStream>), StartFailure> {
+) -> Result<(JobRow, Option<GuestEventStream>), StartFailure> {
     let mut events = None;
     if let Some(git) = &request.job.git {
         let reason = Some(format!("cloning {}", git.url));

@@ -10,7 +10,7 @@ mod handshake;
 use std::time::{Duration, Instant};
 
 use sandyard_protocol::{EndReason, Exit, GuestEvent, SequencedEvent, limits};
-use sandyard_sandbox::machine::{EventStream, FromGuest, MachineError};
+use sandyard_sandbox::machine::{FromGuest, GuestEventStream, MachineError};
 
 use super::egress_log::EgressLog;
 use super::following::{EndDeadline, SharedMachine};
@@ -123,7 +123,7 @@ impl<'a> JobSession<'a> {
     async fn follow(
         &mut self,
         machine: &SharedMachine,
-        events: &mut EventStream,
+        events: &mut GuestEventStream,
     ) -> Result<SessionEnd, StoreError> {
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandyard_sandbox::driver::{Driver, SandboxId};
-use sandyard_sandbox::machine::{EventStream, Machine};
+use sandyard_sandbox::machine::{GuestEventStream, Machine};
 
 use super::linking::{self, FoundAlive, NoLink};
 use super::making::{spec, start_machine};
@@ -158,7 +158,7 @@ async fn bring_up(
     driver: &dyn Driver,
     mut row: JobRow,
     sandbox: &SandboxId,
-) -> Result<(JobRow, Arc<Machine>, Option<EventStream>), StartFailure> {
+) -> Result<(JobRow, Arc<Machine>, Option<GuestEventStream>), StartFailure> {
     let spec = spec(context, driver, &mut row, sandbox).await?;
     context.config.fail_points.reach("start").await;
     start_machine(context, driver, &spec).await?;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::table::{ArgumentGuard, ArgumentTest, CallRule, rows};
 
-/// What init and spawner need before the job exists: a mount namespace that hides keeper's places and covers the host's, and
+/// Calls of init and spawner before the job exists: a mount namespace that hides keeper's places and covers the host's, and
 /// namespaces of the spawner's own.
 const AT_START: [&str; 7] = [
     "SYS_mount",

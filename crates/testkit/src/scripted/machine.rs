@@ -1,4 +1,4 @@
-//! One scripted machine: answers what every guest must answer, and tells how its script began and ended.
+//! One scripted machine: answers the requests that every guest must answer, and reports the begin and end of its script.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ use super::talk::{FRAMES, Loop};
 
 /// As much as a Unix socket holds.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// What every machine has in its workspace.
+/// File in the workspace of every machine.
 const WORKSPACE_FILE: (&str, &[u8]) = ("made.txt", b"made by the script");
 
 pub(super) struct ScriptedMachine {
@@ -100,7 +100,7 @@ impl ScriptedMachine {
         }
     }
 
-    /// The event stream: all that the host lacks, then what comes.
+    /// Serves the event stream: all events that the host lacks, then new ones.
     async fn tell(&self, mut stream: Framed<PipeStream>) {
         let Ok(resume) = stream.receive_message::<Resume>().await else { return };
         let (mut sequence, mut changes) = (resume.next_sequence.max(1), self.events.subscribe());

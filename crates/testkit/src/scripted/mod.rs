@@ -1,5 +1,5 @@
-//! A driver whose machines are scripts: they speak the guest's side of the pipe, and in the place of a task's loop whatever a test
-//! wants, also what no real guest would say.
+//! A driver whose machines are scripts: they speak the guest's side of the pipe. In the place of a task's loop runs the test's
+//! own code, which may send messages that no real guest sends.
 
 mod machine;
 mod script;

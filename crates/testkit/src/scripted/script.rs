@@ -1,4 +1,4 @@
-//! What a scripted machine runs.
+//! The code of a scripted machine.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a script says to the host: desks and model calls over the machine's link, in the words of the protocol or in any others.
+//! A script's side of the link: journal streams and model calls, with messages of the protocol or any other bytes.
 
 use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, PipeStream};
 use sandyard_protocol::{
@@ -7,7 +7,7 @@ use sandyard_protocol::{
 };
 use tokio::sync::watch;
 
-/// Generous: what is too long is the host's to say.
+/// Generous: the host rejects messages that are too long.
 pub(super) const FRAMES: FrameLimits = FrameLimits {
     message_bytes: limits::DESK_MESSAGE_BYTES,
     sent_message_bytes: 64 * 1024 * 1024,
@@ -21,7 +21,7 @@ pub struct Loop {
 
 /// A desk that is open.
 pub struct OpenDesk {
-    /// What the host said of the task.
+    /// The task, as the host describes it.
     pub facts: TaskFacts,
     /// The journal so far.
     pub journal: Vec<JournalRow>,
@@ -66,7 +66,7 @@ impl Loop {
         Ok(desk)
     }
 
-    /// Asks the model for the answer with that number; all that it says.
+    /// Asks the model for the answer with that number, and returns the whole answer.
     pub async fn ask(&mut self, number: u64) -> Vec<ModelEvent> {
         self.call(&question(number, None)).await
     }
@@ -85,7 +85,7 @@ impl Loop {
 }
 
 impl OpenDesk {
-    /// The next thing that the host says.
+    /// Waits for the host's next message.
     pub async fn hear(&mut self) -> Result<DeskReply, FrameError> {
         self.stream.receive_message().await
     }
@@ -95,7 +95,7 @@ impl OpenDesk {
         self.stream.send_message(request).await
     }
 
-    /// Adds an entry and returns the answer; what was said meanwhile goes to the journal.
+    /// Adds an entry and returns the answer. Messages in between go to the journal.
     pub async fn append(&mut self, number: u64, entry: JournalEntry) -> Result<DeskReply, FrameError> {
         self.say(&DeskRequest::Append { number, entry }).await?;
         loop {
@@ -106,7 +106,7 @@ impl OpenDesk {
         }
     }
 
-    /// Waits until somebody says something.
+    /// Waits for a message of a person.
     pub async fn said(&mut self) -> Result<JournalRow, FrameError> {
         loop {
             if let DeskReply::Said(row) = self.hear().await? {

@@ -1,10 +1,9 @@
-//! Whether sandboxes can be started through an engine: what the host must have, how the engine is set up and how old its parts are,
-//! and one sandbox really started.
+//! Reports whether sandboxes can start through an engine: checks the host, the engine's settings and versions, and starts one.
 
 use super::config::DockerConfig;
 use super::engine::EngineMake;
 use super::state::DockerState;
-use crate::driver::{Availability, Driver, Offer, OpenError};
+use crate::driver::{Availability, Driver, DriverOpenError, Offer};
 use crate::host::cgroup::CgroupLayout;
 use crate::host::requirements;
 use crate::host::start_probe::{CONTAINER_DIAL_TIMEOUT, StartProbe};
@@ -13,24 +12,23 @@ use crate::host::version::{self, CRUN_FLOORS, RUNC_FLOORS};
 /// The programs whose services are engines.
 const ENGINES: [&str; 2] = ["dockerd", "podman"];
 
-/// What must be there before anything is tried, and how to get it. An engine that is installed may be away for a while: whether it
-/// answers is asked each time.
-pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<CgroupLayout, OpenError> {
+/// Checks the host before the first start. An engine that is installed may be away for a while, so each call asks it again.
+pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<CgroupLayout, DriverOpenError> {
     let is_installed = || ENGINES.iter().any(|name| requirements::installed(name).is_some());
     if !in_use && !config.socket.exists() && !is_installed() {
         let detail = format!("no engine listens at {}", config.socket.display());
         let fix = "install Docker or Podman (`apt install docker.io`) and start its service";
-        return Err(OpenError::unusable(detail, fix));
+        return Err(DriverOpenError::unusable(detail, fix));
     }
     if !rustix::process::geteuid().is_root() {
         let detail = "it mounts the disks of sandboxes, which only root can";
-        return Err(OpenError::unusable(detail, "run the server as root"));
+        return Err(DriverOpenError::unusable(detail, "run the server as root"));
     }
     requirements::mounted_disks()?;
     requirements::control_groups()
 }
 
-/// Asks the engine, then tries with a real sandbox; until there is an image to try with, tells what the engine says.
+/// Asks the engine, then starts a sandbox; without an image to start from, reports the engine's answer.
 pub(super) async fn of(state: &DockerState, driver: &dyn Driver) -> Availability {
     let found = match examine(state).await {
         Ok(found) => found,
@@ -55,7 +53,7 @@ pub(super) async fn of(state: &DockerState, driver: &dyn Driver) -> Availability
 /// Facts about an engine that may be used.
 struct FoundEngine {
     described: String,
-    /// What of it has known holes.
+    /// The component with known holes.
     outdated: Option<String>,
 }
 
@@ -99,7 +97,7 @@ fn runtime(part: &str, version: &str) -> Option<(&'static str, String)> {
     Some((name, version.unwrap_or(first).trim().to_owned()))
 }
 
-/// What is wrong with a runtime of that version, if it is below the floor of its line.
+/// Returns the fault of a runtime whose version is below the floor of its line.
 fn outdated(name: &str, version: &str) -> Option<String> {
     let floors = if name == "crun" { CRUN_FLOORS } else { RUNC_FLOORS };
     if version::parse(version).is_some_and(|version| version::meets(&version, floors)) {

@@ -1,4 +1,4 @@
-//! What the engine is asked to make: the same machine as the native driver's, in the words of the engine's API.
+//! The request to the engine: the same machine as the native driver's, as the engine's API describes it.
 //!
 //! Engines give containers the host's ids, a /dev with more in it than a job needs, and mounts that allow set-user-id files.
 //! `init` and the spawner see to those (`EngineMachine` in the boot document). Paths of /proc are masked by the spawner, in the job's
@@ -24,8 +24,8 @@ use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TA
 pub(super) const YARD_LABEL: &str = "dev.sandyard.yard";
 /// Names the sandbox that it is.
 const SANDBOX_LABEL: &str = "dev.sandyard.sandbox";
-/// What init needs before it drops everything: the first two write the id maps of its user namespace, the third makes one where the
-/// host reserves that to the privileged. Over the host it holds them for the milliseconds until it is in there.
+/// Capabilities of init before it drops everything: the first two write the id maps of its user namespace, the third makes one
+/// where the host reserves that to the privileged. Over the host it holds them for the milliseconds until it is in there.
 const CAPABILITIES: [&str; 3] = ["SETUID", "SETGID", "SYS_ADMIN"];
 /// What Podman's service allows itself, and so the most that it can give; the job's own limit is its control group's.
 const PODMAN_PROCESSES: i64 = 32_768;
@@ -155,7 +155,7 @@ impl Container<'_> {
     }
 }
 
-/// Podman gives every container limits of its own choosing unless it is told some, and fails where it may not raise them.
+/// Podman sets limits of its own unless the request has some, and fails where it may not raise them.
 fn limits() -> Vec<ResourcesUlimits> {
     let limit = |name: &str, most| ResourcesUlimits {
         name: Some(name.to_owned()),

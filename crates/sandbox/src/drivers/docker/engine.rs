@@ -1,7 +1,7 @@
 //! The engine behind its Unix socket, Docker's or Podman's: the few calls that are made of it, each with a deadline.
 //!
-//! Nothing is kept of an engine but whose it is and which version of the API it speaks, so one that is restarted is simply asked again.
-//! What it does not find is no error where the caller wanted it gone.
+//! Nothing is kept of an engine but whose it is and which version of the API it speaks, so one that is restarted is simply
+//! asked again. A missing container is no error where the caller wanted it removed.
 
 use std::collections::HashMap;
 use std::io;
@@ -30,7 +30,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it has to come to know that a container ended.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// What is read of a container's console at most.
+/// Most bytes that are read of a container's console.
 const CONSOLE_BYTES: usize = 64 * 1024;
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
@@ -43,7 +43,7 @@ pub(super) enum EngineMake {
 }
 
 impl EngineMake {
-    /// What Podman calls itself among its parts.
+    /// Podman's name among its components.
     pub(super) const PODMAN: &str = "Podman Engine";
 
     fn of(version: &SystemVersion) -> Self {
@@ -115,7 +115,7 @@ impl Engine {
         io::Error::new(io::ErrorKind::TimedOut, text)
     }
 
-    /// An engine's error in our words. One that can't be reached is told from one that refuses.
+    /// Converts an engine's error. Separates an engine that can't be reached from one that rejects a call.
     fn told(&self, error: Error) -> io::Error {
         match error {
             Error::DockerResponseServerError { status_code: NOT_FOUND, message } => {
@@ -214,7 +214,7 @@ impl Engine {
         Ok(pid.filter(|_| state.running == Some(true)))
     }
 
-    /// What it said on its console: hostile text, bounded and without control characters.
+    /// Returns a container's console output: hostile text, bounded and without control characters.
     pub(super) async fn console(&self, name: &str) -> io::Result<String> {
         let options = LogsOptionsBuilder::new().stdout(true).stderr(true).tail("20").build();
         let mut lines = std::pin::pin!(self.client().await?.logs(name, Some(options)));

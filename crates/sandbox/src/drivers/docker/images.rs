@@ -12,7 +12,7 @@ use crate::image::{ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, Image, ImageArchive
 
 /// Pieces of an archive on their way to the engine; a slow engine slows the reader down.
 const MAX_WAITING_PIECES: usize = 8;
-/// Bytes of a piece: what a socket takes at once.
+/// Bytes of a piece: the size of one write to a socket.
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// An image could not be brought into an engine.
@@ -50,7 +50,7 @@ pub(super) fn image_of(root: &Path) -> Result<Image, LoadError> {
     found().ok_or_else(|| LoadError::NoImage(root.display().to_string()))
 }
 
-/// The engine's id of the image, loaded now unless it is there. `percent` is told how far the loading is.
+/// Returns the engine's id of the image; loads the image if it is missing. `percent` receives the progress.
 pub(super) async fn ensure(
     engine: &Engine,
     image: Image,
@@ -116,7 +116,7 @@ pub async fn load_image(
 pub struct LoadedImage {
     /// The engine's id of it.
     pub id: String,
-    /// What to call it: its name in the engine, or its id if somebody took that away.
+    /// Name in the engine, or the id if the name was removed.
     pub name: String,
     /// The tree it was made of.
     pub digest: ImageDigest,
@@ -124,7 +124,7 @@ pub struct LoadedImage {
     pub flavour: String,
     /// When that was built, in seconds since 1970.
     pub created_s: u64,
-    /// What it takes in the engine.
+    /// Bytes that it takes in the engine.
     pub size_bytes: u64,
 }
 

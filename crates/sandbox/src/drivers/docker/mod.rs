@@ -28,9 +28,9 @@ pub use step::DockerStep;
 use self::state::DockerState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation,
-    IsolationLevel, LinkError, ListError, OpenError, PrepareImageError, ReportProgress, SandboxId,
-    SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BoxedDuplex, Driver, DriverOpenError, FoundSandbox,
+    ImageDigest, Isolation, IsolationLevel, LinkError, ListError, PrepareImageError, ReportProgress,
+    SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 use crate::guest_programs;
 use crate::host::layout;
@@ -47,8 +47,8 @@ pub const SOCKETS: [&str; 3] = ["/run/docker.sock", "/var/run/docker.sock", "/ru
 
 impl DockerDriver {
     /// Opens the driver of a state. Asks nothing of the engine, which may be away while its sandboxes run.
-    pub fn open(config: DockerConfig) -> Result<Self, OpenError> {
-        let prepare = OpenError::prepare;
+    pub fn open(config: DockerConfig) -> Result<Self, DriverOpenError> {
+        let prepare = DriverOpenError::prepare;
         let remembered = MarkedSandboxes::of(&config.data)?;
         let layout = availability::require_host(&config, remembered.in_use)
             .map_err(|error| error.unless_in_use(remembered.in_use))?;

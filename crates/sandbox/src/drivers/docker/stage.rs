@@ -31,7 +31,7 @@ pub(super) struct DiskStage {
     directory: PathBuf,
 }
 
-/// What goes on the stage.
+/// Contents of the stage.
 pub(super) struct DockerStageProps<'a> {
     pub(super) disk: &'a Path,
     pub(super) memory: &'a [MemoryMount],
@@ -48,14 +48,14 @@ pub(super) struct StagedDisk {
 }
 
 impl DiskStage {
-    /// Opens the directory of these places, to which nobody but root has access.
+    /// Opens the directory of these places, which only root can enter.
     pub(super) fn open(data: &Path) -> io::Result<Self> {
         let directory = data.join("stage");
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         Ok(Self { directory })
     }
 
-    /// Mounts all of it for a sandbox and tells where. One mount carries the others, which go with it.
+    /// Mounts everything for a sandbox and returns the places. One mount carries the others, which are removed with it.
     pub(super) fn mount(&self, id: &SandboxId, props: &DockerStageProps<'_>) -> io::Result<StagedDisk> {
         self.clear(id)?;
         let place = self.place(id);
@@ -78,7 +78,7 @@ impl DiskStage {
         Ok(staged)
     }
 
-    /// Takes a sandbox's mounts off the stage. Never removes what is below one: a place that can't be unmounted stays.
+    /// Unmounts a sandbox's stage. Never removes files below a mount: a place that can't be unmounted stays.
     pub(super) fn clear(&self, id: &SandboxId) -> io::Result<()> {
         let place = self.place(id);
         loop {

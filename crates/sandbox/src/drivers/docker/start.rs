@@ -1,7 +1,8 @@
 //! Starting a sandbox: marker → groups, disk, link and boot document → container → pid in the marker.
 //!
-//! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
-//! finds what a process killed in the middle left: also a container that was made and never started.
+//! A step that fails ends the start and is named in the error. The start then removes everything it made except the marker. By
+//! the marker `stop` finds the remains of a process that was killed in the middle: also a container that was made and never
+//! started.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, OpenOptions};
@@ -36,7 +37,7 @@ impl DockerState {
             ExistingSandbox::Dead => self.clear(&spec.id).await?,
             ExistingSandbox::Nothing => {}
         }
-        // Asked before anything is made: what an engine that is away would have to remove could not be.
+        // Checked before anything is made: an engine that is away could not remove it again.
         if let Err(error) = self.engine.ping().await {
             return Err(StartError::Unusable { driver: catalogue::DOCKER.name, detail: error.to_string() });
         }
@@ -99,7 +100,7 @@ impl DockerState {
     }
 
     async fn create(&self, name: &str, container: Container<'_>) -> io::Result<()> {
-        // The name is the sandbox's alone: whatever has it is what a killed server left.
+        // Only this sandbox has the name: a container with it is the remains of a killed server.
         self.engine.remove(name).await?;
         self.engine.create(name, container.body()).await
     }

@@ -17,7 +17,7 @@ pub enum DockerStep {
     LimitGroups,
     /// Making the link directory and listening in it.
     Link,
-    /// Writing what init is told.
+    /// Writing init's boot document.
     Boot,
     /// Mounting the disk where the engine finds it.
     Disk,

@@ -27,7 +27,7 @@ impl DockerState {
         self.clear(id).await
     }
 
-    /// The same for whoever holds its lock.
+    /// Removes a sandbox whose lock the caller holds.
     pub(super) async fn clear(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;
         if let Some(process) = record.as_ref().and_then(|record| record.process.as_ref()) {
@@ -58,21 +58,21 @@ impl DockerState {
         self.links.remove(id).map_err(failed("remove the link directory"))
     }
 
-    /// Writes to the log what a dead machine's init said last, if it said anything.
+    /// Logs the last console output of a dead machine, if there is any.
     pub(super) async fn tell_end(&self, id: &SandboxId) {
         let name = container::name(&self.sandboxes.yard, id);
         // The engine may be what went away.
         let said = tokio::time::timeout(CONSOLE_TIMEOUT, self.engine.console(&name)).await;
         let said = said.ok().and_then(Result::ok).unwrap_or_default();
         if !said.trim().is_empty() {
-            tracing::warn!(sandbox = %id, said = said.trim(), "its init ended");
+            tracing::warn!(sandbox = %id, said = said.trim(), "init ended");
         }
     }
 
-    /// Removes what this yard has in the engine and on the host without a marker, as far as the engine answers.
+    /// Removes containers, groups and mounts of this yard without a marker, as far as the engine answers.
     pub(super) async fn sweep(&self) {
         if let Err(error) = self.try_sweep().await {
-            tracing::warn!(%error, "orphans of this yard may be left; looked for again later");
+            tracing::warn!(%error, "orphans of this yard may be left; the next list looks again");
         }
     }
 
@@ -87,7 +87,7 @@ impl DockerState {
         };
         found.extend(containers.iter().filter_map(|name| container::sandbox_of(yard, name)));
         for id in self.sandboxes.without_marker(found)? {
-            tracing::info!(sandbox = %id, "removing what a sandbox without a marker left");
+            tracing::info!(sandbox = %id, "removing the remains of a sandbox without a marker");
             self.dismantle(&id).await.map_err(io::Error::other)?;
         }
         Ok(())

@@ -1,5 +1,4 @@
-//! Whether machines can start on this host: every condition by name, with what a person can do about it, and the proof by
-//! booting one.
+//! Reports whether machines can start on this host: checks each condition, names its remedy, and boots a machine as proof.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use super::config::FirecrackerConfig;
 use super::programs::{FirecrackerPrograms, MissingProgram};
 use super::state::FirecrackerState;
-use crate::driver::{Availability, Driver, OpenError};
+use crate::driver::{Availability, Driver, DriverOpenError};
 use crate::host::cgroup::CgroupLayout;
 use crate::host::requirements;
 use crate::host::start_probe::StartProbe;
@@ -24,13 +23,13 @@ pub(super) struct FirecrackerHost {
 
 impl FirecrackerHost {
     /// The first thing that is missing, or all that is needed.
-    pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, OpenError> {
+    pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, DriverOpenError> {
         let firecracker =
             config.firecracker.as_deref().ok_or_else(|| MissingProgram::program("firecracker"))?;
         let jailer = config.jailer.as_deref().ok_or_else(|| MissingProgram::program("jailer"))?;
         let programs = FirecrackerPrograms::find(firecracker, jailer)?;
         if !rustix::process::geteuid().is_root() {
-            return Err(OpenError::unusable("the jailer needs root", "run the server as root"));
+            return Err(DriverOpenError::unusable("the jailer needs root", "run the server as root"));
         }
         require_kvm(&config.kvm)?;
         requirements::formatter()?;
@@ -59,14 +58,14 @@ fn require_kvm(device: &Path) -> Result<(), MissingProgram> {
     }
 }
 
-impl From<MissingProgram> for OpenError {
+impl From<MissingProgram> for DriverOpenError {
     fn from(lack: MissingProgram) -> Self {
         Self::unusable(lack.detail, lack.fix)
     }
 }
 
 impl FirecrackerState {
-    /// Boots a machine; until there is an image to boot, tells what the host has.
+    /// Boots a machine; without an image to boot, reports the state of the host.
     pub(super) async fn availability(self: &Arc<Self>, driver: &dyn Driver) -> Availability {
         let found = self.runtime();
         match self.images.kernel() {

@@ -19,8 +19,8 @@ pub struct FirecrackerConfig {
     pub jailer: Option<PathBuf>,
     /// The device of KVM.
     pub kvm: PathBuf,
-    /// How long a machine may take to boot beyond what any sandbox may: a fraction of a second where the processor does it, a
-    /// minute where another machine's software does.
+    /// Time that a machine may take to boot, in addition to the time of any sandbox: a fraction of a second where the processor
+    /// does it, a minute where another machine's software does.
     pub boot_time: Duration,
     /// Images of this host.
     pub images: Arc<dyn LocalImages>,

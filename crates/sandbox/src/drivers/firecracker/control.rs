@@ -17,7 +17,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 /// `OK`, a space and the number of a port.
 const GREETING_BYTES: usize = 32;
 
-/// What the job used so far, by the machine's own count.
+/// Returns the job's usage, as the machine counts it.
 pub(super) async fn usage(socket: &OwnedSocket, port: u32) -> io::Result<JobUsage> {
     let asked = async { machine_control::usage(&mut connect(socket, port).await?).await };
     timeout(ANSWER_TIMEOUT, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))

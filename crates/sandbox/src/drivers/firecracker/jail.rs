@@ -1,4 +1,4 @@
-//! The folder of one Firecracker on the host, and what it finds there.
+//! The folder of one Firecracker on the host, and its contents.
 //!
 //! `<jails>/<name>/<program>/<id>/root`, as the jailer lays it out. `<name>` is fresh for each start and root's alone, so nothing
 //! can have been planted in it (CVE-2026-1386); `root` belongs to the jailed user, who may do anything in it once the guest runs:

@@ -21,7 +21,7 @@ use crate::host::sandboxes::records::SandboxRecord;
 
 /// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
 const JAIL_TIMEOUT: Duration = Duration::from_secs(30);
-/// What Firecracker tells of itself. Warnings are no more than the guest's looks at ports that are not there.
+/// Firecracker's log level. Its warnings are only about ports that the guest probes and that don't exist.
 const LOG_LEVEL: &str = "Error";
 /// Namespaces that the jailer does not make. That of mounts holds the files of the jail, that of the network is empty.
 const NAMESPACES: libc::c_int =
@@ -84,7 +84,7 @@ async fn jailed(
         return Err(io::Error::other(format!("the jailer failed ({status})")));
     }
     let pid = jail.pid()?;
-    // What is not in the sandbox's groups would not be found again by its marker.
+    // A process outside of the sandbox's groups could not be found again by the marker.
     if !groups.processes()?.contains(&pid) {
         return Err(io::Error::other("Firecracker ended at once"));
     }

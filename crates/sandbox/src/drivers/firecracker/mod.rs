@@ -1,11 +1,10 @@
 //! Virtual machines by Firecracker: a kernel of its own for each sandbox, no network card, and one vsock as the way out.
 //!
-//! A start (`start`) writes the marker, makes control groups, the workspace's disk and a jail (`jail`), starts
-//! Firecracker in it (`launch`) and tells it what to boot (`plan`) over its API (`api`). The
-//! guest's connection arrives at a socket in the jail (`links`). From then on the machine needs no server; a later one finds it
-//! by its marker. `timer` finds the kernel's part of a machine. `programs` knows versions, `availability` what is missing, `sys`
-//! holds all unsafe code.
-//! The host never mounts the workspace's disk: what the guest wrote there is the guest's own to read.
+//! A start (`start`) writes the marker, makes control groups, the workspace's disk and a jail (`jail`), starts Firecracker in
+//! it (`launch`) and tells it what to boot (`plan`) over its API (`api`). The guest's connection arrives at a socket in the
+//! jail (`links`). From then on the machine needs no server; a later one finds it by its marker. `timer` finds the kernel's
+//! part of a machine. `programs` knows versions, `availability` what is missing, `sys` holds all unsafe code. The host never
+//! mounts the workspace's disk: only a guest reads a file system that a guest wrote.
 
 mod api;
 mod availability;
@@ -37,8 +36,8 @@ use self::state::FirecrackerState;
 use self::timer::Timers;
 use super::catalogue;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, Limits,
-    LinkError, ListError, OpenError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
+    Availability, BoxedDuplex, Driver, DriverOpenError, FoundSandbox, ImageDigest, Isolation, IsolationLevel,
+    Limits, LinkError, ListError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
     StopError, Usage, UsageError,
 };
 use crate::host::console::Consoles;
@@ -54,8 +53,8 @@ const BLANK_DISK_MIB: u64 = 0;
 
 impl FirecrackerDriver {
     /// Opens the driver of a state. Starts nothing.
-    pub fn open(config: FirecrackerConfig) -> Result<Self, OpenError> {
-        let prepare = OpenError::prepare;
+    pub fn open(config: FirecrackerConfig) -> Result<Self, DriverOpenError> {
+        let prepare = DriverOpenError::prepare;
         let remembered = MarkedSandboxes::of(&config.data)?;
         let host = availability::FirecrackerHost::require(&config)
             .map_err(|error| error.unless_in_use(remembered.in_use))?;
@@ -75,7 +74,7 @@ impl FirecrackerDriver {
         Ok(Self { state: Arc::new(state) })
     }
 
-    /// What was said on a machine's console, by Firecracker, the kernel and the guest, if this process started it.
+    /// Returns the console output of Firecracker, the kernel and the guest, if this process started the machine.
     pub fn console(&self, id: &SandboxId) -> Option<String> {
         self.state.consoles.said(id)
     }

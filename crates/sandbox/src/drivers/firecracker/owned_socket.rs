@@ -20,8 +20,8 @@ impl OwnedSocket {
         Self { path, owner }
     }
 
-    /// Connects to what was looked at, by its descriptor: no link is followed, nothing can be put in its place in between, and its
-    /// path may be of any length.
+    /// Connects to the checked file by its descriptor: no link is followed, nothing can replace it in between, and its path may
+    /// be of any length.
     pub(super) async fn connect(&self) -> io::Result<UnixStream> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let socket = openat(CWD, &self.path, flags, Mode::empty())?;

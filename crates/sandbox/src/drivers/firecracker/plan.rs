@@ -1,4 +1,4 @@
-//! What a sandbox's specification becomes: the machine's files, and what Firecracker is told, in order.
+//! Converts a sandbox's specification to the machine's files and to requests to Firecracker, in order.
 
 use std::io;
 use std::path::PathBuf;
@@ -41,10 +41,10 @@ const DISK_OPERATIONS_PER_S: u64 = 50_000;
 const ENTROPY_BYTES_PER_S: u64 = 64 * 1024;
 /// Limit of requests for random numbers, in one second.
 const ENTROPY_OPERATIONS_PER_S: u64 = 1_000;
-/// What a guest may say on its console, which holds little and is of use only when a guest can't start.
+/// Console output of a guest in one second. The console is small and of use only when a guest can't start.
 const CONSOLE_BYTES_PER_S: u64 = 16 * 1024;
 
-/// What Firecracker may take of the host.
+/// Returns the host's limits for Firecracker.
 pub(super) fn host_limits(limits: &Limits) -> Limits {
     machine_plan::host_limits(limits, &FIRECRACKER)
 }
@@ -60,7 +60,7 @@ pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<Vec<u8>> {
     machine_plan::boot_disk(&machine_plan::config(spec, ways))
 }
 
-/// What a machine finds in its jail.
+/// Returns the files of a machine's jail.
 pub(super) fn files(image: VmImage, workspace: PathBuf) -> [Placed; 4] {
     let placed = |source, name, read_only| Placed { source, name, read_only };
     [
@@ -71,8 +71,8 @@ pub(super) fn files(image: VmImage, workspace: PathBuf) -> [Placed; 4] {
     ]
 }
 
-/// What the kernel is told. It leaves by the keyboard's controller, which ends Firecracker; nothing else is to be found there.
-/// What comes after the dashes is for the guest's program.
+/// Kernel arguments. The kernel reboots through the keyboard's controller, which ends Firecracker; there is no other device to
+/// probe. What comes after the dashes is for the guest's program.
 fn command_line() -> String {
     format!(
         "console=ttyS0 quiet loglevel=3 reboot=k panic=-1 i8042.noaux i8042.nomux i8042.dumbkbd no_timer_check \
@@ -80,7 +80,7 @@ fn command_line() -> String {
     )
 }
 
-/// Everything Firecracker is told before it boots. Disks appear to the guest in the order in which they are told.
+/// Returns all requests before the boot. The guest sees disks in the order of their requests.
 pub(super) fn requests(limits: &Limits, version: &Version) -> Vec<ApiRequest> {
     let vcpus = machine_plan::vcpus(limits, machine_plan::processors().min(MAX_VCPUS));
     let mut requests = vec![
@@ -106,7 +106,7 @@ pub(super) fn requests(limits: &Limits, version: &Version) -> Vec<ApiRequest> {
     requests
 }
 
-/// A bucket that holds what may be used in a second.
+/// Returns a token bucket for one second.
 fn a_second(size: u64) -> TokenBucket {
     TokenBucket { size, refill_time: 1_000 }
 }

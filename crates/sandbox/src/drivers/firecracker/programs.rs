@@ -16,7 +16,7 @@ pub(super) struct FirecrackerPrograms {
     pub(super) version: Version,
 }
 
-/// Why they can't be used, and what helps.
+/// Why the programs can't be used, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MissingProgram {
     pub(super) detail: String,

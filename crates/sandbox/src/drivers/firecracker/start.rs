@@ -1,7 +1,8 @@
-//! Starting a machine: marker → control groups → disk → jail → Firecracker → what it is told → its process in the marker.
+//! Starting a machine: marker → control groups → disk → jail → Firecracker → its API requests → its process in the marker.
 //!
-//! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
-//! finds what a process killed in the middle left. The process is written last: a machine that was never told to boot is not one.
+//! A step that fails ends the start and is named in the error. The start then removes everything it made except the marker. By
+//! the marker `stop` finds the remains of a process that was killed in the middle. The process is written last: a machine that
+//! was never booted does not count as running.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -77,7 +78,7 @@ impl FirecrackerState {
         self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))
     }
 
-    /// What a machine on that image boots from. Making what is missing takes seconds and blocks.
+    /// Returns the boot files of a machine on that image. Making missing ones blocks for seconds.
     pub(super) async fn image_of(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
         let (images, root) = (self.images.clone(), image_root.to_owned());
         let made = tokio::task::spawn_blocking(move || images.unpacked(&root)).await;
@@ -92,7 +93,7 @@ impl FirecrackerState {
         tokio::task::spawn_blocking(ensure).await.map_err(io::Error::other)?
     }
 
-    /// Waits until Firecracker listens and tells it everything; the machine boots with the last word.
+    /// Waits until Firecracker listens and sends all requests. The last one boots the machine.
     async fn configure(
         &self,
         spec: &SandboxSpec,
@@ -122,7 +123,7 @@ async fn tell(api: &FirecrackerApi, request: &ApiRequest) -> Result<(), StartErr
 async fn listening(api: &FirecrackerApi, process: &ProcessIdentity) -> io::Result<()> {
     let deadline = Instant::now() + LISTEN_TIMEOUT;
     loop {
-        // Judged before asking: one that ends after it was asked is noticed by what follows.
+        // Judged before the call: the next round notices a process that ends after it.
         let alive = process.is_alive();
         match api.listens().await {
             Ok(true) => return Ok(()),
@@ -134,7 +135,7 @@ async fn listening(api: &FirecrackerApi, process: &ProcessIdentity) -> io::Resul
     }
 }
 
-/// Nobody can know it before, so nobody can have planted anything there.
+/// A random name, so that no other process can have planted files there.
 fn fresh_name() -> io::Result<String> {
     Ok(format!("f{:016x}", getrandom::u64().map_err(io::Error::other)?))
 }

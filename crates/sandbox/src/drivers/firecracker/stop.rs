@@ -17,7 +17,7 @@ use crate::driver::{SandboxId, StopError};
 use crate::host::sandboxes::records::SandboxRecord;
 use crate::host::vm::machine_plan::DISK_FILE;
 
-/// How long a guest may take to write back what it has and leave. One that does not is killed; its disk has a journal.
+/// Time for a guest to write back its disk and end. After it the guest is killed; its disk has a journal.
 const CLEAN_END_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl FirecrackerState {
@@ -46,7 +46,7 @@ impl FirecrackerState {
         }
     }
 
-    /// Has the guest shut down. Nothing depends on it: a guest that is dead, hostile or slow is killed after it.
+    /// Asks the guest to shut down. Nothing depends on it: a guest that is dead, hostile or slow is killed afterwards.
     async fn ask_to_leave(&self, record: &SandboxRecord) {
         let api = FirecrackerApi::new(self.jail(record).api(record.machine_user()));
         let asked = async {
@@ -58,8 +58,8 @@ impl FirecrackerState {
         };
         match timeout(CLEAN_END_TIMEOUT, asked).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(sandbox = %record.id, %error, "can't ask a machine to leave"),
-            Err(_) => tracing::warn!(sandbox = %record.id, "a machine does not leave, so it is killed"),
+            Ok(Err(error)) => tracing::warn!(sandbox = %record.id, %error, "could not ask a machine to end"),
+            Err(_) => tracing::warn!(sandbox = %record.id, "a machine did not end in time and is killed"),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Has the kernel's timer of a machine limited with the machine (R22).
+//! Limits the kernel's timer thread of a machine together with the machine (R22).
 //!
 //! In a jail every Firecracker is the first process of its pid namespace, so all their timers have the same name. Machines can be
 //! told apart only by letting them boot one after the other.
@@ -11,7 +11,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::host::cgroup::Groups;
 use crate::host::vm::timer_threads;
 
-/// What a jailed Firecracker takes itself for.
+/// Pid that a jailed Firecracker sees for itself.
 const FIRST_PROCESS: i32 = 1;
 
 /// Lets machines boot one at a time.
@@ -25,7 +25,7 @@ pub(super) struct Boot<'a> {
 }
 
 impl Timers {
-    /// Waits for the turn of a machine and takes note of what is there before it boots.
+    /// Waits for the machine's turn and records the timer threads that exist before it boots.
     pub(super) async fn boot(&self) -> io::Result<Boot<'_>> {
         let turn = self.0.lock().await;
         Ok(Boot { _turn: turn, before: timer_threads::of(FIRST_PROCESS)? })
@@ -42,7 +42,10 @@ impl Boot<'_> {
             [] => Ok(()),
             _ => {
                 let name = groups.name();
-                tracing::warn!(groups = name, "another program booted a machine: whose timer is whose?");
+                tracing::warn!(
+                    groups = name,
+                    "another program booted a machine at the same time; the timer thread was not found"
+                );
                 Ok(())
             }
         }

@@ -5,7 +5,7 @@ use crate::driver::Availability;
 use crate::host::start_probe::{CONTAINER_DIAL_TIMEOUT, StartProbe};
 
 impl NativeState {
-    /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
+    /// Starts a sandbox; without an image to start from, reports the state of the host.
     pub(super) async fn availability(&self, driver: &NativeDriver) -> Availability {
         let groups =
             format!("{}control groups {}", self.privileges.prefix(), self.sandboxes.layout.describe());

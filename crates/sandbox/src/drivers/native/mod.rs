@@ -38,9 +38,9 @@ pub use state::NativeDriver;
 use self::state::NativeState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, FoundSandbox, Isolation,
-    IsolationLevel, Limits, LinkError, ListError, OpenError, SandboxId, SandboxSpec, StartError, StopError,
-    Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, DriverOpenError,
+    FoundSandbox, Isolation, IsolationLevel, Limits, LinkError, ListError, SandboxId, SandboxSpec,
+    StartError, StopError, Usage, UsageError,
 };
 use crate::guest_programs;
 use crate::host::sandboxes::MarkedSandboxes;
@@ -51,8 +51,8 @@ const RESTOCK_DELAY: Duration = Duration::from_millis(60);
 
 impl NativeDriver {
     /// Opens the driver of a state. Must be called within a tokio runtime, on which it keeps its stock.
-    pub fn open(config: NativeConfig) -> Result<Self, OpenError> {
-        let prepare = OpenError::prepare;
+    pub fn open(config: NativeConfig) -> Result<Self, DriverOpenError> {
+        let prepare = DriverOpenError::prepare;
         let remembered = MarkedSandboxes::of(&config.data)?;
         let setup = privileges::NativeSetup::of_host(&config, &remembered.yard)
             .map_err(|error| error.unless_in_use(remembered.in_use))?;

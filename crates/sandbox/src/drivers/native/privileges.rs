@@ -9,7 +9,7 @@ use super::config::NativeConfig;
 use super::launcher::messages::FileOwners;
 use super::rootless::{self, YardNamespace};
 use super::workspaces::Workspaces;
-use crate::driver::OpenError;
+use crate::driver::DriverOpenError;
 use crate::host::cgroup::{self, CgroupLayout};
 use crate::host::requirements;
 use crate::host::sandboxes::ids::Supply;
@@ -39,15 +39,15 @@ pub(super) struct NativeSetup {
 
 impl NativeSetup {
     /// Returns the setup for this user on this host, or the condition that fails.
-    pub(super) fn of_host(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
+    pub(super) fn of_host(config: &NativeConfig, yard: &str) -> Result<Self, DriverOpenError> {
         if rustix::process::geteuid().is_root() { Self::of_root(config) } else { Self::of_user(config, yard) }
     }
 
-    fn of_root(config: &NativeConfig) -> Result<Self, OpenError> {
+    fn of_root(config: &NativeConfig) -> Result<Self, DriverOpenError> {
         require_host()?;
         let layout = requirements::control_groups()?;
         let disks = Disks::open(&config.data, config.blank_disk_mib)
-            .map_err(OpenError::prepare("open the stock of disks"))?;
+            .map_err(DriverOpenError::prepare("open the stock of disks"))?;
         Ok(Self {
             privileges: Privileges::Root,
             layout,
@@ -57,16 +57,16 @@ impl NativeSetup {
         })
     }
 
-    fn of_user(config: &NativeConfig, yard: &str) -> Result<Self, OpenError> {
+    fn of_user(config: &NativeConfig, yard: &str) -> Result<Self, DriverOpenError> {
         let conditions = rootless::require()?;
         let group = cgroup::of_yard(&config.data, yard, conditions.group().to_owned())
-            .map_err(OpenError::prepare("remember the delegated control group"))?;
-        cgroup::settle(&group).map_err(OpenError::prepare("share out the delegated control group"))?;
+            .map_err(DriverOpenError::prepare("remember the delegated control group"))?;
+        cgroup::settle(&group).map_err(DriverOpenError::prepare("share out the delegated control group"))?;
         disk::remove_unfinished(&config.data.join(disk::STOCK))
-            .map_err(OpenError::prepare("tidy the stock of disks"))?;
+            .map_err(DriverOpenError::prepare("tidy the stock of disks"))?;
         let supply = conditions.supply();
         let namespace = YardNamespace::new(&config.data, config.launcher.clone(), conditions);
-        namespace.holder().map_err(OpenError::prepare("make the yard's user namespace"))?;
+        namespace.holder().map_err(DriverOpenError::prepare("make the yard's user namespace"))?;
         Ok(Self {
             privileges: Privileges::Rootless(Arc::new(namespace)),
             layout: CgroupLayout::delegated(group),
@@ -102,7 +102,7 @@ impl Privileges {
         }
     }
 
-    /// Begins what is said about the host.
+    /// Returns the prefix of the report on the host.
     pub(super) fn prefix(&self) -> &'static str {
         match self {
             Self::Root => "",
@@ -112,10 +112,10 @@ impl Privileges {
 }
 
 /// Checks what root needs before the first start. Names the first missing part and its remedy.
-fn require_host() -> Result<(), OpenError> {
+fn require_host() -> Result<(), DriverOpenError> {
     if std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() == "0") {
         let fix = "sysctl -w user.max_user_namespaces=15000";
-        return Err(OpenError::unusable("user.max_user_namespaces is 0", fix));
+        return Err(DriverOpenError::unusable("user.max_user_namespaces is 0", fix));
     }
     requirements::mounted_disks()
 }

@@ -55,7 +55,7 @@ pub(super) struct LaunchSlot {
     _claim: SlotClaim,
 }
 
-/// Keeps a slot's groups from being taken for orphans. Once it is dropped, either a marker owns them or nobody does.
+/// Keeps a slot's groups from being taken for orphans. Once it is dropped, either a marker owns them or they are orphans.
 #[derive(Debug)]
 struct SlotClaim {
     names: Arc<Mutex<BTreeSet<String>>>,
@@ -135,13 +135,13 @@ impl LaunchSlots {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
 
-    /// Gives up every slot and removes, within a moment, all groups of the yard but the `kept` ones, which are sandboxes'.
-    /// What does not go in that time is removed by a later sweep.
+    /// Gives up every slot and removes, within a moment, all groups of the yard but the `kept` ones, which are sandboxes'. A
+    /// later sweep removes the rest.
     pub(super) fn close(&self, kept: &BTreeSet<String>) {
         drop(std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)));
         for name in Groups::all_names(&self.layout, &self.yard).unwrap_or_default().difference(kept) {
             let groups = Groups::new(&self.layout, &self.yard, name);
-            for _ in 0..CLOSE_LOOKS {
+            for _ in 0..CLOSE_ATTEMPTS {
                 if groups.kill().and_then(|()| groups.remove()).is_ok() {
                     break;
                 }
@@ -160,7 +160,7 @@ impl LaunchSlots {
 }
 
 impl LaunchSlot {
-    /// Makes the sandbox; returns its first process and what each step took in microseconds.
+    /// Makes the sandbox. Returns its first process and the duration of each step in microseconds.
     pub(super) async fn launch(
         &self,
         plan: LaunchPlan,

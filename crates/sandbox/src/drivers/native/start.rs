@@ -1,7 +1,7 @@
 //! Starting a sandbox: marker → slot, disk and link → launch → pid in the marker.
 //!
-//! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
-//! finds what a process killed in the middle left.
+//! A step that fails ends the start and is named in the error. The start then removes everything it made except the marker. By
+//! the marker `stop` finds the remains of a process that was killed in the middle.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -35,7 +35,7 @@ impl NativeState {
         }
         let mut outcome = self.start_in_slot(spec).await;
         if outcome.as_ref().is_err_and(slots::lost_its_helper) {
-            // Somebody killed the launcher or its helper: the next one may be luckier.
+            // The launcher or its helper was killed. Try once more with another helper.
             self.remove(&spec.id).await?;
             outcome = self.start_in_slot(spec).await;
         }
@@ -43,7 +43,7 @@ impl NativeState {
         Ok(outcome?)
     }
 
-    /// One try. Removes what it made, but the marker, if it fails.
+    /// Makes one attempt. After a failure it removes everything but the marker.
     async fn start_in_slot(&self, spec: &SandboxSpec) -> Result<(), NativeFailure> {
         let slot = match self.slots.take_parked() {
             Some(slot) => slot,
@@ -110,7 +110,7 @@ impl NativeState {
         tokio::task::spawn_blocking(prepare).await.map_err(io::Error::other)?
     }
 
-    /// Has the slot's helper make the machine; its own phases come between ours.
+    /// Makes the slot's helper build the machine, and adds the helper's phases to the start's.
     async fn launch(
         &self,
         slot: &LaunchSlot,

@@ -1,35 +1,38 @@
-//! Whether containers of an OCI runtime can start here: what the host must have, a version without known holes, and one really
-//! started.
+//! Reports whether containers of an OCI runtime can start here: checks the host and the runtime's version, and starts one.
 
 use super::config::OciConfig;
 use super::runtime::Runtime;
 use super::state::OciDriver;
-use crate::driver::{Availability, Offer, OpenError};
+use crate::driver::{Availability, DriverOpenError, Offer};
 use crate::host::cgroup::CgroupLayout;
 use crate::host::requirements;
 use crate::host::start_probe::{CONTAINER_DIAL_TIMEOUT, StartProbe};
 
-/// What must be there before anything is tried: the first thing that is missing, and how to get it. `in_use` is whether sandboxes of
-/// the yard run.
-pub(super) fn require_host(config: &OciConfig, in_use: bool) -> Result<(Runtime, CgroupLayout), OpenError> {
+/// Checks the host before the first start. Names the first missing part and its remedy. `in_use` is true if sandboxes of the
+/// yard run.
+pub(super) fn require_host(
+    config: &OciConfig,
+    in_use: bool,
+) -> Result<(Runtime, CgroupLayout), DriverOpenError> {
     if !rustix::process::geteuid().is_root() {
         let fix = "run the server as root, or use the native driver";
-        return Err(OpenError::unusable("the server is not root", fix));
+        return Err(DriverOpenError::unusable("the server is not root", fix));
     }
     let wanted = config.runtime.as_deref();
     let Some(runtime) = Runtime::find(wanted) else {
         let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
-        return Err(OpenError::unusable(detail, "install runc 1.3.6, crun 1.30 or newer"));
+        return Err(DriverOpenError::unusable(detail, "install runc 1.3.6, crun 1.30 or newer"));
     };
     // One that made sandboxes which still run must be able to end them; it starts no others.
     if let (false, Some((detail, fix))) = (in_use, refusal(config, &runtime)) {
-        return Err(OpenError::unusable(detail, fix));
+        return Err(DriverOpenError::unusable(detail, fix));
     }
     requirements::mounted_disks()?;
     Ok((runtime, requirements::control_groups()?))
 }
 
-/// Why a runtime must not start sandboxes, and what to do: it can't at all, or its version has known holes and nobody allowed it.
+/// Returns why a runtime must not start sandboxes, and a remedy: it can't at all, or its version has known holes and the
+/// operator did not allow it.
 pub(super) fn refusal(config: &OciConfig, runtime: &Runtime) -> Option<(String, String)> {
     if let Some(lack) = runtime.kind.lacks() {
         let fix = "use runc or crun: set drivers.oci.runtime".to_owned();
@@ -46,7 +49,7 @@ pub(super) fn refusal(config: &OciConfig, runtime: &Runtime) -> Option<(String, 
 }
 
 impl OciDriver {
-    /// Tries with a real sandbox; until there is an image to try with, tells what the host has.
+    /// Starts a sandbox; without an image to start from, reports the state of the host.
     pub(super) async fn try_availability(&self) -> Availability {
         let state = &self.state;
         if let Some((detail, fix)) = refusal(&state.config, &state.runtime) {
@@ -101,7 +104,7 @@ mod tests {
 
     fn lack(config: &OciConfig) -> (String, String) {
         match require_host(config, false) {
-            Err(OpenError::Unusable { detail, fix }) => (detail, fix),
+            Err(DriverOpenError::Unusable { detail, fix }) => (detail, fix),
             other => panic!("{other:?}"),
         }
     }
@@ -136,7 +139,7 @@ mod tests {
         std::fs::write(&runtime, "#!/bin/sh\necho runsc version release-20260101.0\n").unwrap();
         std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let refused = require_host(&config(runtime.to_str().unwrap(), true), false);
-        let Err(OpenError::Unusable { detail, fix }) = refused else { panic!("{refused:?}") };
+        let Err(DriverOpenError::Unusable { detail, fix }) = refused else { panic!("{refused:?}") };
         assert_eq!(
             detail,
             "runsc version release-20260101.0: gVisor's kernel has no Landlock, by which every job is confined"

@@ -1,4 +1,4 @@
-//! The `config.json` of a container: the same facts as the native driver's, in the words of the OCI runtime specification.
+//! The `config.json` of a container: the same machine as the native driver's, as the OCI runtime specification describes it.
 //!
 //! Paths are masked by the guest, in the job's own mounts: masked here, they would keep the guest from mounting a proc for the
 //! job (the kernel allows that in a user namespace only while a whole one is visible). Limits are set on groups that the
@@ -22,8 +22,8 @@ use crate::guest_programs::GUEST_PROGRAM;
 use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET, TERMINAL_GROUP};
 use crate::host::sandboxes::ids::Extent;
 
-/// What init needs to make spawner and keeper. It drops all of it before the pipe opens: namespaces and mounts, the change to other
-/// users, the drop itself, and the directories in which job and keeper meet.
+/// Capabilities by which init makes spawner and keeper. It drops them before the pipe opens: namespaces and mounts, the change
+/// to other users, the drop itself, and the directories in which job and keeper meet.
 const CAPABILITIES: [Capability; 6] = [
     Capability::SysAdmin,
     Capability::Setuid,

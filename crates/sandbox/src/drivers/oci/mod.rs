@@ -27,8 +27,9 @@ pub use step::OciStep;
 use self::state::OciState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, FoundSandbox, Isolation,
-    LinkError, ListError, OpenError, SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
+    Availability, BindError, BindSupport, Binding, BindingPart, BoxedDuplex, Driver, DriverOpenError,
+    FoundSandbox, Isolation, LinkError, ListError, SandboxId, SandboxSpec, StartError, StopError, Usage,
+    UsageError,
 };
 use crate::guest_programs;
 use crate::host::console::Consoles;
@@ -40,8 +41,8 @@ use crate::host::storage::disk::Disks;
 
 impl OciDriver {
     /// Opens the driver of a state.
-    pub fn open(config: OciConfig) -> Result<Self, OpenError> {
-        let prepare = OpenError::prepare;
+    pub fn open(config: OciConfig) -> Result<Self, DriverOpenError> {
+        let prepare = DriverOpenError::prepare;
         let data = &config.data;
         let remembered = MarkedSandboxes::of(data)?;
         let (runtime, layout) = availability::require_host(&config, remembered.in_use)

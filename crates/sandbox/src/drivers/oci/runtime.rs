@@ -1,4 +1,4 @@
-//! An OCI runtime: which program it is, what it can do, whether its version is one to trust, and how it is called.
+//! An OCI runtime: its program, its abilities, whether its version may be used, and how it is called.
 //!
 //! A call is made on a thread that waits for it, so that the kernel ends the runtime together with the server: a `create`
 //! that went on alone could make a container after its marker was removed.
@@ -20,7 +20,7 @@ use crate::host::version::{self, CRUN_FLOORS, RUNC_FLOORS};
 
 /// Longest call of a runtime: tens of milliseconds, many times that on a busy machine, more for one that boots a kernel.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-/// What a runtime prints about its version.
+/// Longest call of `--version`.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A family of runtimes that behave alike.
@@ -97,7 +97,7 @@ pub(super) struct Runtime {
     pub(super) program: PathBuf,
     pub(super) kind: RuntimeKind,
     pub(super) version: Option<Version>,
-    /// What it says of itself, one line.
+    /// First line of its `--version`.
     pub(super) described: String,
 }
 
@@ -129,7 +129,7 @@ impl Runtime {
     }
 }
 
-/// Runs a command of a runtime to its end; what it said is part of the error.
+/// Runs a command of a runtime to its end. The error contains its output.
 pub(super) async fn call(mut command: Command) -> io::Result<()> {
     let said = console::make()?;
     command.stdout(Stdio::from(said.try_clone()?)).stderr(Stdio::from(said.try_clone()?));

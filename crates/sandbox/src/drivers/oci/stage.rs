@@ -1,5 +1,5 @@
-//! What a runtime finds on the host when it makes a container, in a mount namespace of its own: nothing of it is ever seen
-//! elsewhere, and nothing of it has to be removed.
+//! The mounts that a runtime finds when it makes a container. They are in a mount namespace of their own: no other process sees
+//! them, and nothing has to be removed.
 //!
 //! The stage is a small file system in memory at a fixed place, because a runtime resolves its root with the container's own ids,
 //! for which the yard's directories are closed. On it: the image, the disk, and init's directory with the boot document.
@@ -30,7 +30,7 @@ const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/run"];
 /// Set-user-id files and devices never work.
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
-/// What goes on the stage.
+/// Contents of the stage.
 pub(super) struct OciStageProps<'a> {
     pub(super) image_root: &'a Path,
     pub(super) disk: &'a Path,

@@ -54,7 +54,7 @@ impl OciState {
         }
         let mut record = self.new_record(spec).map_err(StartError::at("take user ids"))?;
         let outcome = self.make(spec, &mut record).await;
-        // The marker stays, as the contract says; all else goes.
+        // The contract keeps the marker; everything else is removed.
         Ok(or_undo(&spec.id, outcome, self.dismantle(&record)).await?)
     }
 
@@ -160,7 +160,7 @@ impl OciState {
         tokio::task::spawn_blocking(set).await.map_err(io::Error::other)?
     }
 
-    /// Has the runtime make the container, on its stage; tells its first process.
+    /// Makes the runtime create the container on its stage. Returns the first process.
     async fn create(&self, id: &SandboxId, staged: Vec<StagedMount>, directory: &Path) -> io::Result<i32> {
         let console = console::make()?;
         let mut create = self.runtime.command(&self.state());

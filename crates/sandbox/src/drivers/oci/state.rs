@@ -31,7 +31,7 @@ pub(super) struct OciState {
 }
 
 impl OciState {
-    /// Where the runtime keeps what it knows.
+    /// Returns the runtime's state directory.
     pub(super) fn state(&self) -> PathBuf {
         self.config.data.join("state")
     }

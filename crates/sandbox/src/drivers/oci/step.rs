@@ -19,7 +19,7 @@ pub enum OciStep {
     Link,
     /// Making the user namespace.
     Users,
-    /// Writing what the runtime is told.
+    /// Writing the runtime's `config.json`.
     Bundle,
     /// Putting image, disk and boot document where the runtime finds them.
     Stage,

@@ -19,7 +19,7 @@ impl OciState {
         self.clear(id).await
     }
 
-    /// The same for whoever holds its lock.
+    /// Removes a sandbox whose lock the caller holds.
     pub(super) async fn clear(&self, id: &SandboxId) -> Result<(), StopError> {
         let record = self.sandboxes.marked(id)?;
         match &record {
@@ -35,7 +35,7 @@ impl OciState {
         let failed = |step| StopError::at(&record.id, step);
         let groups = self.sandboxes.groups(record);
         groups.kill().map_err(failed("kill its processes"))?;
-        // Another one may have made it, if the operator has changed his mind since.
+        // Another runtime may have made it, if the operator has changed the setting since.
         let maker = record.runtime.as_deref().filter(|maker| *maker != self.runtime.program);
         let other = maker.and_then(|maker| Runtime::find(maker.to_str()));
         self.forget_container(other.as_ref().unwrap_or(&self.runtime), &record.id)
@@ -45,7 +45,7 @@ impl OciState {
         self.links.remove(&record.id).map_err(failed("remove the link directory"))
     }
 
-    /// Has the runtime delete a container, and removes what it keeps of one that it never finished.
+    /// Makes the runtime delete a container, and removes the state of one that was never finished.
     async fn forget_container(&self, runtime: &Runtime, id: &SandboxId) -> io::Result<()> {
         let state = self.state();
         let kept = state.join(id.as_str());

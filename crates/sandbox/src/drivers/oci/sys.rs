@@ -1,4 +1,4 @@
-//! What a runtime's process does before it becomes the runtime.
+//! The steps of a runtime's process between fork and exec.
 #![expect(unsafe_code, reason = "pre_exec has no safe form")]
 
 use std::ffi::CString;
@@ -22,7 +22,7 @@ pub(super) struct StagedMount {
     pub(super) target: CString,
 }
 
-/// Has the command's process end with the thread that starts it, and inherit nothing but its standard streams.
+/// Makes the command's process end with the thread that starts it, and inherit only its standard streams.
 pub(super) fn end_with_parent(command: &mut Command) {
     let parent = std::process::id().cast_signed();
     // SAFETY: the closure makes plain system calls and allocates nothing.
@@ -42,8 +42,8 @@ pub(super) fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// Has the command's process take a mount namespace of its own, from which nothing spreads to the host, and put these mounts in
-/// place there, in this order. They are gone with the last process of that namespace and those that descend from it.
+/// Makes the command's process enter a mount namespace of its own, from which nothing spreads to the host, and attach these
+/// mounts there, in this order. They are gone with the last process of that namespace and those that descend from it.
 pub(super) fn stage(command: &mut Command, mounts: Vec<StagedMount>) {
     // SAFETY: the closure makes plain system calls with descriptors and strings that it owns, and allocates nothing.
     unsafe {

@@ -20,7 +20,7 @@ const FILE: &str = "acceleration.json";
 const PROBE_DISK_MIB: u64 = 64;
 
 impl QemuDriver {
-    /// What runs the code of machines, tried if that must be found out.
+    /// Returns the accelerator; boots a machine if it is not known.
     pub(super) async fn accelerator(&self, image: &ImageDigest) -> Accelerator {
         self.chosen(image).await.accelerator
     }
@@ -66,7 +66,7 @@ impl QemuDriver {
             Some(chosen) => chosen,
             None => self.find_out(image.clone(), basis).await,
         };
-        // The first answer is what this process says of itself; only another kernel of machines can change it.
+        // This process reports its first choice; only another kernel of machines can change it.
         let _ = self.state.runtime.set(chosen.accelerator);
         *known = Some(chosen.clone());
         chosen
@@ -84,7 +84,7 @@ impl QemuDriver {
         let accelerator = if reason.is_none() { Accelerator::Kvm } else { Accelerator::Tcg };
         let chosen = ChosenAccelerator { accelerator, reason, basis };
         if let Err(error) = self.state.remember(&chosen) {
-            tracing::warn!(%error, "can't keep what was found out about KVM; the next server tries again");
+            tracing::warn!(%error, "could not store the choice of accelerator; the next server tries again");
         }
         chosen
     }

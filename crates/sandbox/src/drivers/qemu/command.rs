@@ -1,4 +1,4 @@
-//! The command line of one machine: what devices it has, and nothing that it has not.
+//! The command line of one machine: its devices and nothing else.
 //!
 //! Everything that QEMU reads or writes is handed to it as an open descriptor, so it needs no right to any path. The order of
 //! the disks is that in which the kernel names them.
@@ -28,7 +28,7 @@ pub(super) struct QemuMachine {
     pub(super) files: QemuDescriptors,
 }
 
-/// The numbers under which QEMU finds what it was handed.
+/// Numbers of the descriptors that QEMU inherits.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QemuDescriptors {
     pub(super) kernel: RawFd,

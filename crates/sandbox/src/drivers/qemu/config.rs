@@ -17,9 +17,9 @@ pub struct QemuConfig {
     pub cache: PathBuf,
     /// The program; none looks for it where programs are.
     pub program: Option<PathBuf>,
-    /// What shall run the guest's code.
+    /// The operator's choice of accelerator.
     pub acceleration: Acceleration,
-    /// How long a machine may take to boot beyond what any sandbox may: an emulated one needs 3 s on an idle host.
+    /// Time that a machine may take to boot, in addition to the time of any sandbox. An emulated one needs 3 s on an idle host.
     pub boot_time: Duration,
     /// Images of this host.
     pub images: Arc<dyn LocalImages>,

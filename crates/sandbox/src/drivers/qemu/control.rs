@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use super::sockets;
 use crate::host::vm::machine_control;
 
-/// An emulated machine on a busy host answers within this. Without an answer nobody knows why its job was killed.
+/// Longest wait for an answer of an emulated machine on a busy host. Without the answer the reason of a killed job is unknown.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Asks what the job used so far.
+/// Asks for the usage of the job.
 pub(super) async fn usage(folder: &Path) -> io::Result<JobUsage> {
     let asked =
         async { machine_control::usage(&mut sockets::connect(folder, sockets::CONTROL).await?).await };

@@ -29,12 +29,12 @@ pub(super) fn vcpus(limits: &Limits, accelerator: Accelerator, processors: u32) 
     machine_plan::vcpus(limits, most)
 }
 
-/// What QEMU may take of the host.
+/// Returns the host's limits for QEMU.
 pub(super) fn host_limits(limits: &Limits) -> Limits {
     machine_plan::host_limits(limits, &QEMU)
 }
 
-/// The document of a machine as a disk: in memory, because it holds the secret, and read-only for whoever gets it.
+/// Returns a machine's boot document as a disk: in memory, because it holds the secret, and read-only for QEMU.
 pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<OwnedFd> {
     let bytes = machine_plan::boot_disk(&machine_plan::config(spec, ways()))?;
     let file = File::from(memfd_create("sandyard-boot", MemfdFlags::CLOEXEC)?);

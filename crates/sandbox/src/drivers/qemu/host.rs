@@ -1,4 +1,4 @@
-//! What this host has for machines: the program, its version, and what runs a guest's code.
+//! The host's QEMU: the program, its version, and the accelerator.
 
 use std::fs;
 use std::io;
@@ -7,13 +7,13 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::driver::OpenError;
+use crate::driver::DriverOpenError;
 
 /// Where programs are looked for; a service often lacks a useful PATH.
 const FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/libexec"];
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// What runs the guest's code.
+/// How the guest's code is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {
@@ -64,9 +64,9 @@ pub(super) struct QemuProgram {
 }
 
 impl QemuProgram {
-    /// Finds QEMU, or says how to get it.
-    pub(super) fn find(given: Option<&Path>) -> Result<Self, OpenError> {
-        let lacking = |detail: String| OpenError::Unusable {
+    /// Finds QEMU, or names the package to install.
+    pub(super) fn find(given: Option<&Path>) -> Result<Self, DriverOpenError> {
+        let lacking = |detail: String| DriverOpenError::Unusable {
             detail,
             fix: "apt-get install qemu-system-x86".to_owned(),
         };
@@ -84,16 +84,16 @@ impl QemuProgram {
     }
 }
 
-/// What root must find before anything is tried.
-pub(super) fn require_host() -> Result<(), OpenError> {
+/// Checks the host before the first start.
+pub(super) fn require_host() -> Result<(), DriverOpenError> {
     if cfg!(not(target_arch = "x86_64")) {
-        return Err(OpenError::Unusable {
+        return Err(DriverOpenError::Unusable {
             detail: "machines are made for x86-64 processors only".to_owned(),
             fix: "use another driver".to_owned(),
         });
     }
     if !rustix::process::geteuid().is_root() {
-        return Err(OpenError::Unusable {
+        return Err(DriverOpenError::Unusable {
             detail: "machines get a user and limits of their own, which needs root".to_owned(),
             fix: "run the server as root".to_owned(),
         });

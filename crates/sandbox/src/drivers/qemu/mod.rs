@@ -1,10 +1,10 @@
 //! Virtual machines by QEMU: a kernel of their own behind every sandbox, on any machine that distributions are made for.
 //!
 //! A start (`start`) opens the image's kernel, initrd and disk, makes the workspace's disk and the machine's document
-//! (`guest_plan`), and runs QEMU (`command`) confined (`sys`) in control groups of its own. From then on the machine
-//! needs no server: its sockets (`sockets`) are QEMU's, and a later server finds them by the marker.
-//! Keeper's link is one serial line (`links`), the driver's questions go over another (`control`). What runs the guest's
-//! code is tried, not believed (`acceleration`): a host's KVM may be there and boot nothing.
+//! (`guest_plan`), and runs QEMU (`command`) confined (`sys`) in control groups of its own. From then on the machine needs no
+//! server: its sockets (`sockets`) are QEMU's, and a later server finds them by the marker. Keeper's link is one serial line
+//! (`links`), the driver's questions go over another (`control`). The accelerator is tried by booting a machine
+//! (`acceleration`): a host's KVM may exist and boot nothing.
 
 mod acceleration;
 mod command;
@@ -33,8 +33,8 @@ pub use step::QemuStep;
 use self::state::QemuState;
 use super::catalogue;
 use crate::driver::{
-    Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, Limits,
-    LinkError, ListError, OpenError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
+    Availability, BoxedDuplex, Driver, DriverOpenError, FoundSandbox, ImageDigest, Isolation, IsolationLevel,
+    Limits, LinkError, ListError, PrepareImageError, ReportProgress, SandboxId, SandboxSpec, StartError,
     StopError, Usage, UsageError,
 };
 use crate::host::cgroup::CgroupLayout;
@@ -52,13 +52,13 @@ const BLANK_DISK_MIB: u64 = 0;
 
 impl QemuDriver {
     /// Opens the driver of a state. Must be called within a tokio runtime.
-    pub fn open(config: QemuConfig) -> Result<Self, OpenError> {
+    pub fn open(config: QemuConfig) -> Result<Self, DriverOpenError> {
         let remembered = MarkedSandboxes::of(&config.data)?;
         let (layout, program) = of_host(&config).map_err(|error| error.unless_in_use(remembered.in_use))?;
         let disks = Disks::open(&config.data, BLANK_DISK_MIB);
         let state = QemuState {
             sandboxes: remembered.on_host(layout, Supply::Host),
-            disks: disks.map_err(OpenError::prepare("open the stock of disks"))?,
+            disks: disks.map_err(DriverOpenError::prepare("open the stock of disks"))?,
             images: VmImages::new(&config.cache),
             clock_khz: sys::clock_khz(),
             links: links::QemuLinks::default(),
@@ -80,7 +80,7 @@ impl QemuDriver {
     }
 }
 
-fn of_host(config: &QemuConfig) -> Result<(CgroupLayout, host::QemuProgram), OpenError> {
+fn of_host(config: &QemuConfig) -> Result<(CgroupLayout, host::QemuProgram), DriverOpenError> {
     host::require_host()?;
     let program = host::QemuProgram::find(config.program.as_deref())?;
     Ok((requirements::control_groups()?, program))
@@ -143,8 +143,8 @@ impl Driver for QemuDriver {
         Ok(self.state.sandboxes.found()?)
     }
 
-    /// Counted by the machine's own kernel, which knows the job from the rest; of a machine that is dead or does not answer, what
-    /// QEMU took.
+    /// Returns the count of the machine's own kernel, which separates the job from the rest. For a machine that is dead or does
+    /// not answer, returns QEMU's usage.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
         let sandboxes = &self.state.sandboxes;
         if sandboxes.running(id).is_ok_and(|running| running.record.is_alive())

@@ -1,7 +1,7 @@
 //! Starting a machine: marker → disks, sockets and control groups → QEMU → its pid in the marker.
 //!
-//! Any failing step ends the start and names itself. What was made before is removed again, except the marker, by which `stop`
-//! finds what a process killed in the middle left.
+//! A step that fails ends the start and is named in the error. The start then removes everything it made except the marker. By
+//! the marker `stop` finds the remains of a process that was killed in the middle.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};

@@ -1,4 +1,4 @@
-//! Removing machines: asked to end first, so that what the job wrote is on its disk; killed if it does not; the marker last.
+//! Removes machines: asks the machine to end, so that its disk is complete; kills it if it does not; deletes the marker last.
 //!
 //! Works from the marker alone, however far the start came and whichever server made it.
 
@@ -12,7 +12,7 @@ use super::state::QemuState;
 use crate::driver::{SandboxId, StopError};
 use crate::host::sandboxes::records::SandboxRecord;
 
-/// Time to kill everything inside and write what is in the machine's memory to its disk; an emulated one is slow.
+/// Time for a machine to kill its processes and write its memory to its disk. An emulated one is slow.
 const CLEAN_END_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl QemuState {
@@ -37,7 +37,7 @@ impl QemuState {
         cleared.map_err(StopError::at(&record.id, "remove the control groups"))
     }
 
-    /// Has a machine end by itself. One that does not is killed by whoever called.
+    /// Asks a machine to end by itself. The caller kills one that does not.
     async fn end(&self, record: &SandboxRecord) {
         let Some(process) = record.process.as_ref().filter(|process| process.is_alive()) else { return };
         let folder = self.sandboxes.records.directory(&record.id);
@@ -53,7 +53,7 @@ impl QemuState {
         }
     }
 
-    /// Removes what this yard has without a marker.
+    /// Removes control groups of this yard without a marker.
     pub(super) async fn sweep(&self) -> io::Result<()> {
         for groups in self.sandboxes.orphaned_groups(|_| false)? {
             groups.clear().await?;

@@ -1,4 +1,4 @@
-//! What QEMU's process does between fork and exec, and the rate of the processor's clock.
+//! The steps of QEMU's process between fork and exec, and the rate of the processor's clock.
 
 #![expect(
     unsafe_code,
@@ -32,11 +32,11 @@ pub(super) struct Confinement {
     pub(super) user: u32,
     /// Whether it gets KVM's device.
     pub(super) kvm: bool,
-    /// What it inherits beside its standard streams.
+    /// Descriptors that it inherits beside its standard streams.
     pub(super) inherited: Vec<RawFd>,
 }
 
-/// Has the command confine itself before it becomes QEMU.
+/// Makes the command's process confine itself before it becomes QEMU.
 pub(super) fn confine(command: &mut Command, confinement: Confinement) {
     // SAFETY: the closure makes system calls only, on memory that was made before the fork: no allocation, no locks.
     unsafe {
@@ -64,7 +64,7 @@ fn leave_host() -> io::Result<()> {
     Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// A /dev with what QEMU needs and nothing of the host's.
+/// Mounts a `/dev` with QEMU's devices only.
 fn own_devices(kvm_for: Option<u32>) -> io::Result<()> {
     let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount(c"tmpfs", c"/dev", c"tmpfs", flags, Some(c"size=64k,nr_inodes=16,mode=755"))?;

@@ -16,7 +16,7 @@ impl Groups {
             self.kill()?;
             match self.remove() {
                 Ok(()) => Ok(true),
-                // Somebody is still on the way out.
+                // A process is still ending.
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => Ok(false),
                 Err(error) => Err(error),
             }

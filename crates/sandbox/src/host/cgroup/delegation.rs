@@ -1,8 +1,9 @@
 //! The part of the unified hierarchy that an ordinary user was given to manage.
 //!
 //! A user may only move processes between groups whose common parent is theirs too, so the delegated group is the one this
-//! process was started in, unless sandboxes of the yard are still in another: systemd gives each start a scope of its own. A group that shares out controllers may hold no process itself: `settle` moves whoever is in
-//! it to a group beside the sandboxes', where a restarted server then finds itself.
+//! process was started in, unless sandboxes of the yard are still in another: systemd gives each start a scope of its own. A
+//! group that shares out controllers may hold no process itself: `settle` moves the processes in it to a group beside the
+//! sandboxes', where a restarted server then finds itself.
 
 use std::fs;
 use std::io;
@@ -27,10 +28,10 @@ pub(crate) enum DelegationError {
     /// The hierarchies could not be read.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The group of this process is somebody else's.
+    /// The group of this process belongs to another user.
     #[error("no control group is delegated to this user ({} can't be written)", .0.display())]
     NotOurs(PathBuf),
-    /// The group can't limit what must be limited.
+    /// The group lacks controllers.
     #[error("the delegated control group lacks the {missing} controller")]
     Controllers {
         /// Missing controllers.
@@ -101,7 +102,7 @@ pub(crate) fn settle(group: &Path) -> io::Result<()> {
     let mut outcome = Ok(());
     for _ in 0..SETTLE_ATTEMPTS {
         for pid in fs::read_to_string(group.join("cgroup.procs"))?.lines() {
-            // One that has ended since is no obstacle; one that can't be moved shows in what follows.
+            // A process that has ended since is no obstacle; one that can't be moved makes a later write fail.
             let _ = fs::write(host.join("cgroup.procs"), pid);
         }
         outcome = enable_controllers(group);

@@ -1,6 +1,6 @@
 //! The groups of one sandbox in every hierarchy: make, limit, list, kill, remove.
 //!
-//! Everything is idempotent and works from names alone, so a restarted driver can remove what it never made.
+//! Everything is idempotent and works from names alone, so a restarted driver can remove groups that another process made.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,9 +1,9 @@
 //! Control groups: where the host keeps them, and the two groups of each sandbox.
 //!
-//! `layout` finds the hierarchies (version 1, version 2, or a hybrid: limits through 1, kill through a twin in 2);
-//! `groups` makes, limits, kills and removes the groups of one sandbox; `usage` reads their counters; `delegation` finds the
-//! part of version 2 that an ordinary user may manage.
-//! In every hierarchy a sandbox has `sandyard-<yard>/<name>/own` for init and keeper and `…/job` for what the job runs.
+//! `layout` finds the hierarchies (version 1, version 2, or a hybrid: limits through 1, kill through a twin in 2); `groups`
+//! makes, limits, kills and removes the groups of one sandbox; `usage` reads their counters; `delegation` finds the part of
+//! version 2 that an ordinary user may manage. In every hierarchy a sandbox has `sandyard-<yard>/<name>/own` for init and
+//! keeper and `…/job` for the job's processes.
 
 mod clearing;
 mod delegation;

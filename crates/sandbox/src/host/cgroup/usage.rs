@@ -9,7 +9,7 @@ use super::layout::{CgroupVersion, Controller};
 use crate::driver::Usage;
 
 impl Groups {
-    /// What the job used so far.
+    /// Returns the job's usage.
     pub(crate) fn usage(&self) -> io::Result<Usage> {
         Ok(Usage {
             cpu_s: self.cpu_s()?,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::driver::SandboxId;
 
-/// Returns the sandboxes that have an entry in a folder. Entries with other names are nobody's and ignored.
+/// Returns the sandboxes that have an entry in a folder. Ignores entries with other names.
 pub(crate) fn ids_in(folder: &Path) -> io::Result<Vec<SandboxId>> {
     let mut ids = Vec::new();
     for entry in fs::read_dir(folder)? {

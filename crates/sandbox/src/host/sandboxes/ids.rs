@@ -13,7 +13,7 @@ use crate::host::layout::{AGENT_ID, KEEPER_ID, ROOT_ID, TERMINAL_GROUP};
 
 /// Ids of one sandbox of root's.
 const IDS_PER_RANGE: u32 = 65_536;
-/// Above what distributions hand out for users, containers and services (systemd's ranges end below it).
+/// First id: above the ranges of distributions for users, containers and services (systemd's ranges end below it).
 const FIRST_ID: u32 = 0x4000_0000;
 /// Ranges in the pool; the last ends below 2^31, where ids get unusable for some programs.
 const RANGES: u32 = 0x4000_0000 / IDS_PER_RANGE - 1;

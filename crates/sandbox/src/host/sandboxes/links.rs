@@ -87,7 +87,7 @@ impl SocketLinks {
 /// An access right of keeper.
 #[derive(Debug, Clone, Copy)]
 enum Allowed {
-    /// Reach what is in a directory, by name.
+    /// Open files in a directory by name.
     Pass,
     /// Connect to a socket.
     Connect,

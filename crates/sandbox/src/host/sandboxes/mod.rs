@@ -22,8 +22,8 @@ use sandyard_pipe::Duplex;
 use sandyard_protocol::ErrorChain;
 
 use crate::driver::{
-    BindError, Binding, BindingPart, BoxedDuplex, FoundSandbox, LinkError, Liveness, OpenError, SandboxId,
-    StartError, StopError, Usage, UsageError,
+    BindError, Binding, BindingPart, BoxedDuplex, DriverOpenError, FoundSandbox, LinkError, Liveness,
+    SandboxId, StartError, StopError, Usage, UsageError,
 };
 use crate::host::cgroup::{CgroupLayout, GroupLimits, Groups};
 use crate::host::layout::KEEPER_ID;
@@ -49,11 +49,11 @@ pub(crate) struct MarkedSandboxes {
 
 impl MarkedSandboxes {
     /// Reads the markers in the driver's own directory, making it if need be.
-    pub(crate) fn of(data: &Path) -> Result<Self, OpenError> {
-        fs::create_dir_all(data).map_err(OpenError::prepare("make the data directory"))?;
-        let yard = yard_id::of(data).map_err(OpenError::prepare("read the yard's id"))?;
-        let records = SandboxRecords::open(data).map_err(OpenError::prepare("open the markers"))?;
-        let known = records.all().map_err(OpenError::prepare("read the markers"))?;
+    pub(crate) fn of(data: &Path) -> Result<Self, DriverOpenError> {
+        fs::create_dir_all(data).map_err(DriverOpenError::prepare("make the data directory"))?;
+        let yard = yard_id::of(data).map_err(DriverOpenError::prepare("read the yard's id"))?;
+        let records = SandboxRecords::open(data).map_err(DriverOpenError::prepare("open the markers"))?;
+        let known = records.all().map_err(DriverOpenError::prepare("read the markers"))?;
         Ok(Self { yard, in_use: known.iter().any(SandboxRecord::is_alive), records, known })
     }
 
@@ -193,7 +193,7 @@ impl Sandboxes {
 
     /// Returns control groups of this yard that no marker names, except those that the driver `keeps` for later sandboxes.
     pub(crate) fn orphaned_groups(&self, keeps: impl Fn(&str) -> bool) -> io::Result<Vec<Groups>> {
-        // Markers last, for the same reason. What the driver kept until then has a marker by now.
+        // Markers are read last, for the same reason: a group that the driver kept until then has a marker by now.
         let mut names = Groups::all_names(&self.layout, &self.yard)?;
         names.retain(|name| !keeps(name));
         let records = self.records.all()?;
@@ -208,7 +208,7 @@ impl Sandboxes {
 
 impl Drop for Sandboxes {
     fn drop(&mut self) {
-        // Only what is empty goes.
+        // Removes only empty directories.
         Groups::remove_yard(&self.layout, &self.yard);
     }
 }
@@ -239,7 +239,7 @@ impl RunningSandbox {
     ) -> Result<BoxedDuplex, LinkError> {
         let id = &self.record.id;
         tokio::select! {
-            // A dead machine's socket may still hold a connection that nobody will ever answer on.
+            // A dead machine's socket may still hold a connection that will never be answered.
             biased;
             () = self.process.wait_dead() => Err(LinkError::NotRunning(id.clone())),
             link = accept => match link {
@@ -261,7 +261,7 @@ pub(crate) async fn or_undo<E: std::error::Error>(
         tracing::warn!(sandbox = %id, error = %ErrorChain(error), "sandbox did not start");
         if let Err(error) = undo.await {
             let error = ErrorChain(&error).to_string();
-            tracing::warn!(sandbox = %id, error, "what it left will be removed by stop");
+            tracing::warn!(sandbox = %id, error, "its remains are left to stop");
         }
     }
     outcome

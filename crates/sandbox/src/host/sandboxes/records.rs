@@ -19,7 +19,7 @@ use crate::host::sandboxes::liveness::ProcessIdentity;
 pub(crate) struct SandboxRecord {
     /// Its name, which is its container's too.
     pub(crate) id: SandboxId,
-    /// First of its ids, as whoever makes it numbers them.
+    /// First of its ids, in the numbering of the launcher's namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id_base: Option<u32>,
     /// The same with Firecracker, which runs as this user.
@@ -90,7 +90,7 @@ impl SandboxRecords {
         Ok(Self { directory })
     }
 
-    /// The directory of a marker, where its driver may keep what goes with the sandbox.
+    /// Returns the directory of a marker, where the driver may keep files of the sandbox.
     pub(crate) fn directory(&self, id: &SandboxId) -> PathBuf {
         self.directory.join(id.as_str())
     }

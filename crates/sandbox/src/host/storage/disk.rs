@@ -13,7 +13,7 @@ use rustix::fs::FlockOperation;
 
 use crate::host::layout::DISK_PLACES;
 
-/// Where the yard keeps blank images, and what is only tried.
+/// Folder of blank disks and of workspaces of start probes.
 pub(crate) const STOCK: &str = "stock";
 /// Name of the image in a workspace.
 pub(crate) const FILE_NAME: &str = "disk.ext4";
@@ -35,7 +35,7 @@ pub(crate) struct Disks {
 }
 
 impl Disks {
-    /// Opens the stock, making it if need be, and removes from it what a killed process left.
+    /// Opens the stock, creates it if it is missing, and removes the remains of killed processes.
     pub(crate) fn open(data: &Path, blank_mib: u64) -> io::Result<Self> {
         let disks = Self { stock: data.join(STOCK), blank_mib };
         make_skeleton(&disks.skeleton())?;
@@ -119,7 +119,7 @@ impl Disks {
         Ok(())
     }
 
-    /// Removes what a killed process left half formatted or set aside, and blanks of another size.
+    /// Removes half-formatted and set-aside disks of killed processes, and blank disks of another size.
     fn tidy(&self) -> io::Result<()> {
         remove_unfinished(&self.stock)?;
         let blank = self.blank_prefix();
@@ -214,7 +214,7 @@ pub(crate) fn inodes(size_mib: u64) -> u64 {
     (size_mib.saturating_mul(1024 * 1024) / BYTES_PER_INODE).max(MIN_INODES)
 }
 
-/// Removes what a killed process left in the stock, a probe's folder for one; makes the stock if there is none.
+/// Removes the remains of killed processes from the stock, such as a probe's folder. Creates the stock if it is missing.
 pub(crate) fn remove_unfinished(stock: &Path) -> io::Result<()> {
     fs::create_dir_all(stock)?;
     for entry in fs::read_dir(stock)? {

@@ -1,4 +1,4 @@
-//! Questions to the first process of a virtual machine, as lines over whatever carries them. What comes back is the guest's word:
+//! Questions to the first process of a virtual machine, as lines over any byte stream. The answer is the guest's claim:
 //! bounded, and counters of its own job alone.
 
 use std::io;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 /// Answers to questions of servers that went away before they came.
 const MAX_STALE_ANSWERS: usize = 8;
 
-/// Asks what the job used so far. The caller sets the time.
+/// Asks for the usage of the job. The caller sets the time.
 pub(crate) async fn usage(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<JobUsage> {
     let number = getrandom::u64().map_err(io::Error::other)?;
     say(stream, ControlRequest { number, wish: ControlWish::Usage }).await?;

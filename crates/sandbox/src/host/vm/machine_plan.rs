@@ -1,4 +1,4 @@
-//! What a virtual machine is told about itself and how much it gets, whichever program runs it.
+//! Boot document and size of a virtual machine, whichever program runs it.
 
 use sandyard_protocol::{JobLimits, JobUsage, LinkPort, LinkTarget, MACHINE_GROUPS, MachineConfig};
 
@@ -9,8 +9,8 @@ use crate::host::layout::{self, Birth};
 pub(crate) const ROOT_DISK: &str = "vda";
 pub(crate) const WORK_DISK: &str = "vdb";
 pub(crate) const BOOT_DISK: &str = "vdc";
-/// Name of a machine's disk in its workspace. Another than that of disks which this host's kernel mounts: what a machine wrote
-/// must never be read by it.
+/// Name of a machine's disk in its workspace. Differs from the name of disks that this host's kernel mounts: the host must
+/// never mount a file system that a machine wrote.
 pub(crate) const DISK_FILE: &str = "machine.ext4";
 /// The guest's kernel, our processes in it and their spool, beside the job's memory.
 const GUEST_MIB: u64 = 224;

@@ -1,4 +1,4 @@
-//! What drivers of virtual machines share, and containers don't need.
+//! Tools that only drivers of virtual machines use.
 //!
 //! `machine_image` makes the disks that machines boot from, `machine_plan` sizes a machine and writes its boot document,
 //! `machine_control` asks a running machine, `timer_threads` finds the kernel threads that a machine causes on the host.

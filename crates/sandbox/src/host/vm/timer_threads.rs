@@ -1,7 +1,7 @@
 //! Threads of the kernel's that tick for machines with KVM, `kvm-pit/<pid>` (R22).
 //!
-//! KVM makes one for each machine, on behalf of its monitor but outside of all control groups, so what a guest has it do would be
-//! charged to nobody. It bears the monitor's pid as the monitor itself sees it.
+//! KVM makes one for each machine, on behalf of its monitor but outside of all control groups, so its processor time would be
+//! charged to no sandbox. It bears the monitor's pid as the monitor itself sees it.
 
 use std::collections::BTreeSet;
 use std::fs;

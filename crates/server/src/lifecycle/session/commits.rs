@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sandyard_protocol::{Ack, Exit};
-use sandyard_sandbox::machine::EventStream;
+use sandyard_sandbox::machine::GuestEventStream;
 
 use super::{FLUSH_AFTER, FLUSH_BYTES, JobSession};
 use crate::error_chain::chain;
@@ -50,7 +50,7 @@ impl JobSession<'_> {
     pub(super) async fn landed(
         &mut self,
         landed: (JobRow, Flush, u64),
-        events: &mut EventStream,
+        events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
         self.flight = None;
         let (row, flush, sequence) = landed;
@@ -96,7 +96,11 @@ impl JobSession<'_> {
     }
 
     /// The job's process has ended and all its output is here: the last commit of this phase.
-    pub(super) async fn finish(&mut self, exit: Exit, events: &mut EventStream) -> Result<(), StoreError> {
+    pub(super) async fn finish(
+        &mut self,
+        exit: Exit,
+        events: &mut GuestEventStream,
+    ) -> Result<(), StoreError> {
         while self.recorder.pending_bytes() > crate::output::CHUNK_BYTES {
             self.take_off(Take::WholeCharacters);
             self.settle().await?;

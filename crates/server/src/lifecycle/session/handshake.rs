@@ -1,7 +1,7 @@
 //! The beginning of a session: the event stream, the job itself, and what serves the streams that the guest opens.
 
 use sandyard_protocol::{BeginJob, Resume};
-use sandyard_sandbox::machine::{EventStream, MachineError};
+use sandyard_sandbox::machine::{GuestEventStream, MachineError};
 
 use super::{HANDSHAKE, JobSession, SessionEnd};
 use crate::error_chain::chain;
@@ -21,7 +21,7 @@ impl JobSession<'_> {
     pub(super) async fn handshake(
         &mut self,
         machine: &SharedMachine,
-    ) -> Result<Result<EventStream, SessionEnd>, StoreError> {
+    ) -> Result<Result<GuestEventStream, SessionEnd>, StoreError> {
         let output = self.row.guest_offsets(self.row.output_offsets());
         let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
         let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;

@@ -1,6 +1,6 @@
 //! A client of Firecracker's API: HTTP/1 over a Unix socket in the jail, one connection for each request.
 //!
-//! What is answered is bounded in size and time, since the jailed user may be hostile once the guest runs.
+//! Answers are bounded in size and time, since the jailed user may be hostile once the guest runs.
 
 pub(super) mod requests;
 
@@ -23,7 +23,7 @@ use requests::ApiRequest;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read: a fault is a sentence or two.
 const ANSWER_BYTES: usize = 16 * 1024;
-/// What of a fault is passed on.
+/// Most characters of a fault that are passed on.
 const MAX_FAULT_CHARS: usize = 600;
 
 /// The API of one machine.
@@ -74,7 +74,7 @@ impl FirecrackerApi {
         Self { socket }
     }
 
-    /// Whether somebody listens there yet.
+    /// Reports whether Firecracker listens yet.
     pub(super) async fn listens(&self) -> io::Result<bool> {
         match self.socket.connect().await {
             Ok(_) => Ok(true),

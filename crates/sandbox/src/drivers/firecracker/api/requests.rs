@@ -1,6 +1,6 @@
-//! What is said to Firecracker: one type for each body of its published API that we use, and where it goes.
+//! Requests to Firecracker: one type for each body of its published API that the driver uses, and its path.
 //!
-//! Members that we never set are left out rather than sent empty, because Firecracker refuses what it does not know and older
+//! Members that we never set are left out rather than sent empty, because Firecracker rejects unknown members and older
 //! versions know less.
 
 use serde::Serialize;
@@ -50,7 +50,7 @@ pub(in super::super) struct VmConfig {
     pub(in super::super) smt: bool,
 }
 
-/// What is booted. Paths are the jail's.
+/// The boot source. Paths are inside the jail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct BootSource {
     pub(in super::super) kernel_image_path: String,
@@ -59,7 +59,7 @@ pub(in super::super) struct BootSource {
     pub(in super::super) boot_args: String,
 }
 
-/// A disk of the machine, in the order in which they are told.
+/// A disk of the machine. The order of requests is the order of disks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Drive {
     pub(in super::super) drive_id: String,
@@ -69,14 +69,14 @@ pub(in super::super) struct Drive {
     pub(in super::super) is_root_device: bool,
     /// Whether the guest can write.
     pub(in super::super) is_read_only: bool,
-    /// What a flush of the guest does.
+    /// Effect of a flush by the guest.
     pub(in super::super) cache_type: CacheType,
     /// How fast it may be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in super::super) rate_limiter: Option<RateLimiter>,
 }
 
-/// What a flush of the guest does.
+/// Effect of a flush by the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in super::super) enum CacheType {
     /// Nothing; right where nothing is written.

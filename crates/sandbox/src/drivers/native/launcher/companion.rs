@@ -4,8 +4,8 @@
 //! has been in them all along. That one joins the finished machine's namespaces and forks twice, so that the
 //! spawner is PID 1 of an inner pid namespace, a child of the machine's first process, and never anywhere else.
 //!
-//! helper → companion: `SpawnerRequest` with the spawner's [`GuestFds`]. companion → helper: `Told::Made` once the
-//! spawner has its namespaces, `Told::Runs` once it has executed the guest, or `Told::Failed`.
+//! helper → companion: `SpawnerRequest` with the spawner's [`GuestFds`]. companion → helper: `CompanionReport::Made` once the
+//! spawner has its namespaces, `CompanionReport::Runs` once it has executed the guest, or `CompanionReport::Failed`.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,14 +21,14 @@ use super::guest::{self, GuestFds};
 use super::messages::{decode, encode};
 use super::step::{NativeFailure, NativeStep, NativeSteps};
 
-/// What the spawner shares with the machine's first process.
+/// Namespaces that the spawner shares with the machine's first process.
 const JOINED: ThreadNameSpaceType = ThreadNameSpaceType::USER
     .union(ThreadNameSpaceType::MOUNT)
     .union(ThreadNameSpaceType::PROCESS_ID)
     .union(ThreadNameSpaceType::NETWORK)
     .union(ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION)
     .union(ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME);
-/// What it has of its own. The control group namespace is rooted in the job's groups, where this process sits.
+/// Namespaces that only the spawner has. The control group namespace is rooted in the job's groups, where this process sits.
 const OWN: libc::c_int = libc::CLONE_NEWPID | libc::CLONE_NEWNS | libc::CLONE_NEWCGROUP;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, NativeFail
     }
 }
 
-/// The next thing the companion says.
+/// Waits for the companion's next message.
 pub(super) fn hear(companion: &OwnedFd) -> io::Result<CompanionReport> {
     let packet = channel::receive(companion.as_fd())?;
     if packet.is_end() {

@@ -19,7 +19,7 @@ use super::step::{NativeFailure, NativeStep};
 /// Descriptors are moved above this number before they are placed below it.
 const SAFE_NUMBERS: RawFd = 512;
 
-/// What a process of the guest is born with, beside /dev/null.
+/// Descriptors of a guest process beside /dev/null.
 pub(super) struct GuestFds {
     pub(super) program: OwnedFd,
     pub(super) console: OwnedFd,
@@ -51,7 +51,7 @@ impl GuestFds {
     }
 }
 
-/// What is said on a report's socket before execve ends it.
+/// Messages on a report's socket before execve closes it.
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
     /// The machine is built.
@@ -60,9 +60,9 @@ enum Word {
     Failed { step: NativeStep, object: String, errno: i32 },
 }
 
-/// What was heard on it.
+/// A message or the end of a report.
 pub(super) enum GuestHeard {
-    /// The machine is built, with what each step took; its process waits to go on.
+    /// The machine is built, with the duration of each step. Its process waits for `go_on`.
     Built(Vec<(NativeStep, u64)>),
     /// The socket ended: the process has executed the guest, or was killed.
     End,
@@ -82,7 +82,7 @@ impl GuestReport {
         self.say(&Word::Failed { step: failure.step, object: failure.object, errno })
     }
 
-    /// Tells that the machine is built.
+    /// Reports that the machine is built.
     pub(super) fn built(&self, phases: Vec<(NativeStep, u64)>) -> io::Result<()> {
         self.say(&Word::Built(phases))
     }
@@ -100,12 +100,12 @@ impl GuestReport {
     }
 }
 
-/// Tells a process that waits to go on.
+/// Releases a process that waits.
 pub(super) fn go_on(report: &OwnedFd) -> io::Result<()> {
     channel::send(report.as_fd(), b"go", &[])
 }
 
-/// Waits for the next word of the reporting process, or its end.
+/// Waits for the next message of the reporting process, or its end.
 pub(super) fn hear(report: &OwnedFd) -> Result<GuestHeard, NativeFailure> {
     let lost = |source| NativeFailure { step: NativeStep::Execute, object: "report".into(), source };
     let packet = channel::receive(report.as_fd()).map_err(lost)?;

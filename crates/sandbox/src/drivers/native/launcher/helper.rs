@@ -63,7 +63,7 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
     finish(socket, launch(&plan, parked, packet.fds))
 }
 
-/// What a waiting helper has ready.
+/// Resources of a waiting helper.
 struct ParkedHelper {
     /// The companion, waiting in the job's groups.
     companion: OwnedFd,
@@ -87,8 +87,8 @@ fn park(groups: &ParkPlan) -> Result<ParkedHelper, NativeFailure> {
     Ok(ParkedHelper { companion, disk })
 }
 
-/// Removes what was prepared for a driver that is gone, killed perhaps: it will not. Whatever fails here is left to the
-/// sweep of the next one.
+/// Removes the preparations for a driver that is gone, because a killed driver can't. The sweep of the next driver removes the
+/// rest.
 fn abandon(groups: &ParkPlan) {
     if let Some(disk) = &groups.disk {
         let _ = std::fs::remove_file(disk);
@@ -97,7 +97,7 @@ fn abandon(groups: &ParkPlan) {
         let parents: Vec<&Path> = entrance.ancestors().skip(1).take(3).collect();
         let [job, slot, yard] = parents.as_slice() else { continue };
         let _ = std::fs::write(refuge, "0");
-        for _ in 0..ABANDON_LOOKS {
+        for _ in 0..ABANDON_ATTEMPTS {
             // The companion is on its way out.
             match std::fs::remove_dir(job) {
                 Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -239,7 +239,7 @@ fn unexpected(told: CompanionReport) -> NativeFailure {
     }
 }
 
-/// Gives the waiting process its ids and its mounts, and tells it to go on.
+/// Gives the waiting process its ids and its mounts, and releases it.
 fn release(
     plan: &LaunchPlan,
     pid: i32,

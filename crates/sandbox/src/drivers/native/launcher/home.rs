@@ -50,7 +50,7 @@ fn own_command() -> io::Result<Command> {
     Ok(command)
 }
 
-/// Leaves a holder behind, or says why not.
+/// Leaves a holder behind, or reports why it can't.
 pub(super) fn hold(driver: BorrowedFd<'_>, record: &Path) -> io::Result<()> {
     match processes::clone_into(NAMESPACES, CloneParent::Caller) {
         Err(error) => {

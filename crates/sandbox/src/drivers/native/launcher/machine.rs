@@ -1,4 +1,4 @@
-//! The sandbox's half: what its first process does in its new namespaces before it becomes the guest's `init`.
+//! The sandbox's half: the steps of its first process in its new namespaces, before it becomes the guest's `init`.
 //!
 //! It waits for its ids, becomes root of its user namespace, builds its tree, raises loopback, waits until the spawner
 //! exists and executes the guest. It never returns: it is the guest, or it has reported why not and is gone.
@@ -20,7 +20,7 @@ pub(super) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
-/// What the host's half opened for it.
+/// Descriptors that the host's half opened.
 pub(super) struct Materials {
     /// The image, a detached mount.
     pub(super) tree: OwnedFd,
@@ -29,9 +29,9 @@ pub(super) struct Materials {
     pub(super) disk: OwnedFd,
     /// The link directory, a detached mount.
     pub(super) link: OwnedFd,
-    /// What init is born with.
+    /// Descriptors of init.
     pub(super) guest: GuestFds,
-    /// What the spawner is born with.
+    /// Descriptors of the spawner.
     pub(super) spawner: GuestFds,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn run(plan: &LaunchPlan, materials: Materials, report: OwnedFd) -> !
     let told = GuestReport::new(report).and_then(|report| {
         let failure = match build(plan, &materials, &report) {
             Ok(()) => {
-                // What follows gives descriptor numbers away, so nothing else may own any.
+                // The next steps reuse descriptor numbers, so no other value may own one.
                 let Materials { guest, spawner, tree, devices, disk, link } = materials;
                 drop((spawner, tree, devices, disk, link));
                 guest::execute(guest, c"init", plan.fail_at)

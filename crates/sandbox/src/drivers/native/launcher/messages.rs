@@ -1,8 +1,8 @@
-//! What the driver and its launcher processes say to each other: JSON packets with descriptors.
+//! Messages between the driver and its launcher processes: JSON packets with descriptors.
 //!
-//! driver → launcher: an [`LauncherErrand`], most often to fork a helper that serves the socket which came with it.
-//! driver → helper: `Order::Park`, answered when it sits in its control groups; then `Order::Launch`, answered
-//! once the guest's first process runs. A helper whose socket closes before that kills what it made.
+//! driver → launcher: an [`LauncherErrand`], most often to fork a helper that serves the socket which came with it. driver →
+//! helper: `Order::Park`, answered when it sits in its control groups; then `Order::Launch`, answered once the guest's first
+//! process runs. A helper whose socket closes before that kills the machine.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use super::step::{NativeFailure, NativeStep};
 use crate::host::layout::{DiskMount, MemoryMount};
 use crate::host::sandboxes::ids::Extent;
 
-/// What a workspace in memory is called in the list of mounts, before the first of its ids.
+/// Source of a workspace in memory in the list of mounts; its first id follows.
 pub(in super::super) const MEMORY_SOURCE: &str = "sandyard:";
 
 /// Messages of the driver to a launcher.
@@ -130,7 +130,7 @@ pub(in super::super) enum DiskPlan {
         /// Whether that is the one which was mounted ahead.
         parked: bool,
     },
-    /// A file system in memory, mounted on the workspace's folder in the launcher's mount namespace by whoever comes first.
+    /// A file system in memory, mounted on the workspace's folder in the launcher's mount namespace by the first sandbox on it.
     Memory(MemoryDisk),
 }
 

@@ -19,9 +19,9 @@ use crate::host::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
 use crate::host::storage::file_systems::{self, directory};
 use crate::host::sys::mounts;
 
-/// What no mount of a sandbox ever allows.
+/// Flags of every mount of a sandbox.
 const NEVER: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
-/// Where the whole disk is mounted for a moment; nobody but this process exists then.
+/// Where the whole disk is mounted for a moment, while this process is the only one inside.
 const DISK_STAGE: &str = "/run/.disk";
 
 /// Keeps every later mount from spreading to the host, and the host's from spreading here.

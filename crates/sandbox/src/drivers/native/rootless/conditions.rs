@@ -1,10 +1,10 @@
-//! What must be so before an ordinary user can have sandboxes, and what to do about each thing that is not.
+//! Conditions under which an ordinary user can have sandboxes, and a remedy for each that fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::subordinate::{IdRange, SubordinateIds, range_in};
-use crate::driver::OpenError;
+use crate::driver::DriverOpenError;
 use crate::host::cgroup::{self, DelegationError};
 use crate::host::sandboxes::ids::Supply;
 
@@ -45,7 +45,7 @@ pub(super) struct Mappers {
     pub(super) newgidmap: PathBuf,
 }
 
-/// What was found on a host.
+/// Facts about a host.
 #[derive(Debug)]
 struct HostFacts {
     user: u32,
@@ -59,7 +59,7 @@ struct HostFacts {
     group: Result<PathBuf, DelegationError>,
 }
 
-/// One condition that fails, and what to do.
+/// A condition that fails, and its remedy.
 #[derive(Debug, PartialEq, Eq)]
 struct Obstacle {
     detail: String,
@@ -67,7 +67,7 @@ struct Obstacle {
 }
 
 /// Looks at this host; names every condition that fails.
-pub(in super::super) fn require() -> Result<Conditions, OpenError> {
+pub(in super::super) fn require() -> Result<Conditions, DriverOpenError> {
     let facts = HostFacts::of_host();
     let obstacles = facts.obstacles();
     match (obstacles.is_empty(), facts) {
@@ -85,9 +85,9 @@ pub(in super::super) fn require() -> Result<Conditions, OpenError> {
     }
 }
 
-fn unusable(obstacles: &[Obstacle]) -> OpenError {
+fn unusable(obstacles: &[Obstacle]) -> DriverOpenError {
     let join = |part: fn(&Obstacle) -> &str| obstacles.iter().map(part).collect::<Vec<_>>().join("; ");
-    OpenError::Unusable {
+    DriverOpenError::Unusable {
         detail: format!("not root, and {}", join(|obstacle| &obstacle.detail)),
         fix: format!("run as root, or {}", join(|obstacle| &obstacle.fix)),
     }

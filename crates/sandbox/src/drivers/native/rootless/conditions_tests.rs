@@ -72,7 +72,7 @@ fn each_lack_of_delegation_has_its_own_fix() {
 #[test]
 fn all_that_is_missing_is_told_at_once() {
     let facts = HostFacts { mappers: None, subuid: None, ..good() };
-    let OpenError::Unusable { detail, fix } = unusable(&facts.obstacles()) else { panic!() };
+    let DriverOpenError::Unusable { detail, fix } = unusable(&facts.obstacles()) else { panic!() };
     assert_eq!(
         detail,
         "not root, and newuidmap and newgidmap are not installed; user 1000 has no range of ids in /etc/subuid"

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::host::sandboxes::ids::{BLOCK, Supply};
+use crate::host::sandboxes::ids::{IDS_PER_BLOCK, Supply};
 
 /// Fewer sandboxes at once than this are not worth a yard.
 const MIN_SANDBOXES: u32 = 16;
@@ -22,7 +22,7 @@ pub(super) struct SubordinateIds {
 }
 
 impl SubordinateIds {
-    /// What the sandboxes of a yard share.
+    /// Subordinate ids of the sandboxes of a yard.
     pub(super) fn supply(&self) -> Supply {
         let count = self.users.count.min(self.groups.count);
         Supply::Subordinate { first: self.users.first, count }
@@ -44,7 +44,7 @@ fn largest(text: &str, user: u32, name: Option<&str>) -> Option<IdRange> {
         (owner == number || Some(owner) == name).then_some(IdRange { first, count })
     };
     let found = text.lines().filter_map(range).max_by_key(|range| range.count);
-    found.filter(|range| range.count >= MIN_SANDBOXES * BLOCK && range.first > 0)
+    found.filter(|range| range.count >= MIN_SANDBOXES * IDS_PER_BLOCK && range.first > 0)
 }
 
 fn name_of(passwd: &str, user: u32) -> Option<&str> {

@@ -26,7 +26,7 @@ pub(in super::super) fn fork() -> io::Result<ForkSide> {
     }
 }
 
-/// Who is told of the new process's end.
+/// Which process becomes the parent of the new one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum CloneParent {
     /// The calling process.
@@ -105,7 +105,7 @@ pub(in super::super) fn place(fd: BorrowedFd<'_>, target: RawFd) -> io::Result<(
     if result == target { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel reap this process's children by itself.
+/// Makes the kernel reap this process's children.
 pub(in super::super) fn reap_children_automatically() {
     // SAFETY: SIG_IGN installs no handler.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
