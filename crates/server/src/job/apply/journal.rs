@@ -182,7 +182,7 @@ fn consequences(task: &mut TaskRow, entry: &JournalEntry, now_ms: i64) -> Vec<St
             let (failed, interrupted, took_ms) = (*failed, *interrupted, *took_ms);
             let ended = ToolEvent { call, tool, failed, interrupted, took_ms, output: output(parts) };
             let mut events = vec![StoredEvent::Tool(ended)];
-            events.extend(files.iter().take(MAX_LISTED).map(written));
+            events.extend(files.iter().take(MAX_LISTED).map(|path| written(path)));
             events.extend(
                 pictures(parts).map(|picture| StoredEvent::Screenshot { entry: task.entries, picture }),
             );
@@ -209,7 +209,7 @@ fn consequences(task: &mut TaskRow, entry: &JournalEntry, now_ms: i64) -> Vec<St
     }
 }
 
-fn written(path: &String) -> StoredEvent {
+fn written(path: &str) -> StoredEvent {
     StoredEvent::File { path: cut(path, MAX_EVENT_PATH_BYTES) }
 }
 
