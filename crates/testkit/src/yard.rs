@@ -10,8 +10,10 @@ use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::{Driver, InboundLinks, SandboxId};
 use sandyard_server::app::{
-    AppError, ImageFlavour, ImageState, Images, JobEvent, JobStatus, NewJob, StartYardError, WithOutput, Yard,
+    AppError, CommittedEvent, ImageFlavour, ImageState, Images, JobAccess, JobStatus, KnownStatus, NewJob,
+    StartYardError, WithOutput, Yard,
 };
+use sandyard_server::auth::{AccessScope, Caller};
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
 use sandyard_server::job::JobId;
 use tempfile::TempDir;
@@ -150,7 +152,17 @@ impl TestYard {
 
     /// Schedules a job.
     pub async fn schedule(&self, job: NewJob) -> Result<JobId, TestError> {
-        Ok(self.yard.schedule(job, None).await?.id)
+        Ok(self.yard.schedule(&Caller::operator(), job, None).await?.id)
+    }
+
+    /// A job as the operator uses it.
+    pub async fn job(&self, id: &JobId) -> Result<JobAccess, AppError> {
+        self.yard.job(&Caller::operator(), id, AccessScope::ReadJobs).await
+    }
+
+    /// The status of a job.
+    pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
+        self.yard.status(&self.job(id).await?, output).await
     }
 
     /// Schedules a job and waits for its end.
@@ -173,7 +185,7 @@ impl TestYard {
     ) -> Result<JobStatus, TestError> {
         let deadline = tokio::time::Instant::now() + DEADLINE;
         loop {
-            let status = self.yard.status(id, WithOutput::Tails).await?;
+            let status = self.status(id, WithOutput::Tails).await?;
             if wanted(&status) {
                 return Ok(JobStatus::clone(&status));
             }
@@ -206,8 +218,8 @@ impl TestYard {
     }
 
     /// All events of an ended job above an id.
-    pub async fn events(&self, id: &JobId, after: u64) -> Result<Vec<JobEvent>, TestError> {
-        let mut stream = self.yard.events(id, after).await?;
+    pub async fn events(&self, id: &JobId, after: u64) -> Result<Vec<CommittedEvent>, TestError> {
+        let mut stream = self.yard.events(&self.job(id).await?, after).await?;
         let mut events = Vec::new();
         while let Some(event) = stream.next().await {
             events.push(event?);
@@ -217,7 +229,7 @@ impl TestYard {
 
     /// The whole of a log.
     pub async fn log(&self, id: &JobId, stream: OutputStream) -> Result<Vec<u8>, TestError> {
-        let mut log = self.yard.logs(id, stream).await?;
+        let mut log = self.yard.logs(&self.job(id).await?, stream).await?;
         let mut bytes = Vec::new();
         while let Some(part) = log.bytes.next().await {
             bytes.extend_from_slice(&part?);
@@ -259,7 +271,8 @@ impl Crashed {
 
 /// Downloads the whole artifact of an ended job.
 pub async fn download_whole(yard: &Yard, id: &JobId) -> Result<Vec<u8>, TestError> {
-    let download = yard.download(id).await?;
+    let job = yard.job(&Caller::operator(), id, AccessScope::ReadJobs).await?;
+    let download = yard.download(&job).await?;
     let length = download.length;
     let mut stream = download.read(0, length).await?;
     let mut bytes = Vec::new();

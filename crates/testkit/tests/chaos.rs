@@ -77,7 +77,7 @@ impl History {
         let Some(picked) = self.pick() else { return };
         let job = &mut self.jobs[picked];
         if !job.deleted {
-            yard.yard.cancel(&job.id).await.unwrap();
+            yard.yard.cancel(&yard.job(&job.id).await.unwrap()).await.unwrap();
             job.disturbed = true;
         }
     }
@@ -86,7 +86,7 @@ impl History {
         let Some(picked) = self.pick() else { return };
         let job = &mut self.jobs[picked];
         if !std::mem::replace(&mut job.deleted, true) {
-            yard.yard.delete(&job.id).await.unwrap();
+            yard.yard.delete(&yard.job(&job.id).await.unwrap()).await.unwrap();
         }
     }
 
@@ -145,12 +145,15 @@ async fn check(seed: u64, yard: &TestYard, history: &History) {
         let events = yard.events(&job.id, 0).await.unwrap();
         let ids: Vec<u64> = events.iter().map(|event| event.id).collect();
         assert_eq!(ids, (1..=events.len() as u64).collect::<Vec<_>>(), "seed {seed}");
-        assert!(yard.yard.download(&job.id).await.is_ok(), "seed {seed}: {status:?}");
+        assert!(
+            yard.yard.download(&yard.job(&job.id).await.unwrap()).await.is_ok(),
+            "seed {seed}: {status:?}"
+        );
         check_audit(seed, yard, &job.id, status.state).await;
     }
     yard.wait_world("no machine is left", |world| world.markers().is_empty()).await.unwrap();
     for job in history.jobs.iter().filter(|job| job.deleted) {
-        assert!(yard.yard.status(&job.id, WithOutput::Without).await.is_err(), "seed {seed}");
+        assert!(yard.status(&job.id, WithOutput::Without).await.is_err(), "seed {seed}");
         assert!(!yard.job_folder(&job.id).exists(), "seed {seed}: the folder of a deleted job is left");
     }
     assert_eq!(yard.world.breaches(), Vec::<String>::new(), "seed {seed}");
@@ -158,7 +161,7 @@ async fn check(seed: u64, yard: &TestYard, history: &History) {
 
 /// However often its server died, a job's chain has no hole and no fork, and ends with its last state.
 async fn check_audit(seed: u64, yard: &TestYard, id: &JobId, state: JobState) {
-    let audit = yard.yard.audit(id, 0).await.unwrap();
+    let audit = yard.yard.audit(&yard.job(id).await.unwrap(), 0).await.unwrap();
     let bytes: Vec<u8> = audit.lines.map(|line| line.unwrap().to_vec()).collect::<Vec<_>>().await.concat();
     let text = String::from_utf8(bytes).unwrap();
     let verdict = verify_lines(&text, Some(yard.yard.audit_key())).unwrap();

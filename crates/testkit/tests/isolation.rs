@@ -9,6 +9,7 @@ use sandyard_sandbox::driver::{Availability, Driver, DriverVerdict, IsolationLev
 use sandyard_server::app::{
     AppError, ErrorCode, FailureCode, Floor, JobFilter, JobState, NewJob, SandboxState,
 };
+use sandyard_server::auth::Caller;
 use sandyard_server::config::ServerConfig;
 use sandyard_testkit::{PosingDriver, TestError, TestYard, session, shell};
 
@@ -96,7 +97,9 @@ async fn below_the_floor_nothing_is_accepted_and_nothing_is_left() {
     assert_eq!(error.hint.as_deref(), Some("apt install qemu-system-x86"));
     assert_eq!(refusal(&yard, named("oci")).await.code, ErrorCode::NoDriver);
     assert_eq!(refusal(&yard, named("nonsense")).await.code, ErrorCode::UnknownIsolation);
-    assert!(yard.yard.list(&JobFilter::default(), 10, None).await.unwrap().jobs.is_empty());
+    assert!(
+        yard.yard.list(&Caller::operator(), &JobFilter::default(), 10, None).await.unwrap().jobs.is_empty()
+    );
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 0);
     assert!(machine.native.world.started().is_empty());
 }
@@ -132,7 +135,7 @@ async fn d10_every_driver_reports_and_a_slow_one_is_not_waited_for() {
     machine.qemu.pose(|pose| pose.takes = Duration::from_secs(5));
     let yard = machine.yard(|_| {}).await;
     let began = Instant::now();
-    let told = yard.yard.drivers().await;
+    let told = yard.yard.drivers(&Caller::operator()).await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(5));
     let verdicts: Vec<_> =
         told.iter().map(|told| (told.name, told.availability.as_ref().map(|said| said.verdict))).collect();
@@ -173,7 +176,7 @@ async fn a_queue_full_of_jobs_that_wait_for_a_driver_holds_no_other_up() {
     let slow = (0..80).map(|_| yard.schedule(with_floor(VM, shell("true"))));
     futures_util::future::try_join_all(slow).await.unwrap();
     let quick = yard.schedule(shell("true")).await.unwrap();
-    yard.yard.cancel(&running).await.unwrap();
+    yard.yard.cancel(&yard.job(&running).await.unwrap()).await.unwrap();
     assert_eq!(yard.ended(&quick).await.unwrap().state, JobState::Succeeded);
     assert_eq!(machine.qemu.asked(), 0, "it ended before the others' driver had answered");
 }
@@ -264,7 +267,7 @@ async fn a_live_job_is_adopted_by_its_own_driver_also_where_auto_would_choose_an
         yard.wait(&id, "a live sandbox", |status| status.sandbox == SandboxState::Live).await.unwrap();
     assert_eq!(status.isolation.effective.as_deref(), Some("docker"));
     assert_eq!(machine.docker.world.started().len(), 1);
-    yard.yard.cancel(&id).await.unwrap();
+    yard.yard.cancel(&yard.job(&id).await.unwrap()).await.unwrap();
     yard.ended(&id).await.unwrap();
 }
 
@@ -277,7 +280,15 @@ async fn an_image_takes_the_drivers_form_once_and_the_status_says_how_far_it_is(
     let second = yard.schedule(with_floor(named("docker"), shell("true"))).await.unwrap();
     let told = yard.wait(&first, "a reason", |status| status.reason.is_some()).await.unwrap();
     assert_eq!((told.state, told.reason.as_deref()), (JobState::Starting, Some("disk 50 %")));
-    let making = yard.yard.drivers().await.into_iter().find(|told| told.name == "docker").unwrap().making;
+    let making = yard
+        .yard
+        .drivers(&Caller::operator())
+        .await
+        .unwrap()
+        .into_iter()
+        .find(|told| told.name == "docker")
+        .unwrap()
+        .making;
     assert_eq!(making.as_deref(), Some("disk 50 %"));
     assert_eq!(yard.ended(&first).await.unwrap().state, JobState::Succeeded);
     assert_eq!(yard.ended(&second).await.unwrap().state, JobState::Succeeded);
@@ -318,7 +329,7 @@ async fn a_panic_while_an_image_takes_its_form_fails_the_job_and_not_the_next_on
     let machine = Machine::without_kvm();
     let yard = machine.yard(|_| {}).await;
     let on_docker = || with_floor(named("docker"), shell("true"));
-    yard.yard.drivers().await;
+    yard.yard.drivers(&Caller::operator()).await.unwrap();
     machine.docker.pose(|pose| pose.panics = true);
     let status = yard.run(on_docker()).await.unwrap();
     assert_eq!(status.state, JobState::Failed);

@@ -28,7 +28,7 @@ async fn a_shell_job_runs_and_leaves_its_workspace() {
     assert!(
         status.started_at_ms.is_some() && status.finished_at_ms.is_some() && status.expires_at_ms.is_some()
     );
-    let length = yard.yard.download(&status.id).await.unwrap().length;
+    let length = yard.yard.download(&yard.job(&status.id).await.unwrap()).await.unwrap().length;
     assert_eq!(yard.download(&status.id).await.unwrap().len() as u64, length);
     assert_eq!(names(&yard.job_folder(&status.id).join("output.zip")), "[('file.txt', 'kept\\n')]");
     assert_eq!(
@@ -70,7 +70,7 @@ async fn every_end_is_told_in_words() {
     let slow = yard.run(NewJob { limits, ..shell("echo before; sleep 60") }).await.unwrap();
     assert_eq!((slow.state, slow.reason.as_deref()), (JobState::TimedOut, Some("timed out after 1 s")));
     assert_eq!(slow.stdout_tail, "before\n");
-    assert!(yard.yard.download(&slow.id).await.is_ok());
+    assert!(yard.yard.download(&yard.job(&slow.id).await.unwrap()).await.is_ok());
 
     let limits = RequestedLimits { idle_timeout_s: Some(1), ..shell("").limits };
     let idle = yard.run(NewJob { limits, ..shell("sleep 60") }).await.unwrap();
@@ -84,14 +84,14 @@ async fn a_session_serves_tools_and_ends_succeeded_at_its_limit() {
     let limits = RequestedLimits { timeout_s: Some(2), ..session().limits };
     let id = yard.schedule(NewJob { limits, ..session() }).await.unwrap();
     yard.wait(&id, "live", |status| status.sandbox == SandboxState::Live).await.unwrap();
-    let machine = yard.yard.machine(&id).unwrap();
+    let machine = yard.yard.machine(&yard.job(&id).await.unwrap()).unwrap();
     let mut writer = machine.write("made.txt", 2, None).await.unwrap();
     writer.send(b"hi").await.unwrap();
     writer.finish().await.unwrap();
     let status = yard.ended(&id).await.unwrap();
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
     assert_eq!(names(&yard.job_folder(&id).join("output.zip")), "[('made.txt', 'hi')]");
-    assert!(yard.yard.machine(&id).is_err());
+    assert!(yard.yard.machine(&yard.job(&id).await.unwrap()).is_err());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,13 +101,13 @@ async fn a_kept_sandbox_outlives_its_job_until_it_is_deleted() {
     assert_eq!((status.state, status.sandbox), (JobState::Succeeded, SandboxState::Live));
     let id = status.id;
     let machine = loop {
-        match yard.yard.machine(&id) {
+        match yard.yard.machine(&yard.job(&id).await.unwrap()) {
             Ok(machine) => break machine,
             Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
         }
     };
     assert_eq!(machine.stat("one").await.unwrap().size, 4);
-    yard.yard.delete(&id).await.unwrap();
+    yard.yard.delete(&yard.job(&id).await.unwrap()).await.unwrap();
     assert!(yard.world.markers().is_empty());
     assert!(!yard.job_folder(&id).exists());
 }
@@ -147,7 +147,13 @@ async fn r9_a_flood_keeps_head_and_tail() {
     assert_eq!(status.stdout_bytes, 33_554_432 + 11);
     assert!(status.stdout_tail.ends_with("y\nlast\n"));
     let log = yard.log(&status.id, OutputStream::Stdout).await.unwrap();
-    let expected = yard.yard.logs(&status.id, OutputStream::Stdout).await.unwrap().length.unwrap();
+    let expected = yard
+        .yard
+        .logs(&yard.job(&status.id).await.unwrap(), OutputStream::Stdout)
+        .await
+        .unwrap()
+        .length
+        .unwrap();
     assert_eq!(log.len() as u64, expected);
     assert!(log.len() as u64 <= cap + 2 * 1024 * 1024, "{}", log.len());
     assert!(log.starts_with(b"first\ny\n") && log.ends_with(b"y\nlast\n"));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
 use sandyard_server::app::{FailureCode, InputFile, JobState, JobStatus, NewJob, SandboxState};
+use sandyard_server::auth::Caller;
 use sandyard_server::fail_points::FailPoints;
 use sandyard_server::job::JobId;
 use sandyard_testkit::{TestYard, session, shell};
@@ -89,7 +90,10 @@ async fn l1_a_server_that_dies_at_any_edge_loses_nothing() {
         assert_eq!(status.state, JobState::Succeeded, "died at {place}: {status:?}");
         assert_eq!(status.stdout_tail, "out\n", "died at {place}");
         assert_eq!(runs(&notes), 1, "died at {place}");
-        assert!(yard.yard.download(&id).await.unwrap().length > 100, "died at {place}");
+        assert!(
+            yard.yard.download(&yard.job(&id).await.unwrap()).await.unwrap().length > 100,
+            "died at {place}"
+        );
     }
 }
 
@@ -158,7 +162,7 @@ async fn l25_a_stopped_server_leaves_jobs_running_and_the_next_adopts_them() {
     let status = check_invariants(&yard, &id).await;
     assert_eq!((status.state, status.stdout_tail.as_str()), (JobState::Succeeded, "one\ntwo\nthree\n"));
     assert_eq!(runs(&notes), 1);
-    assert!(yard.yard.metrics().contains("sandyard_sandboxes_adopted_total 1\n"));
+    assert!(yard.yard.metrics(&Caller::operator()).unwrap().contains("sandyard_sandboxes_adopted_total 1\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,7 +181,10 @@ async fn l4_a_lease_that_ran_out_is_taken_anew_and_the_job_goes_on() {
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
     assert_eq!(status.stdout_tail.lines().count(), 20);
     assert_eq!(runs(&notes), 1);
-    assert!(!yard.yard.metrics().contains("sandyard_leases_lost_total 0\n"), "no lease was lost");
+    assert!(
+        !yard.yard.metrics(&Caller::operator()).unwrap().contains("sandyard_leases_lost_total 0\n"),
+        "no lease was lost"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -235,7 +242,10 @@ async fn l26_a_machine_that_never_starts_is_given_up_and_one_that_starts_late_is
     let never = yard.run(shell("echo hi")).await.unwrap();
     assert_eq!(never.state, JobState::Failed);
     assert_eq!(never.error.unwrap().code, FailureCode::SandboxStartFailed);
-    assert!(yard.yard.download(&never.id).await.is_ok(), "an ended job has a download");
+    assert!(
+        yard.yard.download(&yard.job(&never.id).await.unwrap()).await.is_ok(),
+        "an ended job has a download"
+    );
     yard.world.script(|faults| {
         faults.failing_starts = 0;
         faults.full_starts = 2;
@@ -253,11 +263,11 @@ async fn l9_a_cancel_at_any_moment_gives_one_last_state() {
     for jitter in 0..24u64 {
         let id = yard.schedule(shell("echo a; sleep 0.02; echo b > b")).await.unwrap();
         tokio::time::sleep(Duration::from_millis(jitter * 3)).await;
-        yard.yard.cancel(&id).await.unwrap();
-        yard.yard.cancel(&id).await.unwrap();
+        yard.yard.cancel(&yard.job(&id).await.unwrap()).await.unwrap();
+        yard.yard.cancel(&yard.job(&id).await.unwrap()).await.unwrap();
         let status = check_invariants(&yard, &id).await;
         assert!(matches!(status.state, JobState::Cancelled | JobState::Succeeded), "{status:?}");
-        assert!(yard.yard.download(&id).await.is_ok());
+        assert!(yard.yard.download(&yard.job(&id).await.unwrap()).await.is_ok());
     }
 }
 
@@ -269,7 +279,7 @@ async fn r15_a_job_that_ignores_sigterm_is_killed_and_keeps_its_work() {
         .await
         .unwrap();
     yard.wait(&id, "up", |status| status.stdout_tail == "up\n").await.unwrap();
-    yard.yard.cancel(&id).await.unwrap();
+    yard.yard.cancel(&yard.job(&id).await.unwrap()).await.unwrap();
     let status = check_invariants(&yard, &id).await;
     assert_eq!(status.state, JobState::Cancelled, "{status:?}");
     let zip = std::fs::read(yard.job_folder(&id).join("output.zip")).unwrap();
@@ -283,10 +293,10 @@ async fn jobs_wait_their_turn_and_a_waiting_one_can_be_cancelled_or_deleted() {
     let second = yard.schedule(shell("echo second")).await.unwrap();
     let third = yard.schedule(shell("echo third")).await.unwrap();
     let fourth = yard.schedule(shell("echo fourth")).await.unwrap();
-    let cancelled = yard.yard.cancel(&third).await.unwrap();
+    let cancelled = yard.yard.cancel(&yard.job(&third).await.unwrap()).await.unwrap();
     assert_eq!((cancelled.state, cancelled.sandbox), (JobState::Cancelled, SandboxState::None));
-    assert_eq!(yard.yard.download(&third).await.unwrap().length, 22);
-    yard.yard.delete(&fourth).await.unwrap();
+    assert_eq!(yard.yard.download(&yard.job(&third).await.unwrap()).await.unwrap().length, 22);
+    yard.yard.delete(&yard.job(&fourth).await.unwrap()).await.unwrap();
     let second = yard.ended(&second).await.unwrap();
     assert_eq!(second.state, JobState::Succeeded);
     assert!(yard.ended(&first).await.unwrap().finished_at_ms <= second.started_at_ms);
@@ -302,8 +312,8 @@ async fn a_job_can_be_deleted_in_any_state() {
             .await
             .unwrap();
         tokio::time::sleep(Duration::from_millis(jitter)).await;
-        yard.yard.delete(&id).await.unwrap();
-        assert!(yard.yard.delete(&id).await.is_err());
+        yard.yard.delete(&yard.job(&id).await.unwrap()).await.unwrap();
+        assert!(yard.yard.delete(&yard.job(&id).await.unwrap()).await.is_err());
         assert!(!yard.job_folder(&id).exists(), "deleted after {jitter} ms");
         assert!(yard.world.markers().is_empty(), "deleted after {jitter} ms");
     }

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use sandyard_server::app::{
     ErrorCode, IdempotencyKey, JobFilter, JobState, RequestedLimits, StartYardError, WithOutput,
 };
+use sandyard_server::auth::Caller;
 use sandyard_testkit::{TestYard, shell};
 
 fn key(key: &str, body: u8) -> Option<IdempotencyKey> {
@@ -19,9 +20,9 @@ async fn l8_the_same_key_gives_the_same_job_at_once_and_after_a_crash() {
     let mut posts = Vec::new();
     for _ in 0..100 {
         let facade = yard.yard.clone();
-        posts.push(tokio::spawn(
-            async move { facade.schedule(shell("echo once"), key("k", 1)).await.unwrap() },
-        ));
+        posts.push(tokio::spawn(async move {
+            facade.schedule(&Caller::operator(), shell("echo once"), key("k", 1)).await.unwrap()
+        }));
     }
     let mut ids = Vec::new();
     for post in posts {
@@ -30,10 +31,10 @@ async fn l8_the_same_key_gives_the_same_job_at_once_and_after_a_crash() {
     assert_eq!(ids.iter().filter(|answer| !answer.repeated).count(), 1);
     assert!(ids.iter().all(|answer| answer.id == ids[0].id));
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 1, "repeats leave no folder");
-    let other = yard.yard.schedule(shell("echo other"), key("k", 2)).await.unwrap_err();
+    let other = yard.yard.schedule(&Caller::operator(), shell("echo other"), key("k", 2)).await.unwrap_err();
     assert_eq!(other.code, ErrorCode::IdempotencyKeyReused);
     let yard = yard.crash().restart().await.unwrap();
-    let again = yard.yard.schedule(shell("echo once"), key("k", 1)).await.unwrap();
+    let again = yard.yard.schedule(&Caller::operator(), shell("echo once"), key("k", 1)).await.unwrap();
     assert_eq!((&again.id, again.repeated), (&ids[0].id, true));
     yard.ended(&again.id).await.unwrap();
     assert_eq!(yard.world.breaches(), Vec::<String>::new());
@@ -72,12 +73,12 @@ async fn l31_retention_removes_the_oldest_and_an_open_download_finishes() {
     .await
     .unwrap();
     let old = yard.run(shell("head -c 100000 /dev/urandom > big")).await.unwrap();
-    let download = yard.yard.download(&old.id).await.unwrap();
+    let download = yard.yard.download(&yard.job(&old.id).await.unwrap()).await.unwrap();
     let length = download.length;
     let mut stream = download.read(0, length).await.unwrap();
     let new = yard.run(shell("echo new > new")).await.unwrap();
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    while yard.yard.status(&old.id, WithOutput::Without).await.is_ok() || yard.job_folder(&old.id).exists() {
+    while yard.status(&old.id, WithOutput::Without).await.is_ok() || yard.job_folder(&old.id).exists() {
         assert!(tokio::time::Instant::now() < deadline, "the old job was not removed");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -86,7 +87,7 @@ async fn l31_retention_removes_the_oldest_and_an_open_download_finishes() {
         read += piece.unwrap().len() as u64;
     }
     assert_eq!(read, length);
-    assert!(yard.yard.download(&new.id).await.is_ok(), "the newest stays");
+    assert!(yard.yard.download(&yard.job(&new.id).await.unwrap()).await.is_ok(), "the newest stays");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -99,7 +100,8 @@ async fn lists_are_paged_newest_first_and_filtered() {
     ids.reverse();
     let (mut seen, mut cursor) = (Vec::new(), None);
     loop {
-        let page = yard.yard.list(&JobFilter::default(), 2, cursor.as_deref()).await.unwrap();
+        let page =
+            yard.yard.list(&Caller::operator(), &JobFilter::default(), 2, cursor.as_deref()).await.unwrap();
         seen.extend(page.jobs.into_iter().map(|job| job.id));
         cursor = page.cursor;
         if cursor.is_none() {
@@ -108,8 +110,11 @@ async fn lists_are_paged_newest_first_and_filtered() {
     }
     assert_eq!(seen, ids);
     let failed = JobFilter { states: vec![JobState::Failed], kind: None };
-    assert_eq!(yard.yard.list(&failed, 10, None).await.unwrap().jobs.len(), 2);
-    assert_eq!(yard.yard.list(&failed, 10, Some("x")).await.unwrap_err().code, ErrorCode::InvalidCursor);
+    assert_eq!(yard.yard.list(&Caller::operator(), &failed, 10, None).await.unwrap().jobs.len(), 2);
+    assert_eq!(
+        yard.yard.list(&Caller::operator(), &failed, 10, Some("x")).await.unwrap_err().code,
+        ErrorCode::InvalidCursor
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,10 +123,16 @@ async fn a_refused_request_leaves_nothing_behind() {
     let limits = RequestedLimits { memory_mib: Some(1 << 40), ..RequestedLimits::default() };
     let mut job = shell("echo hi");
     job.limits = limits;
-    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().code, ErrorCode::LimitOutOfRange);
+    assert_eq!(
+        yard.yard.schedule(&Caller::operator(), job, None).await.unwrap_err().code,
+        ErrorCode::LimitOutOfRange
+    );
     let mut job = shell("echo hi");
     job.isolation = sandyard_server::app::Floor::Driver("firecracker".into());
-    assert_eq!(yard.yard.schedule(job, None).await.unwrap_err().code, ErrorCode::NoDriver);
+    assert_eq!(
+        yard.yard.schedule(&Caller::operator(), job, None).await.unwrap_err().code,
+        ErrorCode::NoDriver
+    );
     assert_eq!(std::fs::read_dir(yard.data().join("jobs")).unwrap().count(), 0);
     assert!(yard.world.started().is_empty());
 }
@@ -136,7 +147,7 @@ async fn r19_a_full_queue_refuses_with_a_time_to_come_back() {
     .unwrap();
     let mut refused = None;
     for _ in 0..4 {
-        if let Err(error) = yard.yard.schedule(shell("sleep 5"), None).await {
+        if let Err(error) = yard.yard.schedule(&Caller::operator(), shell("sleep 5"), None).await {
             refused = Some(error);
         }
     }
@@ -171,8 +182,8 @@ async fn l11_a_locked_database_refuses_for_a_while_and_running_jobs_go_on() {
         yard.schedule(shell("for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done")).await.unwrap();
     yard.wait(&running, "some output", |status| !status.stdout_tail.is_empty()).await.unwrap();
     let mut holder = hold(&yard.data().join("yard.db")).unwrap();
-    assert!(yard.yard.status(&running, WithOutput::Tails).await.is_ok(), "reads go on");
-    let refused = yard.yard.schedule(shell("echo late"), None).await.unwrap_err();
+    assert!(yard.status(&running, WithOutput::Tails).await.is_ok(), "reads go on");
+    let refused = yard.yard.schedule(&Caller::operator(), shell("echo late"), None).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::StoreUnavailable);
     drop(holder.stdin.take());
     holder.wait().unwrap();

@@ -4,18 +4,18 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use reqwest::Method;
 use sandyard_api::{ApiError, ErrorCode};
-use sandyard_server::http::mcp::{Api, Call, Reply, Verb};
+use sandyard_server::http::mcp::{ApiCall, ApiReply, ApiTransport, CallVerb};
 
 use super::{ApiClient, ClientError};
 
 #[async_trait]
-impl Api for ApiClient {
-    async fn send(&self, call: Call) -> Result<Reply, ApiError> {
+impl ApiTransport for ApiClient {
+    async fn send(&self, call: ApiCall) -> Result<ApiReply, ApiError> {
         let method = match call.verb {
-            Verb::Get => Method::GET,
-            Verb::Post => Method::POST,
-            Verb::Put => Method::PUT,
-            Verb::Patch => Method::PATCH,
+            CallVerb::Get => Method::GET,
+            CallVerb::Post => Method::POST,
+            CallVerb::Put => Method::PUT,
+            CallVerb::Patch => Method::PATCH,
         };
         let mut collector = call.collector();
         let mut request = self.request(method, &call.path).body(call.body);

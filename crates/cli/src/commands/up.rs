@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use sandyard_server::auth::passes::PassSecret;
-use sandyard_server::auth::{Access, CreatedKey, KeyStore};
+use sandyard_server::auth::{AccessRules, CreatedKey, KeyStore};
 use tokio::net::TcpListener;
 
 use crate::config::{Flags, Settings};
@@ -172,7 +172,7 @@ async fn serve(context: &CommandContext, settings: &Settings) -> Result<(), Comm
 }
 
 /// Returns the keys that open the server. On loopback a key is only required if one exists; elsewhere one is always required.
-fn access(settings: &Settings, address: SocketAddr) -> Result<(Access, Option<CreatedKey>), ServeError> {
+fn access(settings: &Settings, address: SocketAddr) -> Result<(AccessRules, Option<CreatedKey>), ServeError> {
     let file = settings.data.join("api.key");
     let (keys, created) = if address.ip().is_loopback() {
         (KeyStore::load(&file)?.unwrap_or_default(), None)
@@ -180,8 +180,8 @@ fn access(settings: &Settings, address: SocketAddr) -> Result<(Access, Option<Cr
         KeyStore::load_or_create(&file)?
     };
     let secret = PassSecret::load_or_create(&settings.data.join("origins.key"))?;
-    let access = Access::new(&address.ip().to_string(), keys).with_pass_secret(&secret);
-    Ok((settings.domain.iter().cloned().fold(access, Access::with_domain), created))
+    let access = AccessRules::new(&address.ip().to_string(), keys).with_pass_secret(&secret);
+    Ok((settings.domain.iter().cloned().fold(access, AccessRules::with_domain), created))
 }
 
 /// Returns an address for people: reachable, with the host name in place of the wildcard address.

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_sandbox::driver::Driver;
 use sandyard_server::app::{JobFilter, JobStatus, Yard};
-use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::auth::{AccessRules, Caller, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
@@ -83,18 +83,18 @@ impl YardServer {
         let mut server =
             Self { yard, drivers, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
         // Who can open the socket can read the key too, so none is asked for.
-        let config = server.http(Access::new("localhost", KeyStore::default()));
+        let config = server.http(AccessRules::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve(listener, config)));
         Ok(server)
     }
 
     /// Also serves on an address.
-    pub(crate) fn listen_on(&mut self, listener: TcpListener, access: Access) {
+    pub(crate) fn listen_on(&mut self, listener: TcpListener, access: AccessRules) {
         let config = self.http(access);
         self.listeners.push(tokio::spawn(serve(listener, config)));
     }
 
-    fn http(&self, access: Access) -> HttpConfig {
+    fn http(&self, access: AccessRules) -> HttpConfig {
         HttpConfig {
             yard: self.yard.clone(),
             access,
@@ -111,7 +111,7 @@ impl YardServer {
         let mut stop = machine::stop_signals();
         let mut idle_since = None;
         loop {
-            let page = self.yard.list(&JobFilter::default(), MAX_JOBS, None).await;
+            let page = self.yard.list(&Caller::operator(), &JobFilter::default(), MAX_JOBS, None).await;
             let jobs = page.map(|page| page.jobs).unwrap_or_default();
             let unfinished = jobs.iter().any(|job| !job.state.is_terminal());
             if !unfinished {

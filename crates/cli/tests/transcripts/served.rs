@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::auth::{AccessRules, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use sandyard_testkit::TestYard;
 use tempfile::TempDir;
@@ -53,7 +53,7 @@ impl Served {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let config = HttpConfig {
             yard: yard.yard.clone(),
-            access: Access::new("127.0.0.1", KeyStore::default()),
+            access: AccessRules::new("127.0.0.1", KeyStore::default()),
             limits: ServeLimits::default(),
             version: "0.0.0".to_owned(),
             shutdown: CancellationToken::new(),

@@ -3,13 +3,14 @@
 use sandyard_sandbox::machine::Export;
 
 use super::download::DownloadSource;
-use super::{AppError, Download, ErrorCode, Yard};
+use super::{AppError, Download, ErrorCode, JobAccess, Yard};
 use crate::artifacts::{self, ArtifactError};
-use crate::job::JobId;
+use crate::auth::AccessScope;
 
 impl Yard {
     /// Packs an export into a scratch file, which is removed when the download is over.
-    pub async fn archive(&self, id: &JobId, export: Export) -> Result<Download, AppError> {
+    pub async fn archive(&self, job: &JobAccess, export: Export) -> Result<Download, AppError> {
+        job.require(AccessScope::UseSandbox)?;
         if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
@@ -19,7 +20,7 @@ impl Yard {
             .await
             .map_err(|error| refusal(&error))?;
         let (artifact, source) = (packed.artifact, DownloadSource::Scratch(packed.file));
-        let file_name = format!("{id}.zip");
+        let file_name = format!("{}.zip", job.id());
         Ok(Download { length: artifact.bytes, sha256: artifact.sha256, file_name, source })
     }
 }

@@ -1,28 +1,33 @@
-//! Cancel and delete: requests that reconcile carries out.
+//! Cancel and delete: requests that `lifecycle` carries out.
 
 use std::time::Duration;
 
 use super::JobStatus;
+use super::audit::entry;
 use super::status::WithOutput;
-use super::{AppError, Yard};
+use super::{AppError, JobAccess, Yard};
 use crate::audit::AuditFacts;
-use crate::job::JobId;
+use crate::auth::AccessScope;
 
-/// How long a deletion is waited for; it is certain before, and goes on after.
-const DELETE_WAIT: Duration = Duration::from_secs(10);
+/// How long a caller waits for a deletion. It is certain before, and goes on after.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Yard {
-    /// Ends a job; harmless if it has ended. Answers the status after the request is committed.
-    pub async fn cancel(&self, id: &JobId) -> Result<JobStatus, AppError> {
-        let entry = self.entry(AuditFacts::Cancel(self.caller.facts()));
-        let row = self.context.store.request_cancel(id, entry).await?.ok_or_else(AppError::unknown_job)?;
+    /// Ends a job; harmless if it has ended. Returns the status after the request is committed.
+    pub async fn cancel(&self, job: &JobAccess) -> Result<JobStatus, AppError> {
+        job.require(AccessScope::WriteJobs)?;
+        let entry = entry(AuditFacts::Cancel(job.caller().facts()));
+        let row =
+            self.context.store.request_cancel(job.id(), entry).await?.ok_or_else(AppError::unknown_job)?;
         self.describe(row, WithOutput::Without).await
     }
 
-    /// Removes a job and all that is of it. From then on it is unknown.
-    pub async fn delete(&self, id: &JobId) -> Result<(), AppError> {
+    /// Removes a job, its sandbox, its workspace and its result. From then on it is unknown.
+    pub async fn delete(&self, job: &JobAccess) -> Result<(), AppError> {
+        job.require(AccessScope::WriteJobs)?;
+        let id = job.id();
         let mut watch = self.context.store.watch(id);
-        let entry = self.entry(AuditFacts::Delete(self.caller.facts()));
+        let entry = entry(AuditFacts::Delete(job.caller().facts()));
         self.context.request_delete(id, entry).await?.ok_or_else(AppError::unknown_job)?;
         self.context.orphaned.notify_one();
         let gone = async {
@@ -31,6 +36,6 @@ impl Yard {
             }
             Ok(())
         };
-        tokio::time::timeout(DELETE_WAIT, gone).await.unwrap_or(Ok(()))
+        tokio::time::timeout(DELETE_TIMEOUT, gone).await.unwrap_or(Ok(()))
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 
-use super::{AppError, ErrorCode, Yard};
+use super::{AppError, ErrorCode, JobAccess, Yard};
 use crate::artifacts::{EMPTY_ZIP, empty_sha256};
+use crate::auth::AccessScope;
 use crate::blobs::{BlobKey, BlobNoun, BlobRange, Blobs, ScratchFile, read_file};
-use crate::job::JobId;
 use crate::job::JobRow;
 
 /// The bytes of a download, in order.
@@ -62,8 +62,9 @@ impl Download {
 
 impl Yard {
     /// Returns the artifact of an ended job; a conflict if the job has not ended.
-    pub async fn download(&self, id: &JobId) -> Result<Download, AppError> {
-        let row = self.row(id).await?;
+    pub async fn download(&self, job: &JobAccess) -> Result<Download, AppError> {
+        job.require(AccessScope::ReadJobs)?;
+        let row = self.row(job.id()).await?;
         if !row.state.is_terminal() {
             let message = format!("the job is {}; its download comes at its end", row.state.as_str());
             return Err(
@@ -79,7 +80,7 @@ impl Yard {
             let (length, sha256) = (EMPTY_ZIP.len() as u64, empty_sha256());
             return Ok(Download { length, sha256, file_name, source: DownloadSource::Empty });
         };
-        let key = BlobKey::new(id, BlobNoun::ResultArchive);
+        let key = BlobKey::new(job.id(), BlobNoun::ResultArchive);
         let found = self.context.blobs.length(&key).await.map_err(|error| AppError::internal(&error))?;
         if found != Some(artifact.bytes) {
             return Err(AppError::internal(&DamagedResult { found, expected: artifact.bytes }));

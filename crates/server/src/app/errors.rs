@@ -13,9 +13,9 @@ pub struct AppError {
     pub code: ErrorCode,
     /// One sentence.
     pub message: String,
-    /// What to do about it.
+    /// What the client can do about it.
     pub hint: Option<String>,
-    /// When trying again makes sense.
+    /// Seconds after which the client may try again.
     pub retry_after_s: Option<u64>,
 }
 
@@ -25,14 +25,14 @@ impl AppError {
         Self { code, message: message.into(), hint: None, retry_after_s: None }
     }
 
-    /// The same, with a way out.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same, with a time after which to try again.
+    /// Adds the time after which a client may try again.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
@@ -45,7 +45,12 @@ impl AppError {
             .hint("GET /jobs lists the jobs that are kept")
     }
 
-    /// Our own fault: the cause goes to the log, the client gets a plain sentence.
+    /// The caller may not do this.
+    pub fn missing_scope() -> Self {
+        Self::new(ErrorCode::PermissionDenied, "this key does not allow that")
+    }
+
+    /// A fault of the server: the cause goes to the log, the client gets a plain sentence.
     pub fn internal(cause: &dyn std::error::Error) -> Self {
         tracing::error!(cause = %chain(cause), "internal error");
         Self::new(ErrorCode::Internal, "something went wrong inside the server")

@@ -1,4 +1,5 @@
-//! Events: what is committed, then what comes, until the job has ended. Ids have no gap; a client goes on from its last.
+//! Events: those that are committed, then new ones, until the job has ended. Ids have no gap, so a client resumes after its
+//! last one.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -7,8 +8,9 @@ use std::sync::Arc;
 use futures_util::{Stream, stream};
 use sandyard_protocol::OutputStream;
 
-use super::model::JobEvent;
-use super::{AppError, Yard};
+use super::model::CommittedEvent;
+use super::{AppError, JobAccess, Yard};
+use crate::auth::AccessScope;
 use crate::job::EventRow;
 use crate::job::JobId;
 use crate::job::JobState;
@@ -17,12 +19,12 @@ use crate::store::JobWatch;
 use crate::yard::YardContext;
 
 /// A stream of events that ends after the terminal state's event.
-pub type EventStream = Pin<Box<dyn Stream<Item = Result<JobEvent, AppError>> + Send>>;
+pub type JobEventStream = Pin<Box<dyn Stream<Item = Result<CommittedEvent, AppError>> + Send>>;
 
-/// Events read at once.
-const PAGE: usize = 64;
+/// Events in one read of the store.
+const EVENTS_PER_READ: usize = 64;
 
-struct Position {
+struct EventCursor {
     context: Arc<YardContext>,
     id: JobId,
     after: u64,
@@ -33,10 +35,12 @@ struct Position {
 
 impl Yard {
     /// Events with an id above `after`, then new ones as they come, until the job has ended.
-    pub async fn events(&self, id: &JobId, after: u64) -> Result<EventStream, AppError> {
+    pub async fn events(&self, job: &JobAccess, after: u64) -> Result<JobEventStream, AppError> {
+        job.require(AccessScope::ReadJobs)?;
+        let id = job.id();
         let watch = self.context.store.watch(id);
         self.row(id).await?;
-        let start = Position {
+        let start = EventCursor {
             context: Arc::clone(&self.context),
             id: id.clone(),
             after,
@@ -50,8 +54,8 @@ impl Yard {
     }
 }
 
-impl Position {
-    async fn next(&mut self) -> Result<Option<JobEvent>, AppError> {
+impl EventCursor {
+    async fn next(&mut self) -> Result<Option<CommittedEvent>, AppError> {
         loop {
             if let Some(row) = self.page.pop_front() {
                 self.after = row.id;
@@ -61,7 +65,7 @@ impl Position {
             if self.ended {
                 return Ok(None);
             }
-            self.page = self.context.store.events(&self.id, self.after, PAGE).await?.into();
+            self.page = self.context.store.events(&self.id, self.after, EVENTS_PER_READ).await?.into();
             if self.page.is_empty() && self.nothing_more().await? {
                 return Ok(None);
             }
@@ -71,13 +75,13 @@ impl Position {
         }
     }
 
-    /// Whether the job is over and all its events were given, or it is gone.
+    /// True if the job is over and all its events were returned, or it was deleted.
     async fn nothing_more(&self) -> Result<bool, AppError> {
         let row = self.context.store.job(&self.id).await?;
         Ok(row.is_none_or(|row| row.state.is_terminal() && self.after >= row.last_event))
     }
 
-    async fn event(&self, row: EventRow) -> Result<JobEvent, AppError> {
+    async fn event(&self, row: EventRow) -> Result<CommittedEvent, AppError> {
         let mut data = row.data;
         let stream = match row.kind.as_str() {
             "stdout" => Some(OutputStream::Stdout),
@@ -96,7 +100,7 @@ impl Position {
                 None => object.insert("dropped".into(), true.into()),
             };
         }
-        Ok(JobEvent { id: row.id, kind: row.kind, at_ms: row.at_ms, data })
+        Ok(CommittedEvent { id: row.id, kind: row.kind, at_ms: row.at_ms, data })
     }
 }
 

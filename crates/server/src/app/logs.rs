@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_util::Stream;
 use sandyard_protocol::OutputStream;
 
-use super::{AppError, Yard};
-use crate::job::JobId;
+use super::{AppError, JobAccess, Yard};
+use crate::auth::AccessScope;
 use crate::output;
 
 /// A job's output as bytes.
@@ -21,8 +21,9 @@ pub struct LogStream {
 
 impl Yard {
     /// Returns the output so far.
-    pub async fn logs(&self, id: &JobId, stream: OutputStream) -> Result<LogStream, AppError> {
-        let row = self.row(id).await?;
+    pub async fn logs(&self, job: &JobAccess, stream: OutputStream) -> Result<LogStream, AppError> {
+        job.require(AccessScope::ReadJobs)?;
+        let row = self.row(job.id()).await?;
         let (store, blobs) = (Arc::clone(&self.context.store), Arc::clone(&self.context.blobs));
         let log = output::log_stream(store, blobs, &row, stream);
         Ok(LogStream { length: log.length, bytes: log.bytes })

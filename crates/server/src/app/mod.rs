@@ -1,16 +1,20 @@
 //! The use cases: everything a client can ask of a yard, one file for each.
 //!
-//! [`Yard`] is the façade `http` builds on. It checks, asks the store, wakes reconcile and answers; what takes time
-//! happens in reconcile. Every answer is read from the store, so it is true after a crash too.
+//! [`Yard`] is the façade that `http` builds on. A use case takes the caller first: as a [`Caller`](crate::auth::Caller), or
+//! as the [`JobAccess`] that [`Yard::job`] made for one job of that caller. It checks, asks the store, wakes `lifecycle` and
+//! answers; work that takes time happens in `lifecycle`. Every answer is read from the store, so it is true after a crash.
 
+mod access;
 mod archive;
-mod around;
 mod audit;
 mod delete;
 mod download;
+mod drivers;
 mod errors;
 mod events;
+mod health;
 mod logs;
+mod machine;
 mod model;
 mod open;
 mod reply;
@@ -26,19 +30,20 @@ pub use crate::job::{
     FailureCode, Floor, GitSource, InputFile, IsolationStatus, JobFailure, JobFilter, JobKind, JobState,
     JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
 };
+pub use access::JobAccess;
 pub use audit::Audit;
 pub use download::{Download, DownloadStream};
 pub use errors::AppError;
-pub use events::EventStream;
+pub use events::JobEventStream;
 pub use logs::LogStream;
-pub use model::{DriverStatus, IdempotencyKey, JobEvent, JobPage, Scheduled, TicketPurpose};
+pub use model::{CommittedEvent, DriverStatus, IdempotencyKey, JobPage, Scheduled, TicketTarget};
 pub use open::StartYardError;
 pub use sandyard_api::ErrorCode;
 pub use status::WithOutput;
 
-use self::open::Running;
+use self::access::OwnerCache;
+use self::open::YardTask;
 use self::tickets::Tickets;
-use crate::auth::Caller;
 use crate::yard::YardContext;
 
 /// A running yard. Clones are handles to the same one; when the last is dropped without `stop`, it ends as in a crash.
@@ -46,7 +51,6 @@ use crate::yard::YardContext;
 pub struct Yard {
     context: Arc<YardContext>,
     tickets: Arc<Tickets>,
-    running: Arc<Running>,
-    /// Who uses this handle.
-    caller: Caller,
+    owners: Arc<OwnerCache>,
+    running: Arc<YardTask>,
 }

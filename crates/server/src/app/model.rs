@@ -1,26 +1,27 @@
-//! What the use cases take and return, beside the nouns of `job`.
+//! Arguments and results of the use cases, beside the nouns of `job`.
 
 use serde::Serialize;
 
+use crate::auth::AccessScope;
 use crate::job::{JobId, JobState, JobStatus};
 
-/// The client's promise that a repeat is a repeat.
+/// A client's mark of a request, by which a retry is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
     /// The header's value.
     pub key: String,
-    /// SHA-256 of everything that makes the request what it is.
+    /// SHA-256 of the request: the same key with another request is an error.
     pub body_sha256: [u8; 32],
 }
 
-/// What `schedule` did.
+/// The result of `schedule`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scheduled {
     /// The job.
     pub id: JobId,
     /// Its state at that moment.
     pub state: JobState,
-    /// Whether an earlier request with the same key had made it.
+    /// True if an earlier request with the same key had made it.
     pub repeated: bool,
 }
 
@@ -35,20 +36,20 @@ pub struct JobPage {
 
 /// One event of a job. Ids rise by one from 1.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JobEvent {
+pub struct CommittedEvent {
     /// Its number.
     pub id: u64,
     /// `state`, `stdout`, `stderr`, `note`, `file` …
     pub kind: String,
     /// When it was committed.
     pub at_ms: i64,
-    /// What it says. For output: `{"offset", "length", "text"}` with the bytes as lossy UTF-8.
+    /// The payload. For output: `{"offset", "length", "text"}` with the bytes as lossy UTF-8.
     pub data: serde_json::Value,
 }
 
-/// What a ticket is good for.
+/// What a ticket opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TicketPurpose {
+pub enum TicketTarget {
     /// JupyterLab.
     Lab,
     /// The desktop.
@@ -63,15 +64,27 @@ pub enum TicketPurpose {
     Origin(u16),
 }
 
-/// A driver as `/drivers` tells it.
+impl TicketTarget {
+    /// The scope that its maker needs.
+    pub fn scope(self) -> AccessScope {
+        match self {
+            Self::Download => AccessScope::ReadJobs,
+            Self::Lab | Self::Desktop | Self::Pty | Self::Port(_) | Self::Origin(_) => {
+                AccessScope::UseSandbox
+            }
+        }
+    }
+}
+
+/// A driver as `/drivers` reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DriverStatus {
     /// Its name.
     pub name: &'static str,
-    /// What its sandboxes get.
+    /// The isolation of its sandboxes.
     pub isolation: sandyard_sandbox::driver::Isolation,
-    /// Whether it works here; `None` while it is being tried for the first time.
+    /// The result of its trial; `None` while it is being tried for the first time.
     pub availability: Option<sandyard_sandbox::driver::Availability>,
-    /// How far an image is that is being made for it.
+    /// Progress of an image that is being made for it.
     pub making: Option<String>,
 }

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Images;
 use super::Yard;
+use super::access::OwnerCache;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
-use crate::auth::Caller;
 use crate::blobs::{FolderBlobs, Scratch, WorkspaceFolders};
 use crate::config::{ModelsError, ServerConfig};
 use crate::disk;
@@ -30,8 +30,8 @@ use crate::yard::Metrics;
 use crate::yard::StatusCache;
 use crate::yard::{Machines, YardContext};
 
-/// Jobs that were claimed as they were stored and wait for the loop; a scheduler beyond it waits.
-const CLAIMED: usize = 256;
+/// Jobs that were claimed as they were stored and wait for the loop. A scheduler waits when there are more.
+const CLAIM_QUEUE_JOBS: usize = 256;
 
 /// A yard can't be opened.
 #[derive(Debug, thiserror::Error)]
@@ -39,9 +39,9 @@ pub enum StartYardError {
     /// A folder can't be made.
     #[error("prepare {}", path.display())]
     Prepare {
-        /// Which.
+        /// The data directory.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -54,10 +54,10 @@ pub enum StartYardError {
         /// The data directory.
         path: std::path::PathBuf,
     },
-    /// What the last server left can't be read.
+    /// The state that the last server left can't be read.
     #[error("read what the last server left")]
     Left(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A model that was named can't be had.
+    /// A configured model is not available.
     #[error("prepare the models")]
     Models(#[from] ModelsError),
     /// The key that signs audits can't be used.
@@ -68,15 +68,15 @@ pub enum StartYardError {
     Random(#[from] RandomError),
 }
 
-/// The loop of a yard, and the way to it.
-pub(super) struct Running {
+/// The loop of a yard, and the channel to it.
+pub(super) struct YardTask {
     pub(super) claimed: mpsc::Sender<ClaimedJob>,
     stop: CancellationToken,
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Drop for Running {
-    /// Without `stop` this is a crash: nothing is given back, everything is found again.
+impl Drop for YardTask {
+    /// Without `stop` this is a crash: nothing is released, and the next server finds everything again.
     fn drop(&mut self) {
         if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
             task.abort();
@@ -92,7 +92,7 @@ fn not_opened(error: OpenError) -> StartYardError {
 }
 
 impl Yard {
-    /// Opens the data directory, adopts what is alive, removes what nobody owns, and begins to work.
+    /// Opens the data directory, adopts live sandboxes, removes strays, and starts the loop.
     pub async fn start(
         config: ServerConfig,
         drivers: Vec<Arc<dyn Driver>>,
@@ -135,19 +135,19 @@ impl Yard {
     }
 
     fn work(context: Arc<YardContext>) -> Self {
-        let (claimed, receiver) = mpsc::channel(CLAIMED);
+        let (claimed, receiver) = mpsc::channel(CLAIM_QUEUE_JOBS);
         let stop = CancellationToken::new();
         let task = tokio::spawn(Reconciler::new(Arc::clone(&context), receiver).run(stop.clone()));
-        let running = Running { claimed, stop, task: Mutex::new(Some(task)) };
+        let running = YardTask { claimed, stop, task: Mutex::new(Some(task)) };
         Self {
             context,
             tickets: Arc::new(Tickets::default()),
+            owners: Arc::new(OwnerCache::default()),
             running: Arc::new(running),
-            caller: Caller::default(),
         }
     }
 
-    /// Stops claiming, lets go of all jobs and returns when nothing is left running here. Jobs go on in their sandboxes.
+    /// Stops claiming, releases all jobs and returns when no task is left. Jobs go on in their sandboxes.
     pub async fn stop(&self) {
         self.running.stop.cancel();
         let task = self.running.task.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -159,12 +159,12 @@ impl Yard {
         self.context.recorder.settle().await;
     }
 
-    /// Whether `stop` was called.
+    /// True after `stop` was called.
     pub fn is_stopping(&self) -> bool {
         self.running.stop.is_cancelled()
     }
 
-    /// Returns the reason when the yard can't go on and its process should end: what is on disk is then unknown.
+    /// Returns when the yard can't go on, with the reason: the state on disk is unknown and the process should end.
     pub async fn broken(&self) -> String {
         self.context.store.broken().await
     }

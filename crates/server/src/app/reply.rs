@@ -1,26 +1,35 @@
-//! Reply: what a person says to a task, whether it asked or not.
+//! Reply: a message of a person to a task, whether it asked or not.
 
 use sandyard_protocol::{JournalEntry, Speaker, TaskBudget};
 
-use super::{AppError, ErrorCode, Yard};
+use super::audit::entry;
+use super::{AppError, ErrorCode, JobAccess, Yard};
 use crate::audit::{AuditFacts, ReplyFacts, digest};
+use crate::auth::AccessScope;
 use crate::job::JobId;
 use crate::job::JobState;
 use crate::store::Said;
 
 impl Yard {
-    /// Answers a task that waits, or tells a running one something; it hears it at its next step. May change what it may spend:
-    /// members that are not given stay as they are.
-    pub async fn reply(&self, id: &JobId, text: String, budget: Option<TaskBudget>) -> Result<(), AppError> {
+    /// Answers a task that waits, or sends a message to a running one, which reads it before its next step. May change the
+    /// task's budget: members that are not given stay as they are.
+    pub async fn reply(
+        &self,
+        job: &JobAccess,
+        text: String,
+        budget: Option<TaskBudget>,
+    ) -> Result<(), AppError> {
+        job.require(AccessScope::WriteJobs)?;
+        let id = job.id();
         let budget = match budget {
             Some(change) => Some(merged(self.budget(id).await?, change)),
             None => None,
         };
-        let entry = self.entry(AuditFacts::Reply(ReplyFacts::Person {
+        let entry = entry(AuditFacts::Reply(ReplyFacts::Person {
             bytes: text.len(),
             sha256: digest(text.as_bytes()),
             budget: budget.is_some(),
-            caller: self.caller.facts(),
+            caller: job.caller().facts(),
         }));
         let said = JournalEntry::Said { text, by: Speaker::Person, budget };
         match self.context.store.say(id, Box::new(said), entry).await? {
@@ -40,7 +49,7 @@ impl Yard {
         }
     }
 
-    /// What a task may spend now.
+    /// The present budget of a task.
     async fn budget(&self, id: &JobId) -> Result<TaskBudget, AppError> {
         let row = self.row(id).await?;
         if let Some(budget) = row.task.and_then(|task| task.budget) {

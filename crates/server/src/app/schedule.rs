@@ -5,11 +5,14 @@ use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::drivers::catalogue;
 use sha2::{Digest, Sha256};
 
-use super::around::TRYING;
+use super::access::require;
+use super::audit::schedule_entry;
+use super::drivers::TRIAL_TIMEOUT;
 use super::model::{IdempotencyKey, Scheduled};
 use super::{AppError, ErrorCode, Yard};
 use super::{Floor, JobKind, NewJob, RequestedLimits};
 use crate::audit::AuditEntry;
+use crate::auth::{AccessScope, Caller};
 use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
 use crate::drivers::{DriverChoice, NoDriver};
 use crate::error_chain::chain;
@@ -25,16 +28,18 @@ use crate::yard;
 use crate::yard::Permit;
 use crate::yard::{claim_changes, new_secret};
 
-/// How long a question waits, if the job does not say: until tomorrow.
+/// How long a question waits for an answer, if the job does not say: a day.
 const ASK_TIMEOUT_S: u64 = 24 * 3600;
 
 impl Yard {
-    /// Makes a job, durably, and answers at once.
+    /// Makes a job of the caller, durably, and answers at once.
     pub async fn schedule(
         &self,
+        caller: &Caller,
         mut job: NewJob,
         key: Option<IdempotencyKey>,
     ) -> Result<Scheduled, AppError> {
+        require(caller, AccessScope::WriteJobs)?;
         if self.is_stopping() {
             return Err(AppError::new(ErrorCode::Stopping, "the server is stopping").retry_after(5));
         }
@@ -51,7 +56,7 @@ impl Yard {
                 .retry_after(30));
         }
         let id = job::random_id().map_err(|error| AppError::internal(&error))?;
-        let entry = self.schedule_entry(&job);
+        let entry = schedule_entry(caller, &job);
         let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
         self.put_text(&insert).await?;
@@ -66,7 +71,7 @@ impl Yard {
     /// The driver for a job, or a refusal. `None` if that depends on a driver that takes long to be tried: the job waits in the
     /// queue, and fails there if nothing meets its floor.
     async fn choose(&self, floor: &Floor) -> Result<Option<DriverChoice>, AppError> {
-        match tokio::time::timeout(TRYING, self.context.drivers.choose(floor)).await {
+        match tokio::time::timeout(TRIAL_TIMEOUT, self.context.drivers.choose(floor)).await {
             Ok(chosen) => chosen.map(Some).map_err(no_driver),
             Err(_) => Ok(None),
         }
@@ -150,7 +155,7 @@ impl Yard {
         }
     }
 
-    /// Fills in what a task leaves open, or says what it can't have.
+    /// Fills in the defaults of a task, or rejects options that are not available.
     fn settle_task(&self, job: &mut NewJob) -> Result<(), AppError> {
         let model = self.context.models.find(job.task.model.as_deref()).map_err(no_model)?;
         let ask_timeout_s = job.task.ask_timeout_s.unwrap_or(ASK_TIMEOUT_S);
@@ -160,7 +165,7 @@ impl Yard {
         Ok(())
     }
 
-    /// A driver that exists but can't run here is one thing, a name that nobody knows another.
+    /// Rejects the name of an unknown driver. A known driver that can't run here is rejected later, with its own reason.
     fn check_isolation(&self, floor: &Floor) -> Result<(), AppError> {
         let Floor::Driver(name) = floor else { return Ok(()) };
         if catalogue::is_known(name) || self.context.drivers.named(name).is_some() {

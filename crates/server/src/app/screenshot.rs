@@ -4,18 +4,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sandyard_protocol::{JournalEntry, ModelPart};
 
-use super::{AppError, ErrorCode, Yard};
+use super::{AppError, ErrorCode, JobAccess, Yard};
+use crate::auth::AccessScope;
 use crate::blobs::{BlobErrorKind, BlobKey, BlobNoun, BlobRange};
-use crate::job::JobId;
 
 /// The first bytes of every PNG.
 const PNG_SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 
 impl Yard {
     /// Returns the last screenshot; an error if the job had no desktop.
-    pub async fn last_screenshot(&self, id: &JobId) -> Result<Vec<u8>, AppError> {
-        self.row(id).await?;
-        let key = BlobKey::new(id, BlobNoun::LastScreenshot);
+    pub async fn last_screenshot(&self, job: &JobAccess) -> Result<Vec<u8>, AppError> {
+        job.require(AccessScope::ReadJobs)?;
+        self.row(job.id()).await?;
+        let key = BlobKey::new(job.id(), BlobNoun::LastScreenshot);
         match self.context.blobs.read(&key, BlobRange::Whole).await {
             Ok(png) => Ok(png.into()),
             Err(error) if error.kind == BlobErrorKind::NotFound => {
@@ -26,8 +27,9 @@ impl Yard {
     }
 
     /// Returns a picture that a task looked at, as a `screenshot` event names it.
-    pub async fn seen_picture(&self, id: &JobId, entry: u64, picture: u64) -> Result<Vec<u8>, AppError> {
-        let row = self.row(id).await?;
+    pub async fn seen_picture(&self, job: &JobAccess, entry: u64, picture: u64) -> Result<Vec<u8>, AppError> {
+        job.require(AccessScope::ReadJobs)?;
+        let row = self.row(job.id()).await?;
         let rows = self.context.store.journal(row.number, entry, 1, usize::MAX).await?;
         let found = rows.into_iter().find(|row| row.number == entry).and_then(|row| png(row.entry, picture));
         found.ok_or_else(|| {

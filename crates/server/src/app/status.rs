@@ -1,33 +1,36 @@
-//! Status: the row as people read it, at once, after a change, or as a list.
+//! Status: the row of a job for its clients: at once, after a change, or as a list.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_protocol::OutputStream;
 
+use super::access::{owner_of, require};
 use super::model::JobPage;
-use super::{AppError, ErrorCode, Yard};
+use super::{AppError, ErrorCode, JobAccess, Yard};
 use super::{IsolationStatus, JobFilter, JobStatus, KnownStatus};
+use crate::auth::{AccessScope, Caller, may};
 use crate::gateways::model::Money;
 use crate::job::JobId;
 use crate::job::JobRow;
 use crate::output;
 
-/// Whether the tails of the output are wanted; they cost a second lookup.
+/// Whether a status has the tails of the output, which cost a second lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithOutput {
     /// Up to 64 KiB of each stream.
     Tails,
-    /// None.
+    /// No output.
     Without,
 }
 
 /// Most jobs on one page.
-const PAGE: usize = 1000;
+const MAX_PAGE_JOBS: usize = 1000;
 
 impl Yard {
-    /// The job as it is now; with more output than asked for if that is at hand.
-    pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
+    /// The job as it is now; with more output than asked for if that is cached.
+    pub async fn status(&self, job: &JobAccess, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
+        let id = job.id();
         if let Some(status) = self.context.ended.get(id) {
             return Ok(status);
         }
@@ -41,13 +44,14 @@ impl Yard {
         Ok(status)
     }
 
-    /// The job when its state is another than now, when it has ended already, or when the time is up.
+    /// Waits until the job's state changes, it has ended, or the time is up, and returns its status then.
     pub async fn status_after_change(
         &self,
-        id: &JobId,
+        job: &JobAccess,
         output: WithOutput,
         wait: Duration,
     ) -> Result<Arc<KnownStatus>, AppError> {
+        let id = job.id();
         let mut watch = self.context.store.watch(id);
         let first = self.row(id).await?;
         let changed = async {
@@ -65,24 +69,28 @@ impl Yard {
         Ok(Arc::new(self.describe(row, output).await?.into()))
     }
 
-    /// A page of jobs, newest first. An unknown cursor is `Invalid`.
+    /// A page of the caller's jobs, newest first. An unknown cursor is an error.
     pub async fn list(
         &self,
+        caller: &Caller,
         filter: &JobFilter,
         limit: usize,
         cursor: Option<&str>,
     ) -> Result<JobPage, AppError> {
+        require(caller, AccessScope::ReadJobs)?;
         let before = match cursor {
             Some(text) => Some(text.parse().map_err(|_| {
                 AppError::new(ErrorCode::InvalidCursor, "the cursor is not one that a list gave")
             })?),
             None => None,
         };
-        let limit = limit.clamp(1, PAGE);
+        let limit = limit.clamp(1, MAX_PAGE_JOBS);
         let mut rows = self.context.store.list(filter, before, limit + 1).await?;
         let more = rows.len() > limit;
         rows.truncate(limit);
         let cursor = rows.last().filter(|_| more).map(|row| row.number.to_string());
+        // The cursor counts all rows, so that a page without a row of the caller still leads on.
+        rows.retain(|row| may(caller, &owner_of(row), AccessScope::ReadJobs).is_ok());
         let mut jobs = Vec::with_capacity(rows.len());
         for row in rows {
             jobs.push(self.describe(row, WithOutput::Without).await?);
@@ -90,7 +98,7 @@ impl Yard {
         Ok(JobPage { jobs, cursor })
     }
 
-    /// The row of a job that clients may know of.
+    /// The row of a job, unless it is being deleted. Use cases come here with a [`JobAccess`].
     pub(super) async fn row(&self, id: &JobId) -> Result<JobRow, AppError> {
         self.context.store.job(id).await?.ok_or_else(AppError::unknown_job)
     }

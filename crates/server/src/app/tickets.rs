@@ -1,4 +1,7 @@
-//! Tickets: single use, 30 s, bound to one job and one purpose. Kept in memory: one that is lost is asked for again.
+//! Tickets: single use, 30 s, bound to one job, one purpose and the caller who made it.
+//!
+//! They are kept in memory: a client that loses one asks for another. The holder acts in the name of the maker, whose right
+//! to the job is checked again when the ticket is used.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
-use super::model::TicketPurpose;
-use super::{AppError, ErrorCode, Yard};
+use super::model::TicketTarget;
+use super::{AppError, ErrorCode, JobAccess, Yard};
+use crate::auth::Caller;
 use crate::job::JobId;
 
 /// How long a ticket is good.
-const LIFE: Duration = Duration::from_secs(30);
-/// Tickets at once; more are refused until some have run out.
-const MOST: usize = 10_000;
+const TICKET_LIFETIME: Duration = Duration::from_secs(30);
+/// Open tickets; more are refused until some have run out.
+const MAX_TICKETS: usize = 10_000;
 
-/// The tickets that are good, by their hash: a look at the memory of the map gives none away.
+/// The open tickets by their hash, so that a dump of the map reveals none.
 #[derive(Debug, Default)]
 pub(super) struct Tickets {
     good: Mutex<HashMap<[u8; 32], Ticket>>,
@@ -24,7 +28,8 @@ pub(super) struct Tickets {
 #[derive(Debug)]
 struct Ticket {
     job: JobId,
-    purpose: TicketPurpose,
+    maker: Caller,
+    purpose: TicketTarget,
     until: Instant,
 }
 
@@ -32,25 +37,31 @@ impl Tickets {
     fn make(
         &self,
         job: &JobId,
-        purpose: TicketPurpose,
+        maker: &Caller,
+        purpose: TicketTarget,
         now: Instant,
     ) -> Result<Option<String>, crate::job::RandomError> {
         let ticket = crate::job::random_id()?.to_string();
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        if good.len() >= MOST {
+        if good.len() >= MAX_TICKETS {
             good.retain(|_, ticket| ticket.until > now);
         }
-        if good.len() >= MOST {
+        if good.len() >= MAX_TICKETS {
             return Ok(None);
         }
-        good.insert(hash(&ticket), Ticket { job: job.clone(), purpose, until: now + LIFE });
+        good.insert(
+            hash(&ticket),
+            Ticket { job: job.clone(), maker: maker.clone(), purpose, until: now + TICKET_LIFETIME },
+        );
         Ok(Some(ticket))
     }
 
-    fn redeem(&self, job: &JobId, purpose: TicketPurpose, ticket: &str, now: Instant) -> bool {
+    fn redeem(&self, job: &JobId, purpose: TicketTarget, ticket: &str, now: Instant) -> Option<Caller> {
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = good.remove(&hash(ticket));
-        found.is_some_and(|found| found.job == *job && found.purpose == purpose && found.until > now)
+        // Removed before it is compared: a ticket that was shown in the wrong place is used up.
+        let found = good.remove(&hash(ticket))?;
+        let fits = found.job == *job && found.purpose == purpose && found.until > now;
+        fits.then(|| found.maker.by_ticket())
     }
 }
 
@@ -59,18 +70,21 @@ fn hash(ticket: &str) -> [u8; 32] {
 }
 
 impl Yard {
-    /// A ticket: single use, 30 s, for this job and purpose.
-    pub async fn make_ticket(&self, id: &JobId, purpose: TicketPurpose) -> Result<String, AppError> {
-        self.row(id).await?;
-        let made =
-            self.tickets.make(id, purpose, Instant::now()).map_err(|error| AppError::internal(&error))?;
+    /// Makes a ticket for a job and purpose in the name of the caller.
+    pub async fn make_ticket(&self, job: &JobAccess, purpose: TicketTarget) -> Result<String, AppError> {
+        job.require(purpose.scope())?;
+        self.row(job.id()).await?;
+        let made = self.tickets.make(job.id(), job.caller(), purpose, Instant::now());
+        let made = made.map_err(|error| AppError::internal(&error))?;
         made.ok_or_else(|| {
-            AppError::new(ErrorCode::TooManyTickets, "too many tickets are open").retry_after(LIFE.as_secs())
+            AppError::new(ErrorCode::TooManyTickets, "too many tickets are open")
+                .retry_after(TICKET_LIFETIME.as_secs())
         })
     }
 
-    /// Uses a ticket up; `false` if it is not good for this.
-    pub fn redeem_ticket(&self, id: &JobId, purpose: TicketPurpose, ticket: &str) -> bool {
+    /// Uses a ticket up and returns its maker; `None` if it is not good for this job and purpose. The maker's right to the
+    /// job is for [`Yard::job`] to check.
+    pub fn redeem_ticket(&self, id: &JobId, purpose: TicketTarget, ticket: &str) -> Option<Caller> {
         self.tickets.redeem(id, purpose, ticket, Instant::now())
     }
 }
@@ -84,13 +98,15 @@ mod tests {
         let tickets = Tickets::default();
         let (job, other) = (crate::job::random_id().unwrap(), crate::job::random_id().unwrap());
         let now = Instant::now();
-        let make = || tickets.make(&job, TicketPurpose::Pty, now).unwrap().unwrap();
+        let maker = Caller::operator().over_mcp();
+        let make = || tickets.make(&job, &maker, TicketTarget::Pty, now).unwrap().unwrap();
         let ticket = make();
-        assert!(tickets.redeem(&job, TicketPurpose::Pty, &ticket, now));
-        assert!(!tickets.redeem(&job, TicketPurpose::Pty, &ticket, now), "single use");
-        assert!(!tickets.redeem(&other, TicketPurpose::Pty, &make(), now), "bound to the job");
-        assert!(!tickets.redeem(&job, TicketPurpose::Download, &make(), now), "bound to the purpose");
-        assert!(!tickets.redeem(&job, TicketPurpose::Pty, &make(), now + LIFE), "30 seconds");
-        assert!(!tickets.redeem(&job, TicketPurpose::Pty, "made up", now));
+        let redeem = |job, purpose, ticket: &str, now| tickets.redeem(job, purpose, ticket, now);
+        assert_eq!(redeem(&job, TicketTarget::Pty, &ticket, now), Some(maker.clone().by_ticket()));
+        assert_eq!(redeem(&job, TicketTarget::Pty, &ticket, now), None, "single use");
+        assert_eq!(redeem(&other, TicketTarget::Pty, &make(), now), None, "bound to the job");
+        assert_eq!(redeem(&job, TicketTarget::Download, &make(), now), None, "bound to the purpose");
+        assert_eq!(redeem(&job, TicketTarget::Pty, &make(), now + TICKET_LIFETIME), None, "30 seconds");
+        assert_eq!(redeem(&job, TicketTarget::Pty, "made up", now), None);
     }
 }

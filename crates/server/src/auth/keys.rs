@@ -11,8 +11,8 @@ use subtle::{Choice, ConstantTimeEq};
 
 use crate::key_file::KeyFileError;
 
-/// A key file longer than this is not ours.
-const FILE_BYTES: u64 = 64 * 1024;
+/// Longest key file that is read.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The keys that open the API. Holds digests, so that neither a log nor a core dump shows a key.
 #[derive(Clone, Default)]
@@ -20,11 +20,11 @@ pub struct KeyStore {
     digests: Vec<[u8; 32]>,
 }
 
-/// A key that was made just now, to be shown once.
+/// A new key, to be shown once.
 pub struct CreatedKey(String);
 
 impl KeyStore {
-    /// These keys.
+    /// A store of these keys.
     pub fn from_keys(keys: impl IntoIterator<Item = String>) -> Self {
         Self { digests: keys.into_iter().map(|key| Sha256::digest(key.as_bytes()).into()).collect() }
     }
@@ -42,7 +42,7 @@ impl KeyStore {
             return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
         }
         let mut text = String::new();
-        file.take(FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(failed)?;
         let keys = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let store = Self::from_keys(keys.map(str::to_owned));
         if store.is_empty() { Err(KeyFileError::Empty { path: path.to_owned() }) } else { Ok(Some(store)) }
@@ -61,23 +61,23 @@ impl KeyStore {
         Ok((Self::from_keys([key.expose().to_owned()]), Some(key)))
     }
 
-    /// Whether there is no key.
+    /// True if there is no key.
     pub fn is_empty(&self) -> bool {
         self.digests.is_empty()
     }
 
-    /// What other secrets may be bound to.
+    /// The digests of all keys; other secrets are bound to them.
     pub(super) fn digests(&self) -> &[[u8; 32]] {
         &self.digests
     }
 
-    /// What tells a key of ours from the others: the beginning of its hash, from which nobody gets to the key.
+    /// The id of one of our keys: the beginning of its hash, which does not reveal the key. `None` for any other key.
     pub(super) fn id(&self, key: &str) -> Option<String> {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         self.holds(key).then(|| digest[..6].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Whether a key is one of ours. Takes the same time for every wrong key.
+    /// True if a key is one of ours. Takes the same time for every wrong key.
     pub fn holds(&self, key: &str) -> bool {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
         let found = self.digests.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&digest));

@@ -1,14 +1,16 @@
 //! Who may use the API.
 //!
-//! Owns the rules on `Host` and `Origin` ([`origins`]), on bearer keys ([`keys`]), and on the origins of sandboxes' ports
-//! ([`visits`], [`passes`]); tickets are made and used up by `app`. Every request, upgrades included, is first told to be for
-//! the API or for a job's origin ([`Access::site`]), then passes [`Access::check`] or [`Access::visit`] once. The API knows no
-//! cookies, so nothing a browser sends by itself opens anything there.
+//! Owns the rules on `Host` and `Origin` ([`origins`]), on bearer keys ([`keys`]), on the origins of sandboxes' ports
+//! ([`visits`], [`passes`]), and on whose job it is ([`may`]); `app` makes and redeems tickets. Every request, upgrades
+//! included, is first sorted to the API or to a job's origin ([`AccessRules::site`]), then passes [`AccessRules::admit`] or
+//! [`AccessRules::visit`] once. The API knows no cookies, so nothing that a browser sends by itself opens anything there.
 
 mod caller;
 pub mod keys;
 pub mod origins;
+mod ownership;
 pub mod passes;
+mod scope;
 pub mod visits;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -16,17 +18,19 @@ use axum::http::{HeaderMap, Method};
 use sandyard_api::{ApiError, ErrorCode};
 
 pub use crate::key_file::KeyFileError;
-pub use caller::Caller;
+pub use caller::{AccountId, Caller, TenantId};
 pub use keys::{CreatedKey, KeyStore};
 use origins::{
     Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority,
     name_of_origin,
 };
+pub use ownership::{AccessDenied, OwnerAccount, may};
 use passes::{PassSecret, Passes};
+pub use scope::{AccessScope, AccessScopes};
 
 /// The rules of one listening address.
 #[derive(Debug)]
-pub struct Access {
+pub struct AccessRules {
     keys: KeyStore,
     listen_name: String,
     open: bool,
@@ -34,27 +38,16 @@ pub struct Access {
     passes: Passes,
 }
 
-/// Whom a request is for.
+/// The addressee of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Site {
-    /// The server itself, or nobody it knows.
+    /// The server itself, or an unknown name.
     Api,
     /// A port of a sandbox.
     Job(JobOrigin),
 }
 
-/// What a request needs beside an acceptable origin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// Nothing: the answer is the same for everybody.
-    Nothing,
-    /// A key, unless the address is open.
-    Key,
-    /// Nothing more: a ticket was good for it.
-    HasTicket,
-}
-
-impl Access {
+impl AccessRules {
     /// The rules for a listening host (a name or an address without port). Only loopback without keys is open; any other address
     /// without keys refuses everything.
     pub fn new(listen_host: &str, keys: KeyStore) -> Self {
@@ -65,19 +58,19 @@ impl Access {
         Self { keys, listen_name, open, domain: None, passes }
     }
 
-    /// The same, with job origins below a domain beside those on the machine itself.
+    /// Adds job origins below a domain to those on the machine itself.
     #[must_use]
     pub fn with_domain(self, domain: Domain) -> Self {
         Self { domain: Some(domain), ..self }
     }
 
-    /// The same, with passes that outlive this process.
+    /// Replaces the secret of this process by one that outlives it.
     #[must_use]
     pub fn with_pass_secret(self, secret: &PassSecret) -> Self {
         Self { passes: Passes::new(secret, &self.keys), ..self }
     }
 
-    /// Whom a request is for, by its one `Host`.
+    /// The addressee of a request, by its one `Host`.
     pub fn site(&self, headers: &HeaderMap) -> Site {
         let mut values = headers.get_all(HOST).iter();
         // Most requests are for the API by a name without a hyphen; they pay for one look.
@@ -88,8 +81,8 @@ impl Access {
         JobOrigin::read(&name, &[LOCAL_DOMAIN, own]).map_or(Site::Api, Site::Job)
     }
 
-    /// The address of a job's origin for whoever sent these headers to the API: below the same kind of name, so that a tunnel
-    /// works. `None` if the browser could not reach it: it came by a name or address that has no names below it.
+    /// The address of a job's origin for the client that sent these headers to the API: below the same kind of name, so
+    /// that a tunnel works. `None` if the client came by a name or address that has no names below it.
     pub fn origin_url(&self, origin: &JobOrigin, headers: &HeaderMap) -> Option<String> {
         let host = headers.get(HOST)?.to_str().ok()?;
         let name = name_of_authority(host)?;
@@ -104,47 +97,43 @@ impl Access {
         Some(format!("{scheme}://{}{port}", origin.name(domain)))
     }
 
-    /// The address of the API for whoever came by this `Host`.
+    /// The address of the API for a client that came by this `Host`.
     pub fn own_url(&self, host: &str) -> String {
         let local = name_of_authority(host).is_some_and(|name| is_local_name(&name));
         let tls = !local && self.domain.as_ref().is_some_and(|domain| domain.tls);
         format!("{}://{host}", if tls { "https" } else { "http" })
     }
 
-    /// Whether a header's bearer key is one of ours; it must not reach a sandbox.
+    /// True if a header's bearer key is one of ours. It must not reach a sandbox.
     pub fn is_own_key(&self, authorization: &str) -> bool {
         let (scheme, key) = authorization.split_once(' ').unwrap_or_default();
         scheme.eq_ignore_ascii_case("bearer") && self.keys.holds(key.trim())
     }
 
-    /// Whether local programs need no key.
+    /// True if local programs need no key.
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// Whether a request may go on.
-    pub fn check(&self, method: &Method, headers: &HeaderMap, need: Need) -> Result<(), ApiError> {
+    /// Rejects a request by an unknown name of this server, or one that a page of another origin caused.
+    pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = self.check_host(headers)?;
         self.check_origin(headers, &host)?;
-        refuse_foreign_page(method, headers)?;
-        match need {
-            Need::Key if !self.open => self.check_key(headers),
-            Need::Key | Need::Nothing | Need::HasTicket => Ok(()),
-        }
+        refuse_foreign_page(method, headers)
     }
 
-    /// Who sends a request that passed [`Access::check`].
-    pub fn caller(&self, headers: &HeaderMap, need: Need) -> Caller {
-        let key = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()?.split_once(' '));
-        match (need, key.and_then(|(_, key)| self.keys.id(key.trim()))) {
-            (Need::HasTicket, _) => Caller::ticket(),
-            (_, Some(id)) => Caller::key(&id),
-            (_, None) => Caller::default(),
+    /// Checks a request as [`AccessRules::check`] does, then its key, and returns its caller. An open address needs no key.
+    pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        self.check(method, headers)?;
+        if self.open {
+            return Ok(Caller::operator());
         }
+        // Every key is the operator's until accounts have keys of their own.
+        Ok(Caller::operator().with_key(self.key_id(headers)?))
     }
 
-    /// An open address answers only to its own names, or a page could rebind its name to us and read everything. With
-    /// keys there is nothing ambient to steal, but a job's origin is still never the API.
+    /// An open address answers only to its own names, or a page could rebind its name to this address and read everything.
+    /// With keys there is nothing ambient to steal, but a job's origin is still never the API.
     fn check_host(&self, headers: &HeaderMap) -> Result<String, ApiError> {
         let mut values = headers.get_all(HOST).iter();
         let value = values.next().and_then(|value| value.to_str().ok());
@@ -172,16 +161,14 @@ impl Access {
         if self.open { is_local_name(name) } else { name == self.listen_name }
     }
 
-    fn check_key(&self, headers: &HeaderMap) -> Result<(), ApiError> {
+    /// The id of the one bearer key of a request.
+    fn key_id(&self, headers: &HeaderMap) -> Result<String, ApiError> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return Err(unauthorized()) };
         let (scheme, key) =
             value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(unauthorized)?;
-        if scheme.eq_ignore_ascii_case("bearer") && self.keys.holds(key.trim()) {
-            Ok(())
-        } else {
-            Err(unauthorized())
-        }
+        let key = key.trim();
+        self.keys.id(key).filter(|_| scheme.eq_ignore_ascii_case("bearer")).ok_or_else(unauthorized)
     }
 }
 
@@ -227,18 +214,18 @@ mod tests {
     }
 
     fn open_code(fields: &[(&str, &str)]) -> Option<ErrorCode> {
-        let access = Access::new("127.0.0.1", KeyStore::default());
-        access.check(&Method::POST, &headers(fields), Need::Key).err().map(|error| error.code)
+        let access = AccessRules::new("127.0.0.1", KeyStore::default());
+        access.admit(&Method::POST, &headers(fields)).err().map(|error| error.code)
     }
 
     #[test]
     fn job_origins_are_told_from_the_api_and_addressed_by_the_name_the_client_used() {
         let job = "k5c7jq3l2m4n6o7p2q3r4s5t6u";
         let origin = JobOrigin { job: crate::job::JobId::parse(job).unwrap(), port: 8888 };
-        let plain = Access::new("127.0.0.1", KeyStore::default());
-        let domain = Access::new("0.0.0.0", KeyStore::default())
+        let plain = AccessRules::new("127.0.0.1", KeyStore::default());
+        let domain = AccessRules::new("0.0.0.0", KeyStore::default())
             .with_domain(Domain::parse("https://yard.example").unwrap());
-        let site = |access: &Access, host: &str| access.site(&headers(&[("host", host)]));
+        let site = |access: &AccessRules, host: &str| access.site(&headers(&[("host", host)]));
         let local = format!("8888-{job}.localhost:8000");
         let named = format!("8888-{}.YARD.example", job.to_uppercase());
         assert_eq!(site(&plain, &local), Site::Job(origin.clone()));
@@ -246,7 +233,7 @@ mod tests {
         assert_eq!(site(&domain, &named), Site::Job(origin.clone()));
         assert_eq!(site(&plain, &named), Site::Api);
         assert_eq!(plain.site(&headers(&[("host", &local), ("host", "localhost")])), Site::Api);
-        let url = |access: &Access, host: &str| access.origin_url(&origin, &headers(&[("host", host)]));
+        let url = |access: &AccessRules, host: &str| access.origin_url(&origin, &headers(&[("host", host)]));
         assert_eq!(url(&plain, "127.0.0.1:8000"), Some(format!("http://8888-{job}.localhost:8000")));
         assert_eq!(url(&domain, "localhost:9000"), Some(format!("http://8888-{job}.localhost:9000")));
         assert_eq!(url(&domain, "yard.example:8000"), Some(format!("https://8888-{job}.yard.example")));
@@ -299,24 +286,24 @@ mod tests {
 
     #[test]
     fn w19_requests_a_foreign_page_causes_without_origin_are_refused() {
-        let access = Access::new("localhost", KeyStore::default());
+        let access = AccessRules::new("localhost", KeyStore::default());
         let fields = |mode| {
             headers(&[("host", "localhost"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode)])
         };
-        assert!(access.check(&Method::GET, &fields("no-cors"), Need::Key).is_err());
-        assert!(access.check(&Method::POST, &fields("navigate"), Need::Key).is_err());
-        assert!(access.check(&Method::GET, &fields("navigate"), Need::Key).is_ok());
+        assert!(access.admit(&Method::GET, &fields("no-cors")).is_err());
+        assert!(access.admit(&Method::POST, &fields("navigate")).is_err());
+        assert!(access.admit(&Method::GET, &fields("navigate")).is_ok());
     }
 
     #[test]
     fn w23_keys_are_needed_everywhere_but_on_an_open_loopback() {
         let store = || KeyStore::from_keys(["sk-right".to_owned()]);
-        let code = |access: &Access, fields: &[(&str, &str)]| {
+        let code = |access: &AccessRules, fields: &[(&str, &str)]| {
             let mut all = vec![("host", "yard.example:8000")];
             all.extend_from_slice(fields);
-            access.check(&Method::GET, &headers(&all), Need::Key).err().map(|error| error.code)
+            access.admit(&Method::GET, &headers(&all)).err().map(|error| error.code)
         };
-        let access = Access::new("0.0.0.0", store());
+        let access = AccessRules::new("0.0.0.0", store());
         assert_eq!(code(&access, &[("authorization", "Bearer sk-right")]), None);
         assert_eq!(code(&access, &[("authorization", "bearer sk-right")]), None);
         for value in [
@@ -332,8 +319,11 @@ mod tests {
         }
         let twice = [("authorization", "Bearer sk-right"), ("authorization", "Bearer sk-right")];
         assert_eq!(code(&access, &twice), Some(ErrorCode::Unauthorized));
-        assert_eq!(code(&Access::new("0.0.0.0", KeyStore::default()), &[]), Some(ErrorCode::Unauthorized));
-        assert!(!Access::new("127.0.0.1", store()).is_open());
+        assert_eq!(
+            code(&AccessRules::new("0.0.0.0", KeyStore::default()), &[]),
+            Some(ErrorCode::Unauthorized)
+        );
+        assert!(!AccessRules::new("127.0.0.1", store()).is_open());
         let own = [("authorization", "Bearer sk-right"), ("origin", "https://yard.example")];
         assert_eq!(code(&access, &own), None);
         let foreign = [("authorization", "Bearer sk-right"), ("origin", "https://other.example")];

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 
 use crate::job::JobId;
 
-/// Below this name job origins always work on the machine itself: browsers resolve it to loopback without asking anyone.
+/// Job origins below this name always work on the machine itself: browsers resolve it to loopback without DNS.
 pub const LOCAL_DOMAIN: &str = "localhost";
 
-/// A port of a sandbox, as the name of its origin, `<port>-<job>.<domain>`, says it.
+/// A port of a sandbox. The name of its origin is `<port>-<job>.<domain>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobOrigin {
     /// The job.
@@ -35,20 +35,20 @@ impl JobOrigin {
     }
 }
 
-/// Where the operator has job origins: `name`, `http://name[:port]` or `https://name[:port]`. Every name below it must lead
+/// The domain of job origins: `name`, `http://name[:port]` or `https://name[:port]`. Every name below it must lead
 /// to this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {
-    /// Folded.
+    /// The name, folded.
     pub name: String,
-    /// Whether browsers come by TLS, which somebody before this server ends.
+    /// True if browsers come by TLS, which a proxy in front of this server terminates.
     pub tls: bool,
     /// The port in addresses; `None` takes that of the request, or the scheme's own with TLS.
     pub port: Option<u16>,
 }
 
 impl Domain {
-    /// Reads the operator's words; `None` if they name no domain.
+    /// Reads a setting of the operator; `None` if it is no domain.
     pub fn parse(text: &str) -> Option<Self> {
         let (tls, authority) = match text.split_once("://") {
             Some(("http", rest)) => (false, rest),
@@ -99,12 +99,12 @@ pub fn host_name(name: &str) -> String {
     }
 }
 
-/// Whether a folded name always means this machine.
+/// True if a folded name always means this machine.
 pub fn is_local_name(name: &str) -> bool {
     name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a folded name is an origin of a sandbox's port, `<port>-<job>.…`, whose pages are the job's.
+/// True if a folded name is the origin of a sandbox's port, `<port>-<job>.…`, whose pages come from the job.
 pub fn is_job_origin(name: &str) -> bool {
     let label = name.split('.').next().unwrap_or_default();
     label.split_once('-').is_some_and(|(port, job)| {

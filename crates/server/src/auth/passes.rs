@@ -1,7 +1,8 @@
-//! Passes: what the cookie of a job origin holds. Each opens one port of one job for a bounded time.
+//! Passes: the content of a job origin's cookie. Each opens one port of one job for one account and a bounded time.
 //!
-//! A pass is an expiry and a message authentication code, so no server has to remember it and a restart does not sign anybody
-//! out. The code's key is made from a secret on disk and the API's keys: whoever changes those ends every pass.
+//! A pass is an expiry, the account that made it, and a message authentication code, so no server has to remember it and a
+//! restart does not sign anybody out. The code's key is made from a secret on disk and the API's keys: changing the keys ends
+//! every pass.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,15 +13,17 @@ use std::time::Duration;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::caller::{AccountId, Caller, TenantId};
 use super::keys::KeyStore;
 use super::origins::JobOrigin;
+use super::scope::AccessScopes;
 use crate::key_file::KeyFileError;
 
 /// How long a pass is good: a working day and the evening after it.
-const LIFE: Duration = Duration::from_secs(16 * 3600);
+const PASS_LIFETIME: Duration = Duration::from_secs(16 * 3600);
 const SECRET_BYTES: usize = 32;
 
-/// Makes passes and knows them again.
+/// Makes and verifies passes.
 #[derive(Clone)]
 pub struct Passes {
     /// Without a secret every pass is refused.
@@ -63,40 +66,55 @@ impl PassSecret {
 }
 
 impl Passes {
-    /// Passes that end when one of the API's keys is changed.
+    /// Passes that end when one of the API's keys changes.
     pub(super) fn new(secret: &PassSecret, keys: &KeyStore) -> Self {
         let mac = keys.digests().iter().fold(keyed(&secret.0), |mac, digest| mac.chain_update(digest));
         Self { mac: Some(keyed(&mac.finalize().into_bytes())) }
     }
 
-    /// Opens nothing: for a machine that gave no randomness.
+    /// Passes of a machine without randomness: none is ever good.
     pub(super) fn none() -> Self {
         Self { mac: None }
     }
 
-    /// A pass for an origin, from this moment on.
-    pub fn make(&self, origin: &JobOrigin, now: Duration) -> String {
-        let until = (now + LIFE).as_secs();
-        let code = self.code(origin, until).map(|code| code.finalize().into_bytes()).unwrap_or_default();
-        format!("{until:x}.{}", code.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    /// A pass for an origin in the name of a caller, from this moment on.
+    pub fn make(&self, origin: &JobOrigin, caller: &Caller, now: Duration) -> String {
+        let until = (now + PASS_LIFETIME).as_secs();
+        let (account, tenant) = (caller.account(), caller.tenant());
+        let code = self.code(origin, until, account, tenant);
+        let code = code.map(|code| code.finalize().into_bytes()).unwrap_or_default();
+        let code: String = code.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{until:x}.{}.{}.{code}", account.as_str(), tenant.as_str())
     }
 
-    /// Whether a pass is good for an origin at this moment.
-    pub fn accepts(&self, origin: &JobOrigin, pass: &str, now: Duration) -> bool {
-        let Some((until, code)) = pass.split_once('.') else { return false };
-        let (Ok(until), Some(code)) = (u64::from_str_radix(until, 16), bytes(code)) else { return false };
-        let last = (now + LIFE).as_secs();
+    /// The caller that a pass stands for, if it is good for an origin at this moment. Whether the job is the caller's is
+    /// decided again at each use.
+    pub fn caller(&self, origin: &JobOrigin, pass: &str, now: Duration) -> Option<Caller> {
+        let parts: Vec<&str> = pass.split('.').collect();
+        let &[until, account, tenant, code] = parts.as_slice() else { return None };
+        let (until, code) = (u64::from_str_radix(until, 16).ok()?, bytes(code)?);
+        let (account, tenant) = (AccountId::parse(account)?, TenantId::parse(tenant)?);
+        let last = (now + PASS_LIFETIME).as_secs();
         let in_time = until > now.as_secs() && until <= last;
-        in_time && self.code(origin, until).is_some_and(|right| right.verify_slice(&code).is_ok())
+        let right = self.code(origin, until, &account, &tenant)?.verify_slice(&code).is_ok();
+        (in_time && right).then(|| Caller::new(account, tenant, AccessScopes::NONE).by_pass())
     }
 
     /// How long a pass is good.
     pub fn life(&self) -> Duration {
-        LIFE
+        PASS_LIFETIME
     }
 
-    fn code(&self, origin: &JobOrigin, until: u64) -> Option<Hmac<Sha256>> {
-        let text = format!("pass\0{}\0{}\0{until}", origin.job, origin.port);
+    fn code(
+        &self,
+        origin: &JobOrigin,
+        until: u64,
+        account: &AccountId,
+        tenant: &TenantId,
+    ) -> Option<Hmac<Sha256>> {
+        let JobOrigin { job, port } = origin;
+        let (account, tenant) = (account.as_str(), tenant.as_str());
+        let text = format!("pass\0{job}\0{port}\0{until}\0{account}\0{tenant}");
         self.mac.clone().map(|mac| mac.chain_update(text))
     }
 }
@@ -136,22 +154,34 @@ mod tests {
         let secret = PassSecret([7; 32]);
         let passes = Passes::new(&secret, &KeyStore::default());
         let now = Duration::from_secs(1_000_000);
-        let pass = passes.make(&origin(8888), now);
-        assert!(passes.accepts(&origin(8888), &pass, now));
-        assert!(!passes.accepts(&origin(5173), &pass, now), "another port");
+        let operator = Caller::operator();
+        let pass = passes.make(&origin(8888), &operator, now);
+        assert_eq!(passes.caller(&origin(8888), &pass, now), Some(operator.clone().by_pass()));
+        assert_eq!(passes.caller(&origin(5173), &pass, now), None, "another port");
         let other = JobOrigin { job: JobId::parse(&"b".repeat(26)).unwrap(), port: 8888 };
-        assert!(!passes.accepts(&other, &pass, now), "another job");
-        assert!(!passes.accepts(&origin(8888), &pass, now + LIFE), "too late");
-        let (until, code) = pass.split_once('.').unwrap();
+        assert_eq!(passes.caller(&other, &pass, now), None, "another job");
+        assert_eq!(passes.caller(&origin(8888), &pass, now + PASS_LIFETIME), None, "too late");
+        let (until, rest) = pass.split_once('.').unwrap();
         let later = u64::from_str_radix(until, 16).unwrap() + 1;
-        for wrong in
-            [String::new(), ".".into(), until.into(), format!("{later:x}.{code}"), pass.replace('.', "")]
-        {
-            assert!(!passes.accepts(&origin(8888), &wrong, now), "{wrong}");
+        for wrong in [
+            String::new(),
+            ".".into(),
+            until.into(),
+            format!("{later:x}.{rest}"),
+            pass.replace('.', ""),
+            pass.replace("operator", "ann"),
+            pass.replace("default", "red"),
+        ] {
+            assert_eq!(passes.caller(&origin(8888), &wrong, now), None, "{wrong}");
         }
         let rekeyed = Passes::new(&secret, &KeyStore::from_keys(["sy_new".to_owned()]));
-        assert!(!rekeyed.accepts(&origin(8888), &pass, now), "the API's keys were changed");
-        assert!(Passes::new(&secret, &KeyStore::default()).accepts(&origin(8888), &pass, now), "a restart");
+        assert_eq!(rekeyed.caller(&origin(8888), &pass, now), None, "the API's keys were changed");
+        let restarted = Passes::new(&secret, &KeyStore::default());
+        assert!(restarted.caller(&origin(8888), &pass, now).is_some(), "a restart");
+        let ann =
+            Caller::new(AccountId::parse("ann").unwrap(), TenantId::parse("red").unwrap(), AccessScopes::ALL);
+        let pass = passes.make(&origin(8888), &ann, now);
+        assert_eq!(passes.caller(&origin(8888), &pass, now), Some(ann.by_pass()), "another account");
     }
 
     #[test]

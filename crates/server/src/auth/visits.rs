@@ -1,7 +1,7 @@
 //! Who may reach a port of a sandbox on its own origin.
 //!
-//! A browser needs the origin's own cookie, which holds a pass. Whatever a page of another origin causes is refused, whether
-//! the cookie came along or not: browsers count the names below one domain as one site, so `SameSite` alone would let one
+//! A browser needs the origin's own cookie, which holds a pass. A request that a page of another origin causes is refused
+//! with or without the cookie: browsers count the names below one domain as one site, so `SameSite` alone would let one
 //! job's page reach another's. A link that was followed from elsewhere asks the person first. On an open loopback a local
 //! program needs nothing, and a person who types the address gets the cookie with the first page.
 
@@ -10,63 +10,72 @@ use std::time::Duration;
 use axum::http::header::{COOKIE, HOST, ORIGIN, USER_AGENT};
 use axum::http::{HeaderMap, Method};
 
-use super::Access;
+use super::AccessRules;
+use super::caller::Caller;
 use super::origins::{Domain, JobOrigin};
 
 /// The cookie's name without TLS; with TLS it gets the prefix that makes browsers keep it to its host.
 const COOKIE_NAME: &str = "sandyard-pass";
 const TLS_COOKIE_NAME: &str = "__Host-sandyard-pass";
 
-/// How a visitor may go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Visit {
-    /// To the sandbox.
-    Known,
-    /// To the sandbox, and the answer brings a pass.
-    First,
+/// What happens to a request that may go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PortVisit {
+    /// It goes to the sandbox, in the name of this caller.
+    Known(Caller),
+    /// It goes to the sandbox, and the answer brings a pass of this caller.
+    First(Caller),
     /// A page of another origin led here; the person decides.
     Ask,
 }
 
-/// Why a visitor may not.
+/// Why a request may not go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// A page of another origin is behind it.
+pub enum VisitRefused {
+    /// A page of another origin caused it.
     Foreign,
-    /// There is no pass, or none that is good here.
+    /// It has no pass, or none that is good here.
     NoPass,
 }
 
-impl Access {
-    /// Whether a request to a job's origin may go on. Upgrades pass the same rules.
+impl AccessRules {
+    /// Decides about a request to a job's origin. Upgrades pass the same rules. The caller's right to the job is not decided
+    /// here: that is the job's own check.
     pub fn visit(
         &self,
         origin: &JobOrigin,
         method: &Method,
         headers: &HeaderMap,
         now: Duration,
-    ) -> Result<Visit, Refused> {
-        let told = Told::by(headers);
+    ) -> Result<PortVisit, VisitRefused> {
+        let cause = RequestCause::of(headers);
         if !is_own_origin(headers) {
-            return Err(Refused::Foreign);
+            return Err(VisitRefused::Foreign);
         }
-        if told.foreign {
-            return if told.is_page(method) { Ok(Visit::Ask) } else { Err(Refused::Foreign) };
+        if cause.foreign {
+            return if cause.is_page(method) { Ok(PortVisit::Ask) } else { Err(VisitRefused::Foreign) };
         }
-        if passes_in(headers).any(|pass| self.passes.accepts(origin, pass, now)) {
-            return Ok(Visit::Known);
+        if let Some(caller) = passes_in(headers).find_map(|pass| self.passes.caller(origin, pass, now)) {
+            return Ok(PortVisit::Known(caller));
         }
-        match told.browser {
-            false if self.open => Ok(Visit::Known),
-            true if self.open && told.is_page(method) => Ok(Visit::First),
-            _ => Err(Refused::NoPass),
+        let local = || Caller::operator().by_pass();
+        match cause.browser {
+            false if self.open => Ok(PortVisit::Known(local())),
+            true if self.open && cause.is_page(method) => Ok(PortVisit::First(local())),
+            _ => Err(VisitRefused::NoPass),
         }
     }
 
-    /// The `Set-Cookie` that lets a browser into an origin: sent to that host alone, out of reach of scripts, and never
-    /// along with what another site causes.
-    pub fn pass_cookie(&self, origin: &JobOrigin, headers: &HeaderMap, now: Duration) -> String {
-        let pass = self.passes.make(origin, now);
+    /// The `Set-Cookie` that lets a browser into an origin in the name of a caller: sent to that host alone, out of reach of
+    /// scripts, and never with requests that another site causes.
+    pub fn pass_cookie(
+        &self,
+        origin: &JobOrigin,
+        caller: &Caller,
+        headers: &HeaderMap,
+        now: Duration,
+    ) -> String {
+        let pass = self.passes.make(origin, caller, now);
         let rest = format!("Path=/; HttpOnly; SameSite=Strict; Max-Age={}", self.passes.life().as_secs());
         if self.is_tls(headers) {
             format!("{TLS_COOKIE_NAME}={pass}; Secure; {rest}")
@@ -75,7 +84,7 @@ impl Access {
         }
     }
 
-    /// Whether browsers reach this host by TLS, by the operator's word.
+    /// True if browsers reach this host by TLS, as the operator configured it.
     fn is_tls(&self, headers: &HeaderMap) -> bool {
         let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let below = |domain: &Domain| {
@@ -85,30 +94,30 @@ impl Access {
     }
 }
 
-/// Whether a name is that of our cookie: a sandbox may neither see nor set it.
+/// True if a name is that of our cookie. A sandbox may neither see nor set it.
 pub fn is_pass_cookie(name: &str) -> bool {
     name == COOKIE_NAME || name == TLS_COOKIE_NAME
 }
 
-/// Whether a page of another origin caused a request, as browsers tell it.
+/// True if a browser says that a page of another origin caused the request.
 pub fn is_foreign(headers: &HeaderMap) -> bool {
-    Told::by(headers).foreign
+    RequestCause::of(headers).foreign
 }
 
-/// Whether a browser sent a request.
+/// True if a browser sent the request.
 pub fn is_browser(headers: &HeaderMap) -> bool {
-    Told::by(headers).browser
+    RequestCause::of(headers).browser
 }
 
-/// What a request tells of who caused it.
-struct Told {
+/// What the headers of a request say about its cause.
+struct RequestCause {
     browser: bool,
     foreign: bool,
     top_level: bool,
 }
 
-impl Told {
-    fn by(headers: &HeaderMap) -> Self {
+impl RequestCause {
+    fn of(headers: &HeaderMap) -> Self {
         let field =
             |name: &str| headers.get_all(name).iter().map(|value| value.as_bytes()).collect::<Vec<_>>();
         let site = field("sec-fetch-site");

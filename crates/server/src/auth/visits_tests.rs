@@ -13,12 +13,12 @@ fn origin() -> JobOrigin {
     JobOrigin { job: JobId::parse(&"a".repeat(26)).unwrap(), port: 5173 }
 }
 
-fn open() -> Access {
-    Access::new("127.0.0.1", KeyStore::default())
+fn open() -> AccessRules {
+    AccessRules::new("127.0.0.1", KeyStore::default())
 }
 
-fn keyed() -> Access {
-    Access::new("0.0.0.0", KeyStore::from_keys(["sy_key".to_owned()]))
+fn keyed() -> AccessRules {
+    AccessRules::new("0.0.0.0", KeyStore::from_keys(["sy_key".to_owned()]))
 }
 
 fn headers(fields: &[(&str, &str)]) -> HeaderMap {
@@ -30,27 +30,40 @@ fn headers(fields: &[(&str, &str)]) -> HeaderMap {
     map
 }
 
-fn visit(access: &Access, fields: &[(&str, &str)]) -> Result<Visit, Refused> {
+fn visit(access: &AccessRules, fields: &[(&str, &str)]) -> Result<PortVisit, VisitRefused> {
     access.visit(&origin(), &Method::GET, &headers(fields), NOW)
+}
+
+fn known() -> PortVisit {
+    PortVisit::Known(Caller::operator().by_pass())
+}
+
+fn first() -> PortVisit {
+    PortVisit::First(Caller::operator().by_pass())
 }
 
 fn page(site: &str) -> Vec<(&str, &str)> {
     vec![("sec-fetch-site", site), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")]
 }
 
-fn cookie(access: &Access) -> String {
-    access.pass_cookie(&origin(), &headers(&[]), NOW).split(';').next().unwrap().to_owned()
+fn cookie(access: &AccessRules) -> String {
+    access
+        .pass_cookie(&origin(), &Caller::operator(), &headers(&[]), NOW)
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
 fn an_open_loopback_lets_programs_and_typed_addresses_in() {
     let access = open();
-    assert_eq!(visit(&access, &[]), Ok(Visit::Known));
-    assert_eq!(visit(&access, &[("user-agent", "curl/8.0")]), Ok(Visit::Known));
-    assert_eq!(visit(&access, &page("none")), Ok(Visit::First));
-    assert_eq!(visit(&access, &page("same-origin")), Ok(Visit::First));
-    assert_eq!(visit(&access, &[("user-agent", "Mozilla/5.0")]), Err(Refused::NoPass));
-    assert_eq!(visit(&access, &[("sec-fetch-site", "same-origin")]), Err(Refused::NoPass));
+    assert_eq!(visit(&access, &[]), Ok(known()));
+    assert_eq!(visit(&access, &[("user-agent", "curl/8.0")]), Ok(known()));
+    assert_eq!(visit(&access, &page("none")), Ok(first()));
+    assert_eq!(visit(&access, &page("same-origin")), Ok(first()));
+    assert_eq!(visit(&access, &[("user-agent", "Mozilla/5.0")]), Err(VisitRefused::NoPass));
+    assert_eq!(visit(&access, &[("sec-fetch-site", "same-origin")]), Err(VisitRefused::NoPass));
 }
 
 #[test]
@@ -58,7 +71,7 @@ fn w1_nothing_that_a_foreign_page_causes_goes_on_even_with_the_cookie() {
     for access in [open(), keyed()] {
         let pass = cookie(&access);
         for site in ["cross-site", "same-site", "odd"] {
-            assert_eq!(visit(&access, &page(site)), Ok(Visit::Ask), "a followed link, {site}");
+            assert_eq!(visit(&access, &page(site)), Ok(PortVisit::Ask), "a followed link, {site}");
             for (mode, dest) in
                 [("cors", "empty"), ("no-cors", "image"), ("navigate", "iframe"), ("websocket", "websocket")]
             {
@@ -68,15 +81,15 @@ fn w1_nothing_that_a_foreign_page_causes_goes_on_even_with_the_cookie() {
                     ("sec-fetch-dest", dest),
                     ("cookie", &pass),
                 ];
-                assert_eq!(visit(&access, &fields), Err(Refused::Foreign), "{site} {mode} {dest}");
+                assert_eq!(visit(&access, &fields), Err(VisitRefused::Foreign), "{site} {mode} {dest}");
             }
             let mut post = page(site);
             post.push(("cookie", &pass));
             let refused = access.visit(&origin(), &Method::POST, &headers(&post), NOW);
-            assert_eq!(refused, Err(Refused::Foreign), "a form by POST, {site}");
+            assert_eq!(refused, Err(VisitRefused::Foreign), "a form by POST, {site}");
         }
         let twice = [("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site"), ("cookie", &pass)];
-        assert_eq!(visit(&access, &twice), Err(Refused::Foreign));
+        assert_eq!(visit(&access, &twice), Err(VisitRefused::Foreign));
     }
 }
 
@@ -85,7 +98,7 @@ fn w8_the_origin_is_exactly_this_one() {
     let access = keyed();
     let pass = cookie(&access);
     let with = |origin: &str| visit(&access, &[("origin", origin), ("cookie", &pass)]);
-    assert_eq!(with(&format!("http://{HOST_NAME}")), Ok(Visit::Known));
+    assert_eq!(with(&format!("http://{HOST_NAME}")), Ok(known()));
     for foreign in [
         "null",
         "",
@@ -96,7 +109,7 @@ fn w8_the_origin_is_exactly_this_one() {
         "http://5173-baaaaaaaaaaaaaaaaaaaaaaaaa.localhost:8000",
         "http://5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:8000.evil.example",
     ] {
-        assert_eq!(with(foreign), Err(Refused::Foreign), "{foreign}");
+        assert_eq!(with(foreign), Err(VisitRefused::Foreign), "{foreign}");
     }
 }
 
@@ -104,14 +117,11 @@ fn w8_the_origin_is_exactly_this_one() {
 fn w7_with_keys_only_the_pass_of_this_origin_opens_it() {
     let access = keyed();
     let pass = cookie(&access);
-    assert_eq!(visit(&access, &[("cookie", &pass)]), Ok(Visit::Known));
-    assert_eq!(
-        visit(&access, &[("cookie", &format!("a=b; sandyard-pass=tossed; {pass}"))]),
-        Ok(Visit::Known)
-    );
-    assert_eq!(visit(&access, &[("cookie", "sandyard-pass=tossed"), ("cookie", &pass)]), Ok(Visit::Known));
+    assert_eq!(visit(&access, &[("cookie", &pass)]), Ok(known()));
+    assert_eq!(visit(&access, &[("cookie", &format!("a=b; sandyard-pass=tossed; {pass}"))]), Ok(known()));
+    assert_eq!(visit(&access, &[("cookie", "sandyard-pass=tossed"), ("cookie", &pass)]), Ok(known()));
     let other = JobOrigin { port: 8888, ..origin() };
-    let elsewhere = access.pass_cookie(&other, &headers(&[]), NOW);
+    let elsewhere = access.pass_cookie(&other, &Caller::operator(), &headers(&[]), NOW);
     for fields in [
         vec![],
         vec![("cookie", "sandyard-pass=")],
@@ -119,15 +129,15 @@ fn w7_with_keys_only_the_pass_of_this_origin_opens_it() {
         vec![("authorization", "Bearer sy_key")],
         page("none"),
     ] {
-        assert_eq!(visit(&access, &fields), Err(Refused::NoPass), "{fields:?}");
+        assert_eq!(visit(&access, &fields), Err(VisitRefused::NoPass), "{fields:?}");
     }
     let late = access.visit(&origin(), &Method::GET, &headers(&[("cookie", &pass)]), NOW * 2);
-    assert_eq!(late, Err(Refused::NoPass));
+    assert_eq!(late, Err(VisitRefused::NoPass));
 }
 
 #[test]
 fn w3_the_cookie_is_as_strict_as_its_connection_allows() {
-    let plain = open().pass_cookie(&origin(), &headers(&[]), NOW);
+    let plain = open().pass_cookie(&origin(), &Caller::operator(), &headers(&[]), NOW);
     for attribute in ["; Path=/", "; HttpOnly", "; SameSite=Strict", "; Max-Age="] {
         assert!(plain.contains(attribute), "{plain}");
     }
@@ -135,7 +145,10 @@ fn w3_the_cookie_is_as_strict_as_its_connection_allows() {
     let access = keyed().with_domain(Domain::parse("https://yard.example").unwrap());
     let mut fields = HeaderMap::new();
     fields.insert(HOST, HeaderValue::from_static("5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.yard.example"));
-    let tls = access.pass_cookie(&origin(), &fields, NOW);
+    let tls = access.pass_cookie(&origin(), &Caller::operator(), &fields, NOW);
     assert!(tls.starts_with("__Host-sandyard-pass=") && tls.contains("; Secure"), "{tls}");
-    assert!(access.pass_cookie(&origin(), &headers(&[]), NOW).starts_with("sandyard-pass="), "a tunnel");
+    assert!(
+        access.pass_cookie(&origin(), &Caller::operator(), &headers(&[]), NOW).starts_with("sandyard-pass="),
+        "a tunnel"
+    );
 }

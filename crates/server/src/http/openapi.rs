@@ -1,32 +1,19 @@
-//! The OpenAPI document, made from the handlers and the contract's types.
+//! The OpenAPI document, made from the table of routes and the contract's types.
 
 use axum::http::StatusCode;
 use sandyard_api::{CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent};
+use utoipa::OpenApi;
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
     ContentBuilder, OpenApi as Document, PathItem, Ref, RefOr, ResponseBuilder, SecurityRequirement,
 };
-use utoipa::{Modify, OpenApi};
 
-use super::{
-    audit, code, desktop, download, events, files, files_change, gui, jobs, kernels, lab, logs, mcp, pages,
-    proxy, schedule, shell, status, terminal, tickets, unbuilt, yard,
-};
+use super::routes::{DocumentedOperation, RouteDocument, table};
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Sandyard", description = "A yard of sandboxes for coding agents."),
-    paths(
-        schedule::schedule, schedule::submit, status::status, status::job, jobs::list, jobs::cancel, jobs::reply,
-        jobs::remove, tickets::make, events::follow, logs::read, download::read, audit::read, gui::act, gui::screenshot,
-        desktop::page, desktop::socket, shell::run, terminal::open, code::run,
-        code::attach, kernels::list, kernels::start, kernels::show, kernels::stop, kernels::interrupt, kernels::restart,
-        files::read, files::read_root, files_change::write, files_change::change, files_change::remove,
-        lab::any, lab::lab, lab::port, proxy::program::connection, proxy::program::root, proxy::program::pass_on,
-        yard::healthz, yard::readyz, yard::metrics, yard::version, yard::drivers, pages::home, pages::docs, pages::openapi,
-        mcp::message,
-    ),
     components(schemas(CodeEvent, ErrorCode, EventBody, JobEvent, ShellEvent)),
     tags(
         (name = "jobs", description = "From a request to a result"),
@@ -34,8 +21,7 @@ use super::{
         (name = "files", description = "Of a live sandbox's workspace"),
         (name = "yard", description = "The server itself"),
         (name = "not in this build", description = "Part of the contract; answers 501"),
-    ),
-    modifiers(&Additions)
+    )
 )]
 struct Contract;
 
@@ -43,26 +29,34 @@ struct Contract;
 pub fn document(version: &str) -> Document {
     let mut document = Contract::openapi();
     document.info.version = version.to_owned();
+    add_keys(&mut document);
+    for route in table::routes() {
+        match route.document {
+            RouteDocument::Operation(operation) => add_operation(&mut document, operation()),
+            RouteDocument::NotBuilt => {
+                let path = route.path.replace("{*", "{");
+                document.paths.paths.insert(path, not_built(route.path));
+            }
+            RouteDocument::Undocumented(_) => {}
+        }
+    }
+    for (path, item) in &mut document.paths.paths {
+        complete(path, item);
+    }
     document
 }
 
-/// What no handler says for itself: keys, and the routes that are not built.
-struct Additions;
+/// Either no key (loopback) or a bearer key.
+fn add_keys(document: &mut Document) {
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme("key", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+    document.security =
+        Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, String>("key", [])]);
+}
 
-impl Modify for Additions {
-    fn modify(&self, document: &mut Document) {
-        let components = document.components.get_or_insert_default();
-        components.add_security_scheme("key", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
-        // Either no key (loopback) or a bearer key.
-        document.security =
-            Some(vec![SecurityRequirement::default(), SecurityRequirement::new::<_, _, String>("key", [])]);
-        for path in unbuilt::PATHS {
-            document.paths.paths.insert(path.replace("{*", "{"), not_built(path));
-        }
-        for (path, item) in &mut document.paths.paths {
-            complete(path, item);
-        }
-    }
+fn add_operation(document: &mut Document, documented: DocumentedOperation) {
+    document.paths.add_path_operation(documented.path, documented.methods, documented.operation);
+    document.components.get_or_insert_default().schemas.extend(documented.schemas);
 }
 
 /// Gives each operation a name of its own and each answer a description, both of which generators of clients need.

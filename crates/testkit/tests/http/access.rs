@@ -1,8 +1,9 @@
 //! Who gets in: hosts, origins, keys, tickets, for plain requests and for upgrades alike.
 
-use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::app::{AppError, ErrorCode, JobFilter, TicketTarget};
+use sandyard_server::auth::{AccessRules, AccessScope, AccessScopes, AccountId, Caller, KeyStore, TenantId};
 use sandyard_server::http::ServeLimits;
-use sandyard_testkit::TestYard;
+use sandyard_testkit::{TestYard, session};
 use serde_json::json;
 
 use crate::client::{Reply, Served};
@@ -10,7 +11,7 @@ use crate::client::{Reply, Served};
 const KEY: &str = "sy_right";
 
 async fn keyed() -> Served {
-    let access = Access::new("0.0.0.0", KeyStore::from_keys([KEY.to_owned()]));
+    let access = AccessRules::new("0.0.0.0", KeyStore::from_keys([KEY.to_owned()]));
     Served::serve(TestYard::new().await.unwrap(), access, ServeLimits::default()).await
 }
 
@@ -175,4 +176,32 @@ async fn w6_every_answer_carries_the_security_headers() {
         let page = reply.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
         assert!(!page || !reply.text().contains("onerror"), "{path}");
     }
+}
+
+/// Another account reaches no job of the operator, and nothing tells it that the job exists.
+#[tokio::test]
+async fn w23_a_job_of_somebody_else_is_an_unknown_job() {
+    let yard = TestYard::new().await.unwrap();
+    let id = yard.schedule(session()).await.unwrap();
+    let (account, tenant) = (AccountId::parse("ann").unwrap(), TenantId::parse("red").unwrap());
+    let stranger = Caller::new(account, tenant, AccessScopes::ALL);
+    for scope in [AccessScope::ReadJobs, AccessScope::WriteJobs, AccessScope::UseSandbox] {
+        let refused = yard.yard.job(&stranger, &id, scope).await.unwrap_err();
+        assert_eq!(refused, AppError::unknown_job(), "{scope:?}");
+    }
+    assert!(yard.yard.list(&stranger, &JobFilter::default(), 10, None).await.unwrap().jobs.is_empty());
+
+    // The right to read a job is no right to change it or to work in it.
+    let reads = AccessScopes::only(AccessScope::ReadJobs);
+    let reader = Caller::new(AccountId::OPERATOR, TenantId::DEFAULT, reads);
+    let job = yard.yard.job(&reader, &id, AccessScope::ReadJobs).await.unwrap();
+    let denied = Some(ErrorCode::PermissionDenied);
+    assert_eq!(yard.yard.cancel(&job).await.err().map(|error| error.code), denied);
+    assert_eq!(yard.yard.delete(&job).await.err().map(|error| error.code), denied);
+    assert_eq!(yard.yard.machine(&job).err().map(|error| error.code), denied);
+    let ticket = yard.yard.make_ticket(&job, TicketTarget::Pty).await;
+    assert_eq!(ticket.err().map(|error| error.code), denied);
+    assert!(yard.yard.make_ticket(&job, TicketTarget::Download).await.is_ok());
+    let scheduled = yard.yard.schedule(&reader, session(), None).await;
+    assert_eq!(scheduled.err().map(|error| error.code), denied);
 }

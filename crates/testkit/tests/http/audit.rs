@@ -1,7 +1,7 @@
 //! Who did what, as the API records it.
 
 use sandyard_server::audit::verify_lines;
-use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::auth::{AccessRules, KeyStore};
 use sandyard_server::http::ServeLimits;
 use sandyard_testkit::TestYard;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ async fn records(served: &Served, id: &str) -> (String, Vec<Value>) {
 
 async fn locked() -> Served {
     let keys = KeyStore::from_keys([KEY.to_owned()]);
-    Served::serve(TestYard::new().await.unwrap(), Access::new("127.0.0.1", keys), ServeLimits::default())
+    Served::serve(TestYard::new().await.unwrap(), AccessRules::new("127.0.0.1", keys), ServeLimits::default())
         .await
 }
 
@@ -104,7 +104,7 @@ async fn ten_thousand_calls_leave_a_bounded_audit_that_counts_them_all() {
         let some = (0..50).map(|_| served.get(&path));
         futures_util::future::join_all(some).await;
     }
-    served.yard.yard.cancel(&job).await.unwrap();
+    served.yard.yard.cancel(&served.yard.job(&job).await.unwrap()).await.unwrap();
     served.yard.ended(&job).await.unwrap();
     let text = served.get(&format!("/jobs/{id}/audit")).await.text();
     let records: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

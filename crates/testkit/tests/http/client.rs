@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::auth::{AccessRules, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use sandyard_testkit::TestYard;
 use serde_json::Value;
@@ -26,7 +26,7 @@ impl Served {
         Self::serve(TestYard::new().await.unwrap(), open(), ServeLimits::default()).await
     }
 
-    pub(crate) async fn serve(yard: TestYard, access: Access, limits: ServeLimits) -> Self {
+    pub(crate) async fn serve(yard: TestYard, access: AccessRules, limits: ServeLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
@@ -133,8 +133,8 @@ impl Served {
 }
 
 /// The rules of a loopback address without keys.
-pub(crate) fn open() -> Access {
-    Access::new("127.0.0.1", KeyStore::default())
+pub(crate) fn open() -> AccessRules {
+    AccessRules::new("127.0.0.1", KeyStore::default())
 }
 
 #[derive(Debug)]

@@ -116,6 +116,6 @@ async fn a_server_that_stops_lets_go_of_streams_and_waits() {
     assert!(last_words(waiting).await.contains("\"state\":\"running\""));
     last_words(events).await;
     let id = JobId::parse(&id).unwrap();
-    let status = yard.yard.status(&id, WithOutput::Without).await.unwrap();
+    let status = yard.status(&id, WithOutput::Without).await.unwrap();
     assert!(!status.state.is_terminal(), "the job goes on");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandyard_server::auth::{Access, KeyStore};
+use sandyard_server::auth::{AccessRules, KeyStore};
 use sandyard_server::http::ServeLimits;
 use sandyard_testkit::TestYard;
 use serde_json::json;
@@ -44,7 +44,7 @@ impl Origin<'_> {
 }
 
 async fn keyed() -> Served {
-    let access = Access::new("127.0.0.1", KeyStore::from_keys(["sy_key".to_owned()]));
+    let access = AccessRules::new("127.0.0.1", KeyStore::from_keys(["sy_key".to_owned()]));
     Served::serve(TestYard::new().await.unwrap(), access, ServeLimits::default()).await
 }
 

@@ -37,7 +37,7 @@ async fn a_budget_that_is_used_up_asks_and_a_reply_raises_it() {
     let waiting = yard.wait(&id, |status| status.state == JobState::Waiting).await;
     assert_eq!(waiting.question.as_deref(), Some("May I go on?"));
     let more = TaskBudget { steps: Some(2), ..TaskBudget::default() };
-    yard.yard.reply(&id, "Yes, one more.".into(), Some(more)).await.unwrap();
+    yard.yard.reply(&yard.job(&id).await, "Yes, one more.".into(), Some(more)).await.unwrap();
     let status = yard.ended(&id).await;
     assert_eq!((status.state, status.tokens_in), (JobState::Succeeded, 200), "{status:?}");
 }

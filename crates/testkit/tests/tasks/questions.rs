@@ -63,7 +63,7 @@ async fn a_job_that_asks_waits_with_its_clocks_stopped_until_it_is_answered() {
     // Longer than its whole time, and than what the host gives beyond it would be if it counted.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(yard.wait(&id, |_| true).await.state, JobState::Waiting);
-    yard.yard.reply(&id, "Blue.".into(), None).await.unwrap();
+    yard.yard.reply(&yard.job(&id).await, "Blue.".into(), None).await.unwrap();
     let status = yard.ended(&id).await;
     assert_eq!(status.summary.as_deref(), Some("a person said Blue."), "{status:?}");
     assert_eq!((status.state, status.question), (JobState::Succeeded, None));
@@ -94,7 +94,7 @@ async fn the_guest_is_told_when_the_clocks_stand_and_how_much_time_is_left() {
     let yard = asking_with_leave(Arc::clone(&leave)).await;
     let id = yard.schedule(task("paint it")).await;
     asked_of_guest(&yard, |request| (*request == Request::PauseJob).then_some(())).await;
-    yard.yard.reply(&id, "Red.".into(), None).await.unwrap();
+    yard.yard.reply(&yard.job(&id).await, "Red.".into(), None).await.unwrap();
     let resumed = |request: &Request| match request {
         Request::ResumeJob { timeout_ms } => Some(*timeout_ms),
         _ => None,
@@ -145,7 +145,7 @@ async fn a_question_outlives_the_server_and_is_answered_to_the_next() {
     let yard = yard.crash_and_restart().await;
     let status = yard.wait(&id, |_| true).await;
     assert_eq!((status.state, status.question.as_deref()), (JobState::Waiting, Some("Still there?")));
-    yard.yard.reply(&id, "Yes.".into(), None).await.unwrap();
+    yard.yard.reply(&yard.job(&id).await, "Yes.".into(), None).await.unwrap();
     assert_eq!(yard.ended(&id).await.summary.as_deref(), Some("answered"));
 }
 
@@ -156,8 +156,8 @@ async fn silence_ends_a_job_or_lets_it_go_on_as_it_was_told() {
     let status = yard.ended(&id).await;
     assert_eq!((status.state, status.error.unwrap().code), (JobState::TimedOut, FailureCode::NoAnswer));
     assert_eq!(status.reason.as_deref(), Some("nobody answered its question within 1 s"));
-    assert!(yard.yard.download(&id).await.is_ok(), "the work is kept");
-    let refused = yard.yard.reply(&id, "Too late.".into(), None).await.unwrap_err();
+    assert!(yard.yard.download(&yard.job(&id).await).await.is_ok(), "the work is kept");
+    let refused = yard.yard.reply(&yard.job(&id).await, "Too late.".into(), None).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::NotWaiting);
 
     let id = yard.schedule(patient(1, OnSilence::GoOn)).await;
@@ -171,7 +171,7 @@ async fn a_waiting_job_can_be_cancelled() {
     let yard = asking().await;
     let id = yard.schedule(task("paint it")).await;
     yard.wait(&id, |status| status.state == JobState::Waiting).await;
-    yard.yard.cancel(&id).await.unwrap();
+    yard.yard.cancel(&yard.job(&id).await).await.unwrap();
     let status = yard.ended(&id).await;
     assert_eq!((status.state, status.question), (JobState::Cancelled, None), "{:?}", status.reason);
 }
@@ -194,7 +194,7 @@ async fn a_running_job_hears_what_is_said_and_its_numbers_make_room() {
     .await;
     let id = yard.schedule(task("paint it")).await;
     yard.noted(&id, 1).await;
-    yard.yard.reply(&id, "Use blue.".into(), None).await.unwrap();
+    yard.yard.reply(&yard.job(&id).await, "Use blue.".into(), None).await.unwrap();
     let status = yard.ended(&id).await;
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
     let said = yard.events(&id, &["said"]).await;

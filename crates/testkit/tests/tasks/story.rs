@@ -2,6 +2,7 @@
 
 use sandyard_protocol::{JournalEntry, ModelEvent, ModelPart, PlanItem, PlanState, Request};
 use sandyard_server::app::{AppError, ErrorCode, FailureCode, JobState};
+use sandyard_server::auth::Caller;
 use sandyard_testkit::{shell, task};
 use serde_json::json;
 
@@ -94,7 +95,7 @@ async fn a_task_is_worked_on_told_and_downloaded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_without_a_model_is_refused_with_the_ways_to_name_one() {
     let yard = sandyard_testkit::TestYard::new().await.unwrap();
-    let refused: AppError = yard.yard.schedule(task("do it"), None).await.unwrap_err();
+    let refused: AppError = yard.yard.schedule(&Caller::operator(), task("do it"), None).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::NoModel);
     let hint = refused.hint.unwrap();
     for way in ["--model", "SANDYARD_MODEL", "configuration file", "sandyard demo"] {
@@ -103,12 +104,15 @@ async fn a_task_without_a_model_is_refused_with_the_ways_to_name_one() {
     let yard = TaskYard::new(&[], |_| async { 0 }).await;
     let mut other = task("do it");
     other.task.model = Some("openai/gpt-5".into());
-    let refused = yard.yard.schedule(other, None).await.unwrap_err();
+    let refused = yard.yard.schedule(&Caller::operator(), other, None).await.unwrap_err();
     assert_eq!(refused.code, ErrorCode::UnknownModel);
     assert!(refused.message.contains("replay:"), "{}", refused.message);
     let mut long = task("do it");
     long.task.ask_timeout_s = Some(30 * 24 * 3600);
-    assert_eq!(yard.yard.schedule(long, None).await.unwrap_err().code, ErrorCode::LimitOutOfRange);
+    assert_eq!(
+        yard.yard.schedule(&Caller::operator(), long, None).await.unwrap_err().code,
+        ErrorCode::LimitOutOfRange
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -128,7 +132,7 @@ async fn a_loop_that_ends_says_why_or_has_failed() {
         let status = yard.ended(&id).await;
         assert_eq!((status.state, status.reason.as_deref()), (JobState::Failed, Some(reason)));
         assert_eq!(status.error.unwrap().code, code);
-        assert!(yard.yard.download(&id).await.is_ok(), "the work is kept");
+        assert!(yard.yard.download(&yard.job(&id).await).await.is_ok(), "the work is kept");
     }
 }
 
@@ -203,7 +207,7 @@ async fn a_job_that_is_no_task_has_neither_desk_nor_messages() {
     })
     .await;
     let id = yard.schedule(shell("true")).await;
-    let refused = yard.yard.reply(&id, "hello".into(), None).await.unwrap_err();
+    let refused = yard.yard.reply(&yard.job(&id).await, "hello".into(), None).await.unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
         (ErrorCode::NotWaiting, "a job of kind `shell` takes no messages")

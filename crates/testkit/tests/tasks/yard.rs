@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use sandyard_protocol::{DeskReply, JournalEntry, TaskBudget};
 use sandyard_sandbox::driver::Driver;
-use sandyard_server::app::{JobEvent, JobStatus, NewJob, TaskOptions, WithOutput, Yard};
+use sandyard_server::app::{CommittedEvent, JobAccess, JobStatus, NewJob, TaskOptions, WithOutput, Yard};
+use sandyard_server::auth::{AccessScope, Caller};
 use sandyard_server::config::{AdmissionConfig, ServerConfig};
 use sandyard_server::job::JobId;
 use sandyard_testkit::{Loop, OpenDesk, ReadyImages, ScriptedDriver, task};
@@ -64,14 +65,19 @@ impl TaskYard {
         Self::open(config, driver, folder).await
     }
 
+    /// A job as the operator uses it.
+    pub async fn job(&self, id: &JobId) -> JobAccess {
+        self.yard.job(&Caller::operator(), id, AccessScope::ReadJobs).await.unwrap()
+    }
+
     pub(crate) async fn schedule(&self, job: NewJob) -> JobId {
-        self.yard.schedule(job, None).await.unwrap().id
+        self.yard.schedule(&Caller::operator(), job, None).await.unwrap().id
     }
 
     pub(crate) async fn wait(&self, id: &JobId, wanted: impl Fn(&JobStatus) -> bool) -> JobStatus {
         let deadline = tokio::time::Instant::now() + DEADLINE;
         loop {
-            let status = self.yard.status(id, WithOutput::Tails).await.unwrap();
+            let status = self.yard.status(&self.job(id).await, WithOutput::Tails).await.unwrap();
             if wanted(&status) {
                 return JobStatus::clone(&status);
             }
@@ -86,15 +92,15 @@ impl TaskYard {
 
     /// Returns when the loop has said so many words of its own, as notes.
     pub(crate) async fn noted(&self, id: &JobId, count: usize) {
-        let events = self.yard.events(id, 0).await.unwrap().map(Result::unwrap);
+        let events = self.yard.events(&self.job(id).await, 0).await.unwrap().map(Result::unwrap);
         let noted = events.filter(|event| std::future::ready(event.kind == "note")).take(count).count();
         assert_eq!(tokio::time::timeout(DEADLINE, noted).await.unwrap(), count, "it ended before");
     }
 
     /// All events of an ended job of some kinds.
     pub(crate) async fn events(&self, id: &JobId, kinds: &[&str]) -> Vec<(String, Value)> {
-        let events: Vec<JobEvent> =
-            self.yard.events(id, 0).await.unwrap().map(Result::unwrap).collect().await;
+        let events: Vec<CommittedEvent> =
+            self.yard.events(&self.job(id).await, 0).await.unwrap().map(Result::unwrap).collect().await;
         let wanted = events.into_iter().filter(|event| kinds.contains(&event.kind.as_str()));
         wanted.map(|event| (event.kind, event.data)).collect()
     }

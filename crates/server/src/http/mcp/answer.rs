@@ -1,18 +1,18 @@
-//! What a tool says: pieces of text and pictures, bounded for a model to read, and refusals with a way out.
+//! The answer of a tool: text and pictures, bounded for a model to read, and refusals with a hint.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock};
 use sandyard_api::ApiError;
 
-use super::super::shell_output::HeadAndTail;
+use crate::http::response::head_and_tail::HeadAndTail;
 
 /// Text of one output in an answer, head and tail together: some ten thousand tokens. More belongs in a file.
-pub(super) const TEXT_BYTES: usize = 40 * 1024;
+pub(super) const MAX_TEXT_BYTES: usize = 40 * 1024;
 /// Pictures of one answer, encoded; clients and models refuse more.
-const PICTURES_BYTES: usize = 8 * 1024 * 1024;
+const MAX_PICTURE_BYTES: usize = 8 * 1024 * 1024;
 
-/// An answer in the making.
+/// An answer under construction.
 #[derive(Debug, Default)]
 pub(super) struct ToolAnswer {
     blocks: Vec<ContentBlock>,
@@ -38,7 +38,7 @@ impl ToolAnswer {
     /// Adds a picture that is encoded already, or says that it is too large.
     pub(super) fn picture(&mut self, mime: &str, base64: &str) {
         self.pictures = self.pictures.saturating_add(base64.len());
-        if self.pictures > PICTURES_BYTES {
+        if self.pictures > MAX_PICTURE_BYTES {
             return self.text("[a picture is left out: together they are too large for one answer]");
         }
         self.blocks.push(ContentBlock::image(base64, mime));
@@ -69,7 +69,7 @@ pub(super) fn refusal(error: &ApiError) -> CallToolResult {
 
 /// A text with its middle left out if it is long, and without escape sequences of terminals.
 pub(super) fn readable(text: &str) -> String {
-    let mut kept = HeadAndTail::with_half(TEXT_BYTES / 2);
+    let mut kept = HeadAndTail::with_half(MAX_TEXT_BYTES / 2);
     kept.push(without_escapes(text).as_bytes());
     kept.into_text()
 }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn long_text_keeps_both_ends() {
         let text = readable(&format!("first{}last", "x".repeat(1_000_000)));
-        assert!(text.starts_with("first") && text.ends_with("last") && text.len() < TEXT_BYTES + 100);
+        assert!(text.starts_with("first") && text.ends_with("last") && text.len() < MAX_TEXT_BYTES + 100);
         assert!(text.contains("bytes left out"));
     }
 

@@ -1,4 +1,4 @@
-//! What a client passed to a tool: read by name, and nothing else may be there.
+//! The arguments of a tool, read by name. Unknown names are rejected.
 
 use std::ops::RangeInclusive;
 
@@ -46,7 +46,7 @@ impl Arguments {
             .ok_or_else(|| ApiError::new(ErrorCode::MissingMember, format!("`{name}` is missing")))
     }
 
-    /// A whole number within bounds. One that came as `3.0` is one, as JSON knows only one kind of number.
+    /// A whole number within bounds. `3.0` is a whole number: JSON has only one kind of number.
     pub(super) fn whole(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>, ApiError> {
         let Some(value) = self.0.remove(name) else { return Ok(None) };
         let number = value.as_f64().ok_or_else(|| wrong_type(name, "a whole number"))?;
@@ -58,7 +58,7 @@ impl Arguments {
         })
     }
 
-    /// What was not taken, as the body of a request; the API checks it.
+    /// The remaining arguments as the body of a request, which the API checks.
     pub(super) fn rest(self) -> Value {
         Value::Object(self.0)
     }

@@ -1,4 +1,4 @@
-//! The API as the tools use it: a call, its answer within bounds, and who carries it.
+//! The API as the tools use it: a call, its bounded answer, and the client that carries it.
 //!
 //! Every tool is one or a few calls of the HTTP API, so that nothing is checked or done in two ways. In the server they go
 //! to the router in the same process, from `sandyard mcp` over a connection.
@@ -12,7 +12,7 @@ use sandyard_api::{ApiError, ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::super::shell_output::HeadAndTail;
+use crate::http::response::head_and_tail::HeadAndTail;
 
 /// Bytes of an answer that are kept of its beginning, and as many of its end, if a call does not say.
 /// Views are smaller; pictures of a screen are not.
@@ -20,22 +20,22 @@ const HALF_BYTES: usize = 8 * 1024 * 1024;
 
 /// Carries calls to a server.
 #[async_trait]
-pub trait Api: Send + Sync + 'static {
+pub trait ApiTransport: Send + Sync + 'static {
     /// Sends a call and collects its answer. Dropping the future gives the call up, as a client that goes away does.
-    async fn send(&self, call: Call) -> Result<Reply, ApiError>;
+    async fn send(&self, call: ApiCall) -> Result<ApiReply, ApiError>;
 
-    /// Where a client finds the server that came to it by this `Host`, without a slash at the end.
+    /// The address of the server for a client that sent this `Host`, without a slash at the end.
     fn address(&self, host: &str) -> String;
 
-    /// The same for the client whose request came over HTTP, where that makes a difference.
-    fn on_behalf(&self, _: &Parts) -> Option<Arc<dyn Api>> {
+    /// A client that calls in the name of the sender of this HTTP request, where that makes a difference.
+    fn on_behalf(&self, _: &Parts) -> Option<Arc<dyn ApiTransport>> {
         None
     }
 }
 
-/// How a call is made.
+/// The method of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum CallVerb {
     /// Reads.
     Get,
     /// Makes or does something.
@@ -48,9 +48,9 @@ pub enum Verb {
 
 /// One request to the API.
 #[derive(Debug, Clone)]
-pub struct Call {
-    /// How.
-    pub verb: Verb,
+pub struct ApiCall {
+    /// The method.
+    pub verb: CallVerb,
     /// Path and query.
     pub path: String,
     /// Headers beside those that every request has.
@@ -60,52 +60,52 @@ pub struct Call {
     half_bytes: usize,
 }
 
-impl Call {
+impl ApiCall {
     /// A call without a body.
-    pub(super) fn new(verb: Verb, path: impl Into<String>) -> Self {
+    pub(super) fn new(verb: CallVerb, path: impl Into<String>) -> Self {
         Self { verb, path: path.into(), headers: Vec::new(), body: Bytes::new(), half_bytes: HALF_BYTES }
     }
 
-    /// The same with a JSON body.
+    /// Adds a JSON body.
     #[must_use]
     pub(super) fn json(mut self, body: &Value) -> Self {
         self.body = Bytes::from(body.to_string());
         self.header("content-type", "application/json")
     }
 
-    /// The same with a header.
+    /// Adds a header.
     #[must_use]
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The same, of whose answer at most this many bytes are kept.
+    /// Keeps at most this many bytes of the answer.
     #[must_use]
     pub(super) fn keep(mut self, bytes: usize) -> Self {
         self.half_bytes = bytes / 2;
         self
     }
 
-    /// What collects the answer.
-    pub fn collector(&self) -> Collector {
-        Collector(HeadAndTail::with_half(self.half_bytes))
+    /// A collector for the answer.
+    pub fn collector(&self) -> ReplyCollector {
+        ReplyCollector(HeadAndTail::with_half(self.half_bytes))
     }
 }
 
-/// Takes the bytes of an answer as they come, of which it keeps the beginning and the end.
+/// Collects the bytes of an answer and keeps the beginning and the end.
 #[derive(Debug)]
-pub struct Collector(HeadAndTail);
+pub struct ReplyCollector(HeadAndTail);
 
-impl Collector {
-    /// Takes more.
+impl ReplyCollector {
+    /// Adds bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.push(bytes);
     }
 
     /// The whole answer.
-    pub fn finish(self, status: u16, header: impl Fn(&str) -> Option<String>) -> Reply {
-        Reply {
+    pub fn finish(self, status: u16, header: impl Fn(&str) -> Option<String>) -> ApiReply {
+        ApiReply {
             status,
             is_json: header("content-type").is_some_and(|kind| kind.starts_with("application/json")),
             range: header("content-range"),
@@ -115,9 +115,9 @@ impl Collector {
     }
 }
 
-/// What the API answered.
+/// The answer of the API.
 #[derive(Debug)]
-pub struct Reply {
+pub struct ApiReply {
     pub(super) status: u16,
     pub(super) is_json: bool,
     pub(super) range: Option<String>,
@@ -125,8 +125,8 @@ pub struct Reply {
     body: HeadAndTail,
 }
 
-impl Reply {
-    /// The same, unless it is a refusal.
+impl ApiReply {
+    /// Turns a refusal of the API into an error.
     pub(super) fn accepted(self) -> Result<Self, ApiError> {
         if self.status < 400 {
             return Ok(self);
@@ -155,12 +155,12 @@ impl Reply {
         })
     }
 
-    /// What was kept, without a mark where something is left out.
+    /// The bytes that were kept, without a mark where some are left out.
     pub(super) fn bytes(self) -> Vec<u8> {
         self.body.into_bytes()
     }
 
-    /// What was kept as text, with a line where something is left out.
+    /// The bytes that were kept as text, with a line where some are left out.
     pub(super) fn text(self) -> String {
         self.body.into_text()
     }

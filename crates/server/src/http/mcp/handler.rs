@@ -1,4 +1,4 @@
-//! The tools behind the protocol: what a client is told at the beginning, the list, and calls.
+//! The tools behind the protocol: the instructions, the list, and calls.
 
 use std::sync::Arc;
 
@@ -13,21 +13,21 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::MESSAGE_BYTES;
+use super::MAX_MESSAGE_BYTES;
 use super::answer::refusal;
-use super::call::Api;
-use super::tools::{self, Desk};
+use super::call::ApiTransport;
+use super::tools::{self, McpToolContext};
 
 const INSTRUCTIONS: &str = "Sandyard gives each job a sandbox: a Linux machine of its own. To work in one step by step, schedule_job with \
     kind `session`, wait until job_status says `sandbox` is `live`, use run_shell, run_code, the file tools and gui with its job_id, \
     and cancel_job when you are done. To run one script, schedule_job with `kind`, `code` and `wait_s`. To have something built by \
-    the server's own agent, schedule_job with `task`. Work is kept in /workspace; download_link gives it to a person afterwards. \
+    the server's own agent, schedule_job with `task`. ToolWork is kept in /workspace; download_link gives it to a person afterwards. \
     Sandboxes have no network except the hosts named in `egress`.";
 
 /// A client on a pair of streams could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamsError {
-    /// It did not begin as the protocol wants.
+    /// The client did not begin as the protocol requires.
     #[error("the client did not open the protocol")]
     Opening(#[from] Box<ServerInitializeError>),
     /// The task that served it failed.
@@ -38,15 +38,15 @@ pub enum StreamsError {
 /// Serves the tools to one client.
 #[derive(Clone)]
 pub struct Tools {
-    api: Arc<dyn Api>,
+    api: Arc<dyn ApiTransport>,
     version: Arc<str>,
-    /// Where a browser finds the server, for a client that did not come by HTTP.
+    /// The address of the server for a client that did not come by HTTP.
     address: Arc<str>,
 }
 
 impl Tools {
     /// The tools of a server that `api` leads to.
-    pub fn new(api: Arc<dyn Api>, version: &str, address: &str) -> Self {
+    pub fn new(api: Arc<dyn ApiTransport>, version: &str, address: &str) -> Self {
         Self { api, version: version.into(), address: address.into() }
     }
 
@@ -56,13 +56,13 @@ impl Tools {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let transport = AsyncRwTransport::new(input, output).with_max_line_length(MESSAGE_BYTES);
+        let transport = AsyncRwTransport::new(input, output).with_max_line_length(MAX_MESSAGE_BYTES);
         let running = serve_server(self, transport).await.map_err(Box::new)?;
         running.waiting().await?;
         Ok(())
     }
 
-    /// Where this client finds the server: by the name that it used itself.
+    /// The address of the server for this client: the name that it used itself.
     fn address(&self, context: &RequestContext<RoleServer>) -> String {
         let host = context.extensions.get::<Parts>().and_then(|parts| parts.headers.get(HOST)?.to_str().ok());
         match host {
@@ -91,7 +91,7 @@ impl ServerHandler for Tools {
         tools::tools().iter().find(|tool| tool.name == name).cloned()
     }
 
-    /// A client that gives up or goes away takes its call along: what runs for it in the sandbox ends.
+    /// A call ends with its client: a command or code that runs for it in the sandbox ends too.
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -104,9 +104,9 @@ impl ServerHandler for Tools {
         let address = self.address(&context);
         let behalf = context.extensions.get::<Parts>().and_then(|client| self.api.on_behalf(client));
         let api = behalf.unwrap_or_else(|| Arc::clone(&self.api));
-        let desk = Desk { api: api.as_ref(), address: &address };
+        let tool_context = McpToolContext { api: api.as_ref(), address: &address };
         tokio::select! {
-            answer = tool.call(desk, request.arguments.unwrap_or_default()) => {
+            answer = tool.call(tool_context, request.arguments.unwrap_or_default()) => {
                 let result = answer.map_or_else(|error| refusal(&error), |answer| answer.into_result());
                 Ok(result.into())
             }

@@ -1,8 +1,8 @@
 //! `/mcp`: the API for clients of the Model Context Protocol, over streamable HTTP.
 //!
-//! Owns the tools and their words; what they do is the API's. A request passes `gate` like every other, the protocol is
-//! `rmcp`'s, a call of a tool becomes calls of our own router in the same process ([`InProcess`]), and answers are shaped for
-//! a model to read. Nothing is kept between two requests, so a client notices no restart of the server.
+//! Owns the tools and their descriptions; the API does their work. A request passes `gate` like every other, the protocol is
+//! `rmcp`'s, a call of a tool becomes calls of our own router in the same process ([`InProcessApi`]), and answers are shaped
+//! for a model to read. Nothing is kept between two requests, so a client notices no restart of the server.
 //! `sandyard mcp` serves the same [`Tools`] over its standard streams.
 
 mod answer;
@@ -11,63 +11,54 @@ mod call;
 mod handler;
 mod tools;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use http_body_util::BodyExt;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, bounds};
 use tower::ServiceExt;
 
-pub use call::{Api, Call, Collector, Reply, Verb};
+pub use call::{ApiCall, ApiReply, ApiTransport, CallVerb, ReplyCollector};
 pub use handler::{StreamsError, Tools};
 
-use super::HttpState;
-use super::failure::Failure;
-use crate::auth::Caller;
+use super::gate::InProcessCaller;
+use crate::auth::{Caller, unauthorized};
+use crate::http::HttpState;
+use crate::http::response::failure::HttpFailure;
 
-/// A message of a client: a body of the API, in base64 at worst, and the words around it.
-const MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
+/// Longest message of a client: a body of the API, at worst in base64, and the JSON around it.
+const MAX_MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
 
-/// The route, given the router that calls of tools go to.
-pub(super) fn service(
-    state: &HttpState,
-    api: Router,
-) -> impl tower::Service<Request, Response = Response, Error = Infallible, Future: Send>
-+ Clone
-+ Send
-+ Sync
-+ 'static {
-    // Host and Origin are checked by `gate`, by the rules of the whole API.
-    let config = StreamableHttpServerConfig::default()
-        .with_legacy_session_mode(false)
-        .with_max_request_body_bytes(MESSAGE_BYTES)
-        .with_cancellation_token(state.shutdown().clone())
-        .disable_allowed_hosts()
-        .disable_allowed_origins();
-    let tools = Tools::new(
-        Arc::new(InProcess { api, state: state.clone(), caller: Caller::default() }),
-        state.version(),
-        "",
-    );
-    let protocol = StreamableHttpService::new(
-        move || Ok(tools.clone()),
-        Arc::new(NeverSessionManager::default()),
-        config,
-    );
-    tower::service_fn(move |request: Request| {
-        let protocol = protocol.clone();
-        async move { Ok(in_our_words(protocol.handle(request).await.map(Body::new))) }
-    })
+/// The protocol's service, which the route `/mcp` passes messages to.
+#[derive(Clone)]
+pub(super) struct McpService {
+    protocol: StreamableHttpService<Tools, NeverSessionManager>,
+}
+
+impl McpService {
+    /// The service whose tools call this router.
+    pub(super) fn new(state: &HttpState, api: Router) -> Self {
+        // Host and Origin are checked by `gate`, by the rules of the whole API.
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .with_max_request_body_bytes(MAX_MESSAGE_BYTES)
+            .with_cancellation_token(state.shutdown().clone())
+            .disable_allowed_hosts()
+            .disable_allowed_origins();
+        let api = InProcessApi { api, state: state.clone(), caller: None };
+        let tools = Tools::new(Arc::new(api), state.version(), "");
+        let make = move || Ok(tools.clone());
+        Self { protocol: StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config) }
+    }
 }
 
 /// Refusals of the protocol's transport are plain text; ours are JSON.
@@ -91,7 +82,7 @@ fn in_our_words(response: Response) -> Response {
     };
     let refusal = ApiError::new(code, message)
         .with_hint("give this address to an MCP client as a streamable HTTP server");
-    let mut answer = Failure::from(refusal).into_response();
+    let mut answer = HttpFailure::from(refusal).into_response();
     answer
         .headers_mut()
         .extend(response.headers().get("allow").cloned().map(|allow| (axum::http::header::ALLOW, allow)));
@@ -99,23 +90,24 @@ fn in_our_words(response: Response) -> Response {
 }
 
 /// The API in this process: the routes behind `gate`, which the client's own request has passed.
-struct InProcess {
+struct InProcessApi {
     api: Router,
     state: HttpState,
-    /// On whose behalf.
-    caller: Caller,
+    /// The client; `None` before it is known, and then nothing can be called.
+    caller: Option<Caller>,
 }
 
 #[async_trait]
-impl Api for InProcess {
-    async fn send(&self, call: Call) -> Result<Reply, ApiError> {
+impl ApiTransport for InProcessApi {
+    async fn send(&self, call: ApiCall) -> Result<ApiReply, ApiError> {
         let mut collector = call.collector();
         let mut request =
             request(call).map_err(|_| ApiError::new(ErrorCode::BadRequest, "an argument can't be sent"))?;
-        request.extensions_mut().insert(self.caller.clone());
+        let caller = self.caller.clone().ok_or_else(unauthorized)?;
+        request.extensions_mut().insert(InProcessCaller(caller));
         let answered = self.api.clone().oneshot(request).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
-        if let Some(failure) = response.extensions_mut().remove::<Failure>() {
+        if let Some(failure) = response.extensions_mut().remove::<HttpFailure>() {
             response = failure.render("", &HeaderMap::new());
         }
         let (parts, mut body) = response.into_parts();
@@ -131,18 +123,18 @@ impl Api for InProcess {
         self.state.access().own_url(host)
     }
 
-    fn on_behalf(&self, client: &Parts) -> Option<Arc<dyn Api>> {
-        let caller = client.extensions.get::<Caller>().cloned().unwrap_or_default().over_mcp();
+    fn on_behalf(&self, client: &Parts) -> Option<Arc<dyn ApiTransport>> {
+        let caller = client.extensions.get::<Caller>().cloned().map(Caller::over_mcp);
         Some(Arc::new(Self { api: self.api.clone(), state: self.state.clone(), caller }))
     }
 }
 
-fn request(call: Call) -> Result<Request, axum::http::Error> {
+fn request(call: ApiCall) -> Result<Request, axum::http::Error> {
     let method = match call.verb {
-        Verb::Get => Method::GET,
-        Verb::Post => Method::POST,
-        Verb::Put => Method::PUT,
-        Verb::Patch => Method::PATCH,
+        CallVerb::Get => Method::GET,
+        CallVerb::Post => Method::POST,
+        CallVerb::Put => Method::PUT,
+        CallVerb::Patch => Method::PATCH,
     };
     let length = call.body.len();
     let mut request =
@@ -166,8 +158,6 @@ fn request(call: Call) -> Result<Request, axum::http::Error> {
         (status = 413, description = "Too large", body = ErrorBody),
     )
 )]
-#[expect(
-    dead_code,
-    reason = "stands for the route in the OpenAPI document; the service is made by `service`"
-)]
-pub(super) async fn message() {}
+pub(super) async fn message(Extension(service): Extension<McpService>, request: Request) -> Response {
+    in_our_words(service.protocol.handle(request).await.map(Body::new))
+}

@@ -1,5 +1,5 @@
-//! Pages of our own: a landing page, and the OpenAPI document with forms to try it. Nothing is loaded from outside, no script stands
-//! in a page, and every text that comes from a job is set as text, never as markup.
+//! Pages of our own: a landing page, and the OpenAPI document with forms to try it. Nothing is loaded from outside, no page
+//! has an inline script, and text of a job is set as text, never as markup.
 
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
@@ -7,8 +7,8 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use sandyard_api::{ApiError, ErrorCode};
 
-use super::failure::{Answer, Failure};
 use super::{HttpState, openapi};
+use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
 /// Scripts, styles and requests of this origin only; no forms, no frames, no plugins.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
@@ -36,7 +36,7 @@ pub(super) async fn docs() -> Response {
     page(include_str!("docs.html"))
 }
 
-/// Shown to a browser that came to a sandbox without a good ticket.
+/// The page for a browser that came to a sandbox without a good ticket or key.
 pub(super) fn open() -> Response {
     let mut response = page(include_str!("open.html"));
     *response.status_mut() = StatusCode::UNAUTHORIZED;
@@ -45,17 +45,17 @@ pub(super) fn open() -> Response {
 
 /// The OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "yard", responses((status = 200, description = "This document", body = Object)))]
-pub(super) async fn openapi(State(state): State<HttpState>) -> Answer {
+pub(super) async fn openapi(State(state): State<HttpState>) -> HttpAnswer {
     let document = openapi::document(state.version());
     Ok(axum::Json(document).into_response())
 }
 
 /// A script or style of the pages.
-pub(super) async fn asset(uri: Uri) -> Answer {
+pub(super) async fn asset(uri: Uri) -> HttpAnswer {
     let name = uri.path().trim_start_matches("/assets/");
     let found = ASSETS.iter().find(|(known, _, _)| *known == name);
-    let (_, kind, text) =
-        found.ok_or_else(|| Failure::from(ApiError::new(ErrorCode::NotFound, "there is no such route")))?;
+    let (_, kind, text) = found
+        .ok_or_else(|| HttpFailure::from(ApiError::new(ErrorCode::NotFound, "there is no such route")))?;
     Ok(([(CONTENT_TYPE, *kind), (CACHE_CONTROL, "no-cache")], *text).into_response())
 }
 

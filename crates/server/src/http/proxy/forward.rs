@@ -21,32 +21,32 @@ use sandyard_protocol::GuestErrorCode;
 use sandyard_sandbox::machine::{Machine, MachineError, PortStream};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::headers::{Shown, to_client, to_sandbox};
+use super::headers::{PortAddress, to_client, to_sandbox};
 use super::lanes::Lane;
 use super::tunnel;
 use crate::http::HttpState;
-use crate::http::body::idle_limited;
+use crate::http::request::body::idle_limited;
 use crate::job::JobId;
 
-/// The head of an answer may be this long, as that of a request.
-const HEAD_BYTES: usize = 64 * 1024;
-const MOST_HEADERS: usize = 200;
-/// A long poll or a heavy page; the program may be thinking.
-const HEAD_WAIT: Duration = Duration::from_secs(300);
-/// Between two parts of an answer: event streams send a sign of life more often.
-const BODY_IDLE: Duration = Duration::from_secs(600);
+/// Longest head of an answer, the same as of a request.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+const MAX_HEADERS: usize = 200;
+/// How long a program may take for the head of its answer: a long poll, a heavy page.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// Longest pause within an answer: event streams send a keep-alive more often.
+const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Where a request goes.
+/// The target of a request.
 #[derive(Debug)]
-pub(super) struct Destination<'a> {
+pub(super) struct PortTarget<'a> {
     pub(super) job: &'a JobId,
     pub(super) port: u16,
     /// Path and query for the program on the port.
     pub(super) target: String,
     /// Where the client sees the port.
-    pub(super) shown: Shown,
-    /// How long a program that is only starting is waited for; `None` waits as long as the machine does.
-    pub(super) patience: Option<Duration>,
+    pub(super) address: PortAddress,
+    /// How long to wait for a program that starts; `None` waits as long as the machine does.
+    pub(super) timeout: Option<Duration>,
 }
 
 /// Why the program on the port gave no answer.
@@ -56,15 +56,15 @@ pub(super) enum Unanswered {
     Busy,
     /// Nothing listens there.
     Nothing,
-    /// What listens there is being started.
+    /// The program there is being started.
     Starting,
-    /// It could not be started, in the guest's words.
+    /// The program could not be started, with the guest's message.
     NotStarted(String),
     /// The machine can't be reached.
     Machine(MachineError),
-    /// It does not speak HTTP, or broke off.
+    /// The program does not speak HTTP, or broke off.
     Malformed,
-    /// It said nothing in time.
+    /// The program did not answer in time.
     Late,
 }
 
@@ -72,12 +72,12 @@ pub(super) enum Unanswered {
 pub(super) async fn forward(
     state: &HttpState,
     machine: &Machine,
-    destination: Destination<'_>,
+    destination: PortTarget<'_>,
     mut request: Request,
 ) -> Result<Response, Unanswered> {
     let lane = state.lanes().enter(destination.job).ok_or(Unanswered::Busy)?;
     let upgrade = is_websocket(&request).then(|| hyper::upgrade::on(&mut request));
-    let stream = connect(machine, destination.port, destination.patience).await?;
+    let stream = connect(machine, destination.port, destination.timeout).await?;
     let authorization = stream.authorization().map(str::to_owned);
     let mut headers =
         to_sandbox(request.headers(), destination.port, state.access(), authorization.as_deref());
@@ -86,7 +86,7 @@ pub(super) async fn forward(
     }
     let sent = outgoing(request, &destination.target, headers, state.limits().body_idle)?;
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEAD_BYTES).max_headers(MOST_HEADERS);
+    builder.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
     let (mut sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(|_| Unanswered::Malformed)?;
     let driver = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -94,9 +94,9 @@ pub(super) async fn forward(
             tracing::debug!(%error, "a connection to a port ended");
         }
     }));
-    let answer = tokio::time::timeout(HEAD_WAIT, sender.send_request(sent)).await;
+    let answer = tokio::time::timeout(HEAD_TIMEOUT, sender.send_request(sent)).await;
     let answer = answer.map_err(|_| Unanswered::Late)?.map_err(|_| Unanswered::Malformed)?;
-    let held = Held { _driver: driver, _lane: lane };
+    let held = HeldConnection { _driver: driver, _lane: lane };
     match upgrade {
         Some(client) => Ok(upgraded(state, client, answer, held, &destination)),
         None if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Unanswered::Malformed),
@@ -104,17 +104,15 @@ pub(super) async fn forward(
     }
 }
 
-/// A connection to a port; what keeper starts on first use may take its time.
+/// Connects to a port. A service that keeper starts on first use may take seconds.
 pub(super) async fn connect(
     machine: &Machine,
     port: u16,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Result<PortStream, Unanswered> {
     let connecting = machine.connect_port(port);
-    let connected = match patience {
-        Some(patience) => {
-            tokio::time::timeout(patience, connecting).await.map_err(|_| Unanswered::Starting)?
-        }
+    let connected = match timeout {
+        Some(timeout) => tokio::time::timeout(timeout, connecting).await.map_err(|_| Unanswered::Starting)?,
         None => connecting.await,
     };
     connected.map_err(|error| match error {
@@ -126,7 +124,7 @@ pub(super) async fn connect(
     })
 }
 
-/// Whether a request asks for a WebSocket. Other upgrades are not passed on, and what asked for them is an ordinary request.
+/// True if a request asks for a WebSocket. A request for any other upgrade is passed on as an ordinary request.
 fn is_websocket(request: &Request) -> bool {
     let names = |name, token: &str| {
         let values = request.headers().get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -157,23 +155,28 @@ fn outgoing(
     Ok(sent)
 }
 
-fn incoming(answer: hyper::Response<Incoming>, held: Held, destination: &Destination<'_>) -> Response {
+fn incoming(
+    answer: hyper::Response<Incoming>,
+    held: HeldConnection,
+    destination: &PortTarget<'_>,
+) -> Response {
     let (parts, body) = answer.into_parts();
-    let body = Body::new(HeldBody { body: idle_limited(Body::new(body), BODY_IDLE), _held: held });
+    let body =
+        Body::new(ConnectionBody { body: idle_limited(Body::new(body), BODY_IDLE_TIMEOUT), _held: held });
     let mut response = Response::new(body);
     *response.status_mut() = parts.status;
-    *response.headers_mut() = to_client(&parts.headers, destination.port, &destination.shown);
+    *response.headers_mut() = to_client(&parts.headers, destination.port, &destination.address);
     response
 }
 
-/// Nothing of either side passes before the 101 of the program. Any other answer ends the client's connection, so that what it
-/// sent ahead is never taken for a request.
+/// No byte of either side passes before the 101 of the program. Any other answer ends the client's connection, so that bytes
+/// which the client sent ahead are never taken for a request.
 fn upgraded(
     state: &HttpState,
     client: OnUpgrade,
     mut answer: hyper::Response<Incoming>,
-    held: Held,
-    destination: &Destination<'_>,
+    held: HeldConnection,
+    destination: &PortTarget<'_>,
 ) -> Response {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         let mut response = incoming(answer, held, destination);
@@ -183,26 +186,26 @@ fn upgraded(
     let sandbox = hyper::upgrade::on(&mut answer);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    *response.headers_mut() = to_client(answer.headers(), destination.port, &destination.shown);
+    *response.headers_mut() = to_client(answer.headers(), destination.port, &destination.address);
     announce_websocket(response.headers_mut());
     let sandbox = async move { sandbox.await.map(TokioIo::new).map_err(std::io::Error::other) };
     tunnel::carry(client, sandbox, held, state.shutdown().clone());
     response
 }
 
-/// What lives as long as a connection is used.
-pub(super) struct Held {
+/// The resources of a connection in use.
+pub(super) struct HeldConnection {
     _driver: AbortOnDropHandle<()>,
     _lane: Lane,
 }
 
 /// The body of an answer, and the connection it comes from.
-struct HeldBody {
+struct ConnectionBody {
     body: Body,
-    _held: Held,
+    _held: HeldConnection,
 }
 
-impl HttpBody for HeldBody {
+impl HttpBody for ConnectionBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,8 +1,8 @@
-//! What a sandbox sees of a client's headers, and a client of a sandbox's.
+//! Which headers of a client reach a sandbox, and which of a sandbox reach a client.
 //!
 //! To the program on the port every request looks as if it came from inside its machine, for `localhost:<port>`: development
-//! servers trust that name and no other, and a job learns nothing of who looks at it. On the way back goes nothing that
-//! reaches beyond the one origin.
+//! servers trust that name and no other, and a job learns nothing about its viewers. No header of an answer that reaches
+//! beyond the one origin is passed on.
 
 use axum::http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, Entry, HOST, HeaderName, LOCATION,
@@ -11,9 +11,9 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue};
 
 use crate::auth::visits::is_pass_cookie;
-use crate::auth::{Access, visits};
+use crate::auth::{AccessRules, visits};
 
-/// Meant for the next hop alone (RFC 9110, 7.6.1), beside whatever `Connection` names.
+/// Headers for the next hop alone (RFC 9110, 7.6.1), beside those that `Connection` names.
 const HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -26,7 +26,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// Say who a client is or was; from here they would be believed.
+/// Headers that say who a client is. A program would believe them, because they come from this server.
 const IDENTITY: [&str; 12] = [
     "forwarded",
     "via",
@@ -43,7 +43,8 @@ const IDENTITY: [&str; 12] = [
 ];
 const IDENTITY_PREFIXES: [&str; 4] = ["x-forwarded-", "x-original-", "x-sandyard-", "x-auth-request-"];
 
-/// Reach beyond the page that brings them: other origins' access, the browser's store of the whole domain, later connections.
+/// Headers of an answer that reach beyond its page: access for other origins, the browser's storage of the whole domain, later
+/// connections.
 const FAR_REACHING: [&str; 10] = [
     "service-worker-allowed",
     "clear-site-data",
@@ -56,7 +57,7 @@ const FAR_REACHING: [&str; 10] = [
     "access-control-expose-headers",
     "access-control-max-age",
 ];
-/// On the API's own origin these would too.
+/// Headers that would do so on the API's own origin.
 const FAR_REACHING_BELOW_API: [&str; 8] = [
     "refresh",
     "link",
@@ -68,20 +69,20 @@ const FAR_REACHING_BELOW_API: [&str; 8] = [
     "x-request-id",
 ];
 
-/// Where a port is shown to its client.
+/// The address of a port, as its client sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Shown {
-    /// As the whole of an origin of its own.
+pub(super) enum PortAddress {
+    /// An origin of its own.
     Origin,
-    /// Below this path of the API.
+    /// A path of the API.
     Below(String),
 }
 
-/// The headers for the program on a port. `authorization` is what keeper asks for.
+/// The headers for the program on a port. `authorization` is the value that keeper expects.
 pub(super) fn to_sandbox(
     headers: &HeaderMap,
     port: u16,
-    access: &Access,
+    access: &AccessRules,
     authorization: Option<&str>,
 ) -> HeaderMap {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -116,7 +117,7 @@ pub(super) fn to_sandbox(
 }
 
 /// The headers for the client.
-pub(super) fn to_client(headers: &HeaderMap, port: u16, shown: &Shown) -> HeaderMap {
+pub(super) fn to_client(headers: &HeaderMap, port: u16, shown: &PortAddress) -> HeaderMap {
     let mut sent = headers.clone();
     remove_hop_by_hop(&mut sent);
     remove_if(&mut sent, |name| FAR_REACHING.contains(&name));
@@ -130,8 +131,8 @@ pub(super) fn to_client(headers: &HeaderMap, port: u16, shown: &Shown) -> Header
         insert(&mut sent, LOCATION, &outside(&location, port, shown));
     }
     match shown {
-        Shown::Origin => keep_to_itself(&mut sent),
-        Shown::Below(_) => {
+        PortAddress::Origin => keep_to_itself(&mut sent),
+        PortAddress::Below(_) => {
             remove_if(&mut sent, |name| FAR_REACHING_BELOW_API.contains(&name));
             sent.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
             sent.insert("x-frame-options", HeaderValue::from_static("DENY"));
@@ -172,7 +173,7 @@ fn remove_if(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
     }
 }
 
-/// What can't stand in a header is left out.
+/// Leaves out a value that a header can't hold.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
@@ -188,7 +189,7 @@ fn other_cookies(headers: &HeaderMap) -> Option<String> {
     (!kept.is_empty()).then(|| kept.join("; "))
 }
 
-/// The path of a `Referer` of the same origin; of others nothing is told.
+/// The path of a `Referer` of the same origin; nothing of any other.
 fn own_referer(headers: &HeaderMap, host: &str) -> Option<String> {
     let value = headers.get(REFERER)?.to_str().ok()?;
     let rest = value.strip_prefix("http://").or_else(|| value.strip_prefix("https://"))?;
@@ -197,7 +198,7 @@ fn own_referer(headers: &HeaderMap, host: &str) -> Option<String> {
 }
 
 /// A cookie stays with its host; below the API also within its path, and ours is nobody else's to set.
-fn may_be_set(cookie: &HeaderValue, shown: &Shown) -> bool {
+fn may_be_set(cookie: &HeaderValue, shown: &PortAddress) -> bool {
     let Ok(text) = cookie.to_str() else { return false };
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().and_then(|pair| pair.split('=').next()).unwrap_or_default().trim();
@@ -209,8 +210,8 @@ fn may_be_set(cookie: &HeaderValue, shown: &Shown) -> bool {
     let paths: Vec<&str> =
         attributes.iter().filter(|(name, _)| name == "path").map(|(_, value)| *value).collect();
     let within = match shown {
-        Shown::Origin => true,
-        Shown::Below(prefix) => {
+        PortAddress::Origin => true,
+        PortAddress::Below(prefix) => {
             let below = |path: &&str| {
                 path.strip_prefix(prefix.as_str())
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -221,8 +222,8 @@ fn may_be_set(cookie: &HeaderValue, shown: &Shown) -> bool {
     !has("domain") && !is_pass_cookie(name) && within
 }
 
-/// Where a redirect leads, seen from outside.
-fn outside(location: &str, port: u16, shown: &Shown) -> String {
+/// The target of a redirect, as the client sees it.
+fn outside(location: &str, port: u16, shown: &PortAddress) -> String {
     let inside = ["localhost", "127.0.0.1", "[::1]"].iter().find_map(|host| {
         let rest = location.strip_prefix("http://").or_else(|| location.strip_prefix("https://"))?;
         let rest = rest.strip_prefix(&format!("{host}:{port}"))?;
@@ -234,7 +235,9 @@ fn outside(location: &str, port: u16, shown: &Shown) -> String {
         None => location.to_owned(),
     };
     match shown {
-        Shown::Below(prefix) if path.starts_with('/') && !path.starts_with("//") => format!("{prefix}{path}"),
+        PortAddress::Below(prefix) if path.starts_with('/') && !path.starts_with("//") => {
+            format!("{prefix}{path}")
+        }
         _ => path,
     }
 }

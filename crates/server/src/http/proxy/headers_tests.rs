@@ -16,7 +16,7 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
 fn inside(fields: &[(&str, &str)]) -> HeaderMap {
     let mut all = vec![("host", PUBLIC)];
     all.extend_from_slice(fields);
-    let access = Access::new("0.0.0.0", KeyStore::from_keys(["sy_key".to_owned()]));
+    let access = AccessRules::new("0.0.0.0", KeyStore::from_keys(["sy_key".to_owned()]));
     to_sandbox(&map(&all), 5173, &access, None)
 }
 
@@ -76,7 +76,7 @@ fn our_cookie_and_our_key_stay_here_and_the_rest_goes_on() {
 
 #[test]
 fn w17_the_service_gets_its_own_token_whatever_the_client_says() {
-    let access = Access::new("127.0.0.1", KeyStore::default());
+    let access = AccessRules::new("127.0.0.1", KeyStore::default());
     let sent = to_sandbox(&map(&[("authorization", "token wrong")]), 8888, &access, Some("token right"));
     assert_eq!(sent.get_all(AUTHORIZATION).iter().collect::<Vec<_>>(), ["token right"]);
 }
@@ -97,12 +97,12 @@ fn a_request_looks_as_if_it_came_from_inside() {
 
 #[test]
 fn w3_cookies_stay_with_their_host_and_path() {
-    let below = Shown::Below("/jobs/x/proxy/80".to_owned());
-    let set = |cookie: &str, shown: &Shown| {
+    let below = PortAddress::Below("/jobs/x/proxy/80".to_owned());
+    let set = |cookie: &str, shown: &PortAddress| {
         to_client(&map(&[("set-cookie", cookie)]), 80, shown).contains_key(SET_COOKIE)
     };
     for cookie in ["a=b", "a=b; Path=/", "a=b; Path=/x; HttpOnly", "__Host-a=b; Secure; Path=/", "a=domain"] {
-        assert!(set(cookie, &Shown::Origin), "{cookie}");
+        assert!(set(cookie, &PortAddress::Origin), "{cookie}");
         assert!(!set(cookie, &below), "{cookie}");
     }
     for cookie in [
@@ -116,7 +116,7 @@ fn w3_cookies_stay_with_their_host_and_path() {
         " sandyard-pass =x",
         "a=b; Path=/jobs/x/proxy/80; Domain=localhost",
     ] {
-        assert!(!set(cookie, &Shown::Origin), "{cookie}");
+        assert!(!set(cookie, &PortAddress::Origin), "{cookie}");
         assert!(!set(cookie, &below), "{cookie}");
     }
     assert!(set("a=b; Path=/jobs/x/proxy/80/y", &below));
@@ -136,7 +136,7 @@ fn w4_nothing_reaches_beyond_the_origin() {
         ("connection", "close"),
         ("x-own", "kept"),
     ];
-    let sent = to_client(&map(&fields), 80, &Shown::Origin);
+    let sent = to_client(&map(&fields), 80, &PortAddress::Origin);
     assert_eq!(sent["x-own"], "kept");
     for (name, _) in &fields[..6] {
         assert!(!sent.contains_key(*name), "{name}");
@@ -145,18 +145,19 @@ fn w4_nothing_reaches_beyond_the_origin() {
 
 #[test]
 fn w6_a_page_is_framed_and_opened_by_its_own_origin_alone() {
-    let sent = to_client(&map(&[("content-security-policy", "frame-ancestors *")]), 80, &Shown::Origin);
+    let sent = to_client(&map(&[("content-security-policy", "frame-ancestors *")]), 80, &PortAddress::Origin);
     let policies: Vec<_> = sent.get_all(CONTENT_SECURITY_POLICY).iter().collect();
     assert_eq!(policies, ["frame-ancestors *", "frame-ancestors 'self'"]);
     assert_eq!(sent["cross-origin-opener-policy"], "same-origin-allow-popups");
     assert_eq!(sent["cross-origin-resource-policy"], "same-origin");
-    let below = to_client(&map(&[("content-security-policy", "x")]), 80, &Shown::Below("/p".to_owned()));
+    let below =
+        to_client(&map(&[("content-security-policy", "x")]), 80, &PortAddress::Below("/p".to_owned()));
     assert_eq!(below.get_all(CONTENT_SECURITY_POLICY).iter().collect::<Vec<_>>(), ["sandbox"]);
 }
 
 #[test]
 fn redirects_lead_outside() {
-    let below = Shown::Below("/jobs/x/proxy/80".to_owned());
+    let below = PortAddress::Below("/jobs/x/proxy/80".to_owned());
     for (location, origin, program) in [
         ("/lab?a", "/lab?a", "/jobs/x/proxy/80/lab?a"),
         ("http://localhost:80/a", "/a", "/jobs/x/proxy/80/a"),
@@ -171,7 +172,7 @@ fn redirects_lead_outside() {
         ("//elsewhere.example/", "//elsewhere.example/", "//elsewhere.example/"),
         ("next", "next", "next"),
     ] {
-        assert_eq!(outside(location, 80, &Shown::Origin), origin);
+        assert_eq!(outside(location, 80, &PortAddress::Origin), origin);
         assert_eq!(outside(location, 80, &below), program);
     }
 }

@@ -1,55 +1,53 @@
-//! What a person does with files in JupyterLab: requests to its own interface for contents, noted in the job's audit.
+//! The audit of JupyterLab's files: requests to its interface for contents are recorded in the job's audit.
 //!
-//! Kernels speak over a WebSocket, which is not read: what their code changes is found by a look at the workspace.
+//! Kernels speak over a WebSocket, which is not read: a workspace diff finds the changes of their code.
 
 use axum::http::Method;
 use axum::response::Response;
 
-use crate::audit::{BodyFacts, CallEnd, CallFacts, CallRecord, cut};
-use crate::auth::Caller;
-use crate::auth::origins::JobOrigin;
+use crate::app::{AppError, JobAccess};
+use crate::audit::{BodyFacts, CallEnd, CallFacts, cut};
 use crate::http::HttpState;
-use crate::http::lab::PORT;
-use crate::store::StoreError;
+use crate::http::resources::lab::LAB_PORT;
 use crate::yard::RecordedCall;
 
-/// Where JupyterLab serves files.
-const PLACES: [&str; 2] = ["/api/contents", "/files/"];
-/// Of a path that the page chose.
-const PATH_BYTES: usize = 500;
+/// Paths below which JupyterLab serves files.
+const FILE_PATHS: [&str; 2] = ["/api/contents", "/files/"];
+/// Longest path in a record; the page chose it.
+const MAX_PATH_BYTES: usize = 500;
 
-/// A request that was noted.
-pub(super) struct Witnessed {
+/// A request that was recorded and has no result yet.
+pub(super) struct RecordedFileCall {
     call: RecordedCall,
     changes: bool,
 }
 
-/// Notes a request about files; nothing else is.
-pub(super) async fn note(
+/// Records a request about files of JupyterLab. `None` for any other request.
+pub(super) async fn record(
     state: &HttpState,
-    origin: &JobOrigin,
+    job: &JobAccess,
+    port: u16,
     method: &Method,
     target: &str,
-) -> Result<Option<Witnessed>, StoreError> {
+) -> Result<Option<RecordedFileCall>, AppError> {
     // Without the query, which may hold anything.
     let path = target.split('?').next().unwrap_or_default();
-    let Some(place) = PLACES.iter().find(|place| origin.port == PORT && path.starts_with(**place)) else {
+    let Some(prefix) = FILE_PATHS.iter().find(|prefix| port == LAB_PORT && path.starts_with(**prefix)) else {
         return Ok(None);
     };
-    let path = path.strip_prefix(place).unwrap_or_default().trim_start_matches('/');
+    let path = path.strip_prefix(prefix).unwrap_or_default().trim_start_matches('/');
     let call = CallFacts::File {
         operation: method.as_str().to_owned(),
-        path: cut(path, PATH_BYTES),
+        path: cut(path, MAX_PATH_BYTES),
         through: Some("lab"),
     };
-    let call = CallRecord { call, body: BodyFacts::default(), caller: Caller::pass().facts() };
-    let call = state.yard().record_call(&origin.job, call).await?;
+    let call = state.yard().record_call(job, call, BodyFacts::default()).await?;
     let changes = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
-    Ok(call.map(|call| Witnessed { call, changes }))
+    Ok(call.map(|call| RecordedFileCall { call, changes }))
 }
 
-impl Witnessed {
-    /// It is over.
+impl RecordedFileCall {
+    /// Records the result.
     pub(super) fn ended(self, answer: Option<&Response>) {
         if self.changes {
             self.call.diff_workspace();

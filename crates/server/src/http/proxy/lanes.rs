@@ -1,5 +1,5 @@
-//! How many connections to ports of one job there are at once. The job's tools and events share its pipe, so pages must
-//! leave streams to them.
+//! The bound on connections to ports of one job. The job's tools and events share its pipe, so pages must leave streams to
+//! them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,13 +9,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::job::JobId;
 
 /// Half of the streams of a pipe; a browser opens six connections to an origin, and a WebSocket or two.
-const EACH_JOB: usize = 256;
+const MAX_LANES_PER_JOB: usize = 256;
 
-/// The lanes of all jobs; those that nobody uses are forgotten.
+/// The lanes of all jobs. Unused ones are removed.
 #[derive(Debug, Default)]
 pub(in crate::http) struct Lanes(Mutex<HashMap<JobId, Weak<Semaphore>>>);
 
-/// Room for one connection, given back when dropped.
+/// Room for one connection, released when dropped.
 #[derive(Debug)]
 pub(super) struct Lane {
     _permit: OwnedSemaphorePermit,
@@ -34,7 +34,7 @@ impl Lanes {
             return semaphore;
         }
         known.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let semaphore = Arc::new(Semaphore::new(EACH_JOB));
+        let semaphore = Arc::new(Semaphore::new(MAX_LANES_PER_JOB));
         known.insert(job.clone(), Arc::downgrade(&semaphore));
         semaphore
     }
@@ -48,7 +48,7 @@ mod tests {
     fn w20_a_job_has_so_many_lanes_and_gets_them_back() {
         let lanes = Lanes::default();
         let (job, other) = (crate::job::random_id().unwrap(), crate::job::random_id().unwrap());
-        let taken: Vec<_> = (0..EACH_JOB).map(|_| lanes.enter(&job).unwrap()).collect();
+        let taken: Vec<_> = (0..MAX_LANES_PER_JOB).map(|_| lanes.enter(&job).unwrap()).collect();
         assert!(lanes.enter(&job).is_none());
         assert!(lanes.enter(&other).is_some(), "another job has its own");
         drop(taken);

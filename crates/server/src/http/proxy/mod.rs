@@ -1,8 +1,8 @@
 //! Ports of sandboxes over HTTP: on an origin of their own for browsers (`origin`), below the API for programs (`program`).
 //!
 //! Both end in `forward`: one connection over the machine's pipe for each request, so nothing is ever shared between jobs.
-//! `headers` says what a sandbox and a client may see of each other, `target` which paths are passed on, `tunnel` carries
-//! what follows an upgrade, `notice` speaks where there is nothing to pass on. What comes from the sandbox is hostile.
+//! `headers` decides which headers pass between a sandbox and a client, `target` which paths, `tunnel` carries the bytes after
+//! an upgrade, `notice` is the page where a sandbox has none. Everything from the sandbox is hostile.
 
 mod forward;
 mod headers;

@@ -1,27 +1,28 @@
-//! What a person or a program reads where there is no page of a sandbox: plain words, nothing of the request, no script.
+//! A page of our own where a sandbox has none to show: plain words, nothing of the request, no script.
 
 use axum::body::Body;
 use axum::http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, RETRY_AFTER,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY, RETRY_AFTER,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
 
 use crate::app::JobStatus;
+use crate::http::request::conditions::wants_page;
 
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 static OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// One such page.
+/// One page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Notice {
     pub(in crate::http) status: StatusCode,
     pub(in crate::http) title: String,
     pub(in crate::http) lines: Vec<String>,
-    /// Looks again after so many seconds: at another address, or at this one.
+    /// The page reloads after this many seconds, from another address or from its own if that is empty.
     pub(in crate::http) again: Option<(u32, String)>,
-    /// Address and words of a link; an empty address is this page's own.
+    /// Address and text of each link; an empty address is this page's own.
     pub(in crate::http) links: Vec<(String, String)>,
 }
 
@@ -31,19 +32,19 @@ impl Notice {
         Self { status, title: title.to_owned(), lines: vec![line.into()], again: None, links: Vec::new() }
     }
 
-    /// The same, which looks again by itself.
+    /// Adds a reload.
     pub(in crate::http) fn again(mut self, seconds: u32, address: impl Into<String>) -> Self {
         self.again = Some((seconds, address.into()));
         self
     }
 
-    /// The same with another line.
+    /// Adds a line.
     pub(in crate::http) fn line(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
         self
     }
 
-    /// The same with a link.
+    /// Adds a link.
     pub(in crate::http) fn link(mut self, address: impl Into<String>, words: &str) -> Self {
         self.links.push((address.into(), words.to_owned()));
         self
@@ -64,7 +65,7 @@ impl Notice {
         notice
     }
 
-    /// As a page for browsers that show one, as plain text for everything else.
+    /// A page for browsers that show one, plain text for other clients.
     pub(in crate::http) fn answer(&self, headers: &HeaderMap) -> Response {
         let (kind, text) = if wants_page(headers) {
             ("text/html; charset=utf-8", self.page())
@@ -122,12 +123,6 @@ impl Notice {
     }
 }
 
-/// Whether the client shows a page: programs and scripts do not ask for HTML.
-pub(in crate::http) fn wants_page(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/html"))
-}
-
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -145,6 +140,8 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::header::ACCEPT;
+
     use super::*;
 
     #[test]

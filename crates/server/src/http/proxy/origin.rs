@@ -1,64 +1,73 @@
 //! The origin of one port of one job: `<port>-<job>.localhost`. Nothing of the API is here.
 //!
-//! A request is let in by the rules of `auth::visits`, then passed on whole. Paths below `/.sandyard/` are ours on every such
-//! origin: there a ticket is exchanged for the origin's cookie, before anything of the sandbox is asked.
+//! The rules of `auth::visits` admit a request, and [`Yard::job`](crate::app::Yard::job) checks its caller; then it is passed
+//! on whole. Paths below `/.sandyard/` belong to the server on every such origin: there a ticket is exchanged for the
+//! origin's cookie, before the sandbox sees anything.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::extract::Request;
 use axum::http::header::{LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::response::Response;
 
-use super::forward::{Destination, Unanswered, forward};
-use super::headers::Shown;
+use super::forward::{PortTarget, Unanswered, forward};
+use super::headers::PortAddress;
 use super::lab_files;
-use super::notice::{Notice, wants_page};
+use super::notice::Notice;
 use super::target::target;
-use crate::app::{TicketPurpose, WithOutput};
+use crate::app::{AppError, JobAccess, TicketTarget, WithOutput};
 use crate::auth::origins::JobOrigin;
-use crate::auth::visits::{Refused, Visit, is_browser};
+use crate::auth::visits::{PortVisit, VisitRefused, is_browser};
+use crate::auth::{AccessScope, Caller};
 use crate::http::HttpState;
-use crate::http::parts::query_pairs;
+use crate::http::request::conditions::wants_page;
+use crate::http::request::query::query_value;
+use crate::http::resources::lab::LAB_PORT;
 
-const OURS: &str = "/.sandyard/";
-/// Where a ticket is exchanged for the cookie; `to` says where to go on.
+const OWN_PATHS: &str = "/.sandyard/";
+/// The path where a ticket is exchanged for the cookie; `to` in the query is the path to go to afterwards.
 pub(in crate::http) const ENTER: &str = "/.sandyard/enter";
-/// A person is told that a program is starting rather than shown an empty tab.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// How soon a page that waits looks again.
-const LOOK_AGAIN_S: u32 = 1;
+/// How long a page waits for a program that starts, before a person sees that it starts rather than an empty tab.
+const PAGE_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How soon a page that waits reloads.
+const RELOAD_S: u32 = 1;
 
 /// Answers a request to a job's origin.
 pub(in crate::http) async fn serve(state: &HttpState, origin: JobOrigin, request: Request) -> Response {
-    if request.uri().path().starts_with(OURS) {
-        return enter(state, &origin, &request);
+    if request.uri().path().starts_with(OWN_PATHS) {
+        return enter(state, &origin, request.method(), request.uri(), request.headers()).await;
     }
     let headers = request.headers().clone();
     match state.access().visit(&origin, request.method(), &headers, now()) {
-        Err(Refused::Foreign) => {
+        Err(VisitRefused::Foreign) => {
             let line = "Pages of other origins may not reach this sandbox.";
             Notice::new(StatusCode::FORBIDDEN, "Refused", line).answer(&headers)
         }
-        Err(Refused::NoPass) => no_pass(&headers),
-        Ok(Visit::Ask) => ask(&headers),
-        Ok(Visit::Known) => answer(state, &origin, request).await,
-        Ok(Visit::First) => {
-            let cookie = state.access().pass_cookie(&origin, &headers, now());
-            with_cookie(answer(state, &origin, request).await, &cookie)
+        Err(VisitRefused::NoPass) => no_pass(&headers),
+        Ok(PortVisit::Ask) => ask(&headers),
+        Ok(PortVisit::Known(caller)) => answer(state, &caller, &origin, request).await,
+        Ok(PortVisit::First(caller)) => {
+            let cookie = state.access().pass_cookie(&origin, &caller, &headers, now());
+            with_cookie(answer(state, &caller, &origin, request).await, &cookie)
         }
     }
 }
 
-async fn answer(state: &HttpState, origin: &JobOrigin, request: Request) -> Response {
+async fn answer(state: &HttpState, caller: &Caller, origin: &JobOrigin, request: Request) -> Response {
     let headers = request.headers().clone();
-    match pass_on(state, origin, request).await {
+    match pass_on(state, caller, origin, request).await {
         Ok(response) => response,
         Err(notice) => notice.answer(&headers),
     }
 }
 
-async fn pass_on(state: &HttpState, origin: &JobOrigin, request: Request) -> Result<Response, Notice> {
+async fn pass_on(
+    state: &HttpState,
+    caller: &Caller,
+    origin: &JobOrigin,
+    request: Request,
+) -> Result<Response, Notice> {
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         let line = "Ports take ordinary requests.";
         return Err(Notice::new(StatusCode::METHOD_NOT_ALLOWED, "Refused", line));
@@ -66,30 +75,37 @@ async fn pass_on(state: &HttpState, origin: &JobOrigin, request: Request) -> Res
     let target = target(request.uri(), "").ok_or_else(|| {
         Notice::new(StatusCode::BAD_REQUEST, "Refused", "The address can be read in more than one way.")
     })?;
-    let machine = match state.machine(&origin.job).await {
+    // A pass says who made it; whether the job is theirs is decided at each request.
+    let job = state.yard().job(caller, &origin.job, AccessScope::UseSandbox).await.map_err(|_| no_job())?;
+    let machine = match state.machine(&job).await {
         Ok(machine) => machine,
-        Err(_) => return Err(no_machine(state, origin).await),
+        Err(_) => return Err(no_machine(state, &job).await),
     };
-    let patience = wants_page(request.headers()).then_some(PATIENCE);
-    let witnessed = lab_files::note(state, origin, request.method(), &target).await.map_err(|_| {
+    let timeout = wants_page(request.headers()).then_some(PAGE_TIMEOUT);
+    let recorded = lab_files::record(state, &job, origin.port, request.method(), &target).await;
+    let recorded = recorded.map_err(|_: AppError| {
         let line = "What is done with files is recorded, and can't be at the moment.";
         Notice::new(StatusCode::SERVICE_UNAVAILABLE, "Not now", line)
     })?;
     let destination =
-        Destination { job: &origin.job, port: origin.port, target, shown: Shown::Origin, patience };
+        PortTarget { job: job.id(), port: origin.port, target, address: PortAddress::Origin, timeout };
     let answer = forward(state, &machine, destination, request).await;
-    if let Some(witnessed) = witnessed {
-        witnessed.ended(answer.as_ref().ok());
+    if let Some(recorded) = recorded {
+        recorded.ended(answer.as_ref().ok());
     }
     answer.map_err(|error| unanswered(&error, origin.port))
 }
 
-/// Waiting, ended, or never there.
-async fn no_machine(state: &HttpState, origin: &JobOrigin) -> Notice {
-    match state.yard().status(&origin.job, WithOutput::Without).await {
-        Ok(job) => Notice::of_job(&job),
-        Err(_) => Notice::new(StatusCode::NOT_FOUND, "No such job", "There is no such job, or no longer."),
+/// The page about a job without a machine: it waits, it has ended, or it was deleted.
+async fn no_machine(state: &HttpState, job: &JobAccess) -> Notice {
+    match state.yard().status(job, WithOutput::Without).await {
+        Ok(status) => Notice::of_job(&status),
+        Err(_) => no_job(),
     }
+}
+
+fn no_job() -> Notice {
+    Notice::new(StatusCode::NOT_FOUND, "No such job", "There is no such job, or no longer.")
 }
 
 fn unanswered(error: &Unanswered, port: u16) -> Notice {
@@ -101,14 +117,14 @@ fn unanswered(error: &Unanswered, port: u16) -> Notice {
             let hint = "A server must listen on localhost or on all addresses of the sandbox.";
             Notice::new(StatusCode::BAD_GATEWAY, "Nothing listens here yet", line).line(hint).again(2, "")
         }
-        Unanswered::Starting if port == super::super::lab::PORT => {
+        Unanswered::Starting if port == LAB_PORT => {
             let line = "The first start takes a few seconds. This page goes on by itself.";
-            Notice::new(unavailable, "JupyterLab is starting", line).again(LOOK_AGAIN_S, "")
+            Notice::new(unavailable, "JupyterLab is starting", line).again(RELOAD_S, "")
         }
         Unanswered::Starting => {
             let line =
                 format!("The program on port {port} does not answer yet. This page goes on by itself.");
-            Notice::new(unavailable, "Starting", line).again(LOOK_AGAIN_S, "")
+            Notice::new(unavailable, "Starting", line).again(RELOAD_S, "")
         }
         Unanswered::NotStarted(why) => {
             Notice::new(StatusCode::BAD_GATEWAY, "The service did not start", why.as_str())
@@ -134,29 +150,36 @@ fn unanswered(error: &Unanswered, port: u16) -> Notice {
 
 /// Exchanges a ticket for the cookie. The page that follows is opened by a page of this origin: a redirect would still be the
 /// doing of the site that the person came from, and the strict cookie would stay behind.
-fn enter(state: &HttpState, origin: &JobOrigin, request: &Request) -> Response {
-    let headers = request.headers();
-    let pairs = query_pairs(request.uri().query().unwrap_or_default());
-    let value = |name: &str| pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
-    if request.uri().path() != ENTER || request.method() != Method::GET {
+async fn enter(
+    state: &HttpState,
+    origin: &JobOrigin,
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Response {
+    if uri.path() != ENTER || method != Method::GET {
         return Notice::new(StatusCode::NOT_FOUND, "Not found", "There is nothing here.").answer(headers);
     }
-    let purpose = TicketPurpose::Origin(origin.port);
-    if !value("ticket").is_some_and(|ticket| state.yard().redeem_ticket(&origin.job, purpose, ticket)) {
-        return no_pass(headers);
-    }
-    let cookie = state.access().pass_cookie(origin, headers, now());
-    let to = value("to").filter(|to| is_local_path(to)).unwrap_or("/");
+    let Some(caller) = ticket_maker(state, origin, uri).await else { return no_pass(headers) };
+    let cookie = state.access().pass_cookie(origin, &caller, headers, now());
+    let to = query_value(uri, "to").filter(|to| is_local_path(to)).unwrap_or_else(|| "/".to_owned());
     let line = "Opening the sandbox.";
     let mut response =
-        Notice::new(StatusCode::OK, "Sandyard", line).again(0, to).link(to, "Go on").answer(headers);
+        Notice::new(StatusCode::OK, "Sandyard", line).again(0, &to).link(&to, "Go on").answer(headers);
     if !is_browser(headers) {
         *response.status_mut() = StatusCode::SEE_OTHER;
         response
             .headers_mut()
-            .insert(LOCATION, HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("/")));
+            .insert(LOCATION, HeaderValue::from_str(&to).unwrap_or(HeaderValue::from_static("/")));
     }
     with_cookie(response, &cookie)
+}
+
+/// The maker of the ticket in a query, if the ticket is good here and its maker may still use the sandbox.
+async fn ticket_maker(state: &HttpState, origin: &JobOrigin, uri: &Uri) -> Option<Caller> {
+    let ticket = query_value(uri, "ticket")?;
+    let maker = state.yard().redeem_ticket(&origin.job, TicketTarget::Origin(origin.port), &ticket)?;
+    state.yard().job(&maker, &origin.job, AccessScope::UseSandbox).await.ok().map(|job| job.caller().clone())
 }
 
 /// A path of this origin and nothing else.

@@ -8,13 +8,13 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use sandyard_api::{ApiError, ErrorBody, ErrorCode};
 
-use super::forward::{Destination, Unanswered, connect, forward};
-use super::headers::Shown;
+use super::forward::{PortTarget, Unanswered, connect, forward};
+use super::headers::PortAddress;
 use super::target::target;
 use super::tunnel;
 use crate::http::HttpState;
-use crate::http::failure::{Answer, Failure};
-use crate::http::parts::{Job, port};
+use crate::http::request::extract::{RouteJob, port};
+use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::job::JobId;
 
 /// The name of the upgrade that carries plain bytes.
@@ -35,7 +35,7 @@ const TCP: &str = "tcp";
         (status = 502, description = "Nothing listens there", body = ErrorBody),
     )
 )]
-pub(in crate::http) async fn root(state: State<HttpState>, job: Job, request: Request) -> Answer {
+pub(in crate::http) async fn root(state: State<HttpState>, job: RouteJob, request: Request) -> HttpAnswer {
     pass_on(state, job, request).await
 }
 
@@ -57,19 +57,20 @@ pub(in crate::http) async fn root(state: State<HttpState>, job: Job, request: Re
 )]
 pub(in crate::http) async fn pass_on(
     State(state): State<HttpState>,
-    Job(id): Job,
+    RouteJob(job): RouteJob,
     request: Request,
-) -> Answer {
+) -> HttpAnswer {
     refuse_browsers(request.headers())?;
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         return Err(ApiError::new(ErrorCode::MethodNotAllowed, "ports take ordinary requests").into());
     }
-    let (port, prefix) = place(&id, request.uri().path())?;
+    let (port, prefix) = place(job.id(), request.uri().path())?;
     let target = target(request.uri(), &prefix).ok_or_else(|| {
         ApiError::new(ErrorCode::BadRequest, "the path for the port can be read in more than one way")
     })?;
-    let machine = state.machine(&id).await?;
-    let destination = Destination { job: &id, port, target, shown: Shown::Below(prefix), patience: None };
+    let machine = state.machine(&job).await?;
+    let destination =
+        PortTarget { job: job.id(), port, target, address: PortAddress::Below(prefix), timeout: None };
     forward(&state, &machine, destination, request).await.map_err(|error| failure(error, port))
 }
 
@@ -91,19 +92,19 @@ pub(in crate::http) async fn pass_on(
 )]
 pub(in crate::http) async fn connection(
     State(state): State<HttpState>,
-    Job(id): Job,
+    RouteJob(job): RouteJob,
     mut request: Request,
-) -> Answer {
+) -> HttpAnswer {
     refuse_browsers(request.headers())?;
-    let (port, prefix) = place(&id, request.uri().path())?;
+    let (port, prefix) = place(job.id(), request.uri().path())?;
     let wanted = request.headers().get(UPGRADE).and_then(|value| value.to_str().ok());
     if !wanted.is_some_and(|wanted| wanted.eq_ignore_ascii_case(TCP)) {
         let location = HeaderValue::from_str(&format!("{prefix}/")).unwrap_or(HeaderValue::from_static("/"));
         return Ok((StatusCode::PERMANENT_REDIRECT, [(LOCATION, location)]).into_response());
     }
-    let machine = state.machine(&id).await?;
+    let machine = state.machine(&job).await?;
     let busy = || failure(Unanswered::Busy, port);
-    let lane = state.lanes().enter(&id).ok_or_else(busy)?;
+    let lane = state.lanes().enter(job.id()).ok_or_else(busy)?;
     let client = hyper::upgrade::on(&mut request);
     let stream = connect(&machine, port, None).await.map_err(|error| failure(error, port))?;
     tunnel::carry(client, async { Ok(stream) }, lane, state.shutdown().clone());
@@ -134,7 +135,7 @@ fn refuse_browsers(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 /// The port that a path names, and the path up to and with it.
-fn place(id: &JobId, path: &str) -> Result<(u16, String), Failure> {
+fn place(id: &JobId, path: &str) -> Result<(u16, String), HttpFailure> {
     let start = format!("/jobs/{id}/proxy/");
     let segment = path.strip_prefix(&start).and_then(|rest| rest.split('/').next()).unwrap_or_default();
     let port = port(segment)
@@ -142,7 +143,7 @@ fn place(id: &JobId, path: &str) -> Result<(u16, String), Failure> {
     Ok((port, format!("{start}{port}")))
 }
 
-fn failure(error: Unanswered, port: u16) -> Failure {
+fn failure(error: Unanswered, port: u16) -> HttpFailure {
     let gateway = |message: String| ApiError::new(ErrorCode::SandboxFailed, message);
     match error {
         Unanswered::Nothing => gateway(format!("nothing listens on port {port}"))

@@ -1,4 +1,4 @@
-//! What is asked of a port: the path and query exactly as they came, or nothing if somebody could read them in two ways.
+//! The request target for a port: the path and query exactly as they came, or nothing if they are ambiguous.
 
 use axum::http::Uri;
 
@@ -20,7 +20,7 @@ pub(super) fn target(uri: &Uri, prefix: &str) -> Option<String> {
     })
 }
 
-/// No escaped control character, and no dot segment however it is written.
+/// True if there is no escaped control character, and no dot segment in any spelling.
 fn is_plain(path: &str) -> bool {
     let Some(decoded) = decode(path) else { return false };
     let controls = decoded.iter().any(|byte| *byte < b' ' || *byte == 0x7f);
@@ -28,7 +28,7 @@ fn is_plain(path: &str) -> bool {
     !controls && !segments.any(|segment| matches!(segment, b"." | b".."))
 }
 
-/// Undoes the escapes once; `None` for an escape that is none.
+/// Decodes the escapes once; `None` for a malformed escape.
 fn decode(path: &str) -> Option<Vec<u8>> {
     let mut bytes = path.bytes();
     let mut decoded = Vec::with_capacity(path.len());

@@ -12,11 +12,11 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// Both sides have just agreed; what takes longer has gone.
-const HANDOVER: Duration = Duration::from_secs(30);
-/// A development server's socket is silent while a person thinks, through lunch; a half-open one for days.
-const IDLE: Duration = Duration::from_secs(4 * 3600);
-/// Each way: a few frames of a picture, little for each of many silent sockets.
+/// How long an upgrade may take. Both sides have just agreed; one that takes longer is gone.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(30);
+/// A development server's socket may be silent through a lunch break; a half-open one would be for days.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
+/// Buffer for each direction: a few frames of a picture, little for each of many silent sockets.
 const BUFFER_BYTES: usize = 32 * 1024;
 
 /// Carries bytes until a side ends, nothing moves for too long, or the server stops. `held` is kept until then.
@@ -31,9 +31,9 @@ pub(super) fn carry<S>(
     tokio::spawn(async move {
         let _held = held;
         let both = async { tokio::join!(client, sandbox) };
-        let Ok((Ok(client), Ok(sandbox))) = tokio::time::timeout(HANDOVER, both).await else { return };
+        let Ok((Ok(client), Ok(sandbox))) = tokio::time::timeout(UPGRADE_TIMEOUT, both).await else { return };
         tokio::select! {
-            () = exchange(TokioIo::new(client), sandbox, IDLE) => {}
+            () = exchange(TokioIo::new(client), sandbox, IDLE_TIMEOUT) => {}
             () = stop.cancelled() => {}
         }
     });
@@ -44,9 +44,9 @@ async fn exchange(
     sandbox: impl AsyncRead + AsyncWrite + Unpin,
     idle: Duration,
 ) {
-    let clock = Clock::default();
+    let clock = ActivityClock::default();
     let (mut client, mut sandbox) =
-        (Noted { io: client, clock: clock.clone() }, Noted { io: sandbox, clock: clock.clone() });
+        (TimedStream { io: client, clock: clock.clone() }, TimedStream { io: sandbox, clock: clock.clone() });
     let copy =
         tokio::io::copy_bidirectional_with_sizes(&mut client, &mut sandbox, BUFFER_BYTES, BUFFER_BYTES);
     tokio::select! {
@@ -58,18 +58,18 @@ async fn exchange(
 
 /// When bytes last came from either side.
 #[derive(Debug, Clone)]
-struct Clock {
+struct ActivityClock {
     start: Instant,
     last_ms: Arc<AtomicU64>,
 }
 
-impl Default for Clock {
+impl Default for ActivityClock {
     fn default() -> Self {
         Self { start: Instant::now(), last_ms: Arc::default() }
     }
 }
 
-impl Clock {
+impl ActivityClock {
     fn note(&self) {
         let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(now, Ordering::Relaxed);
@@ -87,13 +87,13 @@ impl Clock {
     }
 }
 
-/// A stream that tells the clock of what is read.
-struct Noted<I> {
+/// A stream that notes on the clock when bytes are read.
+struct TimedStream<I> {
     io: I,
-    clock: Clock,
+    clock: ActivityClock,
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Noted<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for TimedStream<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -107,7 +107,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for Noted<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Noted<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for TimedStream<I> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
         Pin::new(&mut self.io).poll_write(context, bytes)
     }

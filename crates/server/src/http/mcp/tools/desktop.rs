@@ -1,12 +1,12 @@
-//! Tools with hands and eyes: actions on the desktop of a live sandbox, and pictures of it.
+//! Tools on the desktop of a live sandbox: actions and pictures.
 
 use sandyard_api::{ApiError, GuiView};
 use serde_json::json;
 
 use super::super::answer::{ToolAnswer, readable};
 use super::super::arguments::Arguments;
-use super::super::call::{Call, Verb};
-use super::{Desk, Effect, ToolEntry, job_id};
+use super::super::call::{ApiCall, CallVerb};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
 
 pub(super) const ENTRIES: &[ToolEntry] = &[
     ToolEntry {
@@ -16,7 +16,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             line for each and the pictures that were taken. The desktop starts with its first use; programs are opened with \
             run_shell (`chromium http://localhost:5173 &`). End the list with `screenshot` to see what came of it. Refused \
             while a person controls the desktop; `wait_s` waits for them.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -36,13 +36,13 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "actions"],
-        run: |desk, arguments| Box::pin(act(desk, arguments)),
+        run: |context, arguments| Box::pin(act(context, arguments)),
     },
     ToolEntry {
         name: "screenshot",
         title: "Screenshot",
         description: "Takes a picture of the desktop of a live sandbox, or shows the last one of an ended job's desktop.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -50,14 +50,14 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        run: |desk, arguments| Box::pin(screenshot(desk, arguments)),
+        run: |context, arguments| Box::pin(screenshot(context, arguments)),
     },
 ];
 
-async fn act(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn act(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
-    let call = Call::new(Verb::Post, format!("/jobs/{id}/gui")).json(&arguments.rest());
-    let view: GuiView = desk.send(call).await?.view()?;
+    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/gui")).json(&arguments.rest());
+    let view: GuiView = context.send(call).await?.view()?;
     let mut answer = ToolAnswer::default();
     for (index, result) in view.results.iter().enumerate() {
         let mut line =
@@ -91,12 +91,14 @@ async fn act(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Api
     Ok(answer)
 }
 
-async fn screenshot(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn screenshot(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let window = arguments.whole("window", 0..=u64::from(u32::MAX))?;
     let query = window.map(|window| format!("?window={window}")).unwrap_or_default();
-    let reply =
-        desk.send(Call::new(Verb::Get, format!("/jobs/{id}/screenshot.png{query}"))).await?.accepted()?;
+    let reply = context
+        .send(ApiCall::new(CallVerb::Get, format!("/jobs/{id}/screenshot.png{query}")))
+        .await?
+        .accepted()?;
     let mut answer = ToolAnswer::default();
     answer.picture_bytes("image/png", &reply.bytes());
     Ok(answer)

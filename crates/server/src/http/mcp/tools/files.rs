@@ -7,14 +7,14 @@ use sandyard_api::{
 };
 use serde_json::json;
 
-use super::super::answer::{TEXT_BYTES, ToolAnswer, readable};
+use super::super::answer::{MAX_TEXT_BYTES, ToolAnswer, readable};
 use super::super::arguments::Arguments;
-use super::super::call::{Call, Reply, Verb};
-use super::{Desk, Effect, ToolEntry, job_id};
+use super::super::call::{ApiCall, ApiReply, CallVerb};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
 
-/// What one call reads of a file.
+/// Bytes of a file in one call.
 const READ_BYTES: std::ops::RangeInclusive<u64> = 1..=1024 * 1024;
-/// A picture that is shown whole.
+/// Longest picture that is shown.
 const PICTURE_BYTES: u64 = 5 * 1024 * 1024;
 
 pub(super) const ENTRIES: &[ToolEntry] = &[
@@ -24,7 +24,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         description: "Reads a file of a live sandbox's workspace: text as text, a picture (PNG, JPEG, GIF, WebP) as a picture. Of a long file \
             the first 40960 bytes are read; a last line says where to go on. A folder is listed. Files of an ended job are in its \
             download.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -34,14 +34,14 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
-        run: |desk, arguments| Box::pin(read(desk, arguments)),
+        run: |context, arguments| Box::pin(read(context, arguments)),
     },
     ToolEntry {
         name: "write_file",
         title: "Write a file",
         description: "Writes a whole file in a live sandbox's workspace, atomically; missing folders are made and an existing file is \
             replaced. To change a part of a file use edit_file.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -52,14 +52,14 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path"],
-        run: |desk, arguments| Box::pin(write(desk, arguments)),
+        run: |context, arguments| Box::pin(write(context, arguments)),
     },
     ToolEntry {
         name: "edit_file",
         title: "Edit a file",
         description: "Replaces pieces of a text file in a live sandbox's workspace, all or none, in order. Each `old` must occur exactly once, \
             character for character: take enough lines around it. Nothing is changed if one does not match.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -76,13 +76,13 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "path", "edits"],
-        run: |desk, arguments| Box::pin(edit(desk, arguments)),
+        run: |context, arguments| Box::pin(edit(context, arguments)),
     },
     ToolEntry {
         name: "list_files",
         title: "List a folder",
         description: "Lists a folder of a live sandbox's workspace: names, kinds and sizes, sorted by name; folders end in `/`.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -91,14 +91,14 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        run: |desk, arguments| Box::pin(list(desk, arguments)),
+        run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
         name: "search_files",
         title: "Search files",
         description: "Looks for a text, literally, in the names and contents of all files below a folder of a live sandbox's workspace. \
             Answers with `path:line: text` for each hit.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -107,7 +107,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "text"],
-        run: |desk, arguments| Box::pin(search(desk, arguments)),
+        run: |context, arguments| Box::pin(search(context, arguments)),
     },
 ];
 
@@ -130,7 +130,7 @@ fn route(id: &JobId, path: &str) -> Result<String, ApiError> {
     Ok(format!("/jobs/{id}/files/{}", escape(workspace_path(in_workspace(path))?)))
 }
 
-/// A path below the workspace; models like to name it in full.
+/// A path below the workspace. Models like to send the absolute path.
 fn in_workspace(path: &str) -> &str {
     match path {
         "/workspace" | "." | "./" => "",
@@ -138,14 +138,15 @@ fn in_workspace(path: &str) -> &str {
     }
 }
 
-async fn read(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn read(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let path = arguments.needed_text("path")?;
     let start = arguments.whole("offset", 0..=u64::from(u32::MAX) << 16)?.unwrap_or(0);
-    let most = arguments.whole("max_bytes", READ_BYTES)?.unwrap_or(TEXT_BYTES as u64);
+    let most = arguments.whole("max_bytes", READ_BYTES)?.unwrap_or(MAX_TEXT_BYTES as u64);
     let route = route(&id, &path)?;
-    let call = Call::new(Verb::Get, &route).header("range", format!("bytes={start}-{}", start + most - 1));
-    let reply = desk.send(call).await?;
+    let call =
+        ApiCall::new(CallVerb::Get, &route).header("range", format!("bytes={start}-{}", start + most - 1));
+    let reply = context.send(call).await?;
     let size = size(&reply);
     if reply.status == 416 && start == 0 {
         return Ok(ToolAnswer::of("[the file is empty]"));
@@ -156,7 +157,7 @@ async fn read(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     }
     let bytes = reply.bytes();
     if let Some(mime) = picture_type(&bytes).filter(|_| start == 0 && size <= PICTURE_BYTES) {
-        let whole = desk.send(Call::new(Verb::Get, route)).await?.accepted()?.bytes();
+        let whole = context.send(ApiCall::new(CallVerb::Get, route)).await?.accepted()?.bytes();
         let mut answer = ToolAnswer::default();
         answer.picture_bytes(mime, &whole);
         return Ok(answer);
@@ -164,8 +165,8 @@ async fn read(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     Ok(ToolAnswer::of(piece(&bytes, start, size)))
 }
 
-/// The length of the whole file, which an answer with a part of it tells.
-fn size(reply: &Reply) -> u64 {
+/// The length of the whole file, by the `Content-Range` of an answer with a part of it.
+fn size(reply: &ApiReply) -> u64 {
     let total = reply.range.as_deref().and_then(|range| range.rsplit_once('/'));
     total.and_then(|(_, total)| total.parse().ok()).unwrap_or(0)
 }
@@ -207,7 +208,7 @@ fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-async fn write(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn write(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let path = arguments.needed_text("path")?;
     let mode = arguments.text("mode")?.map(|mode| format!("?mode={}", escape(&mode))).unwrap_or_default();
@@ -224,27 +225,28 @@ async fn write(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, A
             ));
         }
     };
-    let mut call = Call::new(Verb::Put, format!("{}{mode}", route(&id, &path)?));
+    let mut call = ApiCall::new(CallVerb::Put, format!("{}{mode}", route(&id, &path)?));
     call.body = body.into();
-    let view: FileStatView = desk.send(call).await?.view()?;
+    let view: FileStatView = context.send(call).await?.view()?;
     Ok(ToolAnswer::of(format!("wrote {} bytes to {}", view.size, view.path)))
 }
 
-async fn edit(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn edit(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let path = arguments.needed_text("path")?;
-    let call = Call::new(Verb::Patch, route(&id, &path)?).json(&arguments.rest());
-    let view: FileStatView = desk.send(call).await?.view()?;
+    let call = ApiCall::new(CallVerb::Patch, route(&id, &path)?).json(&arguments.rest());
+    let view: FileStatView = context.send(call).await?.view()?;
     Ok(ToolAnswer::of(format!("edited {}, now {} bytes", view.path, view.size)))
 }
 
-async fn list(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let path = arguments.text("path")?.unwrap_or_default();
     // Naming where to begin asks for a listing, also where there is a file.
     let after = arguments.text("after")?.map(|name| format!("?after={}", escape(&name))).unwrap_or_default();
-    let call = Call::new(Verb::Get, format!("{}{after}", route(&id, &path)?)).keep(TEXT_BYTES * 16);
-    let reply = desk.send(call).await?.accepted()?;
+    let call =
+        ApiCall::new(CallVerb::Get, format!("{}{after}", route(&id, &path)?)).keep(MAX_TEXT_BYTES * 16);
+    let reply = context.send(call).await?.accepted()?;
     if !reply.is_json {
         return Err(ApiError::new(ErrorCode::NotADirectory, "this is a file").with_hint("read_file reads it"));
     }
@@ -268,12 +270,12 @@ fn listing(view: ListingView) -> ToolAnswer {
     answer
 }
 
-async fn search(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn search(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let text = arguments.needed_text("text")?;
     let path = arguments.text("path")?.unwrap_or_default();
-    let call = Call::new(Verb::Get, format!("{}?search={}", route(&id, &path)?, escape(&text)));
-    let view: SearchView = desk.send(call).await?.view()?;
+    let call = ApiCall::new(CallVerb::Get, format!("{}?search={}", route(&id, &path)?, escape(&text)));
+    let view: SearchView = context.send(call).await?.view()?;
     if view.hits.is_empty() {
         return Ok(ToolAnswer::of("[nothing found]"));
     }

@@ -1,4 +1,4 @@
-//! Tools about jobs as wholes: schedule, look, wait, answer, cancel, take home.
+//! Tools on whole jobs: schedule, status, list, reply, cancel, download.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use sandyard_api::{
 };
 use serde_json::{Value, json};
 
-use super::super::answer::{TEXT_BYTES, ToolAnswer, readable};
+use super::super::answer::{MAX_TEXT_BYTES, ToolAnswer, readable};
 use super::super::arguments::Arguments;
-use super::super::call::{Call, Verb};
-use super::{Desk, Effect, ToolEntry, job_id};
+use super::super::call::{ApiCall, CallVerb};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
 
-/// One look at a job that is waited for: a change in the moment between two looks is seen this much later.
-const LOOK_S: u64 = 5;
-/// Jobs in one listing, if the client does not say: enough to find the one that is meant.
-const LISTED: u64 = 20;
-/// A log that a client asks for in one call.
+/// One poll of a job that is waited for. A change between two polls is seen this much later.
+const POLL_S: u64 = 5;
+/// Jobs in one listing, if the client does not say: enough to find a recent one.
+const DEFAULT_LISTED_JOBS: u64 = 20;
+/// Bytes of a log in one call.
 const LOG_BYTES: std::ops::RangeInclusive<u64> = 1024..=1024 * 1024;
 
 pub(super) const ENTRIES: &[ToolEntry] = &[
@@ -29,10 +29,10 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             sandbox to work in with run_shell, run_code, the file tools and gui, until it is cancelled or its time is up). \
             Work happens in /workspace, which is kept and can be downloaded afterwards. The sandbox has no network except \
             the hosts in `egress`. Answers at once with the job's id unless `wait_s` is given.",
-        effect: Effect::Adds,
+        effect: ToolEffect::Adds,
         properties: schedule_properties,
         required: &[],
-        run: |desk, arguments| Box::pin(schedule(desk, arguments)),
+        run: |context, arguments| Box::pin(schedule(context, arguments)),
     },
     ToolEntry {
         name: "job_status",
@@ -41,7 +41,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             of its output. `wait_s` waits for the job to end or to ask something, up to that many seconds; ask again if it \
             still runs. The states queued, starting, running, waiting and finishing are passing; succeeded, failed, \
             cancelled and timed_out are final. The sandbox tools work while `sandbox` is `live`.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -49,14 +49,14 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        run: |desk, arguments| Box::pin(status(desk, arguments)),
+        run: |context, arguments| Box::pin(status(context, arguments)),
     },
     ToolEntry {
         name: "list_jobs",
         title: "List jobs",
         description: "Lists the jobs that the server keeps, newest first, without their output. Use it to find a job's id, or an \
             open session to go on in.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "status": {"type": "string", "description": "Only these: pending, running, complete, error, or a state such as waiting"},
@@ -66,24 +66,24 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &[],
-        run: |desk, arguments| Box::pin(list(desk, arguments)),
+        run: |context, arguments| Box::pin(list(context, arguments)),
     },
     ToolEntry {
         name: "cancel_job",
         title: "Cancel a job",
         description: "Ends a job or session and whatever runs in it. Its workspace is kept and can still be downloaded. Harmless if \
             the job has ended.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        run: |desk, arguments| Box::pin(cancel(desk, arguments)),
+        run: |context, arguments| Box::pin(cancel(context, arguments)),
     },
     ToolEntry {
         name: "reply_to_job",
         title: "Reply to a job",
         description: "Answers a task that waits (its status has the `question`), or tells a running task something, which its agent \
             reads before its next step.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -91,7 +91,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "text"],
-        run: |desk, arguments| Box::pin(reply(desk, arguments)),
+        run: |context, arguments| Box::pin(reply(context, arguments)),
     },
     ToolEntry {
         name: "job_logs",
@@ -99,7 +99,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         description: "Reads the whole output of a job's own process so far. Of a long one the beginning and the end are shown, with a \
             line saying how much is left out between them; `max_bytes` shows more. What run_shell and run_code print is \
             in their own answers, not here.",
-        effect: Effect::Reads,
+        effect: ToolEffect::Reads,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -108,7 +108,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id"],
-        run: |desk, arguments| Box::pin(logs(desk, arguments)),
+        run: |context, arguments| Box::pin(logs(context, arguments)),
     },
     ToolEntry {
         name: "download_link",
@@ -116,10 +116,10 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         description: "Makes a link to the zip of an ended job's workspace, for a person or a program such as curl. It needs no key, \
             works once and only within 30 seconds: make it when it is needed. Files of a live sandbox are read with \
             read_file instead.",
-        effect: Effect::Adds,
+        effect: ToolEffect::Adds,
         properties: || json!({"job_id": job_id()}),
         required: &["job_id"],
-        run: |desk, arguments| Box::pin(download_link(desk, arguments)),
+        run: |context, arguments| Box::pin(download_link(context, arguments)),
     },
 ];
 
@@ -144,16 +144,16 @@ fn schedule_properties() -> Value {
     })
 }
 
-async fn schedule(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn schedule(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let wait_s = arguments.whole("wait_s", bounds::WAIT_S)?;
     let key = arguments.text("idempotency_key")?;
-    let mut call = Call::new(Verb::Post, "/schedule").json(&arguments.rest());
+    let mut call = ApiCall::new(CallVerb::Post, "/schedule").json(&arguments.rest());
     if let Some(key) = key {
         call = call.header("idempotency-key", key);
     }
-    let scheduled: ScheduleView = desk.send(call).await?.view()?;
+    let scheduled: ScheduleView = context.send(call).await?.view()?;
     match wait_s.filter(|wait_s| *wait_s > 0) {
-        Some(wait_s) => Ok(describe(desk, watch(desk, &scheduled.job_id, wait_s).await?)),
+        Some(wait_s) => Ok(describe(context, watch(context, &scheduled.job_id, wait_s).await?)),
         None => Ok(ToolAnswer::of(format!(
             "scheduled job {}; job_status with wait_s tells how it goes",
             scheduled.job_id
@@ -161,30 +161,30 @@ async fn schedule(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer
     }
 }
 
-async fn status(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn status(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let wait_s = arguments.whole("wait_s", bounds::WAIT_S)?.unwrap_or(0);
-    Ok(describe(desk, watch(desk, &id, wait_s).await?))
+    Ok(describe(context, watch(context, &id, wait_s).await?))
 }
 
-/// The status of a job when it has ended or asks something, or after so many seconds.
-async fn watch(desk: Desk<'_>, id: &JobId, wait_s: u64) -> Result<JobView, ApiError> {
+/// Waits until a job has ended or asks something, at most this many seconds, and returns its status.
+async fn watch(context: McpToolContext<'_>, id: &JobId, wait_s: u64) -> Result<JobView, ApiError> {
     let deadline = Instant::now() + Duration::from_secs(wait_s);
     let mut look_s = 0;
     loop {
-        let call = Call::new(Verb::Get, format!("/status/{id}?wait={look_s}"));
-        let view: JobView = desk.send(call).await?.view()?;
+        let call = ApiCall::new(CallVerb::Get, format!("/status/{id}?wait={look_s}"));
+        let view: JobView = context.send(call).await?.view()?;
         let left_s = deadline.saturating_duration_since(Instant::now()).as_secs();
         if view.state.is_terminal() || view.state == JobState::Waiting || left_s == 0 {
             return Ok(view);
         }
-        look_s = left_s.min(LOOK_S);
+        look_s = left_s.min(POLL_S);
     }
 }
 
-/// A status for reading: what is there, then the output as it is.
-fn describe(desk: Desk<'_>, view: JobView) -> ToolAnswer {
-    let mut answer = ToolAnswer::of(facts(desk, &view));
+/// A status for a model: its members, then the output as it is.
+fn describe(context: McpToolContext<'_>, view: JobView) -> ToolAnswer {
+    let mut answer = ToolAnswer::of(facts(context, &view));
     for (name, output) in [("stdout", &view.stdout), ("stderr", &view.stderr)] {
         if !output.is_empty() {
             answer.text(format!("[end of {name}]\n{}", readable(output)));
@@ -193,27 +193,27 @@ fn describe(desk: Desk<'_>, view: JobView) -> ToolAnswer {
     answer
 }
 
-/// A job's members as JSON, without its output and without those that say nothing.
-fn facts(desk: Desk<'_>, view: &JobView) -> String {
+/// A job's members as JSON, without its output and without empty ones.
+fn facts(context: McpToolContext<'_>, view: &JobView) -> String {
     let mut value = serde_json::to_value(view).unwrap_or_default();
     if let Value::Object(members) = &mut value {
         members.retain(|name, value| !matches!(name.as_str(), "stdout" | "stderr") && !value.is_null());
         for (_, path) in members.iter_mut().filter(|(name, _)| name.ends_with("_url")) {
-            *path = Value::String(format!("{}{}", desk.address, path.as_str().unwrap_or_default()));
+            *path = Value::String(format!("{}{}", context.address, path.as_str().unwrap_or_default()));
         }
     }
     serde_json::to_string_pretty(&value).unwrap_or_default()
 }
 
-async fn list(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
-    let limit = arguments.whole("limit", bounds::LIST_LIMIT)?.unwrap_or(LISTED);
+async fn list(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+    let limit = arguments.whole("limit", bounds::LIST_LIMIT)?.unwrap_or(DEFAULT_LISTED_JOBS);
     let mut path = format!("/jobs?limit={limit}");
     for name in ["status", "kind", "cursor"] {
         if let Some(value) = arguments.text(name)? {
             path.push_str(&format!("&{name}={}", super::files::escape(&value)));
         }
     }
-    let page: JobListView = desk.send(Call::new(Verb::Get, path)).await?.view()?;
+    let page: JobListView = context.send(ApiCall::new(CallVerb::Get, path)).await?.view()?;
     if page.jobs.is_empty() {
         return Ok(ToolAnswer::of("there are no such jobs"));
     }
@@ -231,35 +231,39 @@ async fn list(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     Ok(answer)
 }
 
-async fn cancel(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn cancel(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
-    let view: JobView = desk.send(Call::new(Verb::Post, format!("/jobs/{id}/cancel"))).await?.view()?;
+    let view: JobView =
+        context.send(ApiCall::new(CallVerb::Post, format!("/jobs/{id}/cancel"))).await?.view()?;
     Ok(ToolAnswer::of(match view.state.is_terminal() {
         true => format!("the job is {}", view.state.as_str()),
         false => "the job is being cancelled; job_status with wait_s tells when it has ended".to_owned(),
     }))
 }
 
-async fn reply(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn reply(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
-    let call = Call::new(Verb::Post, format!("/jobs/{id}/reply")).json(&arguments.rest());
-    desk.send(call).await?.accepted()?;
+    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/reply")).json(&arguments.rest());
+    context.send(call).await?.accepted()?;
     Ok(ToolAnswer::of("passed on"))
 }
 
-async fn logs(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn logs(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let stream = arguments.text("stream")?.unwrap_or_else(|| "stdout".to_owned());
     let most = arguments.whole("max_bytes", LOG_BYTES)?;
-    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(TEXT_BYTES);
+    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(MAX_TEXT_BYTES);
     let path = format!("/jobs/{id}/logs?stream={}", super::files::escape(&stream));
-    let reply = desk.send(Call::new(Verb::Get, path).keep(most)).await?.accepted()?;
+    let reply = context.send(ApiCall::new(CallVerb::Get, path).keep(most)).await?.accepted()?;
     Ok(ToolAnswer::of(reply.text()))
 }
 
-async fn download_link(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn download_link(
+    context: McpToolContext<'_>,
+    mut arguments: Arguments,
+) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
-    let view: JobView = desk.send(Call::new(Verb::Get, format!("/status/{id}"))).await?.view()?;
+    let view: JobView = context.send(ApiCall::new(CallVerb::Get, format!("/status/{id}"))).await?.view()?;
     if view.download_url.is_none() {
         return Err(ApiError::new(
             sandyard_api::ErrorCode::NotEnded,
@@ -267,7 +271,7 @@ async fn download_link(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolA
         )
         .with_hint("job_status with wait_s waits for its end; read_file reads files of a live sandbox"));
     }
-    let call = Call::new(Verb::Post, format!("/jobs/{id}/tickets")).json(&json!({"for": "download"}));
-    let ticket: TicketView = desk.send(call).await?.view()?;
-    Ok(ToolAnswer::of(format!("{}{}", desk.address, ticket.url)))
+    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/tickets")).json(&json!({"for": "download"}));
+    let ticket: TicketView = context.send(call).await?.view()?;
+    Ok(ToolAnswer::of(format!("{}{}", context.address, ticket.url)))
 }

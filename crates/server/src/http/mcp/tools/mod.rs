@@ -1,7 +1,7 @@
-//! The table of tools: what each is called, what a client reads about it, and what it does.
+//! The table of tools: the name, the description and the work of each.
 //!
-//! A tool's words are its interface: they are all that a model knows of it. Its arguments are those of the API wherever it
-//! passes them on, so that the two are learnt once.
+//! A tool's description is its interface: a model knows nothing else of it. Arguments that a tool passes on have the names
+//! that the API gives them.
 
 mod desktop;
 mod files;
@@ -17,16 +17,16 @@ use serde_json::{Map, Value, json};
 
 use super::answer::ToolAnswer;
 use super::arguments::Arguments;
-use super::call::{Api, Call, Reply};
+use super::call::{ApiCall, ApiReply, ApiTransport};
 
 /// What a tool does to the world, for clients that ask a person first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// Looks only.
+enum ToolEffect {
+    /// It only reads.
     Reads,
-    /// Adds something and leaves the rest alone.
+    /// It adds something and changes nothing else.
     Adds,
-    /// May change or end what is there.
+    /// It may change or end something.
     Changes,
 }
 
@@ -35,42 +35,42 @@ pub(super) struct ToolEntry {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    effect: Effect,
+    effect: ToolEffect,
     /// The properties of its arguments, as JSON Schema.
     properties: fn() -> Value,
     required: &'static [&'static str],
-    run: for<'a> fn(Desk<'a>, Arguments) -> Work<'a>,
+    run: for<'a> fn(McpToolContext<'a>, Arguments) -> ToolWork<'a>,
 }
 
 /// A tool at work.
-type Work<'a> = Pin<Box<dyn Future<Output = Result<ToolAnswer, ApiError>> + Send + 'a>>;
+type ToolWork<'a> = Pin<Box<dyn Future<Output = Result<ToolAnswer, ApiError>> + Send + 'a>>;
 
-/// What a tool works with.
+/// The context of a tool's call.
 #[derive(Clone, Copy)]
-pub(super) struct Desk<'a> {
-    /// The way to the server.
-    pub(super) api: &'a dyn Api,
-    /// Where the client's browser finds it, without a slash at the end.
+pub(super) struct McpToolContext<'a> {
+    /// The client of the API.
+    pub(super) api: &'a dyn ApiTransport,
+    /// The server's address for the client's browser, without a slash at the end.
     pub(super) address: &'a str,
 }
 
-impl Desk<'_> {
-    async fn send(&self, call: Call) -> Result<Reply, ApiError> {
+impl McpToolContext<'_> {
+    async fn send(&self, call: ApiCall) -> Result<ApiReply, ApiError> {
         self.api.send(call).await
     }
 }
 
-/// All of them, in the order in which a client lists them.
+/// All tools, in the order in which a client lists them.
 static ENTRIES: &[&[ToolEntry]] = &[jobs::ENTRIES, programs::ENTRIES, files::ENTRIES, desktop::ENTRIES];
 
-/// As the protocol describes them.
+/// All tools, as the protocol describes them.
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| entries().map(ToolEntry::describe).collect());
 
 fn entries() -> impl Iterator<Item = &'static ToolEntry> {
     ENTRIES.iter().flat_map(|group| group.iter())
 }
 
-/// What a client is told of the tools.
+/// The tools as a client sees them.
 pub(super) fn tools() -> &'static [Tool] {
     &TOOLS
 }
@@ -91,24 +91,24 @@ impl ToolEntry {
         let Value::Object(schema) = schema else { return Tool::default() };
         let effect = self.effect;
         let hints = ToolAnnotations::with_title(self.title)
-            .read_only(effect == Effect::Reads)
-            .destructive(effect == Effect::Changes)
+            .read_only(effect == ToolEffect::Reads)
+            .destructive(effect == ToolEffect::Changes)
             .open_world(false);
         Tool::new(self.name, self.description, Arc::new(schema))
             .with_title(self.title)
             .with_annotations(hints)
     }
 
-    /// Does what a client asks.
+    /// Runs the tool.
     pub(super) async fn call(
         &self,
-        desk: Desk<'_>,
+        context: McpToolContext<'_>,
         given: Map<String, Value>,
     ) -> Result<ToolAnswer, ApiError> {
         let properties = (self.properties)();
         let known: Vec<&str> =
             properties.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        (self.run)(desk, Arguments::read(given, &known)?).await
+        (self.run)(context, Arguments::read(given, &known)?).await
     }
 }
 

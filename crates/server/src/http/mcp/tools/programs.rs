@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::super::answer::{ToolAnswer, readable};
 use super::super::arguments::Arguments;
-use super::super::call::{Call, Verb};
-use super::{Desk, Effect, ToolEntry, job_id};
+use super::super::call::{ApiCall, CallVerb};
+use super::{McpToolContext, ToolEffect, ToolEntry, job_id};
 
 /// Ends a command or code that names no limit of its own: clients of this protocol seldom wait longer.
-const TIMEOUT_S: u64 = 120;
+const DEFAULT_TIMEOUT_S: u64 = 120;
 
 pub(super) const ENTRIES: &[ToolEntry] = &[
     ToolEntry {
@@ -20,7 +20,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             shown by its beginning and end: send it to a file and read that. A command that is to go on after the call \
             belongs in the background with its output in a file (`server > log 2>&1 &`). There is no root and no apt; \
             pip, npm and cargo work if the job's egress allows `packages`.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -33,7 +33,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "command"],
-        run: |desk, arguments| Box::pin(shell(desk, arguments)),
+        run: |context, arguments| Box::pin(shell(context, arguments)),
     },
     ToolEntry {
         name: "run_code",
@@ -41,7 +41,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
         description: "Runs code in a persistent Jupyter kernel of a live sandbox, as a notebook cell: variables, imports and open files \
             last from call to call. Answers with what it printed, the value of the last expression, pictures (plots) and the \
             exception if there was one. Each language has a kernel that starts on first use; `kernel` names another.",
-        effect: Effect::Changes,
+        effect: ToolEffect::Changes,
         properties: || {
             json!({
                 "job_id": job_id(),
@@ -53,7 +53,7 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
             })
         },
         required: &["job_id", "language", "code"],
-        run: |desk, arguments| Box::pin(code(desk, arguments)),
+        run: |context, arguments| Box::pin(code(context, arguments)),
     },
 ];
 
@@ -61,15 +61,15 @@ pub(super) const ENTRIES: &[ToolEntry] = &[
 fn limited(arguments: Arguments) -> Value {
     let mut body = arguments.rest();
     if let Value::Object(members) = &mut body {
-        members.entry("timeout_s").or_insert(Value::from(TIMEOUT_S));
+        members.entry("timeout_s").or_insert(Value::from(DEFAULT_TIMEOUT_S));
     }
     body
 }
 
-async fn shell(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn shell(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
-    let call = Call::new(Verb::Post, format!("/jobs/{id}/shell")).json(&limited(arguments));
-    let view: ShellView = desk.send(call).await?.view()?;
+    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/shell")).json(&limited(arguments));
+    let view: ShellView = context.send(call).await?.view()?;
     let mut text = streams(&view.stdout, &view.stderr);
     if view.timed_out {
         text.push_str("[ended: its time was up]\n");
@@ -78,7 +78,7 @@ async fn shell(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, A
     Ok(ToolAnswer::of(text))
 }
 
-/// Both outputs, told apart, each ending its line.
+/// Both outputs with a line between them; each ends its last line.
 fn streams(stdout: &str, stderr: &str) -> String {
     let mut text = readable(stdout);
     let end_line = |text: &mut String| {
@@ -95,13 +95,13 @@ fn streams(stdout: &str, stderr: &str) -> String {
     text
 }
 
-async fn code(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
+async fn code(context: McpToolContext<'_>, mut arguments: Arguments) -> Result<ToolAnswer, ApiError> {
     let id = arguments.job()?;
     let mut body = limited(arguments);
     // A client that gives the call up must not leave the kernel busy.
     body["interrupt_on_disconnect"] = Value::Bool(true);
-    let call = Call::new(Verb::Post, format!("/jobs/{id}/code")).json(&body);
-    let view: CodeView = desk.send(call).await?.view()?;
+    let call = ApiCall::new(CallVerb::Post, format!("/jobs/{id}/code")).json(&body);
+    let view: CodeView = context.send(call).await?.view()?;
     let mut answer = ToolAnswer::of(streams(&view.stdout, &view.stderr));
     for forms in &view.outputs {
         show(&mut answer, forms.iter().map(|(mime, value)| (mime.as_str(), value)).collect());
@@ -121,7 +121,7 @@ async fn code(desk: Desk<'_>, mut arguments: Arguments) -> Result<ToolAnswer, Ap
     Ok(answer)
 }
 
-/// One rich output in the form that says most: a picture, else text, else the names of its forms.
+/// Adds one rich output in its most useful form: a picture, else text, else the names of its forms.
 fn show(answer: &mut ToolAnswer, forms: std::collections::BTreeMap<&str, &Value>) {
     for mime in ["image/png", "image/jpeg"] {
         if let Some(base64) = forms.get(mime).and_then(|value| value.as_str()) {

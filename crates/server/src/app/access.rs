@@ -1,0 +1,82 @@
+//! The way to a job: a caller, an id and a scope go in, and a [`JobAccess`] comes out.
+//!
+//! Every use case about one job takes a [`JobAccess`], and only [`Yard::job`] makes one. So the machine, the events, the
+//! logs, the files, the tickets and the ports of a job can't be reached without the check of [`may`].
+
+use quick_cache::sync::Cache;
+
+use super::{AppError, Yard};
+use crate::auth::{AccessDenied, AccessScope, Caller, OwnerAccount, may};
+use crate::job::{JobId, JobRow};
+
+/// Owners that are remembered, so that a busy job costs no read of its row: more than a yard runs at once.
+const REMEMBERED_OWNERS: usize = 4096;
+
+/// A job that a caller may use. The proof is as old as the request; a stream that outlives it is not checked again.
+#[derive(Debug, Clone)]
+pub struct JobAccess {
+    id: JobId,
+    caller: Caller,
+    owner: OwnerAccount,
+}
+
+impl JobAccess {
+    /// The job.
+    pub fn id(&self) -> &JobId {
+        &self.id
+    }
+
+    /// The caller who may use it.
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Rejects a use case that needs a scope the caller lacks.
+    pub(super) fn require(&self, scope: AccessScope) -> Result<(), AppError> {
+        may(&self.caller, &self.owner, scope).map_err(denied)
+    }
+}
+
+/// The owners of jobs. A job keeps its owner for life and an id is never used twice, so nothing here becomes wrong; whether
+/// the job still exists is for the use case to find out.
+pub(super) struct OwnerCache(Cache<JobId, OwnerAccount>);
+
+impl Default for OwnerCache {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED_OWNERS))
+    }
+}
+
+impl Yard {
+    /// The job with this id, if it exists and the caller may do to it what `scope` covers. A job of somebody else is as
+    /// unknown as one that does not exist.
+    pub async fn job(&self, caller: &Caller, id: &JobId, scope: AccessScope) -> Result<JobAccess, AppError> {
+        let owner = match self.owners.0.get(id) {
+            Some(owner) => owner,
+            None => {
+                let owner = owner_of(&self.row(id).await?);
+                self.owners.0.insert(id.clone(), owner.clone());
+                owner
+            }
+        };
+        may(caller, &owner, scope).map_err(denied)?;
+        Ok(JobAccess { id: id.clone(), caller: caller.clone(), owner })
+    }
+}
+
+/// The owner of a job. Rows have no owner yet, so every job is the operator's.
+pub(super) fn owner_of(_: &JobRow) -> OwnerAccount {
+    OwnerAccount::OPERATOR
+}
+
+/// Rejects a caller who lacks a scope, for use cases that are about no single job.
+pub(super) fn require(caller: &Caller, scope: AccessScope) -> Result<(), AppError> {
+    if caller.has(scope) { Ok(()) } else { Err(denied(AccessDenied::MissingScope)) }
+}
+
+fn denied(reason: AccessDenied) -> AppError {
+    match reason {
+        AccessDenied::NotOwner => AppError::unknown_job(),
+        AccessDenied::MissingScope => AppError::missing_scope(),
+    }
+}

@@ -1,0 +1,156 @@
+//! The rules of one route, around its handler: who sends the request, whose job it is, and what the audit says.
+//!
+//! The order matters. A ticket is used up before anything else is looked at, so that a ticket in the wrong place is lost. Then
+//! the request's name and origin are checked, then the key, then the right to the job. The audit comes last: a request that
+//! is refused here does nothing to a job.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sandyard_api::{ApiError, ErrorCode};
+
+use crate::app::{AppError, TicketTarget};
+use crate::auth::visits::is_foreign;
+use crate::auth::{Caller, unauthorized};
+use crate::http::request::conditions::wants_page;
+use crate::http::request::extract::job_segment;
+use crate::http::request::query::query_value;
+use crate::http::response::failure::{HttpAnswer, HttpFailure};
+use crate::http::routes::{AccessRule, RouteRule, TicketRule, table};
+use crate::http::{HttpState, audit_layer, pages};
+use crate::job::JobId;
+
+/// The caller of a request that a tool of MCP makes within the process: `/mcp` has admitted it.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct InProcessCaller(pub(in crate::http) Caller);
+
+/// The layer around a handler.
+pub(in crate::http) async fn guard(
+    State((state, rule)): State<(HttpState, RouteRule)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match enter(&state, rule, request, next).await {
+        Ok(response) => response,
+        Err(GuardRefusal::Page) => pages::open(),
+        Err(GuardRefusal::HttpFailure(failure)) => failure.into_response(),
+    }
+}
+
+/// Why a request does not reach its handler.
+enum GuardRefusal {
+    /// A person needs a key, and gets the page that asks for it.
+    Page,
+    HttpFailure(HttpFailure),
+}
+
+impl<E: Into<HttpFailure>> From<E> for GuardRefusal {
+    fn from(error: E) -> Self {
+        Self::HttpFailure(error.into())
+    }
+}
+
+async fn enter(
+    state: &HttpState,
+    rule: RouteRule,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, GuardRefusal> {
+    let Some(scope) = rule.access.scope() else {
+        check(state, &request)?;
+        return Ok(next.run(request).await);
+    };
+    let caller = match admit(state, rule.access.ticket(), &mut request) {
+        Err(failure) if shows_page(rule.access, &failure, &request) => return Err(GuardRefusal::Page),
+        admitted => admitted?,
+    };
+    if !rule.names_job {
+        if !caller.has(scope) {
+            return Err(AppError::missing_scope().into());
+        }
+        request.extensions_mut().insert(caller);
+        return Ok(next.run(request).await);
+    }
+    // Text that is no id is an unknown job, like any other.
+    let id = job_segment(request.uri().path()).and_then(JobId::parse).ok_or_else(AppError::unknown_job)?;
+    let job = state.yard().job(&caller, &id, scope).await?;
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(job.clone());
+    Ok(audit_layer::record(state, rule.audit, &job, request, next).await?)
+}
+
+/// Rejects what no route takes: an absolute address, a foreign name, a foreign page.
+fn check(state: &HttpState, request: &Request) -> Result<(), HttpFailure> {
+    refuse_absolute(request)?;
+    Ok(state.access().check(request.method(), request.headers())?)
+}
+
+fn refuse_absolute(request: &Request) -> Result<(), HttpFailure> {
+    // An absolute address names a host of its own, beside the one in `Host`.
+    match request.uri().authority() {
+        None => Ok(()),
+        Some(_) => {
+            let message = "this server is no proxy for other addresses";
+            Err(ApiError::new(ErrorCode::BadRequest, message).into())
+        }
+    }
+}
+
+/// The caller of a request, by ticket or key.
+fn admit(state: &HttpState, rule: Option<TicketRule>, request: &mut Request) -> Result<Caller, HttpFailure> {
+    if let Some(InProcessCaller(caller)) = request.extensions_mut().remove() {
+        return Ok(caller);
+    }
+    refuse_absolute(request)?;
+    match rule.and_then(|rule| ticket_of(rule, request)) {
+        // A wrong ticket is refused even where no key is needed.
+        Some((job, purpose, ticket)) => {
+            let maker = state.yard().redeem_ticket(&job, purpose, &ticket).ok_or_else(unauthorized)?;
+            state.access().check(request.method(), request.headers())?;
+            Ok(maker)
+        }
+        None => Ok(state.access().admit(request.method(), request.headers())?),
+    }
+}
+
+/// The ticket in the query of a request whose route takes one: for which job, which purpose, and its text.
+fn ticket_of(rule: TicketRule, request: &Request) -> Option<(JobId, TicketTarget, String)> {
+    let purpose = rule.purpose(request)?;
+    let ticket = query_value(request.uri(), "ticket")?;
+    Some((JobId::parse(job_segment(request.uri().path())?)?, purpose, ticket))
+}
+
+/// True if a person followed a link to a sandbox and lacks a key: a bare refusal would be of no use. A request that another
+/// site causes gets no page that goes on by itself.
+fn shows_page(rule: AccessRule, failure: &HttpFailure, request: &Request) -> bool {
+    let AccessRule::Person(_, ticket) = rule else { return false };
+    let leads_somewhere = ticket.is_none_or(|ticket| ticket.purpose(request).is_some());
+    failure.code() == "unauthorized"
+        && leads_somewhere
+        && request.method() == Method::GET
+        && wants_page(request.headers())
+        && !is_foreign(request.headers())
+}
+
+/// Answers a path that no route has. Without a key it is not even said that there is none.
+pub(in crate::http) async fn no_route(State(state): State<HttpState>, mut request: Request) -> HttpAnswer {
+    admit(&state, None, &mut request)?;
+    Ok(crate::http::no_route().await)
+}
+
+/// Answers a method that a path does not take: to everybody on a public path, else to callers only.
+pub(in crate::http) async fn no_method(State(state): State<HttpState>, mut request: Request) -> HttpAnswer {
+    let path = request.extensions().get::<MatchedPath>().cloned();
+    if path.is_some_and(|path| table::is_public(path.as_str())) {
+        check(&state, &request)?;
+    } else {
+        admit(&state, None, &mut request)?;
+    }
+    let error = ApiError::new(ErrorCode::MethodNotAllowed, "this route does not take this method");
+    Err(error.with_hint("the Allow header names those it takes").into())
+}
+
+#[cfg(test)]
+#[path = "guard_tests.rs"]
+mod tests;

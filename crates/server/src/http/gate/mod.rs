@@ -1,0 +1,99 @@
+//! The gate: what every request passes on its way in and out.
+//!
+//! [`pass`] is around everything: it gives the request an id, sorts it to the API or to a job's origin, logs it, and writes
+//! failures and security headers. [`guard`] is around each route and enforces the rules of its row.
+
+mod guard;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::middleware::Next;
+use axum::response::Response;
+use tracing::Instrument;
+
+use super::HttpState;
+use super::proxy::origin;
+use super::request::body::with_idle_limit;
+use super::request::extract::job_segment;
+use super::response::failure::HttpFailure;
+use crate::auth::Site;
+pub(super) use guard::{InProcessCaller, guard, no_method, no_route};
+
+static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A page that opens one of ours gets no handle of its window.
+static OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+static RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+
+/// Gives each request its id: a random part for the process, then a number.
+#[derive(Debug)]
+pub(super) struct RequestIds {
+    process: u32,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    /// Ids that differ from those of other processes; without randomness they begin with zeros.
+    pub(super) fn new() -> Self {
+        let mut process = [0; 4];
+        if getrandom::fill(&mut process).is_err() {
+            tracing::warn!("no randomness for request ids");
+        }
+        Self { process: u32::from_be_bytes(process), next: AtomicU64::new(1) }
+    }
+
+    fn next(&self) -> String {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        format!("{:08x}-{number:x}", self.process)
+    }
+}
+
+/// The outermost layer of the service.
+pub(super) async fn pass(State(state): State<HttpState>, request: Request, next: Next) -> Response {
+    let id = state.request_ids().next();
+    let _in_flight = state.counters().begin();
+    let started = Instant::now();
+    let method = request.method().clone();
+    // The query is left out: it may hold a ticket.
+    let path = request.uri().path().to_owned();
+    let span = tracing::info_span!("request", id, job = tracing::field::Empty);
+    if let Some(job) = job_segment(&path) {
+        span.record("job", job);
+    }
+    let response = match state.access().site(request.headers()) {
+        Site::Job(origin) => origin::serve(&state, origin, request).instrument(span.clone()).await,
+        Site::Api => {
+            let request = with_idle_limit(request, state.limits().body_idle);
+            finish(next.run(request).instrument(span.clone()).await, &id)
+        }
+    };
+    state.counters().count(response.status());
+    let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros());
+    span.in_scope(|| tracing::debug!(%method, path, status, micros, "answered"));
+    response
+}
+
+fn finish(mut response: Response<Body>, id: &str) -> Response {
+    if let Some(failure) = response.extensions_mut().remove::<HttpFailure>() {
+        response = failure.render(id, response.headers());
+    }
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(id) {
+        headers.insert(REQUEST_ID.clone(), value);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(RESOURCE_POLICY.clone(), HeaderValue::from_static("same-origin"));
+    headers.insert(OPENER_POLICY.clone(), HeaderValue::from_static("same-origin"));
+    headers
+        .entry(CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; sandbox"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

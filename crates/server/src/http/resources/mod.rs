@@ -1,0 +1,22 @@
+//! The handlers, one file for each noun of the API. `routes::table` says which request reaches which.
+
+pub(super) mod archive;
+pub(super) mod audit;
+pub(super) mod code;
+pub(super) mod desktop;
+pub(super) mod download;
+pub(super) mod events;
+pub(super) mod files;
+pub(super) mod files_change;
+pub(super) mod gui;
+pub(super) mod jobs;
+pub(super) mod kernels;
+pub(super) mod lab;
+pub(super) mod logs;
+pub(super) mod schedule;
+pub(super) mod shell;
+pub(super) mod status;
+pub(super) mod terminal;
+pub(super) mod tickets;
+pub(super) mod unbuilt;
+pub(super) mod yard;

@@ -1,0 +1,133 @@
+//! `POST /schedule` and `POST /submit`.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, JobStatus, ScheduleBody, ScheduleView, bounds};
+use sandyard_sandbox::driver::IsolationLevel;
+use sha2::{Digest, Sha256};
+
+use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
+use crate::http::HttpState;
+use crate::http::request::body::{BodyType, body_type, parse_json, whole};
+use crate::http::request::extract::RouteCaller;
+use crate::http::response::failure::{HttpAnswer, HttpFailure};
+
+/// Schedules a job: a task in plain words, a piece of code, or an open sandbox. Answers at once; the job is durable by then.
+#[utoipa::path(
+    post, path = "/schedule", tag = "jobs",
+    request_body(content((ScheduleBody = "application/json"), (String = "text/plain")), description = "What to do"),
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key and body give the same job")),
+    responses(
+        (status = 202, description = "Accepted", body = ScheduleView),
+        (status = 400, description = "Not JSON", body = ErrorBody),
+        (status = 409, description = "The key was used with another body", body = ErrorBody),
+        (status = 413, description = "Larger than 16 MiB", body = ErrorBody),
+        (status = 415, description = "Neither JSON nor plain text", body = ErrorBody),
+        (status = 422, description = "Well-formed but not acceptable", body = ErrorBody),
+        (status = 429, description = "The queue is too long", body = ErrorBody),
+        (status = 503, description = "No capacity or no driver", body = ErrorBody),
+    )
+)]
+pub(in crate::http) async fn schedule(
+    State(state): State<HttpState>,
+    RouteCaller(caller): RouteCaller,
+    headers: HeaderMap,
+    body: Body,
+) -> HttpAnswer {
+    let kind = body_type(&headers)?;
+    let key = idempotency_key(&headers)?;
+    let bytes = whole(&headers, body, bounds::BODY_BYTES).await?;
+    let request = match kind {
+        BodyType::Json => ScheduleBody::from_json(&parse_json(&bytes)?)?,
+        BodyType::Text => {
+            let text = std::str::from_utf8(&bytes)
+                .map_err(|_| ApiError::new(ErrorCode::BadRequest, "the body is not UTF-8"))?;
+            ScheduleBody::from_text(text)?
+        }
+    };
+    let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
+    let scheduled = state.yard().schedule(&caller, new_job(request)?, key).await?;
+    tracing::Span::current().record("job", scheduled.id.as_str());
+    tracing::info!(repeated = scheduled.repeated, "scheduled");
+    let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
+    let view = ScheduleView::new(scheduled.id, status);
+    Ok((StatusCode::ACCEPTED, Json(view)).into_response())
+}
+
+/// The same as `POST /schedule`.
+#[utoipa::path(
+    post, path = "/submit", tag = "jobs",
+    request_body(content((ScheduleBody = "application/json"), (String = "text/plain")), description = "What to do"),
+    responses((status = 202, description = "Accepted", body = ScheduleView))
+)]
+pub(in crate::http) async fn submit(
+    state: State<HttpState>,
+    caller: RouteCaller,
+    headers: HeaderMap,
+    body: Body,
+) -> HttpAnswer {
+    schedule(state, caller, headers, body).await
+}
+
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, HttpFailure> {
+    let mut values = headers.get_all("idempotency-key").iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    let key = value.to_str().ok().filter(|key| (1..=bounds::IDEMPOTENCY_KEY_BYTES).contains(&key.len()));
+    match (key, values.next()) {
+        (Some(key), None) => Ok(Some(key.to_owned())),
+        _ => {
+            let most = bounds::IDEMPOTENCY_KEY_BYTES;
+            let message = format!("Idempotency-Key must be given once, with 1 to {most} ASCII characters");
+            Err(ApiError::new(ErrorCode::BadRequest, message).into())
+        }
+    }
+}
+
+/// SHA-256 of a body and its type: the same bytes as text and as JSON are two requests.
+fn fingerprint(kind: BodyType, bytes: &[u8]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    digest.update(match kind {
+        BodyType::Json => b"json\0",
+        BodyType::Text => b"text\0",
+    });
+    digest.update(bytes);
+    digest.finalize().into()
+}
+
+/// The job that a request asks for.
+pub(in crate::http) fn new_job(request: ScheduleBody) -> Result<NewJob, ApiError> {
+    let (kind, input) = request.work()?;
+    let code = input.to_owned();
+    let files = request.files.into_iter().map(|(path, body)| InputFile { path, bytes: body.into_bytes() });
+    Ok(NewJob {
+        kind,
+        code,
+        name: request.name,
+        files: files.collect(),
+        env: request.env,
+        isolation: floor(request.isolation.as_deref()),
+        limits: request.limits.unwrap_or_default(),
+        keep: request.keep.unwrap_or(false),
+        egress: request.egress,
+        git: request.git.map(Into::into),
+        task: TaskOptions {
+            model: request.model,
+            budget: request.budget.unwrap_or_default(),
+            ask_timeout_s: request.ask_timeout_s,
+            on_silence: request.on_silence.unwrap_or_default(),
+        },
+    })
+}
+
+/// The floor of that name. The request's own rules have rejected names that are neither a level nor a driver.
+fn floor(name: Option<&str>) -> Floor {
+    match name {
+        None | Some("any") => Floor::Any,
+        Some(name) => {
+            IsolationLevel::parse(name).map_or_else(|| Floor::Driver(name.to_owned()), Floor::Level)
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What a handler answers with: views, failures, bytes to download, streams of events.
+
+pub(in crate::http) mod content;
+pub(in crate::http) mod failure;
+pub(in crate::http) mod head_and_tail;
+pub(in crate::http) mod live;
+pub(in crate::http) mod ranges;
+pub(in crate::http) mod socket;
+pub(in crate::http) mod views;

@@ -1,0 +1,95 @@
+//! From the nouns of `app` to the views of the contract.
+
+use sandyard_api::{
+    AuditView, DriverOffer, DriverState, DriverView, ImageView, IsolationView, JobView, Timestamp, UsageView,
+};
+use sandyard_sandbox::driver::{Availability, DriverVerdict, Offer};
+
+use crate::app;
+
+/// A job's whole status.
+pub(in crate::http) fn job(status: &app::JobStatus) -> JobView {
+    let state = status.state;
+    let id = status.id.as_str();
+    let usage = status.usage.unwrap_or_default();
+    JobView {
+        name: status.name.clone(),
+        kind: status.kind,
+        status: state.status(),
+        state,
+        sandbox: status.sandbox,
+        reason: status.reason.clone(),
+        question: status.question.clone(),
+        isolation: IsolationView {
+            requested: status.isolation.requested.clone(),
+            effective: status.isolation.effective.clone(),
+            level: status.isolation.level.map(|level| level.as_str().to_owned()),
+            runtime: status.isolation.runtime.clone(),
+            reason: status.isolation.reason.clone(),
+        },
+        created_at: Timestamp::from_unix_ms(status.created_at_ms),
+        started_at: status.started_at_ms.map(Timestamp::from_unix_ms),
+        finished_at: status.finished_at_ms.map(Timestamp::from_unix_ms),
+        expires_at: status.expires_at_ms.map(Timestamp::from_unix_ms),
+        stdout: status.stdout_tail.clone(),
+        stderr: status.stderr_tail.clone(),
+        exit_code: status.exit_code,
+        error: status.error.clone(),
+        summary: status.summary.clone(),
+        download_url: status.download.then(|| format!("/jobs/{id}/download")),
+        explanation: None,
+        desktop_url: format!("/jobs/{id}/desktop/"),
+        lab_url: format!("/jobs/{id}/lab"),
+        usage: UsageView {
+            cpu_s: usage.cpu_s,
+            peak_memory_bytes: usage.peak_memory_bytes,
+            tokens_in: status.tokens_in,
+            tokens_out: status.tokens_out,
+            usd: status.usd,
+            egress_bytes: status.egress_bytes,
+        },
+        audit: status.audit.as_ref().map(|head| AuditView {
+            records: head.records,
+            head: head.head.clone(),
+            signature: head.signature.clone(),
+            key: head.key.clone(),
+        }),
+        job_id: status.id.clone(),
+    }
+}
+
+/// A driver on the wire.
+pub(in crate::http) fn driver(driver: app::DriverStatus) -> DriverView {
+    let verdict = driver.availability.as_ref().map(|availability| availability.verdict);
+    let availability = driver.availability.unwrap_or_else(|| Availability::untried("being tried"));
+    DriverView {
+        name: driver.name.to_owned(),
+        usable: verdict == Some(DriverVerdict::Usable),
+        state: match verdict {
+            None => DriverState::Trying,
+            Some(DriverVerdict::Usable) => DriverState::Usable,
+            Some(DriverVerdict::Untried) => DriverState::Untried,
+            Some(DriverVerdict::Missing) => DriverState::Missing,
+        },
+        offer: match availability.offer {
+            Offer::Always => DriverOffer::Always,
+            Offer::WhenNeeded => DriverOffer::WhenNeeded,
+            Offer::WhenNamed => DriverOffer::WhenNamed,
+        },
+        level: driver.isolation.level.as_str().to_owned(),
+        runtime: driver.isolation.runtime,
+        detail: availability.detail,
+        fix: availability.fix,
+        making: driver.making,
+    }
+}
+
+/// An image on the wire, without its path on the host.
+pub(in crate::http) fn image(flavour: app::ImageFlavour, state: app::ImageState) -> ImageView {
+    let (ready, detail) = match state {
+        app::ImageState::Ready { .. } => (true, "ready".to_owned()),
+        app::ImageState::Preparing { percent, step } => (false, format!("{percent} %: {step}")),
+        app::ImageState::Missing { detail, hint } => (false, format!("{detail}; {hint}")),
+    };
+    ImageView { flavour: flavour.as_str().to_owned(), ready, detail }
+}

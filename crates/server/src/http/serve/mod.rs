@@ -1,0 +1,133 @@
+//! Connections: taken, bounded, timed, and let go politely.
+//!
+//! One task for each connection, owned by a tracker. When the server stops, no more are taken, idle ones are
+//! closed, requests under way have a grace time to end.
+
+mod counters;
+mod idle_io;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::serve::Listener;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower::Service;
+
+use self::idle_io::IdleWrites;
+use super::{HttpConfig, HttpState, router};
+
+pub(super) use self::counters::HttpCounters;
+
+/// Bounds on connections and times.
+#[derive(Debug, Clone)]
+pub struct ServeLimits {
+    /// Connections at once; more wait in the kernel's queue.
+    pub connections: usize,
+    /// For the whole head of a request, and for the next request on an idle connection.
+    pub head: Duration,
+    /// For the next bytes of a request's body.
+    pub body_idle: Duration,
+    /// For the client to take the next bytes of an answer.
+    pub write_idle: Duration,
+    /// For requests under way when the server stops.
+    pub grace: Duration,
+}
+
+impl Default for ServeLimits {
+    /// Four thousand connections leave room below the usual limit of open files once it is raised.
+    fn default() -> Self {
+        Self {
+            connections: 4096,
+            head: Duration::from_secs(30),
+            body_idle: Duration::from_secs(30),
+            write_idle: Duration::from_secs(60),
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Where connections come from.
+pub trait Connections: Listener {
+    /// Sets up a new connection.
+    fn prepare(io: &Self::Io);
+}
+
+impl Connections for TcpListener {
+    /// Events and terminal output are small and must not wait for an acknowledgement.
+    fn prepare(io: &Self::Io) {
+        if let Err(error) = io.set_nodelay(true) {
+            tracing::debug!(%error, "a connection without TCP_NODELAY");
+        }
+    }
+}
+
+impl Connections for UnixListener {
+    fn prepare(_: &Self::Io) {}
+}
+
+/// A head larger than this is refused: a 5,000-byte name in three encodings and a ticket fit, floods do not.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Serves until `config.shutdown` is cancelled, then lets go of all connections and returns.
+pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
+    let limits = config.limits.clone();
+    let shutdown = config.shutdown.clone();
+    let router = router(HttpState::new(config));
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let connections = TaskTracker::new();
+    loop {
+        let taken = async {
+            let permit = Arc::clone(&room).acquire_owned().await;
+            (permit, listener.accept().await.0)
+        };
+        let (permit, io) = tokio::select! {
+            taken = taken => taken,
+            () = shutdown.cancelled() => break,
+        };
+        L::prepare(&io);
+        let connection = follow(io, router.clone(), limits.clone(), shutdown.clone());
+        connections.spawn(async move {
+            connection.await;
+            drop(permit);
+        });
+    }
+    connections.close();
+    connections.wait().await;
+}
+
+/// One connection, to its end.
+async fn follow<I>(io: I, router: Router, limits: ServeLimits, shutdown: CancellationToken)
+where
+    I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        router.clone().call(request.map(Body::new))
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(IdleWrites::new(io, limits.write_idle)), service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    tokio::select! {
+        ended = connection.as_mut() => return note(ended),
+        () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+    }
+    if let Ok(ended) = tokio::time::timeout(limits.grace, connection).await {
+        note(ended);
+    }
+}
+
+fn note(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::trace!(%error, "connection ended");
+    }
+}
