@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use sandyard_guest::keeper::agent::AgentPlace;
 use sandyard_guest::keeper::{self, KeeperConfig};
-use sandyard_guest::process_host::local::LocalProcesses;
 use sandyard_guest::process_host::ProcessHost;
+use sandyard_guest::process_host::local::LocalProcesses;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
