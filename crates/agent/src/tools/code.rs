@@ -30,7 +30,7 @@ Runs code in a Jupyter kernel and returns what it prints, the value of its last 
 Use it to explore data, to compute, and to try something out step by step. Use `shell` for programs of the project.
 Code that is not done after `wait_s` seconds is interrupted; the kernel and its variables stay.",
     parameters,
-    lane: lane,
+    lane,
     run: ToolRun::Machine {
         run: |context, arguments| Box::pin(run(context, arguments)),
         after_restart: |context| Box::pin(async move { after_restart(&context).await }),

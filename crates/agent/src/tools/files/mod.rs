@@ -22,7 +22,7 @@ Works on files in /workspace. `action` says what:
 - search: finds the plain text `text` in names and contents below `path`.
 Prefer edit over write for files that exist. For files outside /workspace use `shell`.",
     parameters,
-    lane: lane,
+    lane,
     run: ToolRun::Machine {
         run: |context, arguments| Box::pin(run(context, arguments)),
         after_restart: |_| Box::pin(async { "A file is written whole or not at all: view it to see which.".into() }),
