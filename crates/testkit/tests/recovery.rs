@@ -104,8 +104,8 @@ async fn l22_a_deletion_that_was_interrupted_is_finished() {
     let status = yard.run(shell("echo hi")).await.unwrap();
     let folder = yard.job_folder(&status.id);
     let facade = yard.yard.clone();
-    let id = status.id.clone();
-    let deletion = tokio::spawn(async move { facade.delete(&id).await });
+    let job = yard.job(&status.id).await.unwrap();
+    let deletion = tokio::spawn(async move { facade.delete(&job).await });
     until(&hit).await;
     deletion.abort();
     let _ = deletion.await;
