@@ -3,7 +3,6 @@
 mod hostile_guest;
 mod qemu_yard;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use qemu_yard::QemuYard;
@@ -18,7 +17,6 @@ use sandyard_sandbox::driver::{
 use sandyard_sandbox::drivers::qemu::{Acceleration, Accelerator, QemuConfig, QemuDriver, QemuStep};
 
 const NONE: Vec<String> = Vec::new();
-const NOWHERE: Vec<PathBuf> = Vec::new();
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keeps_the_drivers_contract() {

@@ -6,7 +6,6 @@
     reason = "support of tests, which fail by panicking and say what they skip"
 )]
 
-use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
