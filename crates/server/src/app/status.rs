@@ -28,7 +28,9 @@ const PAGE: usize = 1000;
 impl Yard {
     /// The job as it is now; with more output than asked for if that is at hand.
     pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
-        if let Some(status) = self.context.ended.get(id) {
+        if let Some(status) = self.context.ended.get(id)
+            && self.context.store.is_current(id, status.revision).await?
+        {
             return Ok(status);
         }
         let before = self.context.ended.before();
