@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["disk", "error_chain", "fail_points", "key_file", "trust"],
+    &["clock", "disk", "error_chain", "fail_points", "key_file", "trust"],
     &["audit"],
     &["job"],
     &["auth"],

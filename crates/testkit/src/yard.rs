@@ -237,9 +237,9 @@ impl TestYard {
         Ok(bytes)
     }
 
-    /// The sandbox of a job by its incarnation.
-    pub fn sandbox(&self, id: &JobId, incarnation: u32) -> Option<SandboxId> {
-        SandboxId::parse(&format!("{id}-{incarnation}"))
+    /// All sandboxes that a job has had, in order.
+    pub fn sandboxes(&self, id: &JobId) -> Vec<SandboxId> {
+        self.world.started_in(&self.job_folder(id))
     }
 }
 
@@ -259,6 +259,20 @@ impl Crashed {
             }
         };
         Ok(TestYard { yard, world, open_drivers, folders, config })
+    }
+
+    /// Takes all drivers from the next server. The machines live on.
+    #[must_use]
+    pub fn without_drivers(mut self) -> Self {
+        self.open_drivers = Arc::new(|_| Vec::new());
+        self
+    }
+
+    /// Gives the next server the fake driver of these machines alone.
+    #[must_use]
+    pub fn with_fake_driver(mut self) -> Self {
+        self.open_drivers = Arc::new(|world| vec![Arc::new(FakeDriver::new(Arc::clone(world)))]);
+        self
     }
 
     /// Changes the settings of the next server.

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use sandyard_sandbox::driver::SandboxId;
 use sandyard_server::app::{JobState, WithOutput};
 use sandyard_server::audit::verify_lines;
 use sandyard_server::job::JobId;
@@ -96,13 +95,13 @@ impl History {
         match what {
             Disturbance::Machine => {
                 yard.world.kill(picked).await;
-                for job in self.jobs.iter_mut().filter(|job| belongs(picked, &job.id)) {
+                for job in self.jobs.iter_mut().filter(|job| yard.sandboxes(&job.id).contains(picked)) {
                     job.disturbed = true;
                 }
             }
             Disturbance::Keeper => {
                 yard.world.kill_keeper(picked).await;
-                for job in self.jobs.iter_mut().filter(|job| belongs(picked, &job.id)) {
+                for job in self.jobs.iter_mut().filter(|job| yard.sandboxes(&job.id).contains(picked)) {
                     job.keeper_killed = true;
                 }
             }
@@ -125,10 +124,6 @@ enum Disturbance {
     Machine,
     Keeper,
     Link,
-}
-
-fn belongs(sandbox: &SandboxId, job: &JobId) -> bool {
-    sandbox.as_str().starts_with(job.as_str())
 }
 
 async fn check(seed: u64, yard: &TestYard, history: &History) {

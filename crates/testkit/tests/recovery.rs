@@ -36,14 +36,27 @@ async fn check_invariants(yard: &TestYard, id: &JobId) -> JobStatus {
         .filter(|state| state.is_terminal())
         .count();
     assert_eq!(last_states, 1, "one last state: {events:?}");
-    let prefix = format!("{id}-");
     yard.wait_world("no machine of the job is left", |world| {
-        world.markers().iter().all(|sandbox| !sandbox.as_str().starts_with(&prefix))
+        let had = yard.sandboxes(id);
+        world.markers().iter().all(|sandbox| !had.contains(sandbox))
     })
     .await
     .unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while sandbox_rows(yard.data(), id) > 0 {
+        assert!(tokio::time::Instant::now() < deadline, "a job that is over keeps the row of a sandbox");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     assert_eq!(yard.world.breaches(), Vec::<String>::new());
     status
+}
+
+/// Rows of sandboxes that name a job.
+fn sandbox_rows(data: &Path, id: &JobId) -> i64 {
+    let database = rusqlite::Connection::open(data.join("yard.db")).unwrap();
+    database.busy_timeout(Duration::from_secs(5)).unwrap();
+    let query = "SELECT COUNT(*) FROM sandboxes WHERE job = ?1";
+    database.query_row(query, [id.as_str()], |row| row.get(0)).unwrap()
 }
 
 /// Dies the first time a place is reached, and tells.
@@ -194,13 +207,14 @@ async fn a_machine_that_dies_fails_its_job_and_keeps_its_workspace() {
     let yard = TestYard::new().await.unwrap();
     let id = yard.schedule(counted(&notes, "echo saved > work.txt; echo working; sleep 60")).await.unwrap();
     yard.wait(&id, "working", |status| status.stdout_tail == "working\n").await.unwrap();
-    yard.world.kill(&yard.sandbox(&id, 1).unwrap()).await;
+    yard.world.kill(&yard.sandboxes(&id)[0]).await;
     let status = check_invariants(&yard, &id).await;
     assert_eq!(status.state, JobState::Failed);
     assert_eq!(status.error.unwrap().code, FailureCode::SandboxDied);
     assert_eq!(runs(&notes), 1, "it never ran twice");
-    let started: Vec<String> = yard.world.started().iter().map(ToString::to_string).collect();
-    assert_eq!(started, [format!("{id}-1"), format!("{id}-2")], "the second one took the workspace out");
+    let had = yard.sandboxes(&id);
+    assert_eq!((had.len(), &had), (2, &yard.world.started()), "the second one took the workspace out");
+    assert!(had.iter().all(|sandbox| !sandbox.as_str().contains(id.as_str())));
     let zip = yard.job_folder(&id).join("output.zip");
     assert!(std::fs::read(zip).unwrap().windows(8).any(|window| window == b"work.txt"));
 }
@@ -213,7 +227,7 @@ async fn a_killed_keeper_loses_nothing() {
     let code = "for i in $(seq 30); do echo $i; sleep 0.03; done";
     let id = yard.schedule(counted(&notes, code)).await.unwrap();
     yard.wait(&id, "some output", |status| status.stdout_tail.lines().count() > 5).await.unwrap();
-    yard.world.kill_keeper(&yard.sandbox(&id, 1).unwrap()).await;
+    yard.world.kill_keeper(&yard.sandboxes(&id)[0]).await;
     let status = check_invariants(&yard, &id).await;
     assert_eq!(status.state, JobState::Succeeded, "{status:?}");
     let expected: String = (1..=30).map(|number| format!("{number}\n")).collect();
@@ -318,4 +332,28 @@ async fn a_job_can_be_deleted_in_any_state() {
         assert!(yard.world.markers().is_empty(), "deleted after {jitter} ms");
     }
     assert_eq!(yard.world.breaches(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_whose_driver_was_away_is_stopped_when_the_driver_is_back() {
+    let first = TestYard::new().await.unwrap();
+    let id = first.schedule(NewJob { keep: true, ..session() }).await.unwrap();
+    first.wait(&id, "live", |status| status.sandbox == SandboxState::Live).await.unwrap();
+    let without = first.stop().await.without_drivers().restart().await.unwrap();
+    let status = without.ended(&id).await.unwrap();
+    assert_eq!(status.error.unwrap().code, FailureCode::NoDriver);
+    let rows = |yard: &TestYard| {
+        let database = rusqlite::Connection::open(yard.data().join("yard.db")).unwrap();
+        let query = "SELECT COUNT(*) FROM sandboxes WHERE phase = 'leaving' AND job IS NULL";
+        database.query_row(query, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    while rows(&without) == 0 {
+        assert!(tokio::time::Instant::now() < deadline, "nobody remembers the sandbox");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(without.world.alive().len(), 1, "nobody could stop it");
+    let back = without.crash().with_fake_driver().restart().await.unwrap();
+    assert!(back.world.markers().is_empty());
+    assert_eq!(rows(&back), 0);
 }

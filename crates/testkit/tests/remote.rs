@@ -39,7 +39,7 @@ async fn a_machine_that_died_unseen_is_given_up_only_when_that_is_known() {
     let id = yard.schedule(shell("echo begun; sleep 60")).await.unwrap();
     yard.wait(&id, "its first line", |status| status.stdout_tail == "begun\n").await.unwrap();
     yard.world.script(|faults| faults.unreachable = true);
-    yard.world.kill(&yard.sandbox(&id, 1).unwrap()).await;
+    yard.world.kill(&yard.sandboxes(&id)[0]).await;
     let yard = yard.crash().restart().await.unwrap();
     tokio::time::sleep(WHILE).await;
     yard.wait(&id, "still running", |status| status.state == JobState::Running).await.unwrap();

@@ -41,6 +41,8 @@ pub struct FakeWorld {
 struct WorldState {
     machines: BTreeMap<SandboxId, Arc<FakeMachine>>,
     started: Vec<SandboxId>,
+    /// Workspaces of all sandboxes that were ever started.
+    workspaces: BTreeMap<SandboxId, PathBuf>,
     bound: BTreeMap<SandboxId, Limits>,
     breaches: Vec<String>,
     faults: Faults,
@@ -75,6 +77,13 @@ impl FakeWorld {
     /// Every sandbox that was ever started, in order.
     pub fn started(&self) -> Vec<SandboxId> {
         self.state().started.clone()
+    }
+
+    /// Every sandbox that was ever started on a workspace in a folder, in order.
+    pub fn started_in(&self, folder: &Path) -> Vec<SandboxId> {
+        let state = self.state();
+        let is_in = |id: &&SandboxId| state.workspaces.get(id).is_some_and(|path| path.starts_with(folder));
+        state.started.iter().filter(is_in).cloned().collect()
     }
 
     /// Breaches of the contract that were seen.
@@ -185,12 +194,10 @@ impl Driver for FakeDriver {
         if state.started.contains(&spec.id) {
             state.breaches.push(format!("sandbox {} was started twice", spec.id));
         }
-        let job = job_of(&spec.id);
-        if let Some(other) = state
-            .machines
-            .iter()
-            .find(|(id, machine)| job_of(id) == job && machine.is_alive())
-            .map(|(id, _)| id)
+        // A workspace belongs to one job.
+        let shares = |id: &SandboxId| state.workspaces.get(id) == Some(&spec.workspace);
+        if let Some(other) =
+            state.machines.iter().find(|(id, machine)| shares(id) && machine.is_alive()).map(|(id, _)| id)
         {
             let breach = format!("sandbox {} was started while {other} lived", spec.id);
             state.breaches.push(breach);
@@ -206,6 +213,7 @@ impl Driver for FakeDriver {
         let machine = FakeMachine::start(spec, &self.world.folder, &state.faults, links)
             .map_err(|source| StartError::Step { step: format!("make sandbox {}", spec.id), source })?;
         state.started.push(spec.id.clone());
+        state.workspaces.insert(spec.id.clone(), spec.workspace.clone());
         state.machines.insert(spec.id.clone(), machine);
         Ok(())
     }
@@ -285,9 +293,4 @@ impl Driver for FakeDriver {
         };
         usage.map_err(|source| UsageError { id: id.clone(), source })
     }
-}
-
-/// Sandboxes are named `<job>-<incarnation>`.
-fn job_of(id: &SandboxId) -> &str {
-    id.as_str().rsplit_once('-').map_or(id.as_str(), |(job, _)| job)
 }

@@ -15,6 +15,7 @@ use super::access::OwnerCache;
 use super::tickets::Tickets;
 use crate::audit::SigningKey;
 use crate::blobs::{FolderBlobs, Scratch, WorkspaceFolders};
+use crate::clock::Clock;
 use crate::config::{ModelsError, ServerConfig};
 use crate::disk;
 use crate::drivers::Drivers;
@@ -22,8 +23,7 @@ use crate::gateways::model::Models;
 use crate::job::{self, RandomError};
 use crate::key_file::KeyFileError;
 use crate::lifecycle::{ClaimedJob, Reconciler, remove_strays};
-use crate::store::sqlite::SqliteStore;
-use crate::store::{OpenError, Store, StoreError};
+use crate::store::{self, AuditSigner, OpenStoreError, StoreConfig, StoreError};
 use crate::yard::Admission;
 use crate::yard::AuditRecorder;
 use crate::yard::Metrics;
@@ -84,9 +84,9 @@ impl Drop for YardTask {
     }
 }
 
-fn not_opened(error: OpenError) -> StartYardError {
+fn not_opened(error: OpenStoreError) -> StartYardError {
     match error {
-        OpenError::Held { path } => StartYardError::Held { path },
+        OpenStoreError::Held { path } => StartYardError::Held { path },
         other => StartYardError::Open(Box::new(other)),
     }
 }
@@ -103,7 +103,9 @@ impl Yard {
         disk::make_folder(&data).map_err(prepare)?;
         let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
         let audit_key = signer.public();
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&data, signer).map_err(not_opened)?);
+        let clock = Clock::default();
+        let store = store::open(&StoreConfig::in_folder(&data), AuditSigner::new(signer), clock);
+        let store = store.map_err(not_opened)?;
         // Behind the store, which holds the yard's lock: opening empties the scratch folder of whichever server uses it.
         let scratch = Scratch::open(&data).map_err(prepare)?;
         let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
@@ -117,6 +119,7 @@ impl Yard {
             config,
             recorder: AuditRecorder::new(Arc::clone(&store), Arc::clone(&ended), machines.clone()),
             audit_key,
+            clock,
             store,
             drivers,
             images,

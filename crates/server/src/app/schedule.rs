@@ -21,12 +21,10 @@ use crate::gateways::model::NoModel;
 use crate::job::JobLimits;
 use crate::job::LONGEST_WAITS_S;
 use crate::job::{self, JobId};
-use crate::job::{JobRow, StreamRow, TaskRow};
-use crate::job::{JobState, SandboxState};
-use crate::store::{Claim, InsertJob, Inserted, StoredKey, StoredRequest};
+use crate::job::{JobRow, TaskRow};
+use crate::store::{InsertJob, Inserted, StoredKey, StoredRequest};
 use crate::yard;
 use crate::yard::Permit;
-use crate::yard::{claim_changes, new_secret};
 
 /// How long a question waits for an answer, if the job does not say: a day.
 const ASK_TIMEOUT_S: u64 = 24 * 3600;
@@ -120,14 +118,15 @@ impl Yard {
         limits: &Limits,
     ) -> Result<(Inserted, Option<Permit>), AppError> {
         let nobody_waits = self.context.store.counts()[0] == 0;
-        let claimed = choice.filter(|_| nobody_waits).and_then(|choice| {
+        let admitted = choice.filter(|_| nobody_waits).and_then(|choice| {
             let memory_mib = self.context.memory_mib(choice.driver.as_ref(), limits);
-            let permit = self.context.admission.admit(memory_mib)?;
-            let changes = claim_changes(choice.driver.as_ref(), choice.reason.clone());
-            let claim = Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
-            Some((permit, claim))
+            self.context.admission.admit(memory_mib).map(|permit| (permit, choice))
         });
-        let (permit, claim) = claimed.unzip();
+        let (permit, choice) = admitted.unzip();
+        let claim = choice
+            .map(|choice| self.context.claim(&insert.row, choice.driver.as_ref(), choice.reason.clone()))
+            .transpose()
+            .map_err(|error| AppError::internal(&error))?;
         Ok((self.context.store.insert(insert, claim).await?, permit))
     }
 
@@ -249,45 +248,10 @@ fn no_driver(error: NoDriver) -> AppError {
 
 fn new_row(id: JobId, job: &NewJob, limits: JobLimits) -> JobRow {
     JobRow {
-        number: 0,
-        id,
         name: job.name.clone(),
-        kind: job.kind,
-        limits,
         keep: job.keep,
-        created_ms: 0,
-        state: JobState::Queued,
-        sandbox: SandboxState::None,
-        reason: None,
         requested_isolation: job.isolation.as_text(),
-        driver: None,
-        runtime: None,
-        level: None,
-        isolation_reason: None,
-        started_ms: None,
-        finished_ms: None,
-        exit_code: None,
-        failure: None,
-        usage: None,
-        outcome: None,
-        artifact: None,
-        incarnation: 0,
-        attempts: 0,
-        begun: false,
-        secret: new_secret(),
-        epoch: 0,
-        cancel_requested: false,
-        delete_requested: false,
-        open: true,
-        guest_sequence: 0,
-        stdout: StreamRow::default(),
-        stderr: StreamRow::default(),
-        last_event: 0,
-        revision: 0,
-        egress_bytes: 0,
         task: (job.kind == JobKind::Task).then(TaskRow::default),
-        journal_bytes: 0,
-        audit: None,
-        audit_bytes: 0,
+        ..JobRow::new(id, job.kind, limits)
     }
 }

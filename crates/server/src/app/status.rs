@@ -31,7 +31,9 @@ impl Yard {
     /// The job as it is now; with more output than asked for if that is cached.
     pub async fn status(&self, job: &JobAccess, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
         let id = job.id();
-        if let Some(status) = self.context.ended.get(id) {
+        if let Some(status) = self.context.ended.get(id)
+            && self.context.store.is_current(id, status.revision).await?
+        {
             return Ok(status);
         }
         let before = self.context.ended.before();

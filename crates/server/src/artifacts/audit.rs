@@ -16,7 +16,7 @@ use super::archive::ArchivePart;
 use super::names::EntryNames;
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ExportFacts};
 use crate::job::audit_head;
-use crate::job::{Change, Fence};
+use crate::job::{Change, JobFence};
 use crate::store::Store;
 use crate::store::audit_lines;
 
@@ -30,7 +30,7 @@ pub(crate) struct AuditLines {
     pub(crate) store: Arc<dyn Store>,
     /// The job's number in the store.
     pub(crate) job: i64,
-    pub(crate) fence: Fence,
+    pub(crate) fence: JobFence,
     /// Modification time of both files, in milliseconds since the epoch.
     pub(crate) at_ms: i64,
 }

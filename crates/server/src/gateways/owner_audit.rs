@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use crate::audit::AuditEntry;
 use crate::error_chain::chain;
-use crate::job::Fence;
+use crate::job::JobFence;
 use crate::store::{Store, StoreError};
 
 /// The audit of one job, written under the owner's fence.
 #[derive(Clone)]
 pub(crate) struct OwnerAudit {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) fence: Fence,
+    pub(crate) fence: JobFence,
 }
 
 impl OwnerAudit {

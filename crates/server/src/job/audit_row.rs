@@ -1,6 +1,6 @@
 //! What the store keeps of a job's audit beside its records: how far the chain is, and what waits to be folded.
 //!
-//! A flood of calls must neither fill the disk nor go untold. Of each kind the first [`DETAILED`] have a record of their
+//! A flood of calls must neither fill the disk nor go untold. Of each kind the first [`DETAILED_RECORDS`] have a record of their
 //! own; those after it are counted and hashed into an open fold, which is part of the row and so as durable as a record,
 //! and which becomes one record when it is full, old, or the job's end is near.
 
@@ -15,11 +15,11 @@ use crate::audit::{
 use crate::job::JobId;
 
 /// Records of one kind with all their facts: with 400 bytes each, some 2 MB.
-const DETAILED: u64 = 4000;
+const DETAILED_RECORDS: u64 = 4000;
 /// Calls in the first fold of a kind; each later one may hold as many as all before it, so that their number stays small.
-const FOLDED: u64 = 1000;
+const MIN_FOLD_ENTRIES: u64 = 1000;
 /// How long a fold stays open.
-const OPEN_MS: i64 = 60_000;
+const MAX_FOLD_MS: i64 = 60_000;
 
 /// How far a job's audit is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,12 +37,12 @@ pub(crate) struct AuditRow {
     counts: BTreeMap<String, u64>,
     /// Folds that are open, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    open: BTreeMap<String, Fold>,
+    open: BTreeMap<String, AuditFold>,
 }
 
 /// Entries of one kind that share a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Fold {
+struct AuditFold {
     actor: AuditActor,
     count: u64,
     first_ms: i64,
@@ -62,7 +62,7 @@ struct FoldFacts {
 
 /// What became of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Noted {
+pub(crate) enum NotedEntry {
     /// It is the record with this number.
     Record(u64),
     /// It is counted.
@@ -71,8 +71,8 @@ pub(crate) enum Noted {
 
 /// What became of entries that were noted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Notes {
-    pub(crate) noted: Vec<Noted>,
+pub(crate) struct NotedEntries {
+    pub(crate) noted: Vec<NotedEntry>,
     /// Whether nothing is left to do for the job.
     pub(crate) is_over: bool,
 }
@@ -92,22 +92,22 @@ impl AuditRow {
     }
 
     /// Adds an entry; `lines` gets what is to be written.
-    pub(crate) fn note(&mut self, entry: &AuditEntry, now_ms: i64, lines: &mut Vec<AuditLine>) -> Noted {
+    pub(crate) fn note(&mut self, entry: &AuditEntry, now_ms: i64, lines: &mut Vec<AuditLine>) -> NotedEntry {
         let (kind, facts) = (entry.kind(), entry.facts.to_json());
         let count = self.counts.entry(kind.as_str().to_owned()).or_default();
         *count += 1;
-        if *count <= DETAILED || !kind.may_be_many() {
-            return Noted::Record(self.append(entry.actor, kind.as_str(), facts, now_ms, lines));
+        if *count <= DETAILED_RECORDS || !kind.may_be_many() {
+            return NotedEntry::Record(self.append(entry.actor, kind.as_str(), facts, now_ms, lines));
         }
-        let before = *count - 1 - DETAILED;
+        let before = *count - 1 - DETAILED_RECORDS;
         self.fold(entry.actor, kind, &facts, now_ms);
         let is_due = self.open.get(kind.as_str()).is_some_and(|fold| {
-            fold.count >= FOLDED.max(before) || now_ms.saturating_sub(fold.first_ms) >= OPEN_MS
+            fold.count >= MIN_FOLD_ENTRIES.max(before) || now_ms.saturating_sub(fold.first_ms) >= MAX_FOLD_MS
         });
         if is_due {
             self.seal(kind.as_str(), now_ms, lines);
         }
-        Noted::Folded
+        NotedEntry::Folded
     }
 
     /// Makes records of all open folds.
@@ -119,7 +119,7 @@ impl AuditRow {
     }
 
     fn fold(&mut self, actor: AuditActor, kind: AuditKind, facts: &serde_json::Value, now_ms: i64) {
-        let fold = self.open.entry(kind.as_str().to_owned()).or_insert_with(|| Fold {
+        let fold = self.open.entry(kind.as_str().to_owned()).or_insert_with(|| AuditFold {
             actor,
             count: 0,
             first_ms: now_ms,
@@ -202,27 +202,27 @@ mod tests {
         for number in 0..100_000 {
             audit.note(&egress(number), 1_000, &mut lines);
         }
-        assert_eq!(audit.note(&state(), 1_000, &mut lines), Noted::Record(lines.len() as u64));
+        assert_eq!(audit.note(&state(), 1_000, &mut lines), NotedEntry::Record(lines.len() as u64));
         audit.seal_all(2_000, &mut lines);
-        assert!(lines.len() < DETAILED as usize + 20, "{} records", lines.len());
+        assert!(lines.len() < DETAILED_RECORDS as usize + 20, "{} records", lines.len());
         let folded: u64 = lines
             .iter()
             .filter_map(|line| {
                 serde_json::from_str::<serde_json::Value>(&line.text).ok()?["facts"]["folded"].as_u64()
             })
             .sum();
-        assert_eq!((folded, waiting(&audit)), (100_000 - DETAILED, 0));
+        assert_eq!((folded, waiting(&audit)), (100_000 - DETAILED_RECORDS, 0));
     }
 
     #[test]
     fn a_fold_closes_when_it_is_old() {
         let job = crate::job::random_id().unwrap();
         let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
-        for number in 0..=DETAILED {
+        for number in 0..=DETAILED_RECORDS {
             audit.note(&egress(number), 0, &mut lines);
         }
-        assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED, 1));
-        assert_eq!(audit.note(&egress(0), OPEN_MS, &mut lines), Noted::Folded);
-        assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED + 1, 0));
+        assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED_RECORDS, 1));
+        assert_eq!(audit.note(&egress(0), MAX_FOLD_MS, &mut lines), NotedEntry::Folded);
+        assert_eq!((lines.len() as u64, waiting(&audit)), (DETAILED_RECORDS + 1, 0));
     }
 }

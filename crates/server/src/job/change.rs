@@ -1,13 +1,14 @@
 //! The closed set of changes that can happen to a job.
 
 use bytes::Bytes;
-use sandyard_protocol::{JournalEntry, OutputStream, Secret};
-use sandyard_sandbox::driver::{Isolation, Usage};
+use sandyard_protocol::{JournalEntry, OutputStream};
+use sandyard_sandbox::driver::{ImageDigest, Isolation, SandboxId, Usage};
 
 use sandyard_api::JobFailure;
 
 use super::event::StoredEvent;
 use super::row::ArtifactRow;
+use super::sandbox_row::SandboxRow;
 use super::state::{JobState, SandboxState};
 use super::task_row::SpentRow;
 use crate::audit::AuditEntry;
@@ -19,13 +20,18 @@ pub(crate) enum Change {
     Move { to: JobState, reason: Option<String> },
     /// Another reason in the same state.
     Reason(Option<String>),
-    /// Which driver runs it.
+    /// The driver that runs it, and the isolation that it gives.
     Isolation { driver: String, isolation: Isolation, reason: Option<String> },
-    /// The next sandbox for it. `purpose` says whether the job's process is to run in it.
-    Incarnation { secret: Secret, purpose: Purpose },
-    /// Whether its process may have begun.
+    /// The job gets this sandbox, which is not made yet; its row is written in the same commit. A sandbox that the job still
+    /// has is left to be stopped. `purpose` says whether the job's process is to run in the new one.
+    NewSandbox { sandbox: Box<SandboxRow>, purpose: Purpose },
+    /// The machine of the job's sandbox is made from this image.
+    SandboxImage(ImageDigest),
+    /// The driver has stopped this sandbox of the job: its row goes.
+    SandboxStopped(SandboxId),
+    /// True once its process may have begun.
     Begun(bool),
-    /// Whether its machine is there.
+    /// The state of its machine.
     Sandbox(SandboxState),
     /// Events of the guest up to this one are in this batch or an earlier one.
     GuestSequence(u64),
@@ -37,7 +43,7 @@ pub(crate) enum Change {
     Ended { outcome: JobState, exit_code: Option<i32>, failure: Option<JobFailure> },
     /// What the machine used.
     Usage(Usage),
-    /// So many more bytes went through the egress gateway.
+    /// More bytes went through the egress gateway.
     EgressBytes(u64),
     /// What the job has spent on models in all; never falls.
     Spent(SpentRow),
@@ -53,7 +59,7 @@ pub(crate) enum Change {
     Closed,
 }
 
-/// What a sandbox is for.
+/// The purpose of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// To run the job.

@@ -13,19 +13,22 @@ mod request;
 mod row;
 #[cfg(test)]
 pub(crate) mod samples;
+mod sandbox_row;
 pub(crate) mod state;
 mod status;
 mod task_row;
 
-pub(crate) use audit_row::{AuditRow, Noted, Notes};
+pub(crate) use audit_row::{AuditRow, NotedEntries, NotedEntry};
 pub(crate) use change::{Change, ChunkRow, EventRow, Purpose};
 pub(crate) use event::{ModelAnswerEvent, StoredEvent, StoredModelEvent};
 pub use filter::JobFilter;
+pub(crate) use id::random_sandbox_id;
 pub use id::{JobId, RandomError, random as random_id};
 pub use limits::{JobLimits, LONGEST_WAITS_S};
 pub use request::{Floor, GitSource, InputFile, JobKind, NewJob, OnSilence, RequestedLimits, TaskOptions};
-pub(crate) use row::{ArtifactRow, Fence, JobRow, StreamRow, audit_head};
+pub(crate) use row::{ArtifactRow, JobFence, JobRow, audit_head};
+pub(crate) use sandbox_row::{LimitsBinding, SandboxPhase, SandboxRow};
 pub use sandyard_api::{FailureCode, JobFailure};
 pub use state::{JobState, SandboxState};
 pub use status::{IsolationStatus, JobStatus, KnownStatus};
-pub(crate) use task_row::{OpenStep, Question, SpentRow, TaskRow};
+pub(crate) use task_row::{OpenQuestion, OpenStep, SpentRow, TaskRow};

@@ -1,6 +1,6 @@
 //! A job as it is stored.
 
-use sandyard_protocol::{OutputOffsets, OutputStream, Secret};
+use sandyard_protocol::{OutputOffsets, OutputStream};
 use sandyard_sandbox::driver::{IsolationLevel, SandboxId, Usage};
 
 use sandyard_api::JobFailure;
@@ -30,7 +30,7 @@ pub(crate) struct JobRow {
     pub(crate) requested_isolation: String,
     pub(crate) driver: Option<String>,
     pub(crate) runtime: Option<String>,
-    /// The wall it got: no later sandbox of the job has a weaker one.
+    /// The isolation that it got; no later sandbox of the job has a weaker one.
     pub(crate) level: Option<IsolationLevel>,
     pub(crate) isolation_reason: Option<String>,
     pub(crate) started_ms: Option<i64>,
@@ -41,18 +41,19 @@ pub(crate) struct JobRow {
     /// The terminal state it will reach; set while it is finishing.
     pub(crate) outcome: Option<JobState>,
     pub(crate) artifact: Option<ArtifactRow>,
-    /// How many sandboxes have been made for it.
+    /// How many sandboxes it has had.
     pub(crate) incarnation: u32,
     /// How many of them were to run its process.
     pub(crate) attempts: u32,
-    /// Whether its process may have begun in the present sandbox: from then on it is never begun again.
+    /// True if its process may have begun in the present sandbox. It is never begun again then.
     pub(crate) begun: bool,
-    pub(crate) secret: Secret,
+    /// The sandbox that it has now, whether its machine is made yet or dead already; none once that is stopped.
+    pub(crate) sandbox_id: Option<SandboxId>,
     /// Rises whenever a server takes the job; fences every later write.
     pub(crate) epoch: u64,
     pub(crate) cancel_requested: bool,
     pub(crate) delete_requested: bool,
-    /// Whether reconcile still has something to do for it.
+    /// True until nothing is left to do for it.
     pub(crate) open: bool,
     /// Last event of the guest that was committed.
     pub(crate) guest_sequence: u64,
@@ -73,14 +74,55 @@ pub(crate) struct JobRow {
 }
 
 impl JobRow {
-    /// The name of the present sandbox, if there is or was one.
-    pub(crate) fn sandbox_id(&self) -> Option<SandboxId> {
-        (self.incarnation > 0).then(|| SandboxId::parse(&format!("{}-{}", self.id, self.incarnation)))?
+    /// A job that nothing has happened to yet. Whoever makes one sets what the request says.
+    pub(crate) fn new(id: JobId, kind: JobKind, limits: JobLimits) -> Self {
+        Self {
+            number: 0,
+            id,
+            name: None,
+            kind,
+            limits,
+            keep: false,
+            created_ms: 0,
+            state: JobState::Queued,
+            sandbox: SandboxState::None,
+            reason: None,
+            requested_isolation: String::new(),
+            driver: None,
+            runtime: None,
+            level: None,
+            isolation_reason: None,
+            started_ms: None,
+            finished_ms: None,
+            exit_code: None,
+            failure: None,
+            usage: None,
+            outcome: None,
+            artifact: None,
+            incarnation: 0,
+            attempts: 0,
+            begun: false,
+            sandbox_id: None,
+            epoch: 0,
+            cancel_requested: false,
+            delete_requested: false,
+            open: true,
+            guest_sequence: 0,
+            stdout: StreamRow::default(),
+            stderr: StreamRow::default(),
+            last_event: 0,
+            revision: 0,
+            egress_bytes: 0,
+            task: None,
+            journal_bytes: 0,
+            audit: None,
+            audit_bytes: 0,
+        }
     }
 
     /// What a write by the present owner must carry.
-    pub(crate) fn fence(&self) -> Fence {
-        Fence { job: self.id.clone(), epoch: self.epoch }
+    pub(crate) fn fence(&self) -> JobFence {
+        JobFence { job: self.id.clone(), epoch: self.epoch }
     }
 
     pub(crate) fn stream(&self, stream: OutputStream) -> &StreamRow {
@@ -97,7 +139,7 @@ impl JobRow {
         }
     }
 
-    /// What is kept of it on disk: artifact and output.
+    /// Bytes that it takes on disk: artifact, output, journal and audit.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let artifact = self.artifact.as_ref().map_or(0, |artifact| artifact.bytes);
         self.journal_bytes + self.audit_bytes + artifact + self.stdout.bytes - self.stdout.dropped
@@ -105,7 +147,7 @@ impl JobRow {
             - self.stderr.dropped
     }
 
-    /// Where output of the present machine stands among all of the job's: a task may have had machines before.
+    /// Offset in the job's output of an offset in the present machine's: a task may have had machines before.
     pub(crate) fn host_offset(&self, stream: OutputStream, offset: u64) -> u64 {
         let base = self.task.as_ref().map(|task| task.output_base).unwrap_or_default();
         offset.saturating_add(match stream {
@@ -114,7 +156,7 @@ impl JobRow {
         })
     }
 
-    /// The other way round.
+    /// Offsets in the present machine's output of offsets in the job's.
     pub(crate) fn guest_offsets(&self, offsets: OutputOffsets) -> OutputOffsets {
         let base = self.task.as_ref().map(|task| task.output_base).unwrap_or_default();
         OutputOffsets {
@@ -150,9 +192,9 @@ pub(crate) struct ArtifactRow {
     pub(crate) bytes: u64,
 }
 
-/// Proves that the writer owns the job.
+/// Proves that a writer owns the job: the store refuses other epochs than the present one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fence {
+pub(crate) struct JobFence {
     pub(crate) job: JobId,
     pub(crate) epoch: u64,
 }

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use sandyard_protocol::Secret;
 
-use super::{JobRow, StreamRow};
-use crate::job::JobLimits;
-use crate::job::{Floor, JobKind, NewJob, RequestedLimits, TaskOptions};
-use crate::job::{JobState, SandboxState};
+use super::{Floor, JobKind, JobLimits, JobRow, NewJob, RequestedLimits, TaskOptions};
+use super::{LimitsBinding, SandboxPhase, SandboxRow};
 
 /// A key that signs audits.
-pub(crate) fn signer() -> std::sync::Arc<crate::audit::SigningKey> {
+pub(crate) fn signing_key() -> std::sync::Arc<crate::audit::SigningKey> {
     let folder = tempfile::tempdir().unwrap();
     std::sync::Arc::new(crate::audit::SigningKey::load_or_create(&folder.path().join("audit.key")).unwrap())
 }
@@ -43,46 +41,22 @@ pub(crate) fn new_job() -> NewJob {
 
 /// The row of a job that has just been made.
 pub(crate) fn job_row() -> JobRow {
+    let limits = JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None };
     JobRow {
-        number: 0,
-        id: crate::job::random_id().unwrap(),
         name: Some("name".into()),
-        kind: JobKind::Shell,
-        limits: JobLimits { machine: Default::default(), timeout_s: 1, idle_timeout_s: None },
-        keep: false,
-        created_ms: 0,
-        state: JobState::Queued,
-        sandbox: SandboxState::None,
-        reason: None,
         requested_isolation: "any".into(),
-        driver: None,
-        runtime: None,
-        level: None,
-        isolation_reason: None,
-        started_ms: None,
-        finished_ms: None,
-        exit_code: None,
-        failure: None,
-        usage: None,
-        outcome: None,
-        artifact: None,
-        incarnation: 0,
-        attempts: 0,
-        begun: false,
-        secret: Secret::new([7; 32]),
-        epoch: 0,
-        cancel_requested: false,
-        delete_requested: false,
-        open: true,
-        guest_sequence: 0,
-        stdout: StreamRow::default(),
-        stderr: StreamRow::default(),
-        last_event: 0,
-        revision: 0,
-        egress_bytes: 0,
-        task: None,
-        journal_bytes: 0,
-        audit: None,
-        audit_bytes: 0,
+        ..JobRow::new(crate::job::random_id().unwrap(), JobKind::Shell, limits)
     }
+}
+
+/// A sandbox for a job.
+pub(crate) fn sandbox() -> SandboxRow {
+    let id = crate::job::random_sandbox_id().unwrap();
+    SandboxRow::for_job(id, "fake".into(), Secret::new([8; 32]), Default::default())
+}
+
+/// A sandbox that waits for a job, as a pool would keep it.
+pub(crate) fn parked_sandbox() -> SandboxRow {
+    let (phase, limits_binding) = (SandboxPhase::Parked, LimitsBinding::Provisional);
+    SandboxRow { phase, limits_binding, ..sandbox() }
 }

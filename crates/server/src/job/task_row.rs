@@ -12,7 +12,7 @@ pub(crate) struct TaskRow {
     /// What it may spend, once somebody has changed it.
     pub(crate) budget: Option<TaskBudget>,
     /// What it asks; only while it waits.
-    pub(crate) question: Option<Question>,
+    pub(crate) question: Option<OpenQuestion>,
     /// How long it has waited for answers before.
     pub(crate) waited_ms: u64,
     pub(crate) summary: Option<String>,
@@ -41,7 +41,7 @@ pub(crate) struct SpentRow {
 
 /// What a job asks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Question {
+pub(crate) struct OpenQuestion {
     pub(crate) text: String,
     pub(crate) why: WhyAsked,
     /// Milliseconds since the epoch.

@@ -11,11 +11,11 @@ use crate::job::{Change, JobRow};
 use crate::output;
 use crate::store::StoreError;
 
-/// How long a kept machine that lost its link is waited for at once.
-const RELINK: Duration = Duration::from_secs(60);
+/// Time for one attempt to link a kept machine again.
+const RELINK_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl JobOwner {
-    /// An ended job: hold its machine if it is kept, then remove machine and disk.
+    /// Closes an ended job: holds its machine if it is kept, then removes machine and disk.
     pub(super) async fn close(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("closing").await;
         if row.keep && row.sandbox == SandboxState::Live {
@@ -33,20 +33,20 @@ impl JobOwner {
             self.remove_workspace(&row).await;
             self.remove_blobs(BlobScope::Start(row.id.clone())).await;
         }
-        let row = self.context.commit(&row, vec![Change::Closed]).await?;
+        let row = self.commit(&row, vec![Change::Closed]).await?;
         if row.delete_requested { on(row) } else { Ok(NextStep::Done) }
     }
 
-    /// Keeps a machine within reach until it dies or the job is deleted.
+    /// Lets tools reach a kept machine until it dies or the job is deleted.
     async fn hold(&mut self, row: &JobRow) -> Result<(), StoreError> {
-        let (Some(driver), Some(sandbox)) = (self.context.driver(row), row.sandbox_id()) else {
+        let (Some(driver), Some(sandbox)) = (self.context.driver(row), row.sandbox_id.clone()) else {
             return Ok(());
         };
         let context = std::sync::Arc::clone(&self.context);
         loop {
             if self.linked.is_none() {
                 let linked = tokio::select! {
-                    linked = linking::link(&context, driver.as_ref(), row, &sandbox, RELINK) => linked,
+                    linked = linking::link(&context, driver.as_ref(), row, &sandbox, RELINK_TIMEOUT) => linked,
                     deleted = context.deleted(row) => return deleted.map(|_| ()),
                 };
                 match linked {
@@ -72,6 +72,10 @@ impl JobOwner {
         self.context.config.fail_points.reach("deleting").await;
         self.remove_workspace(&row).await;
         self.remove_blobs(BlobScope::Job(row.id.clone())).await;
+        // A sandbox that was just stopped must not be left behind as one to stop.
+        if row.sandbox_id.is_some() {
+            self.commit(&row, Vec::new()).await?;
+        }
         self.context.store.remove(&row.fence()).await?;
         // All that is left of its audit.
         let head = row.audit.as_ref().map(|audit| audit.head.as_str());

@@ -9,7 +9,6 @@ use std::time::Duration;
 use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 
-use super::following::now;
 use super::linking;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::patch::PatchResult;
@@ -25,7 +24,6 @@ use crate::job::JobFailure;
 use crate::job::{ArtifactRow, Change, JobRow, Purpose, StoredEvent};
 use crate::job::{JobState, SandboxState};
 use crate::store::StoreError;
-use crate::yard::new_secret;
 
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
@@ -159,7 +157,7 @@ impl JobOwner {
             PatchResult::Patch(patch) => files.push(patch),
             PatchResult::Missing(why) => missing = Some(why),
         }
-        let at_ms = i64::try_from(now().as_millis()).unwrap_or(i64::MAX);
+        let at_ms = self.context.clock.unix_ms();
         let (store, job) = (Arc::clone(&self.context.store), row.number);
         let audit = Some(AuditLines { store: Arc::clone(&store), job, fence: row.fence(), at_ms });
         let journal = row.task.is_some().then_some(JournalLines { store, job, at_ms });
@@ -182,18 +180,22 @@ impl JobOwner {
         if let Some(linked) = &self.linked {
             return Ok(Ok(Arc::clone(&linked.machine)));
         }
-        let Some(sandbox) = row.sandbox_id() else { return Ok(Err("it never had a sandbox".into())) };
-        if row.sandbox != SandboxState::Gone
-            && linking::is_alive(driver, &sandbox).await
-            && let Ok(machine) = linking::link(&self.context, driver, row, &sandbox, LINK_TIMEOUT).await
-        {
-            return Ok(Ok(self.hold_link(machine)));
+        if row.incarnation == 0 {
+            return Ok(Err("it never had a sandbox".into()));
         }
-        // Two machines must not have the same disk, so the old one is stopped before the new one is named.
-        self.stop_sandbox(driver, &sandbox).await;
-        let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Rescue };
-        *row = self.context.commit(row, vec![change]).await?;
-        let Some(sandbox) = row.sandbox_id() else { return Ok(Err("it has no sandbox".into())) };
+        if let Some(sandbox) = row.sandbox_id.clone() {
+            if row.sandbox != SandboxState::Gone
+                && linking::is_alive(driver, &sandbox).await
+                && let Ok(machine) = linking::link(&self.context, driver, row, &sandbox, LINK_TIMEOUT).await
+            {
+                return Ok(Ok(self.hold_link(machine)));
+            }
+            // Two machines must not have the same disk, so the old one is stopped before the new one is named.
+            self.stop_sandbox(driver, &sandbox).await;
+        }
+        let change = self.context.new_sandbox(row, driver, Purpose::Rescue)?;
+        *row = self.commit(row, vec![change]).await?;
+        let Some(sandbox) = row.sandbox_id.clone() else { return Ok(Err("it has no sandbox".into())) };
         let context = Arc::clone(&self.context);
         match bring_up_rescue(&context, driver, row, &sandbox).await {
             Ok(machine) => Ok(Ok(self.hold_link(machine))),

@@ -1,10 +1,10 @@
-//! The phase `running`: begin the job, take events and output from the guest, and end it when asked to.
+//! The phase `running`: begins the job, takes events and output from the guest, and ends the job when asked to.
 //!
 //! A lost link is made again and the stream resumed from what is committed; `session` is one link's worth. A dead machine
 //! ends the job: its process has begun and is never begun twice. (A task has a journal and goes on in another one.) A guest that does not end in time is killed.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use sandyard_sandbox::driver::{Driver, Liveness, SandboxId};
 
@@ -12,23 +12,22 @@ use super::linking::{self, NoLink};
 use super::outcome::{EndCircumstances, JobOutcome};
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::question_timeout::{QuestionTimeout, waited};
-use super::restarting::TASK_MACHINES;
+use super::restarting::MAX_TASK_MACHINES;
 use super::session::{JobSession, SessionEnd};
-use crate::job::FailureCode;
-use crate::job::{Change, JobRow};
-use crate::job::{JobState, SandboxState};
+use crate::clock::Clock;
+use crate::job::{Change, FailureCode, JobRow, JobState, SandboxState};
 use crate::output::OutputRecorder;
 use crate::store::StoreError;
 use crate::yard;
 
-/// What the guest gets beyond the job's time before the host ends it.
-const BACKSTOP: Duration = Duration::from_secs(20);
-/// What a guest gets beyond the grace to report an end that was asked for.
-const END_PATIENCE: Duration = Duration::from_secs(8);
-/// How long a machine that lost its link is waited for at once.
-const RELINK: Duration = Duration::from_secs(5);
+/// Time that a guest has beyond the job's own before the host ends the sandbox.
+const BACKSTOP_MARGIN: Duration = Duration::from_secs(20);
+/// Time that a guest has beyond the grace to report an end that was asked for.
+const END_REPORT_TIMEOUT: Duration = Duration::from_secs(8);
+/// Time for one attempt to link a machine again.
+const RELINK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When and as what the host ends a job that its guest did not end.
+/// The host's own deadline for a job, should its guest not end it, and the outcome then.
 #[derive(Debug, Clone)]
 pub(super) struct EndDeadline {
     pub(super) at: Instant,
@@ -37,7 +36,7 @@ pub(super) struct EndDeadline {
 
 impl JobOwner {
     pub(super) async fn follow(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
-        let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id()) else {
+        let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id.clone()) else {
             let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
@@ -80,7 +79,7 @@ impl JobOwner {
                 return on(row);
             }
             if !is_alive {
-                return self.died(row).await;
+                return self.died(row, driver.as_ref()).await;
             }
         }
     }
@@ -95,7 +94,7 @@ impl JobOwner {
         if self.linked.is_some() {
             return Ok(());
         }
-        let within = RELINK.min(until.saturating_duration_since(Instant::now()));
+        let within = RELINK_TIMEOUT.min(until.saturating_duration_since(Instant::now()));
         let machine = linking::link(&self.context, driver, row, sandbox, within).await?;
         self.linked = Some(LinkedMachine::new(machine));
         Ok(())
@@ -105,19 +104,19 @@ impl JobOwner {
         self.end_backstop(JobOutcome::cancelled())
     }
 
-    /// For a guest that was asked to end its job.
+    /// The deadline of a guest that was asked to end its job.
     pub(super) fn end_backstop(&self, outcome: JobOutcome) -> EndDeadline {
-        EndDeadline { at: Instant::now() + self.context.config.end_grace + END_PATIENCE, outcome }
+        EndDeadline { at: Instant::now() + self.context.config.end_grace + END_REPORT_TIMEOUT, outcome }
     }
 
-    /// The host's own limit, should the guest not keep its own: on the job's time, or on its question's.
+    /// The host's deadline for the job's time, or for its question while it waits.
     async fn backstop(&self, row: &JobRow) -> Result<EndDeadline, StoreError> {
         if row.state != JobState::Waiting {
-            return Ok(running_backstop(row));
+            return Ok(running_backstop(row, self.context.clock));
         }
         let stored = self.context.store.request(&row.id).await?;
         let patience = QuestionTimeout::of(&stored.ok_or(StoreError::Damaged { what: "request" })?.job);
-        let until = patience.until(row).unwrap_or_else(Instant::now);
+        let until = patience.until(row, self.context.clock).unwrap_or_else(Instant::now);
         Ok(waiting_backstop(until, patience.seconds()))
     }
 
@@ -135,12 +134,13 @@ impl JobOwner {
     }
 
     /// The machine is dead. What a task had done is in its journal, so that it can go on in another one.
-    async fn died(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
-        let over = row.cancel_requested || time_left(&row).is_zero();
-        if row.task.is_some() && !over && row.attempts < TASK_MACHINES {
-            return self.another_machine(row).await;
+    async fn died(&mut self, row: JobRow, driver: &dyn Driver) -> Result<NextStep, StoreError> {
+        let clock = self.context.clock;
+        let over = row.cancel_requested || time_left(&row, clock).is_zero();
+        if row.task.is_some() && !over && row.attempts < MAX_TASK_MACHINES {
+            return self.another_machine(row, driver).await;
         }
-        on(self.end(&row, death(&row)).await?)
+        on(self.end(&row, death(&row, clock)).await?)
     }
 
     /// Commits the end of a job whose machine is gone.
@@ -150,7 +150,7 @@ impl JobOwner {
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: JobState::Finishing, reason: outcome.reason },
         ];
-        self.context.commit(row, changes).await
+        self.commit(row, changes).await
     }
 }
 
@@ -162,42 +162,38 @@ impl EndDeadline {
 }
 
 /// The host's own limit on the job's time, should the guest not keep it.
-pub(super) fn running_backstop(row: &JobRow) -> EndDeadline {
-    let at = Instant::now() + time_left(row) + BACKSTOP;
+pub(super) fn running_backstop(row: &JobRow, clock: Clock) -> EndDeadline {
+    let at = Instant::now() + time_left(row, clock) + BACKSTOP_MARGIN;
     EndDeadline { at, outcome: JobOutcome::timed_out(circumstances(row)) }
 }
 
-/// The same for a question that waits until then, and for so many seconds.
+/// The host's deadline for a question, which waits `seconds` at most.
 pub(super) fn waiting_backstop(until: Instant, seconds: u64) -> EndDeadline {
-    EndDeadline { at: until + BACKSTOP, outcome: JobOutcome::unanswered(seconds) }
+    EndDeadline { at: until + BACKSTOP_MARGIN, outcome: JobOutcome::unanswered(seconds) }
 }
 
-/// What is left of the job's time.
-pub(super) fn time_left(row: &JobRow) -> Duration {
-    Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row))
+/// Returns the rest of the job's time.
+pub(super) fn time_left(row: &JobRow, clock: Clock) -> Duration {
+    Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row, clock))
 }
 
-/// How long the job has run and not waited, by the wall clock; a clock that jumped back counts as nothing.
-fn elapsed(row: &JobRow) -> Duration {
+/// Returns how long the job has run without waiting, by the wall clock; zero if that jumped back.
+fn elapsed(row: &JobRow, clock: Clock) -> Duration {
     let started = row.started_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
-    started.map_or(Duration::ZERO, |started| now().saturating_sub(started).saturating_sub(waited(row)))
-}
-
-/// Since the epoch, by the wall clock.
-pub(super) fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    let now = clock.since_epoch();
+    started.map_or(Duration::ZERO, |started| now.saturating_sub(started).saturating_sub(waited(row, now)))
 }
 
 pub(super) fn circumstances(row: &JobRow) -> EndCircumstances<'_> {
     EndCircumstances { kind: row.kind, limits: &row.limits, usage: row.usage.as_ref(), disk_full: false }
 }
 
-/// What the death of a machine means.
-fn death(row: &JobRow) -> JobOutcome {
+/// Returns the outcome of a job whose machine died.
+fn death(row: &JobRow, clock: Clock) -> JobOutcome {
     if row.cancel_requested {
         return JobOutcome::cancelled();
     }
-    if row.started_ms.is_some() && time_left(row).is_zero() {
+    if row.started_ms.is_some() && time_left(row, clock).is_zero() {
         return JobOutcome::timed_out(circumstances(row));
     }
     JobOutcome::failed(
@@ -207,11 +203,11 @@ fn death(row: &JobRow) -> JobOutcome {
     )
 }
 
-/// Whether the machine lives; one that is just dying gets a moment to be seen as dead.
+/// True if the machine lives. A lost link may be the first sign of its death, so that gets a moment to be seen.
 async fn still_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     let dead = tokio::time::timeout(Duration::from_millis(200), driver.wait_dead(sandbox)).await;
     dead.is_err()
 }
 
-/// Keeps the machine of a session alive in the reader's mind: a link is shared, not owned.
+/// A machine whose link is shared with tools.
 pub(super) type SharedMachine = Arc<sandyard_sandbox::machine::Machine>;

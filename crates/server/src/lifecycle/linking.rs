@@ -1,9 +1,10 @@
 //! From a sandbox that runs to a machine that answers.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use sandyard_pipe::HostOffer;
+use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::{Driver, LinkError, Liveness, SandboxId};
 use sandyard_sandbox::machine::Machine;
 
@@ -13,9 +14,9 @@ use crate::yard;
 use crate::yard::YardContext;
 
 /// Before sandboxes that could not be listed are listed again.
-const LIST_AGAIN: Duration = Duration::from_millis(500);
+const LIST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Why there is no link.
+/// A sandbox has no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoLink {
     /// The machine is dead.
@@ -24,7 +25,7 @@ pub(super) enum NoLink {
     Late,
 }
 
-/// Waits for the sandbox to dial and prove itself.
+/// Waits for the sandbox to dial and to prove that it knows its secret.
 pub(super) async fn link(
     context: &YardContext,
     driver: &dyn Driver,
@@ -32,10 +33,17 @@ pub(super) async fn link(
     sandbox: &SandboxId,
     within: Duration,
 ) -> Result<Arc<Machine>, NoLink> {
+    let secret = secret(context, sandbox).await?;
+    let offer = || HostOffer {
+        sandbox: sandbox.as_str().to_owned(),
+        secret: *secret.expose(),
+        epoch: row.epoch,
+        unix_ms: context.clock.unix_ms(),
+    };
     let attempt = async {
         loop {
             match driver.next_link(sandbox).await {
-                Ok(stream) => match sandyard_pipe::welcome(stream, offer(row, sandbox)).await {
+                Ok(stream) => match sandyard_pipe::welcome(stream, offer()).await {
                     Ok(link) => return Ok(Arc::new(Machine::over(link))),
                     Err(error) => tracing::warn!(%sandbox, error = %chain(&error), "a link was refused"),
                 },
@@ -47,6 +55,7 @@ pub(super) async fn link(
             }
         }
     };
+    // A machine that dies while it is waited for ends the wait at once, not at the timeout.
     let linked = tokio::select! {
         linked = tokio::time::timeout(within, attempt) => linked.unwrap_or(Err(NoLink::Late)),
         () = driver.wait_dead(sandbox) => Err(NoLink::Dead),
@@ -57,7 +66,7 @@ pub(super) async fn link(
     linked
 }
 
-/// The same for a machine that was just started and has to boot first.
+/// Waits for a machine that was just started: as [`link`], with time to boot.
 pub(super) async fn link_first(
     context: &YardContext,
     driver: &dyn Driver,
@@ -67,17 +76,18 @@ pub(super) async fn link_first(
     link(context, driver, row, sandbox, context.config.link_timeout + driver.boot_time()).await
 }
 
-fn offer(row: &JobRow, sandbox: &SandboxId) -> HostOffer {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    HostOffer {
-        sandbox: sandbox.as_str().to_owned(),
-        secret: *row.secret.expose(),
-        epoch: row.epoch,
-        unix_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
+/// Returns the secret of a sandbox. One without a row was stopped, so nothing will dial for it.
+async fn secret(context: &YardContext, sandbox: &SandboxId) -> Result<Secret, NoLink> {
+    match context.store.sandbox(sandbox).await {
+        Ok(row) => row.map(|row| row.secret).ok_or(NoLink::Dead),
+        Err(error) => {
+            tracing::warn!(%sandbox, error = %chain(&error), "its secret could not be read");
+            Err(NoLink::Late)
+        }
     }
 }
 
-/// Whether a sandbox that has a marker lives.
+/// The state of a sandbox that has a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoundAlive {
     /// Its machine runs.
@@ -102,11 +112,11 @@ pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Fou
                 tracing::warn!(error = %chain(&error), "the sandboxes could not be listed, trying again");
             }
         }
-        tokio::time::sleep(LIST_AGAIN).await;
+        tokio::time::sleep(LIST_RETRY_DELAY).await;
     }
 }
 
-/// Whether a sandbox is alive, by its marker.
+/// True if a sandbox has a marker and lives.
 pub(super) async fn is_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     find(driver, sandbox).await == Some(FoundAlive::Yes)
 }

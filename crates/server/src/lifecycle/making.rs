@@ -1,7 +1,7 @@
 //! What a machine is made from: the isolation that the job has, an image in the form that the driver wants, room, limits.
 //!
-//! A job never gets a weaker wall than its row says, whatever the operator changed since. Whatever a start waits for is told in
-//! the status.
+//! A job never gets weaker isolation than its row says, whatever the operator has changed since. The status says what a start
+//! waits for.
 
 use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, StartError};
 
@@ -17,12 +17,12 @@ use crate::job::{Change, JobRow};
 use crate::store::StoreError;
 use crate::yard::YardContext;
 
-/// What a machine lives beyond its job's time: the start, the end and the export.
+/// Lifetime of a machine beyond its job's time: for the start, the end and the export.
 const LIFETIME_MARGIN_S: u64 = 600;
-/// What a kept machine lives beyond its job's time.
-const KEPT_S: u64 = 24 * 3600;
+/// Lifetime of a kept machine beyond that.
+const KEPT_MARGIN_S: u64 = 24 * 3600;
 
-/// Everything a driver needs; waits for the image.
+/// Returns the specification of the job's sandbox; waits for the image.
 pub(super) async fn spec(
     context: &YardContext,
     driver: &dyn Driver,
@@ -32,6 +32,7 @@ pub(super) async fn spec(
     hold_isolation(context, driver, row).await?;
     let image = image(context, row).await?;
     form(context, driver, row, &image).await?;
+    let stored = context.store.sandbox(sandbox).await?.ok_or(StoreError::Damaged { what: "sandbox" })?;
     let workspace = context
         .workspaces
         .make(&row.id)
@@ -44,9 +45,9 @@ pub(super) async fn spec(
         limits: row.limits.machine,
         lifetime_s: row.limits.timeout_s
             + LIFETIME_MARGIN_S
-            + if row.keep { KEPT_S } else { 0 }
+            + if row.keep { KEPT_MARGIN_S } else { 0 }
             + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
-        secret: row.secret.clone(),
+        secret: stored.secret,
     })
 }
 
@@ -74,7 +75,7 @@ pub(super) async fn start_machine(
     })
 }
 
-/// The wall is at least the one that the row tells of; if it is another one, the row tells of that.
+/// Refuses weaker isolation than the row has, and writes other means of isolation into the row.
 async fn hold_isolation(
     context: &YardContext,
     driver: &dyn Driver,
@@ -99,7 +100,7 @@ async fn hold_isolation(
     Ok(())
 }
 
-/// The image of a job's machine, once it is there.
+/// Waits for the image of a job's machine.
 async fn image(context: &YardContext, row: &mut JobRow) -> Result<ImageDigest, StartFailure> {
     loop {
         let flavour = flavour(row, context.images.as_ref());
@@ -120,7 +121,7 @@ async fn image(context: &YardContext, row: &mut JobRow) -> Result<ImageDigest, S
     }
 }
 
-/// The image in the form that the driver wants.
+/// Waits for the driver's own form of the image.
 async fn form(
     context: &YardContext,
     driver: &dyn Driver,
@@ -144,7 +145,7 @@ async fn form(
     }
 }
 
-/// What the start waits for, in the status.
+/// Writes what the start waits for into the status.
 async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result<(), StoreError> {
     if row.reason.as_ref() != Some(&reason) {
         *row = context.commit(row, vec![Change::Reason(Some(reason))]).await?;

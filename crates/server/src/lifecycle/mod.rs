@@ -1,8 +1,8 @@
 //! Makes the world match the rows: one loop that claims, holds leases and cleans, and one task for each job it owns.
 //!
-//! Every task is owned by the loop, which can end it at any await; whatever it was doing is found again in the row.
+//! Every task is owned by the loop, which can end it at any await; the next owner goes on from the row.
 //! A job whose lease ran out here, say because the process was stopped for a while, is let go of and claimed
-//! anew with a higher epoch, so that nothing of the old task can be written.
+//! anew with a higher epoch, so that the store refuses every write of the old task.
 
 mod adopting;
 mod closing;
@@ -40,10 +40,10 @@ use crate::job::Floor;
 use crate::job::JobId;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow};
-use crate::store::{Claim, StoreError};
+use crate::store::StoreError;
 use crate::yard;
 use crate::yard::Permit;
-use crate::yard::{YardContext, claim_changes};
+use crate::yard::YardContext;
 
 pub(crate) use adopting::remove_strays;
 
@@ -72,7 +72,7 @@ impl Reconciler {
         Self { context, claimed, tasks: JoinSet::new(), owned: HashMap::new(), drivers_tried: false }
     }
 
-    /// Works until it is told to stop; then lets go of every job. Dropping it instead is a crash.
+    /// Works until `stop` is cancelled, then lets go of every job. Dropping the future instead is a crash.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let config = self.context.config.clone();
         let mut heartbeat = tokio::time::interval(config.lease.heartbeat);
@@ -82,6 +82,8 @@ impl Reconciler {
         cleaning.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let wake = Arc::clone(&self.context);
         loop {
+            // A branch runs to its end before the next is picked, so none of them may wait for a sandbox: that is the work of
+            // the tasks. The heartbeat comes late by at most one branch, far less than a lease lasts.
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = heartbeat.tick() => self.beat().await,
@@ -95,13 +97,14 @@ impl Reconciler {
                 _ = cleaning.tick() => {
                     retention::sweep(&wake).await;
                     self.take_orphans().await;
+                    self.remove_sandboxes().await;
                 }
             }
         }
         self.let_go().await;
     }
 
-    /// Renews what is ours, lets go of what is not, takes what is nobody's.
+    /// Renews the leases of this server, lets go of jobs that it has lost, and takes jobs that nobody owns.
     async fn beat(&mut self) {
         let kept = match self.context.store.renew(&self.context.owner, self.context.ttl_ms()).await {
             Ok(kept) => kept,
@@ -122,7 +125,7 @@ impl Reconciler {
         self.try_drivers();
     }
 
-    /// What most jobs will need is tried before the first one comes, one driver after the other, as far as that takes.
+    /// Tries drivers before the first job comes, one after the other, until one is found that most jobs will get.
     fn try_drivers(&mut self) {
         if !self.drivers_tried {
             let outlook = self.context.drivers.outlook(&Floor::Any);
@@ -160,6 +163,13 @@ impl Reconciler {
         }
     }
 
+    /// Stops sandboxes that jobs have left and that could not be stopped then.
+    async fn remove_sandboxes(&self) {
+        if let Err(error) = adopting::remove_unneeded_sandboxes(&self.context).await {
+            tracing::warn!(error = %chain(&error), "sandboxes could not be looked through");
+        }
+    }
+
     /// Starts queued jobs, oldest first, as long as there is room. One that does not fit holds the others up, so that
     /// a large job is not starved by small ones.
     async fn claim(&mut self) {
@@ -181,9 +191,7 @@ impl Reconciler {
                 let Some(choice) = self.choose(&row).await? else { continue };
                 let memory_mib = self.context.memory_mib(choice.driver.as_ref(), &row.limits.machine);
                 let Some(permit) = self.context.admission.admit(memory_mib) else { return Ok(()) };
-                let changes = claim_changes(choice.driver.as_ref(), choice.reason);
-                let claim =
-                    Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
+                let claim = self.context.claim(&row, choice.driver.as_ref(), choice.reason)?;
                 if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
                     self.spawn(row, permit, ClaimOrigin::Queue);
                 }
@@ -191,8 +199,8 @@ impl Reconciler {
         }
     }
 
-    /// Who runs a job; nobody waits for an answer here. A job whose driver has gone since it was accepted stays in the queue
-    /// for a while, in case the driver comes back, and is refused then.
+    /// Returns the driver for a queued job, without waiting for one to be tried. A job whose driver has gone since it was
+    /// accepted stays in the queue for a while, in case the driver comes back, and fails then.
     async fn choose(&mut self, row: &JobRow) -> Result<Option<DriverChoice>, StoreError> {
         let request =
             self.context.store.request(&row.id).await?.ok_or(StoreError::Damaged { what: "request" })?;
@@ -218,7 +226,7 @@ impl Reconciler {
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: outcome.state, reason: outcome.reason },
         ];
-        let claim = Claim { owner: self.context.owner.clone(), ttl_ms: self.context.ttl_ms(), changes };
+        let claim = self.context.claim_with(changes);
         if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
             let permit = self.context.admission.adopt(0);
             self.spawn(row, permit, ClaimOrigin::Queue);
@@ -251,7 +259,8 @@ impl Reconciler {
         }
     }
 
-    /// Ends all tasks, then gives the leases back: jobs go on in their sandboxes, and the next server adopts them.
+    /// Ends all tasks, then gives the leases back, so that no task writes behind the release. Jobs go on in their sandboxes, and
+    /// the next server adopts them.
     async fn let_go(&mut self) {
         self.tasks.shutdown().await;
         if let Err(error) = self.context.store.release_all(&self.context.owner).await {

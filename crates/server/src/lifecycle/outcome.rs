@@ -9,7 +9,7 @@ use crate::job::JobState;
 use crate::job::{JobFailure, JobKind};
 use crate::job::{JobRow, TaskRow};
 
-/// What the end of a job's process means.
+/// The last state of a job, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobOutcome {
     pub(crate) state: JobState,
@@ -18,7 +18,7 @@ pub(crate) struct JobOutcome {
     pub(crate) exit_code: Option<i32>,
 }
 
-/// What is known about an end beside the exit itself.
+/// Facts about the end of a job beside the exit of its process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EndCircumstances<'a> {
     pub(crate) kind: JobKind,
@@ -28,7 +28,7 @@ pub(crate) struct EndCircumstances<'a> {
 }
 
 impl JobOutcome {
-    /// The meaning of an exit.
+    /// Returns the outcome of an exit.
     pub(crate) fn of(exit: Exit, around: EndCircumstances<'_>) -> Self {
         let outcome = match exit.reason {
             EndReason::Own => own_end(exit, around),
@@ -41,7 +41,7 @@ impl JobOutcome {
         Self { exit_code, ..outcome }
     }
 
-    /// The meaning of an exit of a task's loop, which says in the journal what it came to.
+    /// Returns the outcome of a task's loop, whose result is in the journal.
     pub(crate) fn of_task(exit: Exit, around: EndCircumstances<'_>, task: &TaskRow) -> Self {
         let outcome = match (exit.reason, exit.code, &task.gave_up, &task.summary) {
             (EndReason::Own, 0, _, Some(_)) => Self::succeeded(None),
@@ -54,7 +54,7 @@ impl JobOutcome {
         Self { exit_code: Some(exit.code), ..outcome }
     }
 
-    /// The driver that has, or would make, its machine is not opened by this server.
+    /// The job's driver is not configured in this server.
     pub(crate) fn driver_gone(row: &JobRow) -> Self {
         let name = row.driver.as_deref().unwrap_or("?");
         let message = format!("its driver `{name}` is not used by this server any more");

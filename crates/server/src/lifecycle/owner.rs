@@ -1,4 +1,4 @@
-//! The owner of one job: reads where the row is, does the next thing, commits, and again until nothing is left to do.
+//! The owner of one job: it reads the row, does the next step, commits, and repeats until nothing is left to do.
 //!
 //! `starting` makes a machine, `following` takes events and output, `finishing` takes the workspace out, `closing` tears
 //! down. Each phase can be entered by an owner that knows nothing but the row, which is how a restart goes on.
@@ -13,8 +13,7 @@ use sandyard_sandbox::machine::{GuestEventStream, Machine};
 use super::egress_log::EgressLog;
 use super::task_gateways::TaskServices;
 use crate::error_chain::chain;
-use crate::job::JobRow;
-use crate::job::JobState;
+use crate::job::{Change, JobRow, JobState};
 use crate::store::{JobWatch, StoreError};
 use crate::yard::Permit;
 use crate::yard::{Reachable, YardContext};
@@ -26,13 +25,15 @@ pub(super) struct JobOwner {
     pub(super) watch: JobWatch,
     /// The machine, while a link to it is up.
     pub(super) linked: Option<LinkedMachine>,
-    /// The job's way to the network, once it runs.
+    /// The job's egress gateway, once it runs.
     pub(super) egress_log: Option<EgressLog>,
-    /// A task's desk and models, once it runs.
+    /// A task's journal service and model gateway, once it runs.
     pub(super) agent: Option<TaskServices>,
     /// Whether another owner had the job before: a machine may be there already.
     pub(super) adopted: bool,
-    /// Its room; given back when the task ends.
+    /// Sandboxes that are stopped and whose rows the next commit deletes.
+    stopped: Vec<SandboxId>,
+    /// Its share of the host; given back when the owner is dropped.
     _permit: Permit,
 }
 
@@ -46,7 +47,7 @@ pub(super) struct LinkedMachine {
     pub(super) reachable: Option<Reachable>,
 }
 
-/// How a task came by its job.
+/// Where an owner got its job from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimOrigin {
     /// From the queue: it has no machine.
@@ -55,16 +56,16 @@ pub(super) enum ClaimOrigin {
     Orphan,
 }
 
-/// What a phase comes to.
+/// What follows a phase.
 pub(super) enum NextStep {
-    /// On, from this row.
+    /// The phase of this row.
     Row(Box<JobRow>),
-    /// There is nothing left to do here.
+    /// Nothing: the job is done with, or belongs to another owner.
     Done,
 }
 
 impl Drop for LinkedMachine {
-    /// Whoever still holds the machine loses it too: the next owner must not share it with us.
+    /// Closes the link for everyone who holds the machine: the next owner must not share it.
     fn drop(&mut self) {
         self.machine.link().close();
     }
@@ -86,11 +87,12 @@ impl JobOwner {
             egress_log: None,
             agent: None,
             adopted: origin == ClaimOrigin::Orphan,
+            stopped: Vec::new(),
             _permit: permit,
         }
     }
 
-    /// Puts the linked machine within reach of tools.
+    /// Lets tools reach the linked machine.
     pub(super) fn publish(&mut self, row: &JobRow) -> Option<Arc<Machine>> {
         let linked = self.linked.as_mut()?;
         if linked.reachable.is_none() {
@@ -141,7 +143,7 @@ impl JobOwner {
         }
     }
 
-    /// The row as it is now, if it is still ours.
+    /// Reads the row again; `None` if the job has another owner. A store that can't be read is asked again later.
     async fn reload(&self, row: &JobRow) -> Option<JobRow> {
         match self.context.store.any_job(&row.id).await {
             Ok(Some(fresh)) if fresh.epoch == row.epoch => Some(fresh),
@@ -150,7 +152,7 @@ impl JobOwner {
         }
     }
 
-    /// Returns with the row when somebody asked for the job's end or removal.
+    /// Waits until a client asks for the job's end or removal; returns the row.
     pub(super) async fn requested(&mut self, row: &JobRow) -> Result<JobRow, StoreError> {
         loop {
             match self.context.store.any_job(&row.id).await? {
@@ -162,7 +164,7 @@ impl JobOwner {
         }
     }
 
-    /// Stops a sandbox, however often it takes: nothing may follow before it is gone.
+    /// Stops a sandbox, and repeats that until it works: a second machine on the same workspace would destroy it.
     pub(super) async fn stop_sandbox(&mut self, driver: &dyn Driver, sandbox: &SandboxId) {
         self.linked = None;
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(10));
@@ -170,17 +172,31 @@ impl JobOwner {
             tracing::warn!(%sandbox, error = %chain(&error), "the sandbox could not be stopped, trying again");
             tokio::time::sleep(backoff.next_wait()).await;
         }
+        self.stopped.push(sandbox.clone());
     }
 
-    /// Stops whatever sandbox the row has.
+    /// Stops the sandbox that the row has. One whose driver is not configured any more keeps its row.
     pub(super) async fn stop_present_sandbox(&mut self, row: &JobRow) {
-        if let (Some(driver), Some(sandbox)) = (self.context.driver(row), row.sandbox_id()) {
-            self.stop_sandbox(driver.as_ref(), &sandbox).await;
+        if let (Some(driver), Some(sandbox)) = (self.context.driver(row), &row.sandbox_id) {
+            self.stop_sandbox(driver.as_ref(), sandbox).await;
         }
+    }
+
+    /// Commits for the job, and deletes the rows of the sandboxes that were stopped since the last commit: never before their
+    /// driver has stopped them, or a crash in between would leave machines that no row names.
+    pub(super) async fn commit(
+        &mut self,
+        row: &JobRow,
+        mut changes: Vec<Change>,
+    ) -> Result<JobRow, StoreError> {
+        changes.splice(0..0, self.stopped.iter().cloned().map(Change::SandboxStopped));
+        let row = self.context.commit(row, changes).await?;
+        self.stopped.clear();
+        Ok(row)
     }
 }
 
-/// Shorthand for the phases.
+/// Goes on with a row.
 pub(super) fn on(row: JobRow) -> Result<NextStep, StoreError> {
     Ok(NextStep::Row(Box::new(row)))
 }

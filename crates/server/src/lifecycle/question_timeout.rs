@@ -1,27 +1,25 @@
-//! A job that waits for a person: its clocks stand, and the question has a time of its own.
+//! A job that waits for a person: its clocks stand still, and the question has a timeout of its own.
 
 use std::time::{Duration, Instant};
 
 use sandyard_protocol::{JournalEntry, Speaker, WhyAsked};
 
-use super::following::now;
-use crate::job::JobRow;
-use crate::job::LONGEST_WAITS_S;
-use crate::job::{NewJob, OnSilence};
+use crate::clock::Clock;
+use crate::job::{JobRow, LONGEST_WAITS_S, NewJob, OnSilence};
 
-/// What becomes of questions, as the job was scheduled.
+/// The timeout of a job's questions and its consequence, as scheduled.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct QuestionTimeout {
     ask_timeout: Duration,
     on_silence: OnSilence,
 }
 
-/// What is done when nobody has answered in time.
+/// The consequence of a question that nobody answered.
 #[derive(Debug, PartialEq)]
 pub(super) enum UnansweredAction {
     /// The job ends.
     End,
-    /// This is said in the person's place.
+    /// The host says this in the person's place.
     Say(Box<JournalEntry>),
 }
 
@@ -31,18 +29,18 @@ impl QuestionTimeout {
         Self { ask_timeout, on_silence: job.task.on_silence }
     }
 
-    /// When the present question has waited long enough; nothing if there is none. All waits of a job together are bounded.
-    pub(super) fn until(&self, row: &JobRow) -> Option<Instant> {
+    /// Returns the deadline of the present question; `None` if there is none. All waits of a job together are bounded.
+    pub(super) fn until(&self, row: &JobRow, clock: Clock) -> Option<Instant> {
         let task = row.task.as_ref()?;
         let question = task.question.as_ref()?;
         let asked = Duration::from_millis(u64::try_from(question.asked_ms).unwrap_or(0));
         let in_all =
             Duration::from_secs(LONGEST_WAITS_S).saturating_sub(Duration::from_millis(task.waited_ms));
-        let waited = now().saturating_sub(asked);
+        let waited = clock.since_epoch().saturating_sub(asked);
         Some(Instant::now() + self.ask_timeout.min(in_all).saturating_sub(waited))
     }
 
-    /// What to do about a question that nobody answered. A budget that is used up is not raised by silence.
+    /// Returns the consequence of silence. A budget that is used up is never raised by it.
     pub(super) fn silence(&self, row: &JobRow) -> UnansweredAction {
         let why = row.task.as_ref().and_then(|task| task.question.as_ref()).map(|question| question.why);
         match (self.on_silence, why) {
@@ -55,17 +53,17 @@ impl QuestionTimeout {
         }
     }
 
-    /// How long a question waits, in words for a person.
+    /// Returns the timeout in seconds, for messages.
     pub(super) fn seconds(&self) -> u64 {
         self.ask_timeout.as_secs()
     }
 }
 
-/// How long a job has waited for answers, the present wait included.
-pub(super) fn waited(row: &JobRow) -> Duration {
+/// Returns how long a job has waited for answers, the present wait included, at a time since the epoch.
+pub(super) fn waited(row: &JobRow, now: Duration) -> Duration {
     let Some(task) = &row.task else { return Duration::ZERO };
     let asked = task.question.as_ref().and_then(|question| u64::try_from(question.asked_ms).ok());
-    let present = asked.map(|asked| now().saturating_sub(Duration::from_millis(asked)));
+    let present = asked.map(|asked| now.saturating_sub(Duration::from_millis(asked)));
     Duration::from_millis(task.waited_ms) + present.unwrap_or_default()
 }
 

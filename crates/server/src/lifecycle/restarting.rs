@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandyard_sandbox::driver::Driver;
+
 use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::starting::bring_up_again;
@@ -13,34 +15,37 @@ use crate::job::FailureCode;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose, StoredEvent};
 use crate::store::StoreError;
-use crate::yard::new_secret;
 
-/// Machines that one task may use up.
-pub(super) const TASK_MACHINES: u32 = 5;
+/// Machines that one task may have.
+pub(super) const MAX_TASK_MACHINES: u32 = 5;
 /// Before another one is made: what killed the first may need a moment to pass.
-const PAUSE: Duration = Duration::from_millis(500);
+const RESTART_DELAY: Duration = Duration::from_millis(500);
 
 impl JobOwner {
-    /// Whether the row is in the middle of this.
+    /// True if the task waits for another machine.
     pub(super) fn is_restarting(row: &JobRow) -> bool {
         row.task.is_some() && row.sandbox == SandboxState::Starting && !row.begun
     }
 
-    /// Names another machine. The one before is dead.
-    pub(super) async fn another_machine(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
+    /// Gives the task another sandbox. The machine of the one before is dead.
+    pub(super) async fn another_machine(
+        &mut self,
+        row: JobRow,
+        driver: &dyn Driver,
+    ) -> Result<NextStep, StoreError> {
         tracing::warn!(job = %row.id, attempts = row.attempts, "the sandbox died; the task goes on in another one");
         self.stop_present_sandbox(&row).await;
         let text = "the sandbox died; the task goes on in another one, its processes and kernels are gone";
         let changes = vec![
-            Change::Incarnation { secret: new_secret(), purpose: Purpose::Run },
+            self.context.new_sandbox(&row, driver, Purpose::Run)?,
             Change::Event(StoredEvent::Note { text: text.to_owned() }),
         ];
-        on(self.context.commit(&row, changes).await?)
+        on(self.commit(&row, changes).await?)
     }
 
-    /// Makes the machine that the row names.
+    /// Makes the machine of the task's sandbox.
     pub(super) async fn start_again(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
-        let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id()) else {
+        let (Some(driver), Some(sandbox)) = (self.context.driver(&row), row.sandbox_id.clone()) else {
             let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
@@ -58,10 +63,10 @@ impl JobOwner {
                 self.linked = Some(LinkedMachine::new(machine));
                 self.follow(row).await
             }
-            Err(detail) if row.attempts < TASK_MACHINES => {
+            Err(detail) if row.attempts < MAX_TASK_MACHINES => {
                 tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
-                tokio::time::sleep(PAUSE).await;
-                self.another_machine(row).await
+                tokio::time::sleep(RESTART_DELAY).await;
+                self.another_machine(row, driver.as_ref()).await
             }
             Err(detail) => {
                 self.stop_sandbox(driver.as_ref(), &sandbox).await;

@@ -2,8 +2,6 @@
 //!
 //! Ages are computed from the times that the store committed. A download that has begun is not disturbed.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, CallerFacts};
 use crate::config::RetentionConfig;
 use crate::error_chain::chain;
@@ -14,8 +12,7 @@ use crate::yard::YardContext;
 
 /// Marks jobs as deleted; their next owner removes them.
 pub(super) async fn sweep(context: &YardContext) {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let now_ms = context.clock.unix_ms();
     let ended = match due(context, now_ms).await {
         Ok(ended) => ended,
         Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),

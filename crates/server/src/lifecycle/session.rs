@@ -1,4 +1,4 @@
-//! One link's worth of following a job: events and output in, commits out, acknowledgements back.
+//! Follows a job over one link: events and output in, commits out, acknowledgements back.
 //!
 //! Reading goes on while a commit is under way, up to a bound. Output waits a moment for more of it, except the first
 //! after a pause; whatever was received is committed before the session returns, so a resume begins where the store ends.
@@ -19,29 +19,27 @@ use super::owner::JobOwner;
 use super::task_gateways::TaskServices;
 use crate::gateways::egress::EgressAttempt;
 use crate::gateways::model::ModelReport;
-use crate::job::FailureCode;
-use crate::job::{Change, JobRow, StoredEvent};
-use crate::job::{JobState, SandboxState};
+use crate::job::{Change, FailureCode, JobRow, JobState, SandboxState, StoredEvent};
 use crate::output::{OutputRecorder, Take};
 use crate::store::StoreError;
 
 use clocks::GuestClocks;
-use commits::{PendingCommit, landing};
+use commits::{PendingCommit, next_commit};
 
 /// Output is committed at least this often.
-const FLUSH_AFTER: Duration = Duration::from_millis(20);
+const FLUSH_DELAY: Duration = Duration::from_millis(20);
 /// A change of state alone waits this long for the first output, so that a short job needs one commit.
-const EVENT_FLUSH_AFTER: Duration = Duration::from_millis(4);
-/// Output that does not wait.
+const EVENT_FLUSH_DELAY: Duration = Duration::from_millis(4);
+/// Output that is committed without delay.
 const FLUSH_BYTES: usize = 256 * 1024;
 /// Output received beyond which the guest has to wait: bounds memory, whatever the disk does.
-const PENDING_BYTES: usize = 6 * 1024 * 1024;
-/// How long a guest may take to open its event stream or to begin.
-const HANDSHAKE: Duration = Duration::from_secs(15);
+const MAX_PENDING_BYTES: usize = 6 * 1024 * 1024;
+/// Time for a guest to open its event stream, to begin its job or to set its clocks.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Changes that wait for a commit, beyond which attempts to reach the network wait too.
-const WAITING_CHANGES: usize = 256;
+const MAX_WAITING_CHANGES: usize = 256;
 
-/// How a session ended.
+/// The end of a session.
 pub(super) enum SessionEnd {
     /// The job's end is committed; the row is in `finishing`.
     Ended,
@@ -64,10 +62,10 @@ pub(super) struct JobSession<'a> {
     sequence: u64,
     flush_at: Option<Instant>,
     last_flush: Option<Instant>,
-    flight: Option<PendingCommit>,
+    pending: Option<PendingCommit>,
     ended: Option<Exit>,
     end_asked: bool,
-    /// What the guest was told over this link.
+    /// The guest's clocks, as this link has set them.
     clocks: GuestClocks,
 }
 
@@ -88,10 +86,10 @@ impl<'a> JobSession<'a> {
             sequence,
             flush_at: None,
             last_flush: None,
-            flight: None,
+            pending: None,
             ended: None,
             end_asked: false,
-            clocks: GuestClocks::Untold,
+            clocks: GuestClocks::Unset,
         }
     }
 
@@ -112,7 +110,7 @@ impl<'a> JobSession<'a> {
         let _gateways = self.owner.egress_log.as_ref().map(|egress_log| egress_log.serve(&machine, agent));
         let end = self.follow(&machine, &mut events).await?;
         if matches!(end, SessionEnd::Lost) {
-            self.settle().await?;
+            self.commit_rest().await?;
         }
         if let Some(linked) = self.owner.linked.as_mut() {
             linked.events = Some(events);
@@ -128,13 +126,16 @@ impl<'a> JobSession<'a> {
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
         loop {
-            if let Some(exit) = self.ended.filter(|_| self.flight.is_none()) {
+            if let Some(exit) = self.ended.filter(|_| self.pending.is_none()) {
                 self.finish(exit, events).await?;
                 return Ok(SessionEnd::Ended);
             }
-            let may_read = self.ended.is_none() && self.recorder.pending_bytes() < PENDING_BYTES;
-            let may_flush = self.flight.is_none() && self.flush_at.is_some();
+            // Backpressure: a guest that sends faster than the disk writes has to wait, but commits go on.
+            let may_read = self.ended.is_none() && self.recorder.pending_bytes() < MAX_PENDING_BYTES;
+            let may_flush = self.pending.is_none() && self.flush_at.is_some();
             let question_until = self.question_until();
+            // Every branch is cancel-safe: what it took is in `self` before the next await. Output does not starve the others,
+            // because tokio picks a ready branch at random.
             tokio::select! {
                 incoming = events.next(), if may_read => match incoming {
                     Ok(incoming) => {
@@ -145,14 +146,14 @@ impl<'a> JobSession<'a> {
                     Err(MachineError::Malformed(what)) => return Ok(SessionEnd::Refused(garbage(&what))),
                     Err(_) => return Ok(SessionEnd::Lost),
                 },
-                attempt = attempted(&mut self.owner.egress_log), if self.changes.len() < WAITING_CHANGES => {
+                attempt = attempted(&mut self.owner.egress_log), if self.changes.len() < MAX_WAITING_CHANGES => {
                     self.take_attempt(attempt);
                 }
-                told = told(&mut self.owner.agent), if self.changes.len() < WAITING_CHANGES => {
-                    self.take_told(told);
+                report = next_model_report(&mut self.owner.agent), if self.changes.len() < MAX_WAITING_CHANGES => {
+                    self.take_model_report(report);
                 }
-                landed = landing(&mut self.flight) => self.landed(landed?, events).await?,
-                () = until(self.flush_at), if may_flush => self.take_off(Take::WholeCharacters),
+                committed = next_commit(&mut self.pending) => self.committed(committed?, events).await?,
+                () = until(self.flush_at), if may_flush => self.begin_commit(Take::WholeCharacters),
                 () = self.owner.watch.changed() => {
                     if let Some(end) = self.look_at_row(machine).await? {
                         return Ok(end);
@@ -170,7 +171,7 @@ impl<'a> JobSession<'a> {
                 chunk.offset = self.row.host_offset(chunk.stream, chunk.offset);
                 self.recorder.push(chunk).map_err(|error| garbage(&error.to_string()))?;
                 let soon = match self.last_flush {
-                    Some(last) if self.recorder.pending_bytes() < FLUSH_BYTES => last + FLUSH_AFTER,
+                    Some(last) if self.recorder.pending_bytes() < FLUSH_BYTES => last + FLUSH_DELAY,
                     _ => Instant::now(),
                 };
                 self.flush_by(soon);
@@ -184,14 +185,14 @@ impl<'a> JobSession<'a> {
         if let Some(egress_log) = &mut self.owner.egress_log {
             self.changes.extend(egress_log.record(attempt));
         }
-        self.flush_by(Instant::now() + FLUSH_AFTER);
+        self.flush_by(Instant::now() + FLUSH_DELAY);
     }
 
-    fn take_told(&mut self, told: ModelReport) {
+    fn take_model_report(&mut self, report: ModelReport) {
         if let Some(agent) = &mut self.owner.agent {
-            self.changes.extend(agent.record(told));
+            self.changes.extend(agent.record(report));
         }
-        self.flush_by(Instant::now() + FLUSH_AFTER);
+        self.flush_by(Instant::now() + FLUSH_DELAY);
     }
 
     fn take_event(&mut self, event: SequencedEvent) {
@@ -208,7 +209,7 @@ impl<'a> JobSession<'a> {
             GuestEvent::Note { text } => self.note(&text),
         }
         self.changes.push(Change::GuestSequence(event.sequence));
-        self.flush_by(Instant::now() + EVENT_FLUSH_AFTER);
+        self.flush_by(Instant::now() + EVENT_FLUSH_DELAY);
     }
 
     fn started(&mut self) {
@@ -219,7 +220,7 @@ impl<'a> JobSession<'a> {
             self.changes.push(Change::Sandbox(SandboxState::Live));
         }
         if self.row.state == JobState::Starting && !moving {
-            // Within reach before the status says so.
+            // Tools reach the machine before the status says so.
             self.owner.publish(self.row);
             self.changes.push(Change::Sandbox(SandboxState::Live));
             self.changes.push(Change::Move { to: JobState::Running, reason: None });
@@ -235,7 +236,7 @@ impl<'a> JobSession<'a> {
         self.flush_at = Some(self.flush_at.map_or(at, |planned| planned.min(at)));
     }
 
-    /// Something was committed for the job, perhaps by somebody else.
+    /// Reads the row again after a commit of the job, which may be another's: a request to cancel or delete, or an answer.
     async fn look_at_row(&mut self, machine: &SharedMachine) -> Result<Option<SessionEnd>, StoreError> {
         let Some(fresh) = self.owner.context.store.any_job(&self.row.id).await? else {
             return Err(StoreError::Stale(self.row.id.clone()));
@@ -254,7 +255,7 @@ impl<'a> JobSession<'a> {
         Ok(None)
     }
 
-    /// Passes a request to end the job on to the guest, once for each link.
+    /// Passes a request to end the job on to the guest, once over each link.
     async fn check_requests(&mut self, machine: &SharedMachine) {
         if !self.row.cancel_requested || self.end_asked {
             return;
@@ -262,7 +263,8 @@ impl<'a> JobSession<'a> {
         self.end_asked = true;
         *self.backstop = self.backstop.clone().min(self.owner.cancel_backstop());
         let grace = self.owner.context.config.end_grace;
-        let asked = tokio::time::timeout(HANDSHAKE, machine.end_job(EndReason::Cancelled, grace)).await;
+        let asked =
+            tokio::time::timeout(HANDSHAKE_TIMEOUT, machine.end_job(EndReason::Cancelled, grace)).await;
         if !matches!(asked, Ok(Ok(_))) {
             tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
         }
@@ -276,14 +278,14 @@ async fn attempted(egress_log: &mut Option<EgressLog>) -> EgressAttempt {
     }
 }
 
-async fn told(agent: &mut Option<TaskServices>) -> ModelReport {
+async fn next_model_report(agent: &mut Option<TaskServices>) -> ModelReport {
     match agent {
         Some(agent) => agent.next().await,
         None => std::future::pending().await,
     }
 }
 
-/// A guest that breaks the protocol is not talked to any more.
+/// The outcome of a guest that breaks the protocol. The host ends its sandbox.
 fn garbage(what: &str) -> JobOutcome {
     let message = format!("the sandbox broke the protocol: {what}");
     JobOutcome::failed(FailureCode::SandboxMisbehaved, message, None)

@@ -1,12 +1,12 @@
 //! The phase `starting`: a machine (`making`), a link, and what the job starts from (`preparing`).
 //!
-//! The sandbox's name is committed before it is made. That the job's process may have begun is committed while the machine
+//! The sandbox's row is committed before it is made. That the job's process may have begun is committed while the machine
 //! boots, before it is told to begin; until then a machine that fails is replaced, a few times.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_sandbox::driver::{Driver, SandboxId};
+use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec};
 use sandyard_sandbox::machine::{GuestEventStream, Machine};
 
 use super::linking::{self, FoundAlive, NoLink};
@@ -20,19 +20,19 @@ use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose};
 use crate::store::StoreError;
 use crate::yard;
-use crate::yard::{YardContext, new_secret};
+use crate::yard::YardContext;
 
-/// How long a job waits in the queue after the host turned out to be full.
-const FULL_PAUSE: Duration = Duration::from_millis(500);
+/// Delay before a job that found the host full is put back into the queue.
+const FULL_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Owners that may die before a job's machine is there, before the job is taken for the cause.
-const MOST_OWNERS: u64 = 30;
+/// Owners that may die while they start a job; beyond that the job is taken for the cause.
+const MAX_OWNERS: u64 = 30;
 
-/// Why a machine did not come up.
+/// A machine did not come up.
 pub(super) enum StartFailure {
     /// Another attempt may work.
     Again(String),
-    /// None will.
+    /// No attempt will work.
     Never(JobOutcome),
     /// The host is full.
     Full(String),
@@ -61,14 +61,20 @@ impl JobOwner {
             let outcome = JobOutcome::driver_gone(&row);
             return self.end_unstarted(row, outcome).await;
         };
-        let Some(sandbox) = row.sandbox_id() else { return self.next_incarnation(row).await };
+        let Some(sandbox) = row.sandbox_id.clone() else {
+            return self.next_sandbox(row, driver.as_ref()).await;
+        };
         if row.begun {
             return self.follow(row).await;
         }
         if std::mem::take(&mut self.adopted) && self.is_spoilt(driver.as_ref(), &row, &sandbox).await {
             self.stop_sandbox(driver.as_ref(), &sandbox).await;
             return self
-                .not_started(row, StartFailure::Again("its owner died while it was made".into()))
+                .not_started(
+                    row,
+                    driver.as_ref(),
+                    StartFailure::Again("its owner died while it was made".into()),
+                )
                 .await;
         }
         let context = Arc::clone(&self.context);
@@ -96,32 +102,37 @@ impl JobOwner {
                 if !matches!(failure, StartFailure::Store(_)) {
                     self.stop_sandbox(driver.as_ref(), &sandbox).await;
                 }
-                self.not_started(row, failure).await
+                self.not_started(row, driver.as_ref(), failure).await
             }
         }
     }
 
-    /// Whether an earlier owner left a machine half made. One that was never begun is simply begun now, and is not held
-    /// against the job, unless the same happened too often to be chance.
+    /// True if an earlier owner left the machine half made. A machine that was not begun at all is begun now, and does not count
+    /// as an attempt, unless that happened too often to be chance.
     async fn is_spoilt(&self, driver: &dyn Driver, row: &JobRow, sandbox: &SandboxId) -> bool {
-        row.epoch > MOST_OWNERS || linking::find(driver, sandbox).await == Some(FoundAlive::No)
+        row.epoch > MAX_OWNERS || linking::find(driver, sandbox).await == Some(FoundAlive::No)
     }
 
-    async fn not_started(&mut self, row: JobRow, failure: StartFailure) -> Result<NextStep, StoreError> {
+    async fn not_started(
+        &mut self,
+        row: JobRow,
+        driver: &dyn Driver,
+        failure: StartFailure,
+    ) -> Result<NextStep, StoreError> {
         match failure {
             StartFailure::Store(error) => Err(error),
             StartFailure::Never(outcome) => self.end_unstarted(row, outcome).await,
             StartFailure::Full(detail) => {
-                tokio::time::sleep(FULL_PAUSE).await;
+                tokio::time::sleep(FULL_RETRY_DELAY).await;
                 self.context.store.requeue(&row.fence(), detail).await?;
                 self.context.wake.notify_one();
                 Ok(NextStep::Done)
             }
             StartFailure::Again(detail)
-                if row.attempts < self.context.config.start_attempts && row.epoch <= MOST_OWNERS =>
+                if row.attempts < self.context.config.start_attempts && row.epoch <= MAX_OWNERS =>
             {
                 tracing::warn!(job = %row.id, detail, "the sandbox did not come up, making another");
-                self.next_incarnation(row).await
+                self.next_sandbox(row, driver).await
             }
             StartFailure::Again(detail) => {
                 let message = format!("no sandbox came up in {} attempts: {detail}", row.attempts);
@@ -135,10 +146,10 @@ impl JobOwner {
         }
     }
 
-    /// Names the next sandbox. The one before is gone.
-    async fn next_incarnation(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
-        let change = Change::Incarnation { secret: new_secret(), purpose: Purpose::Run };
-        on(self.context.commit(&row, vec![change]).await?)
+    /// Gives the job another sandbox. The one before is stopped.
+    async fn next_sandbox(&mut self, row: JobRow, driver: &dyn Driver) -> Result<NextStep, StoreError> {
+        let change = self.context.new_sandbox(&row, driver, Purpose::Run)?;
+        on(self.commit(&row, vec![change]).await?)
     }
 
     /// Ends a job whose process never began and whose sandbox is gone.
@@ -149,7 +160,7 @@ impl JobOwner {
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: outcome.state, reason: outcome.reason },
         ];
-        on(self.context.commit(&row, changes).await?)
+        on(self.commit(&row, changes).await?)
     }
 }
 
@@ -171,17 +182,22 @@ async fn bring_up(
     };
     let (row, machine, events) = if request.files.is_empty() && request.job.git.is_none() {
         // The commit and the boot take about as long, and neither needs the other.
-        let (begun, machine) = tokio::join!(context.commit(&row, vec![Change::Begun(true)]), link);
+        let (begun, machine) = tokio::join!(context.commit(&row, begun(&spec)), link);
         (begun?, machine?, None)
     } else {
         // A job that may have begun has all it starts from: whoever takes over must not bring it again.
         let machine = link.await?;
         let (row, events) = prepare(context, row, &machine, &request).await?;
         context.config.fail_points.reach("written").await;
-        (context.commit(&row, vec![Change::Begun(true)]).await?, machine, events)
+        (context.commit(&row, begun(&spec)).await?, machine, events)
     };
     context.config.fail_points.reach("linked").await;
     Ok((row, machine, events))
+}
+
+/// The job's process may begin in a machine that was made from this.
+fn begun(spec: &SandboxSpec) -> Vec<Change> {
+    vec![Change::Begun(true), Change::SandboxImage(spec.image.clone())]
 }
 
 /// Another machine for a task that has begun: as above, but for the files, and the row stays in its state.
@@ -195,7 +211,7 @@ pub(super) async fn bring_up_again(
         let spec = spec(context, driver, &mut row, sandbox).await?;
         start_machine(context, driver, &spec).await?;
         yard::count(&context.metrics.sandboxes_started);
-        let begun = context.commit(&row, vec![Change::Begun(true)]).await?;
+        let begun = context.commit(&row, begun(&spec)).await?;
         let machine = linking::link_first(context, driver, &begun, sandbox).await?;
         Ok::<_, StartFailure>((begun, machine))
     };

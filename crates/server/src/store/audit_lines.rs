@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use super::{Store, StoreError};
 
 /// Records read at once.
-const PAGE: usize = 500;
+const PAGE_RECORDS: usize = 500;
 
 /// Records from a number to another, each with a newline.
 pub(crate) fn audit_lines(
@@ -21,7 +21,7 @@ pub(crate) fn audit_lines(
         if next > last {
             return Ok(None);
         }
-        let limit = usize::try_from(last + 1 - next).unwrap_or(PAGE).min(PAGE);
+        let limit = usize::try_from(last + 1 - next).unwrap_or(PAGE_RECORDS).min(PAGE_RECORDS);
         let page = store.audit(job, next, limit).await?;
         // A job that is deleted meanwhile has no further records.
         let Some(end) = page.last().map(|line| line.number) else { return Ok(None) };

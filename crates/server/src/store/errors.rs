@@ -1,9 +1,13 @@
-//! What can go wrong in a store.
+//! Errors of every store, whatever database is below.
 
+use std::error::Error;
 use std::path::PathBuf;
 
-use crate::job::JobId;
 use crate::job::apply::ChangeError;
+use crate::job::{JobId, RandomError};
+
+/// An error of a database, whose type only its store knows.
+type DatabaseError = Box<dyn Error + Send + Sync>;
 
 /// A read or write failed.
 #[derive(Debug, thiserror::Error)]
@@ -14,41 +18,30 @@ pub(crate) enum StoreError {
     /// The row can't take the change.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// The database refused.
+    /// The database failed, and trying again later may help: it is locked, full, read-only or out of reach.
     #[error("database")]
-    Database(#[from] rusqlite::Error),
+    Unavailable(#[source] DatabaseError),
+    /// The database failed for good.
+    #[error("database")]
+    Failed(#[source] DatabaseError),
     /// A stored value can't be read back.
     #[error("stored {what} can't be read")]
     Damaged { what: &'static str },
+    /// A row needs a name or a secret, and there is no randomness to make one.
+    #[error(transparent)]
+    Random(#[from] RandomError),
     /// The writer has stopped.
     #[error("the store is closed: {0}")]
     Closed(String),
 }
 
 impl StoreError {
-    /// Whether trying again later may help: locked, full or read-only, not damaged.
+    /// True if trying again later may help.
     pub(crate) fn is_transient(&self) -> bool {
-        match self {
-            Self::Database(error) => {
-                use rusqlite::ErrorCode;
-                matches!(
-                    error.sqlite_error_code(),
-                    Some(
-                        ErrorCode::DatabaseBusy
-                            | ErrorCode::DatabaseLocked
-                            | ErrorCode::DiskFull
-                            | ErrorCode::ReadOnly
-                            | ErrorCode::CannotOpen
-                            | ErrorCode::SystemIoFailure
-                    )
-                )
-            }
-            Self::Closed(_) => true,
-            Self::Stale(_) | Self::Change(_) | Self::Damaged { .. } => false,
-        }
+        matches!(self, Self::Unavailable(_) | Self::Random(_) | Self::Closed(_))
     }
 
-    /// Whether the job belongs to somebody else now.
+    /// True if the job belongs to another owner now.
     pub(crate) fn is_stale(&self) -> bool {
         matches!(self, Self::Stale(_))
     }
@@ -56,13 +49,13 @@ impl StoreError {
 
 /// A store can't be opened.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum OpenError {
+pub(crate) enum OpenStoreError {
     /// A folder or file of the yard can't be made.
     #[error("prepare {}", path.display())]
     Prepare {
-        /// Which.
+        /// The folder or file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's reason.
         #[source]
         source: std::io::Error,
     },
@@ -75,14 +68,14 @@ pub(crate) enum OpenError {
     /// The database is of a later release.
     #[error("the database has schema {found}, this release knows {known}")]
     Newer {
-        /// Its version.
+        /// Version of the database.
         found: i64,
-        /// Ours.
+        /// Latest version that this release knows.
         known: i64,
     },
     /// The database can't be opened or migrated.
     #[error("open the database")]
-    Database(#[from] rusqlite::Error),
+    Database(#[source] DatabaseError),
     /// The writer's thread can't be started.
     #[error("start the writer's thread")]
     Thread(#[source] std::io::Error),

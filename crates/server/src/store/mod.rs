@@ -1,41 +1,86 @@
 //! Where the truth is kept. SQLite by default; another database joins by implementing [`Store`].
 //!
-//! The interface speaks of jobs, not of tables. Every write is one commit that also assigns the ids of its events;
-//! a write by an owner carries its [`Fence`] and is refused once another owner has taken the job. After a commit,
-//! whoever watches the job is woken.
+//! The interface speaks of jobs and sandboxes, not of tables. A store reads rows, asks [`rules`] what to do, and writes the answer
+//! in one commit, which also assigns the ids of its events. A write by an owner carries its [`JobFence`] and is refused once
+//! another owner has taken the job. After a commit, everyone who watches the job is woken. `conformance` holds every store to
+//! these promises; `memory` is a second store for tests, which shows that the rules suffice.
 
 mod audit_lines;
+#[cfg(test)]
+mod conformance;
 mod errors;
+#[cfg(test)]
+mod memory;
 mod rows;
-pub(crate) mod sqlite;
+pub(crate) mod rules;
+mod signer;
+mod sqlite;
 mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
+use sandyard_sandbox::driver::SandboxId;
 
 pub(crate) use audit_lines::audit_lines;
-pub(crate) use errors::{OpenError, StoreError};
+pub(crate) use errors::{OpenStoreError, StoreError};
 pub(crate) use rows::{
     Appended, EndedJob, InsertJob, Inserted, Retained, Said, StateCounts, StoredKey, StoredRequest,
 };
+pub(crate) use signer::AuditSigner;
 pub(crate) use watch::JobWatch;
 
 use crate::audit::{AuditEntry, AuditLine};
-use crate::job::{Change, ChunkRow, EventRow, Fence, JobFilter, JobId, JobRow, Notes};
+use crate::clock::Clock;
+use crate::job::{Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NotedEntries, SandboxRow};
+
+/// Which store a yard has, and where.
+#[derive(Debug, Clone)]
+pub(crate) enum StoreConfig {
+    /// A SQLite database in the data directory, for one server.
+    Sqlite {
+        /// The data directory.
+        data: PathBuf,
+    },
+}
+
+impl StoreConfig {
+    /// The store of a data directory.
+    pub(crate) fn in_folder(data: &Path) -> Self {
+        Self::Sqlite { data: data.to_owned() }
+    }
+}
+
+/// Opens the store of a yard, and brings an older one up to date.
+pub(crate) fn open(
+    config: &StoreConfig,
+    signer: AuditSigner,
+    clock: Clock,
+) -> Result<Arc<dyn Store>, OpenStoreError> {
+    match config {
+        StoreConfig::Sqlite { data } => Ok(Arc::new(sqlite::SqliteStore::open(data, signer, clock)?)),
+    }
+}
 
 /// The store of one yard. Reads may be cancelled; a cancelled write may or may not have happened.
 #[async_trait]
 pub(crate) trait Store: Send + Sync + 'static {
-    /// A job that is not being deleted.
+    /// Returns a job that is not being deleted.
     async fn job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError>;
 
-    /// A job, deleted or not: for reconcile.
+    /// Returns a job, also while it is being deleted: for its owner.
     async fn any_job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError>;
 
-    /// What a job is to do.
+    /// True if the job that was read with this revision has not changed since. A store that only this process writes may answer
+    /// `true` without looking, because whoever keeps copies of rows hears of the writes of its own process.
+    async fn is_current(&self, id: &JobId, revision: u64) -> Result<bool, StoreError>;
+
+    /// Returns the request of a job.
     async fn request(&self, id: &JobId) -> Result<Option<StoredRequest>, StoreError>;
 
-    /// Jobs before a number (all if `None`), newest first.
+    /// Returns jobs before a number (all if `None`), newest first.
     async fn list(
         &self,
         filter: &JobFilter,
@@ -43,10 +88,10 @@ pub(crate) trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<JobRow>, StoreError>;
 
-    /// Events above `after`, in order.
+    /// Returns events above `after`, in order.
     async fn events(&self, id: &JobId, after: u64, limit: usize) -> Result<Vec<EventRow>, StoreError>;
 
-    /// Chunks of a stream of the job with that number, from a chunk on, in order; those that were dropped are missing.
+    /// Returns chunks of a stream of the job with that number, from a chunk on, in order, without those that were dropped.
     async fn chunks(
         &self,
         job: i64,
@@ -55,7 +100,7 @@ pub(crate) trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<ChunkRow>, StoreError>;
 
-    /// Chunks of the job with that number that hold bytes of a stream at or after an offset, in order.
+    /// Returns chunks of the job with that number that hold bytes of a stream at or after an offset, in order.
     async fn chunks_after(
         &self,
         job: i64,
@@ -63,57 +108,59 @@ pub(crate) trait Store: Send + Sync + 'static {
         offset: u64,
     ) -> Result<Vec<ChunkRow>, StoreError>;
 
-    /// Stores a job unless its key says otherwise. With a lease the job is claimed in the same commit: it is
+    /// Stores a job unless its key says otherwise. With a claim the job gets its owner in the same commit: it is
     /// stored as `queued`, then the changes are applied.
-    async fn insert(&self, job: InsertJob, claim: Option<Claim>) -> Result<Inserted, StoreError>;
+    async fn insert(&self, job: InsertJob, claim: Option<JobClaim>) -> Result<Inserted, StoreError>;
 
-    /// The oldest queued jobs that nobody owns, beginning after the job of that number.
+    /// Returns the oldest queued jobs that are not being deleted, beginning after the job of that number.
     async fn queued(&self, after: i64, limit: usize) -> Result<Vec<JobRow>, StoreError>;
 
     /// Takes a job if it is free and still queued, and applies the changes.
-    async fn claim_queued(&self, id: &JobId, claim: Claim) -> Result<Option<JobRow>, StoreError>;
+    async fn claim_queued(&self, id: &JobId, claim: JobClaim) -> Result<Option<JobRow>, StoreError>;
 
-    /// Takes every job that has begun its life, is not done with, and whose owner's lease has run out.
+    /// Takes every job that has begun its life, is not done with, and whose owner's lease has run out. Their sandboxes change
+    /// hands with them.
     async fn claim_orphans(&self, owner: &str, ttl_ms: u64) -> Result<Vec<JobRow>, StoreError>;
 
-    /// Renews the leases of an owner; returns the jobs it still owns, with their epochs.
-    async fn renew(&self, owner: &str, ttl_ms: u64) -> Result<Vec<Fence>, StoreError>;
+    /// Renews the leases of an owner; returns the jobs that it still owns, with their epochs.
+    async fn renew(&self, owner: &str, ttl_ms: u64) -> Result<Vec<JobFence>, StoreError>;
 
-    /// Gives all leases of an owner back.
+    /// Gives back all leases and sandboxes of an owner.
     async fn release_all(&self, owner: &str) -> Result<(), StoreError>;
 
-    /// Puts a claimed job that could not start back into the queue.
-    async fn requeue(&self, fence: &Fence, reason: String) -> Result<(), StoreError>;
+    /// Puts a claimed job that could not start back into the queue. Its sandbox must be stopped; the row of that goes.
+    async fn requeue(&self, fence: &JobFence, reason: String) -> Result<(), StoreError>;
 
     /// Applies changes for an owner; returns the row after them.
-    async fn commit(&self, fence: &Fence, changes: Vec<Change>) -> Result<JobRow, StoreError>;
+    async fn commit(&self, fence: &JobFence, changes: Vec<Change>) -> Result<JobRow, StoreError>;
 
-    /// Adds an entry to a task's journal where a loop expects it: behind what was said meanwhile. The same entry is added once.
+    /// Adds an entry to a task's journal where a loop expects it: behind people's words that came meanwhile. The same entry is
+    /// added once.
     async fn append(
         &self,
-        fence: &Fence,
+        fence: &JobFence,
         number: u64,
         entry: Box<JournalEntry>,
     ) -> Result<Appended, StoreError>;
 
-    /// Adds what a person says to a task that listens, and who said it to its audit; whoever owns the job is woken.
+    /// Adds a person's words to a task that listens, and their speaker to its audit; the owner of the job is woken.
     async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: AuditEntry) -> Result<Said, StoreError>;
 
-    /// Adds entries to a job's audit, before what they tell is done: what became of each, or `None` if the job is unknown.
-    /// With an epoch, only for the owner. When it returns they outlive this process; the disk has them with the next commit
-    /// of anything else, at most a heartbeat later.
+    /// Adds entries to a job's audit, before the recorded acts are done; returns what became of each, or `None` if the job is
+    /// unknown. With an epoch, only for the owner. When it returns they outlive this process; the disk has them with the next
+    /// commit of anything else, at most a heartbeat later.
     async fn note(
         &self,
         id: &JobId,
         epoch: Option<u64>,
         entries: Vec<AuditEntry>,
-    ) -> Result<Option<Notes>, StoreError>;
+    ) -> Result<Option<NotedEntries>, StoreError>;
 
-    /// Records of the audit of the job with that number, from a number on, in order, at most so many.
+    /// Returns at most `limit` records of the audit of the job with that number, from a record on, in order.
     async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError>;
 
-    /// Entries of the journal of the job with that number, from a number on, in order: at most so many, and no more once
-    /// they have so many bytes.
+    /// Returns entries of the journal of the job with that number, from an entry on, in order: at most `limit`, and none behind
+    /// the one with which they reach `bytes`.
     async fn journal(
         &self,
         job: i64,
@@ -125,37 +172,46 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Asks for the end of a job; a queued one ends at once. `None` if unknown.
     async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError>;
 
-    /// Marks a job as deleted: from then on only reconcile knows it. `None` if unknown.
+    /// Marks a job as deleted: from then on only its owner knows it. `None` if unknown.
     async fn request_delete(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError>;
 
-    /// Removes every trace of a job that is marked as deleted.
-    async fn remove(&self, fence: &Fence) -> Result<(), StoreError>;
+    /// Removes every trace of a job that is marked as deleted. A sandbox that it still has keeps its row, to be stopped.
+    async fn remove(&self, fence: &JobFence) -> Result<(), StoreError>;
 
-    /// How much is kept and since when, without looking at every job.
+    /// Returns how much is kept and since when, without looking at every job.
     async fn retained(&self) -> Result<Retained, StoreError>;
 
-    /// Ended jobs with nothing left to do, oldest end first.
+    /// Returns ended jobs with nothing left to do, oldest end first.
     async fn ended(&self) -> Result<Vec<EndedJob>, StoreError>;
 
-    /// Jobs that reconcile still has something to do for.
+    /// Returns jobs that have something left to do.
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError>;
 
-    /// Every job id there is, deleted or not.
+    /// Returns every job id there is, deleted or not.
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError>;
 
-    /// Jobs in each state.
+    /// Returns the row of a sandbox.
+    async fn sandbox(&self, id: &SandboxId) -> Result<Option<SandboxRow>, StoreError>;
+
+    /// Returns the rows of all sandboxes, oldest first.
+    async fn sandboxes(&self) -> Result<Vec<SandboxRow>, StoreError>;
+
+    /// Deletes the row of a sandbox that no job has. Its driver must have stopped it. Succeeds if there is none.
+    async fn remove_sandbox(&self, id: &SandboxId) -> Result<(), StoreError>;
+
+    /// Returns the number of jobs in each state.
     fn counts(&self) -> StateCounts;
 
     /// Wakes whenever something was committed for the job.
     fn watch(&self, id: &JobId) -> JobWatch;
 
-    /// Returns when the store can't go on: after a failed fsync nothing it says is sure.
+    /// Returns when the store can't go on: after a failed sync nothing that it says is sure.
     async fn broken(&self) -> String;
 }
 
 /// Takes a job for an owner in the same commit as something else.
 #[derive(Debug, Clone)]
-pub(crate) struct Claim {
+pub(crate) struct JobClaim {
     pub(crate) owner: String,
     pub(crate) ttl_ms: u64,
     pub(crate) changes: Vec<Change>,

@@ -1,4 +1,4 @@
-//! What the store takes and returns beside the rows of `job`.
+//! Arguments and answers of a store beside the rows of `job`.
 
 use crate::audit::AuditEntry;
 use crate::job::{InputFile, JobId, JobRow, NewJob};
@@ -9,13 +9,13 @@ pub(crate) struct InsertJob {
     pub(crate) row: JobRow,
     pub(crate) request: StoredRequest,
     pub(crate) key: Option<StoredKey>,
-    /// What its audit begins with.
+    /// First record of its audit.
     pub(crate) entry: AuditEntry,
-    /// Jobs that may wait; at that number an insert is refused.
+    /// Length of the queue at which an insert is refused.
     pub(crate) queue: usize,
 }
 
-/// What the job is to do.
+/// The request that made a job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredRequest {
     /// The request without its files.
@@ -30,20 +30,20 @@ pub(crate) struct StoredKey {
     pub(crate) body_sha256: [u8; 32],
 }
 
-/// What an insert did.
+/// The answer to an insert.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Inserted {
     /// The row is stored.
     New(Box<JobRow>),
-    /// The same request made this one before.
+    /// The same request made this job before.
     Repeated(Box<JobRow>),
     /// The key belongs to another request.
     KeyTaken,
-    /// Too many wait.
+    /// The queue is full.
     QueueFull,
 }
 
-/// Which ended jobs retention should look at.
+/// A job that retention may remove.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct EndedJob {
     pub(crate) id: JobId,
@@ -51,24 +51,24 @@ pub(crate) struct EndedJob {
     pub(crate) bytes: u64,
 }
 
-/// What retention needs to know before it looks at single jobs.
+/// Totals that tell retention whether to look at single jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Retained {
     /// Artifacts and output of all jobs.
     pub(crate) bytes: u64,
-    /// When the job that ended first of those that are left ended.
+    /// Earliest end of a job that is kept.
     pub(crate) oldest_ms: Option<i64>,
 }
 
-/// How many jobs are in each state, in the order of `JobState::ALL`.
+/// Number of jobs in each state, in the order of `JobState::ALL`.
 pub(crate) type StateCounts = [u64; 9];
 
-/// What became of an entry that a loop wanted to add.
+/// The answer to an entry of a loop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Appended {
     /// It is in the journal, now or from before.
     Kept { number: u64 },
-    /// Its number belongs to another entry, or comes too early.
+    /// The number belongs to another entry, or is not next.
     NumberTaken,
     /// The journal is full.
     Full,
@@ -76,12 +76,12 @@ pub(crate) enum Appended {
     Ended,
 }
 
-/// What became of a person's words.
+/// The answer to a person's words.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Said {
     /// They are in the journal.
     Kept(Box<JobRow>),
-    /// The job does not listen in its state.
+    /// The job does not take words in its state.
     Deaf(Box<JobRow>),
     /// There is no such job.
     Unknown,

@@ -1,4 +1,4 @@
-//! Wakes those who wait for a job: after every commit, and only after it.
+//! Wakes watchers of a job after every commit, and never before it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use crate::job::JobId;
 
 /// Ended jobs are never woken again, so their forgotten entries are swept when there are this many.
-const SWEEP_AT: usize = 1024;
+const SWEEP_ENTRIES: usize = 1024;
 
-/// Everyone who waits, by job. A job nobody waits for has no entry.
+/// Watchers by job. A job without watchers has no entry.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Watchers {
     jobs: Arc<Mutex<HashMap<JobId, watch::Sender<u64>>>>,
@@ -26,7 +26,7 @@ impl Watchers {
     /// Watches from now on: a commit after this call is not missed.
     pub(crate) fn watch(&self, id: &JobId) -> JobWatch {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if jobs.len() >= SWEEP_AT && jobs.len().is_power_of_two() {
+        if jobs.len() >= SWEEP_ENTRIES && jobs.len().is_power_of_two() {
             jobs.retain(|_, sender| sender.receiver_count() > 0);
         }
         let sender = jobs.entry(id.clone()).or_insert_with(|| watch::channel(0).0);
@@ -46,7 +46,7 @@ impl Watchers {
 }
 
 impl JobWatch {
-    /// Returns after a commit since the last call; for ever silent if there is none.
+    /// Returns after the next commit, or at once after one since the last call.
     pub(crate) async fn changed(&mut self) {
         if self.receiver.changed().await.is_err() {
             // The entry was dropped while we subscribed anew elsewhere; only a later commit matters.

@@ -7,41 +7,41 @@ use tokio::sync::Notify;
 
 use crate::config::AdmissionConfig;
 
-/// The gate every sandbox passes.
+/// Decides whether another sandbox may start.
 #[derive(Debug, Clone)]
 pub(crate) struct Admission {
-    gate: Arc<Gate>,
+    gate: Arc<AdmissionGate>,
 }
 
 #[derive(Debug)]
-struct Gate {
+struct AdmissionGate {
     config: AdmissionConfig,
     data: PathBuf,
-    taken: Mutex<Taken>,
+    taken: Mutex<AdmittedTotal>,
     freed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct AdmittedTotal {
     sandboxes: usize,
     memory_mib: u64,
 }
 
-/// Room for one sandbox; dropping it gives the room back.
+/// A share of the host for one sandbox; dropping it gives the share back.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    gate: Arc<Gate>,
+    gate: Arc<AdmissionGate>,
     memory_mib: u64,
 }
 
 impl Admission {
     /// `freed` is notified whenever room comes back.
     pub(crate) fn new(config: AdmissionConfig, data: &Path, freed: Arc<Notify>) -> Self {
-        let gate = Gate { config, data: data.to_owned(), taken: Mutex::default(), freed };
+        let gate = AdmissionGate { config, data: data.to_owned(), taken: Mutex::default(), freed };
         Self { gate: Arc::new(gate) }
     }
 
-    /// Room for a sandbox of that size, if there is some.
+    /// Admits a sandbox of that size if the host has room.
     pub(crate) fn admit(&self, memory_mib: u64) -> Option<Permit> {
         if !self.has_disk() {
             return None;
@@ -50,36 +50,36 @@ impl Admission {
         self.fits(&taken, memory_mib).then(|| self.take(&mut taken, memory_mib))
     }
 
-    /// Whether asking for that much is worth while; the answer may be old by then.
+    /// True if [`Self::admit`] would work now. Another sandbox may be admitted in between.
     pub(crate) fn has_room(&self, memory_mib: u64) -> bool {
         let taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_disk() && self.fits(&taken, memory_mib)
     }
 
-    fn fits(&self, taken: &Taken, memory_mib: u64) -> bool {
+    fn fits(&self, taken: &AdmittedTotal, memory_mib: u64) -> bool {
         let config = &self.gate.config;
         taken.sandboxes < config.concurrency
             && taken.memory_mib + memory_mib + config.reserve_mib <= config.memory_mib
     }
 
-    /// Room for a sandbox that is there already, whatever the limits say.
+    /// Admits a sandbox that exists already, whatever the limits say.
     pub(crate) fn adopt(&self, memory_mib: u64) -> Permit {
         let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
         self.take(&mut taken, memory_mib)
     }
 
-    fn take(&self, taken: &mut Taken, memory_mib: u64) -> Permit {
+    fn take(&self, taken: &mut AdmittedTotal, memory_mib: u64) -> Permit {
         taken.sandboxes += 1;
         taken.memory_mib += memory_mib;
         Permit { gate: Arc::clone(&self.gate), memory_mib }
     }
 
-    /// The most a single job may ask for.
+    /// The most memory that one job may ask for.
     pub(crate) fn largest_memory_mib(&self) -> u64 {
         self.gate.config.memory_mib.saturating_sub(self.gate.config.reserve_mib)
     }
 
-    /// Whether the yard's disk has its headroom; unknown counts as yes.
+    /// True if the yard's disk has its headroom, or can't be asked.
     pub(crate) fn has_disk(&self) -> bool {
         rustix::fs::statvfs(&self.gate.data).map_or(true, |disk| {
             disk.f_bavail.saturating_mul(disk.f_frsize) / (1024 * 1024) >= self.gate.config.disk_headroom_mib

@@ -3,22 +3,44 @@
 use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::Driver;
 
-use crate::job::{Change, JobState, Purpose};
+use super::YardContext;
+use crate::job::{Change, JobRow, JobState, Purpose, RandomError, SandboxRow, random_sandbox_id};
+use crate::store::JobClaim;
 
-/// A fresh secret for a sandbox. Without randomness it is one that no guest will be given, so no link is made.
-pub(crate) fn new_secret() -> Secret {
-    let mut bytes = [0; 32];
-    if let Err(error) = getrandom::fill(&mut bytes) {
-        tracing::error!(%error, "no randomness from the operating system");
+impl YardContext {
+    /// Returns the claim of a queued job for this server: its driver, its first sandbox and its state, all at once.
+    pub(crate) fn claim(
+        &self,
+        row: &JobRow,
+        driver: &dyn Driver,
+        reason: Option<String>,
+    ) -> Result<JobClaim, RandomError> {
+        let isolation = driver.isolation();
+        let changes = vec![
+            Change::Isolation { driver: driver.name().to_owned(), isolation, reason },
+            self.new_sandbox(row, driver, Purpose::Run)?,
+            Change::Move { to: JobState::Starting, reason: None },
+        ];
+        Ok(self.claim_with(changes))
     }
-    Secret::new(bytes)
-}
 
-/// What a claim of a queued job commits, all at once.
-pub(crate) fn claim_changes(driver: &dyn Driver, reason: Option<String>) -> Vec<Change> {
-    vec![
-        Change::Isolation { driver: driver.name().to_owned(), isolation: driver.isolation(), reason },
-        Change::Incarnation { secret: new_secret(), purpose: Purpose::Run },
-        Change::Move { to: JobState::Starting, reason: None },
-    ]
+    /// Returns a claim for this server with other changes.
+    pub(crate) fn claim_with(&self, changes: Vec<Change>) -> JobClaim {
+        JobClaim { owner: self.owner.clone(), ttl_ms: self.ttl_ms(), changes }
+    }
+
+    /// Returns the change that gives a job another sandbox, which this server holds.
+    pub(crate) fn new_sandbox(
+        &self,
+        row: &JobRow,
+        driver: &dyn Driver,
+        purpose: Purpose,
+    ) -> Result<Change, RandomError> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        let (id, driver) = (random_sandbox_id()?, driver.name().to_owned());
+        let sandbox = SandboxRow::for_job(id, driver, Secret::new(secret), row.limits.machine);
+        let sandbox = SandboxRow { owner: Some(self.owner.clone()), ..sandbox };
+        Ok(Change::NewSandbox { sandbox: Box::new(sandbox), purpose })
+    }
 }

@@ -1,4 +1,4 @@
-//! What every job's task shares: the store, the drivers, and the live machines.
+//! The context that all owners of jobs and all use cases share: store, drivers, live machines.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 use super::{Admission, AuditRecorder, Machines, Metrics, StatusCache, metrics};
 use crate::audit::{AuditEntry, PublicKey};
 use crate::blobs::{Blobs, Scratch, WorkspaceFolders};
+use crate::clock::Clock;
 use crate::config::ServerConfig;
 use crate::drivers::Drivers;
 use crate::drivers::Images;
@@ -35,20 +36,21 @@ pub(crate) struct YardContext {
     /// Statuses that only a deletion changes.
     pub(crate) ended: Arc<StatusCache>,
     pub(crate) admission: Admission,
-    /// Writes audits beside the commits of reconcile.
+    /// Records calls of tools in audits, beside the commits of owners.
     pub(crate) recorder: Arc<AuditRecorder>,
-    /// Of the key that signs them.
+    /// Public half of the key that signs audits.
     pub(crate) audit_key: PublicKey,
-    /// Wakes the loop: a job was queued, or room came back.
+    /// Wakes the loop: a job was queued, or a sandbox has gone.
     pub(crate) wake: Arc<Notify>,
-    /// Wakes the loop: an ended job was marked as deleted, and nobody owns it.
+    /// Wakes the loop: a closed job was marked as deleted and needs an owner.
     pub(crate) orphaned: Notify,
+    pub(crate) clock: Clock,
     /// This process, in leases.
     pub(crate) owner: String,
 }
 
 impl YardContext {
-    /// Commits for the owner of a row and counts a refusal.
+    /// Commits for the owner of a row, logs its moves and counts refusals.
     pub(crate) async fn commit(&self, row: &JobRow, changes: Vec<Change>) -> Result<JobRow, StoreError> {
         let moves = changes.iter().any(|change| matches!(change, Change::Move { .. }));
         let result = self.store.commit(&row.fence(), changes).await;
@@ -63,7 +65,7 @@ impl YardContext {
         result
     }
 
-    /// Marks a job as deleted: from then on it is unknown. `None` if it was before.
+    /// Marks a job as deleted: from then on it is unknown. `None` if it already was.
     pub(crate) async fn request_delete(
         &self,
         id: &JobId,
@@ -75,7 +77,7 @@ impl YardContext {
         marked
     }
 
-    /// Returns with the row once the job is to be deleted.
+    /// Waits until the job is to be deleted; returns the row.
     pub(crate) async fn deleted(&self, row: &JobRow) -> Result<JobRow, StoreError> {
         let mut watch = self.store.watch(&row.id);
         loop {
@@ -88,17 +90,17 @@ impl YardContext {
         }
     }
 
-    /// How long a lease lasts.
+    /// Duration of a lease.
     pub(crate) fn ttl_ms(&self) -> u64 {
         u64::try_from(self.config.lease.ttl.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// How much of the yard's memory a sandbox is admitted with. One that can take more than all of it runs alone.
+    /// Returns the memory that a sandbox is admitted with. One that can take more than the whole yard has runs alone.
     pub(crate) fn memory_mib(&self, driver: &dyn Driver, limits: &Limits) -> u64 {
         driver.memory_mib(limits).min(self.admission.largest_memory_mib()).max(limits.memory_mib)
     }
 
-    /// The driver that runs a job.
+    /// Returns the driver of a job, if this server has it.
     pub(crate) fn driver(&self, row: &JobRow) -> Option<Arc<dyn Driver>> {
         row.driver.as_deref().and_then(|name| self.drivers.named(name))
     }

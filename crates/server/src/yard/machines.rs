@@ -1,4 +1,4 @@
-//! The machines that tools can reach now.
+//! Live machines by job, for tools.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ pub(crate) struct Machines {
     live: Arc<Mutex<HashMap<JobId, Arc<Machine>>>>,
 }
 
-/// A machine that can be reached; dropping it takes it out of reach.
+/// A machine that tools can reach until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reachable {
     machines: Machines,
@@ -22,7 +22,7 @@ pub(crate) struct Reachable {
 }
 
 impl Machines {
-    /// Makes a machine reachable.
+    /// Lets tools reach a machine, in place of the job's earlier one.
     pub(crate) fn publish(&self, job: &JobId, machine: Arc<Machine>) -> Reachable {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.insert(job.clone(), Arc::clone(&machine));

@@ -1,4 +1,4 @@
-//! What all of a running yard shares: the context, the live machines, admission, counters, and the audit recorder.
+//! The shared parts of a running yard: the context, the live machines, admission, counters, and the audit recorder.
 
 mod admission;
 mod claim;
@@ -9,7 +9,6 @@ mod recorder;
 mod status_cache;
 
 pub(crate) use admission::{Admission, Permit};
-pub(crate) use claim::{claim_changes, new_secret};
 pub(crate) use context::YardContext;
 pub(crate) use machines::{Machines, Reachable};
 pub(crate) use metrics::{Metrics, count};

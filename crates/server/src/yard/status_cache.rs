@@ -1,7 +1,8 @@
 //! Statuses of jobs that are over, kept for those who ask again.
 //!
-//! The store's lock makes this process the only one that writes, and a job with nothing left to do can only be deleted or
-//! have something added to its audit: so what is kept here is what the store would say, until [`StatusCache::forget`].
+//! A job with nothing left to do can only be deleted or get another record of its audit. Writers in this process call
+//! [`StatusCache::forget`] then. Writers in other processes can't, so every status carries the revision of its row, and a reader
+//! asks `Store::is_current` before it trusts one; a store that only one process writes answers that without looking.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,16 +13,16 @@ use quick_cache::sync::Cache;
 use crate::job::{JobId, KnownStatus};
 
 /// Memory for statuses.
-const BYTES: u64 = 32 * 1024 * 1024;
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// What a status takes, as nouns and as sent, beside its output, which is in both.
 const STATUS_BYTES: u64 = 2048;
 /// Longer output is read again each time: rare, and it would push out many others.
 const OUTPUT_BYTES: usize = 8 * 1024;
 
 #[derive(Debug, Clone, Copy)]
-struct Bytes;
+struct StatusWeighter;
 
-impl Weighter<JobId, Arc<KnownStatus>> for Bytes {
+impl Weighter<JobId, Arc<KnownStatus>> for StatusWeighter {
     fn weight(&self, _id: &JobId, status: &Arc<KnownStatus>) -> u64 {
         STATUS_BYTES + 2 * output_bytes(status) as u64
     }
@@ -33,18 +34,21 @@ fn output_bytes(status: &KnownStatus) -> usize {
 
 /// The statuses.
 pub(crate) struct StatusCache {
-    statuses: Cache<JobId, Arc<KnownStatus>, Bytes>,
+    statuses: Cache<JobId, Arc<KnownStatus>, StatusWeighter>,
     forgotten: AtomicU64,
 }
 
 /// Taken before a row is read, so that a deletion in between is noticed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before(u64);
+pub(crate) struct StatusReadMark(u64);
 
 impl Default for StatusCache {
     fn default() -> Self {
-        let entries = usize::try_from(BYTES / STATUS_BYTES).unwrap_or(usize::MAX);
-        Self { statuses: Cache::with_weighter(entries, BYTES, Bytes), forgotten: AtomicU64::new(0) }
+        let entries = usize::try_from(CACHE_BYTES / STATUS_BYTES).unwrap_or(usize::MAX);
+        Self {
+            statuses: Cache::with_weighter(entries, CACHE_BYTES, StatusWeighter),
+            forgotten: AtomicU64::new(0),
+        }
     }
 }
 
@@ -55,12 +59,12 @@ impl StatusCache {
     }
 
     /// To be taken before the row of a status is read.
-    pub(crate) fn before(&self) -> Before {
-        Before(self.forgotten.load(Ordering::SeqCst))
+    pub(crate) fn before(&self) -> StatusReadMark {
+        StatusReadMark(self.forgotten.load(Ordering::SeqCst))
     }
 
     /// Keeps the status of a job that is over, unless one was deleted since.
-    pub(crate) fn keep(&self, before: Before, status: &Arc<KnownStatus>) {
+    pub(crate) fn keep(&self, before: StatusReadMark, status: &Arc<KnownStatus>) {
         if output_bytes(status) > OUTPUT_BYTES {
             return;
         }

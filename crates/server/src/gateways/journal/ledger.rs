@@ -10,7 +10,7 @@ use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelAnswerFacts, ModelCa
 use crate::error_chain::chain;
 use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Money, OutgoingCall, Spent};
 use crate::gateways::owner_audit::OwnerAudit;
-use crate::job::{Change, Fence, SpentRow};
+use crate::job::{Change, JobFence, SpentRow};
 use crate::store::{Store, StoreError};
 
 /// Entries read at once in the search for an answer behind messages of people.
@@ -21,7 +21,7 @@ const PAGE_BYTES: usize = 1024 * 1024;
 /// The ledger of one job.
 pub(crate) struct JournalLedger {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) fence: Fence,
+    pub(crate) fence: JobFence,
     /// The job's number in the store.
     pub(crate) job: i64,
 }

@@ -22,7 +22,7 @@ use super::model::{BudgetLimits, ModelBudget, Money, bounds};
 use crate::audit::cut;
 use crate::job::JobId;
 use crate::job::JobState;
-use crate::job::{Fence, JobRow, SpentRow};
+use crate::job::{JobFence, JobRow, SpentRow};
 use crate::store::{Appended, JobWatch, Store, StoreError};
 
 pub(crate) use ledger::{JournalLedger, row_of};
@@ -55,7 +55,7 @@ pub(crate) type StepObserver = Arc<dyn Fn(&JobId, String) + Send + Sync>;
 /// The parts of a [`JournalService`].
 #[derive(Clone)]
 pub(crate) struct JournalServiceParts {
-    pub(crate) fence: Fence,
+    pub(crate) fence: JobFence,
     /// The job's number in the store.
     pub(crate) job: i64,
     pub(crate) task: String,

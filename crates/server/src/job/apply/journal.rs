@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Applied, ChangeError, NewEntry, audit, event, move_to};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, StepEndFacts, StepFacts, cut, digest};
-use crate::job::{JobRow, JobState, OpenStep, Question, SpentRow, StoredEvent, TaskRow};
+use crate::job::{JobRow, JobState, OpenQuestion, OpenStep, SpentRow, StoredEvent, TaskRow};
 
 /// Longest question, summary or reason in the status: some pages.
 const MAX_STATUS_BYTES: usize = 16 * 1024;
@@ -214,7 +214,7 @@ fn written(path: &str) -> StoredEvent {
 }
 
 fn asked(task: &mut TaskRow, question: &str, why: WhyAsked, now_ms: i64) {
-    task.question = Some(Question { text: cut(question, MAX_STATUS_BYTES), why, asked_ms: now_ms });
+    task.question = Some(OpenQuestion { text: cut(question, MAX_STATUS_BYTES), why, asked_ms: now_ms });
 }
 
 /// Clears the open question and adds the time it was open.

@@ -4,6 +4,7 @@
 //! works on a copy of the row.
 
 use sandyard_protocol::OutputStream;
+use sandyard_sandbox::driver::{ImageDigest, SandboxId};
 
 mod journal;
 
@@ -12,6 +13,7 @@ use super::change::{Change, ChunkRow, EventRow, Purpose};
 use super::event::StoredEvent;
 use super::id::JobId;
 use super::row::JobRow;
+use super::sandbox_row::{SandboxPhase, SandboxRow};
 use super::state::{JobState, SandboxState, allowed};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, AuditKind, AuditLine, StateFacts, cut};
 
@@ -24,6 +26,35 @@ pub(crate) struct Applied {
     pub(crate) dropped: Vec<(OutputStream, u64, u64)>,
     pub(crate) journal: Vec<NewEntry>,
     pub(crate) audit: Vec<AuditLine>,
+    /// Writes to rows of sandboxes, in order.
+    pub(crate) sandboxes: Vec<SandboxWrite>,
+}
+
+impl Applied {
+    /// Adds what a later batch of the same commit adds.
+    pub(crate) fn extend(&mut self, later: Self) {
+        self.events.extend(later.events);
+        self.chunks.extend(later.chunks);
+        self.dropped.extend(later.dropped);
+        self.journal.extend(later.journal);
+        self.audit.extend(later.audit);
+        self.sandboxes.extend(later.sandboxes);
+    }
+}
+
+/// A write to the row of a sandbox.
+#[derive(Debug)]
+pub(crate) enum SandboxWrite {
+    /// A new row.
+    Insert(Box<SandboxRow>),
+    /// What its machine is made from.
+    Image { sandbox: SandboxId, image: ImageDigest },
+    /// The server that holds it now.
+    Owner { sandbox: SandboxId, owner: String },
+    /// Its job is done with it, and nobody has stopped it.
+    Leave(SandboxId),
+    /// It is stopped, and its row goes.
+    Remove(SandboxId),
 }
 
 /// A change that can't be applied to the row.
@@ -32,6 +63,9 @@ pub(crate) enum ChangeError {
     /// The table of legal moves has no such move.
     #[error("job {job} can't go from {from:?} to {to:?}")]
     IllegalMove { job: JobId, from: JobState, to: JobState },
+    /// The table of a sandbox's moves forbids it.
+    #[error("sandbox {sandbox} can't go from {from:?} to {to:?}")]
+    IllegalSandboxMove { sandbox: SandboxId, from: SandboxPhase, to: SandboxPhase },
     /// The output does not continue the stored output.
     #[error("output of job {job} at {offset} does not continue the stored output")]
     OutputGap { job: JobId, offset: u64 },
@@ -44,7 +78,7 @@ pub(crate) enum ChangeError {
 const MAX_REASON_BYTES: usize = 500;
 
 /// A journal entry to be written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NewEntry {
     pub(crate) number: u64,
     pub(crate) kind: &'static str,
@@ -52,6 +86,19 @@ pub(crate) struct NewEntry {
     pub(crate) incarnation: u32,
     /// The entry as JSON.
     pub(crate) text: String,
+}
+
+impl SandboxWrite {
+    /// Returns the sandbox whose row is written.
+    pub(crate) fn sandbox(&self) -> &SandboxId {
+        match self {
+            Self::Insert(row) => &row.id,
+            Self::Image { sandbox, .. }
+            | Self::Owner { sandbox, .. }
+            | Self::Leave(sandbox)
+            | Self::Remove(sandbox) => sandbox,
+        }
+    }
 }
 
 /// Applies all changes to the row, in order, or fails.
@@ -79,20 +126,12 @@ fn apply_one(
             row.level = Some(isolation.level);
             row.isolation_reason = reason;
         }
-        Change::Incarnation { secret, purpose } => {
-            row.incarnation += 1;
-            row.secret = secret;
-            row.sandbox = SandboxState::Starting;
-            if purpose == Purpose::Run {
-                row.attempts += 1;
-                row.begun = false;
-                row.guest_sequence = 0;
-                let output_base = row.output_offsets();
-                if let Some(task) = &mut row.task {
-                    task.output_base = output_base;
-                }
-            }
+        Change::NewSandbox { sandbox, purpose } => new_sandbox(row, *sandbox, purpose, now_ms, applied),
+        Change::SandboxImage(image) => {
+            let sandbox = row.sandbox_id.clone();
+            applied.sandboxes.extend(sandbox.map(|sandbox| SandboxWrite::Image { sandbox, image }));
         }
+        Change::SandboxStopped(sandbox) => sandbox_stopped(row, sandbox, applied),
         Change::Begun(begun) => row.begun = begun,
         Change::Sandbox(state) => row.sandbox = state,
         Change::GuestSequence(sequence) => row.guest_sequence = row.guest_sequence.max(sequence),
@@ -126,12 +165,48 @@ fn apply_one(
         Change::Closed => {
             // A job under deletion stays open until its row is gone, so that a crash in between does not lose the deletion.
             row.open = row.delete_requested;
+            leave_sandbox(row, applied);
             if row.sandbox != SandboxState::None {
                 row.sandbox = SandboxState::Gone;
             }
         }
     }
     Ok(())
+}
+
+/// The job gets a sandbox, whose machine is made after this commit.
+fn new_sandbox(
+    row: &mut JobRow,
+    mut sandbox: SandboxRow,
+    purpose: Purpose,
+    now_ms: i64,
+    applied: &mut Applied,
+) {
+    leave_sandbox(row, applied);
+    (sandbox.job, sandbox.created_ms) = (Some(row.id.clone()), now_ms);
+    row.sandbox_id = Some(sandbox.id.clone());
+    applied.sandboxes.push(SandboxWrite::Insert(Box::new(sandbox)));
+    row.incarnation += 1;
+    row.sandbox = SandboxState::Starting;
+    if purpose == Purpose::Run {
+        row.attempts += 1;
+        row.begun = false;
+        row.guest_sequence = 0;
+        let output_base = row.output_offsets();
+        if let Some(task) = &mut row.task {
+            task.output_base = output_base;
+        }
+    }
+}
+
+/// A sandbox that nobody has stopped, say because its driver is not configured any more, keeps its row until somebody does.
+fn leave_sandbox(row: &mut JobRow, applied: &mut Applied) {
+    applied.sandboxes.extend(row.sandbox_id.take().map(SandboxWrite::Leave));
+}
+
+pub(crate) fn sandbox_stopped(row: &mut JobRow, sandbox: SandboxId, applied: &mut Applied) {
+    row.sandbox_id = row.sandbox_id.take().filter(|present| *present != sandbox);
+    applied.sandboxes.push(SandboxWrite::Remove(sandbox));
 }
 
 pub(crate) use self::journal::journal as first_entry;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use sandyard_protocol::{EndReason, Exit};
 
-use super::{HANDSHAKE, JobSession};
+use super::{HANDSHAKE_TIMEOUT, JobSession};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ReplyFacts};
 use crate::job::JobRow;
 use crate::job::JobState;
@@ -13,11 +13,11 @@ use crate::lifecycle::outcome::{EndCircumstances, JobOutcome};
 use crate::lifecycle::question_timeout::UnansweredAction;
 use crate::store::{Said, StoreError};
 
-/// What the guest knows of its job's clocks.
+/// The clocks of a job in its guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuestClocks {
-    /// Nothing over this link.
-    Untold,
+    /// Not set over this link.
+    Unset,
     /// They run.
     Run,
     /// They stand.
@@ -25,7 +25,7 @@ pub(super) enum GuestClocks {
 }
 
 impl JobSession<'_> {
-    /// Stops the clocks of a job that waits and lets those of one that goes on run, here and in the guest.
+    /// Stops the clocks of a job that waits for an answer and starts them again when it goes on, here and in the guest.
     pub(super) async fn hold_clocks(&mut self, machine: &SharedMachine) {
         let Some(agent) = &self.owner.agent else { return };
         let wanted = match self.row.state {
@@ -33,37 +33,38 @@ impl JobSession<'_> {
             JobState::Running => GuestClocks::Run,
             _ => return,
         };
+        let clock = self.owner.context.clock;
         let never_stood = self.row.task.as_ref().is_none_or(|task| task.waited_ms == 0);
         if self.clocks == wanted || self.end_asked {
             return;
         }
         let was = std::mem::replace(&mut self.clocks, wanted);
-        if wanted == GuestClocks::Run && was == GuestClocks::Untold && never_stood {
+        if wanted == GuestClocks::Run && was == GuestClocks::Unset && never_stood {
             return;
         }
-        *self.backstop = match (wanted, agent.patience().until(self.row)) {
+        *self.backstop = match (wanted, agent.patience().until(self.row, clock)) {
             (GuestClocks::Stand, Some(until)) => waiting_backstop(until, agent.patience().seconds()),
-            _ => running_backstop(self.row),
+            _ => running_backstop(self.row, clock),
         };
-        let left = time_left(self.row);
-        let told = async {
+        let left = time_left(self.row, clock);
+        let answered = async {
             match wanted {
                 GuestClocks::Stand => machine.pause_job().await,
-                GuestClocks::Run | GuestClocks::Untold => machine.resume_job(left).await,
+                GuestClocks::Run | GuestClocks::Unset => machine.resume_job(left).await,
             }
         };
-        let told = tokio::time::timeout(HANDSHAKE, told).await;
-        if !matches!(told, Ok(Ok(_))) {
+        let answered = tokio::time::timeout(HANDSHAKE_TIMEOUT, answered).await;
+        if !matches!(answered, Ok(Ok(_))) {
             tracing::warn!(job = %self.row.id, ?wanted, "the guest did not set its clocks; the host's count");
         }
     }
 
-    /// When the present question has waited long enough.
+    /// Returns the deadline of the present question.
     pub(super) fn question_until(&self) -> Option<Instant> {
-        self.owner.agent.as_ref()?.patience().until(self.row)
+        self.owner.agent.as_ref()?.patience().until(self.row, self.owner.context.clock)
     }
 
-    /// Nobody answered in time.
+    /// Handles a question that nobody answered in time: the host answers in the person's place, or the job ends.
     pub(super) async fn unanswered(&mut self, machine: &SharedMachine) -> Result<(), StoreError> {
         let Some(agent) = &self.owner.agent else { return Ok(()) };
         let seconds = agent.patience().seconds();
@@ -80,18 +81,18 @@ impl JobSession<'_> {
         let backstop = self.owner.end_backstop(JobOutcome::unanswered(seconds));
         *self.backstop = self.backstop.clone().min(backstop);
         let end = machine.end_job(EndReason::Cancelled, self.owner.context.config.end_grace);
-        if !matches!(tokio::time::timeout(HANDSHAKE, end).await, Ok(Ok(_))) {
+        if !matches!(tokio::time::timeout(HANDSHAKE_TIMEOUT, end).await, Ok(Ok(_))) {
             tracing::warn!(job = %self.row.id, "the guest did not take the request to end; the backstop will");
         }
         Ok(())
     }
 
-    /// What the end of the job's process means. A task says in its journal, up to the latest row, what it came to.
+    /// Returns the outcome of the job for the end of its process. A task's own result is in its journal, up to the latest row.
     pub(super) fn outcome(&self, exit: Exit, around: EndCircumstances<'_>, latest: &JobRow) -> JobOutcome {
         let (Some(agent), Some(task)) = (&self.owner.agent, &latest.task) else {
             return JobOutcome::of(exit, around);
         };
-        // Nobody but us asks for an end that no client asked for.
+        // The host itself asked for this end, because nobody answered.
         if exit.reason == EndReason::Cancelled && !latest.cancel_requested {
             return JobOutcome::unanswered(agent.patience().seconds());
         }

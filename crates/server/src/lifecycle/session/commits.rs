@@ -1,4 +1,5 @@
-//! Commits of a session: one under way at a time, begun with what has come so far and told to the guest when it is done.
+//! Commits of a session. One is under way at a time; it holds everything received before it began. Only after it is done are its
+//! events and output acknowledged, because the guest forgets acknowledged ones.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use futures_util::future::BoxFuture;
 use sandyard_protocol::{Ack, Exit};
 use sandyard_sandbox::machine::GuestEventStream;
 
-use super::{FLUSH_AFTER, FLUSH_BYTES, JobSession};
+use super::{FLUSH_BYTES, FLUSH_DELAY, JobSession};
 use crate::error_chain::chain;
 use crate::job::JobState;
 use crate::job::{Change, JobRow};
@@ -19,14 +20,14 @@ use crate::store::StoreError;
 use crate::yard::YardContext;
 
 /// Pause before a commit that failed for want of disk or lock is tried again.
-const RETRY: Duration = Duration::from_millis(500);
+const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// A commit under way, and what it commits.
+/// A commit under way; yields the row, the output and the last event that it has committed.
 pub(super) type PendingCommit = BoxFuture<'static, Result<(JobRow, Flush, u64), StoreError>>;
 
 impl JobSession<'_> {
-    /// Begins a commit of what has come so far.
-    pub(super) fn take_off(&mut self, how: Take) {
+    /// Begins a commit of everything received so far.
+    pub(super) fn begin_commit(&mut self, how: Take) {
         let flush = self.recorder.take(how);
         let mut changes = std::mem::take(&mut self.changes);
         changes.extend(flush.changes.iter().cloned());
@@ -36,32 +37,32 @@ impl JobSession<'_> {
             return;
         }
         let (context, row, sequence) = (self.owner.context.clone(), self.row.clone(), self.sequence);
-        self.flight = Some(
+        self.pending = Some(
             async move {
-                write_patiently(&flush).await;
-                let row = commit_patiently(&context, &row, changes).await?;
+                write_until_it_works(&flush).await;
+                let row = commit_until_it_works(&context, &row, changes).await?;
                 Ok((row, flush, sequence))
             }
             .boxed(),
         );
     }
 
-    /// A commit is done: tell the guest, and go on with what came meanwhile.
-    pub(super) async fn landed(
+    /// Acknowledges a commit that is done, and plans the next one if more came meanwhile.
+    pub(super) async fn committed(
         &mut self,
-        landed: (JobRow, Flush, u64),
+        commit: (JobRow, Flush, u64),
         events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
-        self.flight = None;
-        let (row, flush, sequence) = landed;
-        self.arrived(row, flush.bytes());
+        self.pending = None;
+        let (row, flush, sequence) = commit;
+        self.take_row(row, flush.bytes());
         self.owner.context.config.fail_points.reach("committed").await;
         // A link that is gone is noticed by the next read.
         let output = self.row.guest_offsets(flush.offsets);
         let _ = events.acknowledge(&Ack { sequence, output }).await;
         flush.clean().await;
         if self.recorder.pending_bytes() > 0 {
-            self.flush_by(self.last_flush.map_or_else(Instant::now, |last| last + FLUSH_AFTER));
+            self.flush_by(self.last_flush.map_or_else(Instant::now, |last| last + FLUSH_DELAY));
         }
         if self.recorder.pending_bytes() >= FLUSH_BYTES {
             self.flush_by(Instant::now());
@@ -69,8 +70,8 @@ impl JobSession<'_> {
         Ok(())
     }
 
-    pub(super) fn arrived(&mut self, row: JobRow, bytes: u64) {
-        // A look at the row may have been later than this commit.
+    pub(super) fn take_row(&mut self, row: JobRow, bytes: u64) {
+        // The row may have been read again since this commit.
         if row.revision >= self.row.revision {
             *self.row = row;
         }
@@ -80,30 +81,30 @@ impl JobSession<'_> {
         }
     }
 
-    /// Commits everything that was received, before the link is made again.
-    pub(super) async fn settle(&mut self) -> Result<(), StoreError> {
+    /// Commits everything received, so that a resume over the next link begins where the store ends.
+    pub(super) async fn commit_rest(&mut self) -> Result<(), StoreError> {
         loop {
-            if let Some(flight) = self.flight.take() {
-                let (row, flush, _) = flight.await?;
-                self.arrived(row, flush.bytes());
+            if let Some(pending) = self.pending.take() {
+                let (row, flush, _) = pending.await?;
+                self.take_row(row, flush.bytes());
                 flush.clean().await;
             }
-            self.take_off(Take::WholeCharacters);
-            if self.flight.is_none() {
+            self.begin_commit(Take::WholeCharacters);
+            if self.pending.is_none() {
                 return Ok(());
             }
         }
     }
 
-    /// The job's process has ended and all its output is here: the last commit of this phase.
+    /// Commits the end of the job's process together with the rest of its output.
     pub(super) async fn finish(
         &mut self,
         exit: Exit,
         events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
         while self.recorder.pending_bytes() > crate::output::CHUNK_BYTES {
-            self.take_off(Take::WholeCharacters);
-            self.settle().await?;
+            self.begin_commit(Take::WholeCharacters);
+            self.commit_rest().await?;
         }
         self.started();
         let usage = usage(&self.owner.context, self.row).await;
@@ -129,9 +130,9 @@ impl JobSession<'_> {
             },
         });
         changes.push(Change::Move { to: JobState::Finishing, reason: outcome.reason });
-        write_patiently(&flush).await;
-        let row = commit_patiently(&self.owner.context, self.row, changes).await?;
-        self.arrived(row, flush.bytes());
+        write_until_it_works(&flush).await;
+        let row = commit_until_it_works(&self.owner.context, self.row, changes).await?;
+        self.take_row(row, flush.bytes());
         let output = self.row.guest_offsets(flush.offsets);
         let _ = events.acknowledge(&Ack { sequence: self.sequence, output }).await;
         flush.clean().await;
@@ -139,40 +140,43 @@ impl JobSession<'_> {
     }
 }
 
-/// What the machine used so far, if that can be had.
+/// Returns the machine's usage so far, if its driver knows it in time.
 async fn usage(context: &YardContext, row: &JobRow) -> Option<sandyard_sandbox::driver::Usage> {
     let driver = context.driver(row)?;
-    let sandbox = row.sandbox_id()?;
-    let usage = tokio::time::timeout(Duration::from_secs(2), driver.usage(&sandbox)).await.ok()?;
+    let sandbox = row.sandbox_id.as_ref()?;
+    let usage = tokio::time::timeout(Duration::from_secs(2), driver.usage(sandbox)).await.ok()?;
     usage.inspect_err(|error| tracing::warn!(error = %chain(error), "no usage")).ok()
 }
 
-/// The commit under way, once it is done.
-pub(super) async fn landing(flight: &mut Option<PendingCommit>) -> Result<(JobRow, Flush, u64), StoreError> {
-    match flight {
-        Some(flight) => flight.await,
+/// Waits for the commit under way; for ever if there is none.
+pub(super) async fn next_commit(
+    pending: &mut Option<PendingCommit>,
+) -> Result<(JobRow, Flush, u64), StoreError> {
+    match pending {
+        Some(pending) => pending.await,
         None => std::future::pending().await,
     }
 }
 
-/// A full disk holds the job up, it does not lose its output.
-async fn write_patiently(flush: &Flush) {
+/// Writes output files. A full disk delays the job and loses none of its output.
+async fn write_until_it_works(flush: &Flush) {
     while let Err(error) = flush.write().await {
         tracing::warn!(error = %chain(&error), "output could not be written, trying again");
-        tokio::time::sleep(RETRY).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 
-async fn commit_patiently(
+/// Commits; a database that is locked or full delays the job.
+async fn commit_until_it_works(
     context: &YardContext,
     row: &JobRow,
     changes: Vec<Change>,
 ) -> Result<JobRow, StoreError> {
     loop {
         match context.commit(row, changes.clone()).await {
-            Err(error @ StoreError::Database(_)) if error.is_transient() => {
+            Err(error @ StoreError::Unavailable(_)) => {
                 tracing::warn!(error = %chain(&error), "a commit failed, trying again");
-                tokio::time::sleep(RETRY).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
             other => return other,
         }

@@ -3,7 +3,7 @@
 use sandyard_protocol::{BeginJob, Resume};
 use sandyard_sandbox::machine::{GuestEventStream, MachineError};
 
-use super::{HANDSHAKE, JobSession, SessionEnd};
+use super::{HANDSHAKE_TIMEOUT, JobSession, SessionEnd};
 use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobRow;
@@ -26,7 +26,7 @@ impl JobSession<'_> {
         let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
         let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
         let begin = if begins { Some(begin_job(&self.owner.context, self.row).await?) } else { None };
-        // Opened once on a link: whoever prepared the job may have it already.
+        // A link has one event stream; the preparation of the job may have opened it.
         let opened = self.owner.linked.as_mut().and_then(|linked| linked.events.take());
         let open = async {
             let mut events = match opened {
@@ -42,7 +42,7 @@ impl JobSession<'_> {
                 None => Ok(()),
             }
         };
-        let both = tokio::time::timeout(HANDSHAKE, async { tokio::join!(open, begin) }).await;
+        let both = tokio::time::timeout(HANDSHAKE_TIMEOUT, async { tokio::join!(open, begin) }).await;
         Ok(match both {
             Ok((Ok(events), Ok(()))) => Ok(events),
             Ok((_, Err(MachineError::Guest(refusal)))) => {
@@ -59,7 +59,7 @@ impl JobSession<'_> {
 }
 
 impl JobOwner {
-    /// Makes the job's way to the network, and a task's desk, once.
+    /// Opens the job's egress gateway and, for a task, its journal service and model gateway, once.
     pub(super) async fn open_egress(&mut self, row: &JobRow) -> Result<(), StoreError> {
         if self.egress_log.is_none() {
             let stored = self.context.store.request(&row.id).await?;
@@ -73,14 +73,14 @@ impl JobOwner {
     }
 }
 
-/// What the guest is told to do.
+/// Returns the guest's order to begin.
 async fn begin_job(context: &YardContext, row: &JobRow) -> Result<BeginJob, StoreError> {
     let stored = context.store.request(&row.id).await?;
     let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
     Ok(BeginJob {
         work: request.work(),
         env: request.env,
-        timeout_ms: u64::try_from(time_left(row).as_millis()).unwrap_or(u64::MAX),
+        timeout_ms: u64::try_from(time_left(row, context.clock).as_millis()).unwrap_or(u64::MAX),
         idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),
         keep: row.keep,
         trust: if request.egress.is_empty() { None } else { context.config.egress.trust.clone() },

@@ -1,9 +1,9 @@
-//! How many jobs are in each state, kept beside the database by the writer so that nobody has to scan for it.
+//! Totals over all jobs, kept beside the database by the writer, because counting would scan the table.
 
 use rusqlite::Connection;
 
 use crate::job::JobState;
-use crate::store::{StateCounts, StoreError};
+use crate::store::StateCounts;
 
 /// Jobs by state, and the bytes of their artifacts and output.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,9 +53,4 @@ impl Counts {
 
 fn place(state: JobState) -> usize {
     JobState::ALL.iter().position(|other| *other == state).unwrap_or(0)
-}
-
-/// Stored text as a value, or the name of what is damaged.
-pub(super) fn damaged<T>(value: Option<T>, what: &'static str) -> Result<T, StoreError> {
-    value.ok_or(StoreError::Damaged { what })
 }

@@ -1,12 +1,13 @@
 //! The store in one SQLite file: WAL, `synchronous=FULL`, one writer thread with group commit, readers beside it.
 //!
-//! A lock file keeps a second server off the same yard, so whoever opens it knows that every earlier owner is dead.
+//! A lock file keeps a second server off the same yard, so an opened store knows that every earlier owner is dead.
 
-mod audit;
+mod codecs;
 mod columns;
 mod counts;
-mod journal;
+mod errors;
 mod read;
+mod sandboxes;
 mod schema;
 mod write;
 mod writer;
@@ -14,32 +15,33 @@ mod writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use async_trait::async_trait;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, types::Value};
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
+use sandyard_sandbox::driver::SandboxId;
 use tokio::sync::watch;
 
 use self::counts::Counts;
-use self::write::Now;
 use self::writer::{BUSY_TIMEOUT, Writer};
 use super::watch::Watchers;
 use super::{
-    Appended, Change, ChunkRow, Claim, EndedJob, EventRow, Fence, InsertJob, Inserted, JobRow, JobWatch,
-    Notes, OpenError, Retained, Said, StateCounts, Store, StoreError, StoredRequest,
+    Appended, AuditSigner, Change, ChunkRow, EndedJob, EventRow, InsertJob, Inserted, JobClaim, JobFence,
+    JobRow, JobWatch, NotedEntries, OpenStoreError, Retained, Said, StateCounts, Store, StoreError,
+    StoredRequest,
 };
-use crate::audit::{AuditEntry, AuditLine, SigningKey};
-use crate::job::JobFilter;
-use crate::job::JobId;
+use crate::audit::{AuditEntry, AuditLine};
+use crate::clock::Clock;
+use crate::job::{JobFilter, JobId, SandboxRow};
 
 /// Connections for reading; reads take microseconds, so a few serve many.
 const READERS: usize = 4;
 /// Page cache of each connection: the hot part of an index over 100,000 jobs.
 const CACHE_KIB: i64 = 4096;
 /// Statements kept prepared on each connection.
-const STATEMENTS: usize = 64;
+const CACHED_STATEMENTS: usize = 64;
 
 /// A yard's database.
 pub(crate) struct SqliteStore {
@@ -54,8 +56,8 @@ pub(crate) struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens or makes the database of a data directory and takes the yard. The key signs the heads of audits.
-    pub(crate) fn open(data: &Path, signer: Arc<SigningKey>) -> Result<Self, OpenError> {
+    /// Opens or makes the database of a data directory and takes the yard.
+    pub(crate) fn open(data: &Path, signer: AuditSigner, clock: Clock) -> Result<Self, OpenStoreError> {
         let lock = lock(data)?;
         let path = data.join("yard.db");
         let mut connection = connect(&path, OpenFlags::default())?;
@@ -66,6 +68,7 @@ impl SqliteStore {
         schema::migrate(&mut connection)?;
         // The lock is ours, so no earlier owner is alive.
         connection.execute("UPDATE jobs SET lease_owner = NULL, lease_until = 0 WHERE open = 1", [])?;
+        connection.execute("UPDATE sandboxes SET owner = NULL WHERE owner IS NOT NULL", [])?;
         let (counts_sender, counts) = watch::channel(Counts::read(&connection)?);
         let readers = (0..READERS)
             .map(|_| {
@@ -74,8 +77,8 @@ impl SqliteStore {
             })
             .collect::<Result<_, _>>()?;
         let watchers = Watchers::default();
-        let (writer, thread) =
-            Writer::start(connection, watchers.clone(), counts_sender, signer).map_err(OpenError::Thread)?;
+        let (writer, thread) = Writer::start(connection, watchers.clone(), counts_sender, (signer, clock))
+            .map_err(OpenStoreError::Thread)?;
         Ok(Self {
             writer: Some(writer),
             thread: Some(thread),
@@ -115,18 +118,18 @@ impl Drop for SqliteStore {
     }
 }
 
-fn lock(data: &Path) -> Result<File, OpenError> {
+fn lock(data: &Path) -> Result<File, OpenStoreError> {
     let path = data.join("lock");
     let file = File::options()
         .create(true)
         .truncate(false)
         .write(true)
         .open(&path)
-        .map_err(|source| OpenError::Prepare { path: path.clone(), source })?;
+        .map_err(|source| OpenStoreError::Prepare { path: path.clone(), source })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(OpenError::Held { path: data.to_owned() }),
-        Err(std::fs::TryLockError::Error(source)) => Err(OpenError::Prepare { path, source }),
+        Err(std::fs::TryLockError::WouldBlock) => Err(OpenStoreError::Held { path: data.to_owned() }),
+        Err(std::fs::TryLockError::Error(source)) => Err(OpenStoreError::Prepare { path, source }),
     }
 }
 
@@ -138,17 +141,8 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error>
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // Without it a statement is compiled anew whenever a bound value changes.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     Ok(connection)
-}
-
-fn now() -> Now {
-    let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    Now {
-        wall_ms: i64::try_from(wall.as_millis()).unwrap_or(i64::MAX),
-        lease_ms: boot.tv_sec * 1000 + boot.tv_nsec / 1_000_000,
-    }
 }
 
 #[async_trait]
@@ -160,6 +154,11 @@ impl Store for SqliteStore {
 
     async fn any_job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError> {
         self.read(|connection| read::job(connection, id))
+    }
+
+    /// The lock keeps other processes from writing, so every writer is in this one and its cache was told.
+    async fn is_current(&self, _: &JobId, _: u64) -> Result<bool, StoreError> {
+        Ok(true)
     }
 
     async fn request(&self, id: &JobId) -> Result<Option<StoredRequest>, StoreError> {
@@ -198,8 +197,8 @@ impl Store for SqliteStore {
         self.read(|connection| read::chunks_after(connection, job, stream, offset))
     }
 
-    async fn insert(&self, job: InsertJob, claim: Option<Claim>) -> Result<Inserted, StoreError> {
-        self.writer()?.write(move |writing| write::insert(writing, now(), job, claim)).await
+    async fn insert(&self, job: InsertJob, claim: Option<JobClaim>) -> Result<Inserted, StoreError> {
+        self.writer()?.write(move |writing| write::insert(writing, job, claim)).await
     }
 
     async fn queued(&self, after: i64, limit: usize) -> Result<Vec<JobRow>, StoreError> {
@@ -209,19 +208,19 @@ impl Store for SqliteStore {
         self.read(|connection| read::jobs(connection, condition, values))
     }
 
-    async fn claim_queued(&self, id: &JobId, claim: Claim) -> Result<Option<JobRow>, StoreError> {
+    async fn claim_queued(&self, id: &JobId, claim: JobClaim) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| write::claim_queued(writing, now(), &id, claim)).await
+        self.writer()?.write(move |writing| write::claim_queued(writing, &id, claim)).await
     }
 
     async fn claim_orphans(&self, owner: &str, ttl_ms: u64) -> Result<Vec<JobRow>, StoreError> {
         let owner = owner.to_owned();
-        self.writer()?.write(move |writing| write::claim_orphans(writing, now(), &owner, ttl_ms)).await
+        self.writer()?.write(move |writing| write::claim_orphans(writing, &owner, ttl_ms)).await
     }
 
-    async fn renew(&self, owner: &str, ttl_ms: u64) -> Result<Vec<Fence>, StoreError> {
+    async fn renew(&self, owner: &str, ttl_ms: u64) -> Result<Vec<JobFence>, StoreError> {
         let owner = owner.to_owned();
-        self.writer()?.write(move |writing| write::renew(writing, now(), &owner, ttl_ms)).await
+        self.writer()?.write(move |writing| write::renew(writing, &owner, ttl_ms)).await
     }
 
     async fn release_all(&self, owner: &str) -> Result<(), StoreError> {
@@ -229,29 +228,29 @@ impl Store for SqliteStore {
         self.writer()?.write(move |writing| write::release_all(writing, &owner)).await
     }
 
-    async fn requeue(&self, fence: &Fence, reason: String) -> Result<(), StoreError> {
+    async fn requeue(&self, fence: &JobFence, reason: String) -> Result<(), StoreError> {
         let fence = fence.clone();
-        self.writer()?.write(move |writing| write::requeue(writing, now(), &fence, reason)).await
+        self.writer()?.write(move |writing| write::requeue(writing, &fence, reason)).await
     }
 
-    async fn commit(&self, fence: &Fence, changes: Vec<Change>) -> Result<JobRow, StoreError> {
+    async fn commit(&self, fence: &JobFence, changes: Vec<Change>) -> Result<JobRow, StoreError> {
         let fence = fence.clone();
-        self.writer()?.write(move |writing| write::commit(writing, now(), &fence, changes)).await
+        self.writer()?.write(move |writing| write::commit(writing, &fence, changes)).await
     }
 
     async fn append(
         &self,
-        fence: &Fence,
+        fence: &JobFence,
         number: u64,
         entry: Box<JournalEntry>,
     ) -> Result<Appended, StoreError> {
         let fence = fence.clone();
-        self.writer()?.write(move |writing| journal::append(writing, now(), &fence, number, entry)).await
+        self.writer()?.write(move |writing| write::append(writing, &fence, number, entry)).await
     }
 
     async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: AuditEntry) -> Result<Said, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| journal::say(writing, now(), &id, said, entry)).await
+        self.writer()?.write(move |writing| write::say(writing, &id, said, entry)).await
     }
 
     async fn note(
@@ -259,14 +258,14 @@ impl Store for SqliteStore {
         id: &JobId,
         epoch: Option<u64>,
         entries: Vec<AuditEntry>,
-    ) -> Result<Option<Notes>, StoreError> {
+    ) -> Result<Option<NotedEntries>, StoreError> {
         let id = id.clone();
         let writer = self.writer()?;
-        writer.write_lightly(move |writing| audit::note(writing, now(), &id, epoch, &entries)).await
+        writer.write_lightly(move |writing| write::note(writing, &id, epoch, &entries)).await
     }
 
     async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
-        self.read(|connection| audit::read(connection, job, first, limit))
+        self.read(|connection| read::audit(connection, job, first, limit))
     }
 
     async fn journal(
@@ -281,15 +280,15 @@ impl Store for SqliteStore {
 
     async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| write::request_cancel(writing, now(), &id, entry)).await
+        self.writer()?.write(move |writing| write::request_cancel(writing, &id, entry)).await
     }
 
     async fn request_delete(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {
         let id = id.clone();
-        self.writer()?.write(move |writing| write::request_delete(writing, now(), &id, entry)).await
+        self.writer()?.write(move |writing| write::request_delete(writing, &id, entry)).await
     }
 
-    async fn remove(&self, fence: &Fence) -> Result<(), StoreError> {
+    async fn remove(&self, fence: &JobFence) -> Result<(), StoreError> {
         let fence = fence.clone();
         self.writer()?.write(move |writing| write::remove(writing, &fence)).await
     }
@@ -309,6 +308,19 @@ impl Store for SqliteStore {
 
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError> {
         self.read(read::all_ids)
+    }
+
+    async fn sandbox(&self, id: &SandboxId) -> Result<Option<SandboxRow>, StoreError> {
+        self.read(|connection| sandboxes::one(connection, id))
+    }
+
+    async fn sandboxes(&self) -> Result<Vec<SandboxRow>, StoreError> {
+        self.read(sandboxes::all)
+    }
+
+    async fn remove_sandbox(&self, id: &SandboxId) -> Result<(), StoreError> {
+        let id = id.clone();
+        self.writer()?.write(move |writing| write::remove_sandbox(writing, id)).await
     }
 
     fn counts(&self) -> StateCounts {

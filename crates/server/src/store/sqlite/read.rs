@@ -3,11 +3,11 @@
 use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
 use sandyard_protocol::{JournalRow, OutputStream};
 
-use super::columns::{self, select_jobs};
-use super::counts::damaged;
-use crate::job::JobId;
-use crate::job::{ChunkRow, EventRow, JobRow};
-use crate::job::{InputFile, JobFilter};
+use super::codecs::{Columns, damaged, word};
+use super::columns::{self, select_jobs, select_sql};
+use crate::audit::AuditLine;
+use crate::job::{ChunkRow, EventRow, InputFile, JobFence, JobFilter, JobId, JobRow};
+use crate::store::rules::{JobLease, LeasedJob, StoredEntry};
 use crate::store::{EndedJob, StoreError, StoredRequest};
 
 /// One job by id.
@@ -22,6 +22,76 @@ pub(super) fn job_by_number(connection: &Connection, number: i64) -> Result<Opti
     let mut statement = connection.prepare_cached(select_jobs!("number = ?1"))?;
     let mut rows = statement.query([number])?;
     rows.next()?.map(columns::read).transpose()
+}
+
+/// One job with its lease.
+pub(super) fn leased(connection: &Connection, id: &JobId) -> Result<Option<LeasedJob>, StoreError> {
+    let mut statement = connection.prepare_cached(select_jobs!("id = ?1"))?;
+    let mut rows = statement.query([id.as_str()])?;
+    rows.next()?.map(columns::read_leased).transpose()
+}
+
+/// Jobs with their leases that match a condition, in its order.
+pub(super) fn leased_jobs(
+    connection: &Connection,
+    condition: &str,
+    values: Vec<Value>,
+) -> Result<Vec<LeasedJob>, StoreError> {
+    let mut statement = connection.prepare_cached(&format!("{}{condition}", select_jobs!("")))?;
+    let mut rows = statement.query(params_from_iter(values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(columns::read_leased(row)?);
+    }
+    Ok(found)
+}
+
+/// Open jobs that an owner has or had, with their leases.
+pub(super) fn leases(connection: &Connection, owner: &str) -> Result<Vec<(JobFence, JobLease)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, epoch, lease_owner, lease_until FROM jobs WHERE open = 1 AND lease_owner = ?1",
+    )?;
+    let mut rows = statement.query([owner])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut columns = Columns::new(row);
+        let fence = JobFence { job: word::take(&mut columns, "job id")?, epoch: columns.take()? };
+        found.push((fence, JobLease { owner: columns.take()?, until_ms: columns.take()? }));
+    }
+    Ok(found)
+}
+
+/// The first entry of a journal at or behind a number that is not a person's words.
+pub(super) fn own_entry(
+    connection: &Connection,
+    job: i64,
+    number: u64,
+) -> Result<Option<StoredEntry>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, entry FROM journal WHERE job = ?1 AND number >= ?2 AND kind <> 'said' ORDER BY number LIMIT 1",
+    )?;
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    let found = statement
+        .query_row(params![job, number], |row| Ok(StoredEntry { number: row.get(0)?, text: row.get(1)? }))
+        .optional()?;
+    Ok(found)
+}
+
+/// Records of an audit from a number on.
+pub(super) fn audit(
+    connection: &Connection,
+    job: i64,
+    first: u64,
+    limit: usize,
+) -> Result<Vec<AuditLine>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, record FROM audit WHERE job = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
+    )?;
+    let first = i64::try_from(first).unwrap_or(i64::MAX);
+    let found = statement.query_map(params![job, first, limit], |row| {
+        Ok(AuditLine { number: row.get(0)?, text: row.get(1)? })
+    })?;
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 /// Jobs that match a condition, in its order.
@@ -115,7 +185,7 @@ pub(super) fn chunks(
     let mut statement = connection.prepare_cached(
         "SELECT number, offset, length, bytes FROM chunks WHERE job = ?1 AND stream = ?2 AND number >= ?3 ORDER BY number LIMIT ?4",
     )?;
-    let mut rows = statement.query(params![job, place(stream), from, limit])?;
+    let mut rows = statement.query(params![job, stream_number(stream), from, limit])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(chunk(stream, row)?);
@@ -133,7 +203,7 @@ pub(super) fn chunks_after(
     let mut statement = connection.prepare_cached(
         "SELECT number, offset, length, bytes FROM chunks WHERE job = ?1 AND stream = ?2 ORDER BY number DESC",
     )?;
-    let mut rows = statement.query(params![job, place(stream)])?;
+    let mut rows = statement.query(params![job, stream_number(stream)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let chunk = chunk(stream, row)?;
@@ -219,8 +289,8 @@ pub(super) fn all_ids(connection: &Connection) -> Result<Vec<JobId>, StoreError>
     Ok(found)
 }
 
-/// A stream's number in the table.
-pub(super) fn place(stream: OutputStream) -> i64 {
+/// The number of a stream in the table.
+pub(super) fn stream_number(stream: OutputStream) -> i64 {
     match stream {
         OutputStream::Stdout => 1,
         OutputStream::Stderr => 2,

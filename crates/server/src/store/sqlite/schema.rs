@@ -2,14 +2,39 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::store::OpenError;
+use crate::store::OpenStoreError;
 
 /// Each brings the schema from its index to the next version, in one transaction.
-const MIGRATIONS: [&str; 5] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL];
+const MIGRATIONS: [&str; 6] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
 
 const LEVEL: &str = "ALTER TABLE jobs ADD COLUMN level TEXT";
+
+/// Sandboxes get rows of their own. Until then a job's present one was named by the job and the number of its sandboxes so far,
+/// and its secret was the job's: live ones keep both, so that they are adopted. A queued job has stopped what it had.
+const SANDBOXES: &str = "
+CREATE TABLE sandboxes (
+    id TEXT PRIMARY KEY,
+    driver TEXT NOT NULL,
+    image TEXT,
+    secret BLOB NOT NULL,
+    phase TEXT NOT NULL,
+    owner TEXT,
+    job TEXT REFERENCES jobs (id) ON DELETE SET NULL,
+    limits TEXT NOT NULL,
+    limits_binding TEXT NOT NULL,
+    created_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX sandboxes_by_job ON sandboxes (job);
+ALTER TABLE jobs ADD COLUMN sandbox_id TEXT;
+UPDATE jobs SET sandbox_id = id || '-' || incarnation
+    WHERE open = 1 AND incarnation > 0 AND driver IS NOT NULL AND state <> 'queued';
+INSERT INTO sandboxes
+    SELECT sandbox_id, driver, NULL, secret, 'bound', NULL, id, json_extract(limits, '$.machine'), 'bound', created_ms
+    FROM jobs WHERE sandbox_id IS NOT NULL;
+ALTER TABLE jobs DROP COLUMN secret;
+";
 
 /// Entries may be large, so the table has row ids: an index over whole entries would be read with them.
 const TASKS: &str = "
@@ -125,13 +150,13 @@ CREATE TABLE chunks (
 ";
 
 /// Brings the database up to date, or refuses one of a later release.
-pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenError> {
+pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenStoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     // Immediate, so that two processes that migrate at once do it one after the other.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if found > known {
-        return Err(OpenError::Newer { found, known });
+        return Err(OpenStoreError::Newer { found, known });
     }
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
@@ -150,13 +175,13 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 5);
+        assert_eq!(version, 6);
     }
 
     #[test]
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenError::Newer { found: 99, known: 5 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 6 })));
     }
 }

@@ -1,55 +1,68 @@
-//! Writes, each inside a savepoint of the writer's transaction.
+//! Writes, each inside a savepoint of the writer's transaction: read rows, ask a rule, write the answer.
 
-use rusqlite::{OptionalExtension, params, types::Value};
+use rusqlite::{Connection, OptionalExtension, params, types::Value};
 use sandyard_protocol::JournalEntry;
+use sandyard_sandbox::driver::SandboxId;
 
-use super::audit;
+use super::codecs;
 use super::columns;
-use super::journal;
 use super::read;
+use super::sandboxes;
 use super::writer::Writing;
-use crate::audit::AuditEntry;
-use crate::job::JobId;
-use crate::job::JobState;
-use crate::job::apply::{self, Applied};
-use crate::job::{Change, Fence, JobRow};
-use crate::store::{Claim, InsertJob, Inserted, StoreError};
-
-/// The two clocks of a write: one for people, one for leases.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Now {
-    /// Milliseconds since the epoch; may jump.
-    pub(super) wall_ms: i64,
-    /// Milliseconds since boot, suspend included; never jumps.
-    pub(super) lease_ms: i64,
-}
+use crate::audit::{AuditEntry, AuditLine};
+use crate::job::apply::{Applied, SandboxWrite};
+use crate::job::{Change, JobFence, JobId, JobRow, JobState, NotedEntries};
+use crate::store::rules::{
+    self, AppendDecision, CancelDecision, FoundKey, InsertDecision, JobLease, JobWrite, NewJobWrite,
+    RepeatedKey, SayDecision,
+};
+use crate::store::{Appended, InsertJob, Inserted, JobClaim, Said, StoreError, StoredKey};
 
 pub(super) fn insert(
     writing: &mut Writing<'_>,
-    now: Now,
     job: InsertJob,
-    claim: Option<Claim>,
+    claim: Option<JobClaim>,
 ) -> Result<Inserted, StoreError> {
-    if let Some(answer) = earlier(writing, &job)? {
-        return Ok(answer);
+    if let Some(key) = &job.key
+        && let Some(found) = find_key(writing.connection, key)?
+    {
+        match rules::answer_repeat(found, key) {
+            RepeatedKey::Taken => return Ok(Inserted::KeyTaken),
+            RepeatedKey::Same(number) => {
+                let row = read::job_by_number(writing.connection, number)?;
+                return codecs::damaged(row, "idempotency key").map(|row| Inserted::Repeated(Box::new(row)));
+            }
+        }
     }
-    if claim.is_none() && writing.counts.get(JobState::Queued) >= job.queue as u64 {
-        return Ok(Inserted::QueueFull);
+    let queued = writing.counts.get(JobState::Queued);
+    match writing.rules().insert(job, queued, claim)? {
+        InsertDecision::Answer(answer) => Ok(answer),
+        InsertDecision::Write(write) => insert_new(writing, *write).map(|row| Inserted::New(Box::new(row))),
     }
-    let mut row = job.row;
-    row.created_ms = now.wall_ms;
-    row.number = columns::insert(writing.connection, &row)?;
+}
+
+fn find_key(connection: &Connection, key: &StoredKey) -> Result<Option<FoundKey>, StoreError> {
+    let found = connection
+        .prepare_cached("SELECT body_sha256, job FROM idempotency_keys WHERE key_sha256 = ?1")?
+        .query_row([key.key_sha256], |row| Ok(FoundKey { body_sha256: row.get(0)?, job: row.get(1)? }))
+        .optional()?;
+    Ok(found)
+}
+
+fn insert_new(writing: &mut Writing<'_>, write: NewJobWrite) -> Result<JobRow, StoreError> {
+    let NewJobWrite { mut row, lease, request, key, applied } = write;
+    row.number = columns::insert(writing.connection, &row, &lease)?;
     writing
         .connection
         .prepare_cached("INSERT INTO requests (job, request) VALUES (?1, ?2)")?
-        .execute(params![row.number, columns::text(&job.request.job, "request")?])?;
-    for (place, file) in job.request.files.iter().enumerate() {
+        .execute(params![row.number, codecs::text(&request.job, "request")?])?;
+    for (place, file) in request.files.iter().enumerate() {
         writing
             .connection
             .prepare_cached("INSERT INTO request_files (job, place, path, bytes) VALUES (?1, ?2, ?3, ?4)")?
             .execute(params![row.number, place, file.path, file.bytes])?;
     }
-    if let Some(key) = &job.key {
+    if let Some(key) = &key {
         writing
             .connection
             .prepare_cached(
@@ -57,99 +70,54 @@ pub(super) fn insert(
             )?
             .execute(params![key.key_sha256, key.body_sha256, row.number])?;
     }
+    add(writing, row.number, &applied)?;
     writing.counts.moved(None, Some(row.state));
-    let mut applied = Applied::default();
-    apply::state_event(&mut row, now.wall_ms, &mut applied);
-    apply::audit(&mut row, &job.entry, now.wall_ms, &mut applied);
-    if row.task.is_some() {
-        let task = JournalEntry::Task { text: job.request.job.code.clone() };
-        apply::first_entry(&mut row, &task, now.wall_ms, &mut applied)?;
-    }
-    let state = row.state;
-    save(writing, &mut row, state, &applied)?;
-    match claim {
-        Some(claim) => take(writing, now, row, claim),
-        None => Ok(row),
-    }
-    .map(|row| Inserted::New(Box::new(row)))
-}
-
-/// The answer to a repeat, if this is one.
-fn earlier(writing: &Writing<'_>, job: &InsertJob) -> Result<Option<Inserted>, StoreError> {
-    let Some(key) = &job.key else { return Ok(None) };
-    let found: Option<(Vec<u8>, i64)> = writing
-        .connection
-        .prepare_cached("SELECT body_sha256, job FROM idempotency_keys WHERE key_sha256 = ?1")?
-        .query_row([key.key_sha256], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((body, number)) = found else { return Ok(None) };
-    if body != key.body_sha256 {
-        return Ok(Some(Inserted::KeyTaken));
-    }
-    let row = read::job_by_number(writing.connection, number)?;
-    Ok(row.map(|row| Inserted::Repeated(Box::new(row))))
-}
-
-/// Gives a row to an owner and applies the changes of its claim.
-fn take(writing: &mut Writing<'_>, now: Now, mut row: JobRow, claim: Claim) -> Result<JobRow, StoreError> {
-    row.epoch += 1;
-    writing
-        .connection
-        .prepare_cached("UPDATE jobs SET epoch = ?2, lease_owner = ?3, lease_until = ?4 WHERE number = ?1")?
-        .execute(params![row.number, row.epoch, claim.owner, until(now, claim.ttl_ms)])?;
-    change(writing, now, row, claim.changes)
+    writing.counts.resized(0, row.kept_bytes());
+    writing.touched.push(row.id.clone());
+    Ok(row)
 }
 
 pub(super) fn claim_queued(
     writing: &mut Writing<'_>,
-    now: Now,
     id: &JobId,
-    claim: Claim,
+    claim: JobClaim,
 ) -> Result<Option<JobRow>, StoreError> {
-    let Some(row) = read::job(writing.connection, id)? else { return Ok(None) };
-    if row.state != JobState::Queued || row.delete_requested || !free(writing, now, row.number)? {
-        return Ok(None);
-    }
-    take(writing, now, row, claim).map(Some)
-}
-
-fn free(writing: &Writing<'_>, now: Now, number: i64) -> Result<bool, StoreError> {
-    let mut statement = writing
-        .connection
-        .prepare_cached("SELECT lease_owner IS NULL OR lease_until <= ?2 FROM jobs WHERE number = ?1")?;
-    Ok(statement.query_row(params![number, now.lease_ms], |row| row.get(0))?)
+    let found = read::leased(writing.connection, id)?;
+    let write = writing.rules().claim_queued(found, claim)?;
+    write.map(|write| save(writing, write)).transpose()
 }
 
 pub(super) fn claim_orphans(
     writing: &mut Writing<'_>,
-    now: Now,
     owner: &str,
     ttl_ms: u64,
 ) -> Result<Vec<JobRow>, StoreError> {
-    let rows = read::jobs(
+    let rules = writing.rules();
+    // The rule decides; the condition keeps most open jobs from being read.
+    let candidates = read::leased_jobs(
         writing.connection,
-        "open = 1 AND (state <> 'queued' OR delete_requested = 1) AND (lease_owner IS NULL OR lease_until <= ?1) \
-         ORDER BY number",
-        vec![Value::Integer(now.lease_ms)],
+        "open = 1 AND (lease_owner IS NULL OR lease_until <= ?1) ORDER BY number",
+        vec![Value::Integer(rules.now.lease_ms)],
     )?;
-    let claim = Claim { owner: owner.to_owned(), ttl_ms, changes: Vec::new() };
-    rows.into_iter().map(|row| take(writing, now, row, claim.clone())).collect()
+    let mut taken = Vec::new();
+    for found in candidates {
+        if let Some(write) = rules.claim_orphan(found, owner, ttl_ms)? {
+            taken.push(save(writing, write)?);
+        }
+    }
+    Ok(taken)
 }
 
-pub(super) fn renew(
-    writing: &Writing<'_>,
-    now: Now,
-    owner: &str,
-    ttl_ms: u64,
-) -> Result<Vec<Fence>, StoreError> {
-    let mut statement = writing.connection.prepare_cached(
-        "UPDATE jobs SET lease_until = ?2 WHERE open = 1 AND lease_owner = ?1 AND lease_until > ?3 RETURNING id, epoch",
-    )?;
-    let mut rows = statement.query(params![owner, until(now, ttl_ms), now.lease_ms])?;
+pub(super) fn renew(writing: &Writing<'_>, owner: &str, ttl_ms: u64) -> Result<Vec<JobFence>, StoreError> {
+    let rules = writing.rules();
     let mut kept = Vec::new();
-    while let Some(row) = rows.next()? {
-        if let Some(job) = JobId::parse(row.get_ref(0)?.as_str().unwrap_or_default()) {
-            kept.push(Fence { job, epoch: row.get(1)? });
+    for (fence, lease) in read::leases(writing.connection, owner)? {
+        if let Some(lease) = rules.renew(&lease, owner, ttl_ms) {
+            writing
+                .connection
+                .prepare_cached("UPDATE jobs SET lease_until = ?2 WHERE id = ?1")?
+                .execute(params![fence.job.as_str(), lease.until_ms])?;
+            kept.push(fence);
         }
     }
     Ok(kept)
@@ -160,86 +128,105 @@ pub(super) fn release_all(writing: &Writing<'_>, owner: &str) -> Result<(), Stor
         "UPDATE jobs SET lease_owner = NULL, lease_until = 0 WHERE open = 1 AND lease_owner = ?1",
         [owner],
     )?;
+    writing.connection.execute("UPDATE sandboxes SET owner = NULL WHERE owner = ?1", [owner])?;
     Ok(())
 }
 
-pub(super) fn requeue(
-    writing: &mut Writing<'_>,
-    now: Now,
-    fence: &Fence,
-    reason: String,
-) -> Result<(), StoreError> {
-    let row = owned(writing, fence)?;
-    let number = row.number;
-    change(writing, now, row, vec![Change::Move { to: JobState::Queued, reason: Some(reason) }])?;
-    writing
-        .connection
-        .execute("UPDATE jobs SET lease_owner = NULL, lease_until = 0 WHERE number = ?1", [number])?;
-    Ok(())
+pub(super) fn requeue(writing: &mut Writing<'_>, fence: &JobFence, reason: String) -> Result<(), StoreError> {
+    let found = read::job(writing.connection, &fence.job)?;
+    let write = writing.rules().requeue(found, fence, reason)?;
+    save(writing, write).map(drop)
 }
 
 pub(super) fn commit(
     writing: &mut Writing<'_>,
-    now: Now,
-    fence: &Fence,
+    fence: &JobFence,
     changes: Vec<Change>,
 ) -> Result<JobRow, StoreError> {
-    let row = owned(writing, fence)?;
-    change(writing, now, row, changes)
+    let found = read::job(writing.connection, &fence.job)?;
+    let write = writing.rules().commit(found, fence, changes)?;
+    save(writing, write)
 }
 
-/// The row, if the fence still stands.
-pub(super) fn owned(writing: &Writing<'_>, fence: &Fence) -> Result<JobRow, StoreError> {
-    read::job(writing.connection, &fence.job)?
-        .filter(|row| row.epoch == fence.epoch)
-        .ok_or_else(|| StoreError::Stale(fence.job.clone()))
+pub(super) fn append(
+    writing: &mut Writing<'_>,
+    fence: &JobFence,
+    number: u64,
+    entry: Box<JournalEntry>,
+) -> Result<Appended, StoreError> {
+    let row = rules::owned(read::job(writing.connection, &fence.job)?, fence)?;
+    let found = read::own_entry(writing.connection, row.number, number)?;
+    match writing.rules().append(row, found.as_ref(), number, entry)? {
+        AppendDecision::Answer(answer) => Ok(answer),
+        AppendDecision::Write { number, write } => {
+            save(writing, *write)?;
+            Ok(Appended::Kept { number })
+        }
+    }
+}
+
+pub(super) fn say(
+    writing: &mut Writing<'_>,
+    id: &JobId,
+    said: Box<JournalEntry>,
+    entry: AuditEntry,
+) -> Result<Said, StoreError> {
+    let found = read::job(writing.connection, id)?;
+    match writing.rules().say(found, said, entry)? {
+        SayDecision::Answer(answer) => Ok(answer),
+        SayDecision::Write(write) => save(writing, *write).map(|row| Said::Kept(Box::new(row))),
+    }
+}
+
+/// Adds entries to an audit. Of the row only that is written, because a note is made for every call of a tool.
+pub(super) fn note(
+    writing: &mut Writing<'_>,
+    id: &JobId,
+    epoch: Option<u64>,
+    entries: &[AuditEntry],
+) -> Result<Option<NotedEntries>, StoreError> {
+    let found = read::job(writing.connection, id)?;
+    let Some(write) = writing.rules().note(found, id, epoch, entries)? else { return Ok(None) };
+    let row = &write.row;
+    writing
+        .connection
+        .prepare_cached("UPDATE jobs SET audit = ?2, audit_bytes = ?3, revision = ?4 WHERE number = ?1")?
+        .execute(params![row.number, codecs::text(&row.audit, "audit")?, row.audit_bytes, row.revision])?;
+    add_audit(writing, row.number, &write.lines)?;
+    writing.counts.resized(write.kept_bytes_before, row.kept_bytes());
+    Ok(Some(write.notes))
 }
 
 pub(super) fn request_cancel(
     writing: &mut Writing<'_>,
-    now: Now,
     id: &JobId,
     entry: AuditEntry,
 ) -> Result<Option<JobRow>, StoreError> {
-    let Some(mut row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
-        return Ok(None);
-    };
-    if row.state.is_terminal() || row.cancel_requested {
-        return Ok(Some(row));
+    let found = read::job(writing.connection, id)?;
+    match writing.rules().request_cancel(found, entry)? {
+        CancelDecision::Unknown => Ok(None),
+        CancelDecision::Answer(row) => Ok(Some(*row)),
+        CancelDecision::Write(write) => save(writing, *write).map(Some),
     }
-    row.cancel_requested = true;
-    let mut changes = vec![Change::Audit(entry)];
-    if row.state == JobState::Queued {
-        // Nobody owns it, so nobody else would end it; the higher epoch stops an owner that is about to take it.
-        row.epoch += 1;
-        let reason = Some("cancelled before it started".into());
-        changes.extend([Change::Move { to: JobState::Cancelled, reason }, Change::Closed]);
-    }
-    change(writing, now, row, changes).map(Some)
 }
 
 pub(super) fn request_delete(
     writing: &mut Writing<'_>,
-    now: Now,
     id: &JobId,
     entry: AuditEntry,
 ) -> Result<Option<JobRow>, StoreError> {
-    let Some(mut row) = read::job(writing.connection, id)?.filter(|row| !row.delete_requested) else {
-        return Ok(None);
-    };
-    row.delete_requested = true;
-    row.cancel_requested |= !row.state.is_terminal();
-    if !row.open {
-        row.open = true;
-        writing
-            .connection
-            .execute("UPDATE jobs SET lease_owner = NULL, lease_until = 0 WHERE number = ?1", [row.number])?;
-    }
-    change(writing, now, row, vec![Change::Audit(entry)]).map(Some)
+    let found = read::job(writing.connection, id)?;
+    let write = writing.rules().request_delete(found, entry)?;
+    write.map(|write| save(writing, write)).transpose()
 }
 
-pub(super) fn remove(writing: &mut Writing<'_>, fence: &Fence) -> Result<(), StoreError> {
-    let row = owned(writing, fence)?;
+pub(super) fn remove(writing: &mut Writing<'_>, fence: &JobFence) -> Result<(), StoreError> {
+    let found = read::job(writing.connection, &fence.job)?;
+    let removed = writing.rules().remove(found, fence)?;
+    let row = removed.row;
+    if let Some(sandbox) = removed.leaves {
+        sandboxes::write(writing.connection, &SandboxWrite::Leave(sandbox))?;
+    }
     for table in ["events", "chunks", "journal", "audit", "requests", "request_files", "idempotency_keys"] {
         writing.connection.execute(&format!("DELETE FROM {table} WHERE job = ?1"), [row.number])?;
     }
@@ -250,77 +237,78 @@ pub(super) fn remove(writing: &mut Writing<'_>, fence: &Fence) -> Result<(), Sto
     Ok(())
 }
 
-/// Applies changes to a row and saves it.
-pub(super) fn change(
-    writing: &mut Writing<'_>,
-    now: Now,
-    mut row: JobRow,
-    changes: Vec<Change>,
-) -> Result<JobRow, StoreError> {
-    let (before, bytes, was_open) = (row.state, row.kept_bytes(), row.open);
-    let applied = apply::apply(&mut row, changes, now.wall_ms)?;
-    save(writing, &mut row, before, &applied)?;
-    writing.counts.resized(bytes, row.kept_bytes());
-    if was_open && !row.open {
-        // The files of the request are in the workspace's archive, if the job left them there.
+pub(super) fn remove_sandbox(writing: &Writing<'_>, sandbox: SandboxId) -> Result<(), StoreError> {
+    sandboxes::write(writing.connection, &SandboxWrite::Remove(sandbox))
+}
+
+/// Writes what a rule decided about a job that is stored, and returns its row.
+fn save(writing: &mut Writing<'_>, write: JobWrite) -> Result<JobRow, StoreError> {
+    let row = &write.row;
+    columns::update(writing.connection, row)?;
+    if let Some(JobLease { owner, until_ms }) = &write.lease {
+        writing
+            .connection
+            .prepare_cached("UPDATE jobs SET lease_owner = ?2, lease_until = ?3 WHERE number = ?1")?
+            .execute(params![row.number, owner, until_ms])?;
+    }
+    add(writing, row.number, &write.applied)?;
+    if write.drops_request_files() {
         writing
             .connection
             .prepare_cached("DELETE FROM request_files WHERE job = ?1")?
             .execute([row.number])?;
     }
-    Ok(row)
+    if write.before.state != row.state {
+        writing.counts.moved(Some(write.before.state), Some(row.state));
+    }
+    writing.counts.resized(write.before.kept_bytes, row.kept_bytes());
+    writing.touched.push(row.id.clone());
+    Ok(write.row)
 }
 
-fn save(
-    writing: &mut Writing<'_>,
-    row: &mut JobRow,
-    before: JobState,
-    applied: &Applied,
-) -> Result<(), StoreError> {
-    if let Some(audit) = row.audit.as_mut().filter(|_| !applied.audit.is_empty()) {
-        audit.sign(&row.id, writing.signer);
-    }
-    columns::update(writing.connection, row)?;
+/// Writes what is added beside a row.
+fn add(writing: &Writing<'_>, job: i64, applied: &Applied) -> Result<(), StoreError> {
+    let connection = writing.connection;
     for event in &applied.events {
-        writing
-            .connection
+        connection
             .prepare_cached("INSERT INTO events (job, id, kind, at_ms, data) VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![row.number, event.id, event.kind, event.at_ms, event.data.to_string()])?;
+            .execute(params![job, event.id, event.kind, event.at_ms, event.data.to_string()])?;
     }
     for chunk in &applied.chunks {
-        writing
-            .connection
+        let stream = read::stream_number(chunk.stream);
+        connection
             .prepare_cached(
                 "INSERT INTO chunks (job, stream, number, offset, length, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
-            .execute(params![
-                row.number,
-                read::place(chunk.stream),
-                chunk.number,
-                chunk.offset,
-                chunk.length,
-                chunk.inline.as_deref()
-            ])?;
+            .execute(params![job, stream, chunk.number, chunk.offset, chunk.length, chunk.inline.as_deref()])?;
     }
     for (stream, first, end) in &applied.dropped {
-        writing
-            .connection
+        connection
             .prepare_cached(
                 "DELETE FROM chunks WHERE job = ?1 AND stream = ?2 AND number >= ?3 AND number < ?4",
             )?
-            .execute(params![row.number, read::place(*stream), first, end])?;
+            .execute(params![job, read::stream_number(*stream), first, end])?;
     }
     for entry in &applied.journal {
-        journal::insert(writing, row.number, entry)?;
+        connection
+            .prepare_cached(
+                "INSERT INTO journal (job, number, kind, at_ms, incarnation, entry) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![job, entry.number, entry.kind, entry.at_ms, entry.incarnation, entry.text])?;
     }
-    audit::insert(writing, row.number, &applied.audit)?;
-    if before != row.state {
-        writing.counts.moved(Some(before), Some(row.state));
+    for write in &applied.sandboxes {
+        sandboxes::write(connection, write)?;
     }
-    writing.touched.push(row.id.clone());
-    Ok(())
+    add_audit(writing, job, &applied.audit)
 }
 
-fn until(now: Now, ttl_ms: u64) -> i64 {
-    now.lease_ms.saturating_add(i64::try_from(ttl_ms).unwrap_or(i64::MAX))
+/// Writes records of an audit. The primary key keeps a second one of a number out.
+fn add_audit(writing: &Writing<'_>, job: i64, lines: &[AuditLine]) -> Result<(), StoreError> {
+    for line in lines {
+        writing
+            .connection
+            .prepare_cached("INSERT INTO audit (job, number, record) VALUES (?1, ?2, ?3)")?
+            .execute(params![job, line.number, line.text])?;
+    }
+    Ok(())
 }

@@ -1,67 +1,76 @@
 //! The one thread that writes, with group commit.
 //!
-//! Operations queue up while the disk syncs; the next transaction takes all of them. A light one does not wait for the disk: it
-//! outlives this process as soon as it is committed, and a failing power supply with the next one that waits; so it never
-//! shares a transaction with those. Each runs in a savepoint of its own,
-//! so a failing one undoes itself alone, and is answered only after the COMMIT. A failed COMMIT is told to every one
-//! of the group; a failed sync ends the writer, because what is on the disk is then unknown.
+//! Operations queue up while the disk syncs; the next transaction takes all of them. Each runs in a savepoint of its own, so a
+//! failing one undoes itself alone, and is answered only after the COMMIT. A failed COMMIT fails the whole group; a failed sync
+//! ends the writer, because the content of the disk is then unknown.
+//!
+//! A light operation does not wait for the disk: once committed it outlives this process, and a power cut only with the next
+//! synced commit. A light one may join a synced group, but a synced one never joins a light group.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::counts::Counts;
-use crate::audit::SigningKey;
+use super::errors::{copy, is_fatal};
+use crate::clock::Clock;
 use crate::job::JobId;
-use crate::store::StoreError;
+use crate::store::rules::{StoreRules, WriteTime};
 use crate::store::watch::Watchers;
+use crate::store::{AuditSigner, StoreError};
 
 /// Operations that may wait for the writer; callers beyond it wait their turn.
-const QUEUE: usize = 1024;
+const MAX_QUEUED_WRITES: usize = 1024;
 /// Operations in one commit: bounds how long the first of them waits.
-const GROUP: usize = 256;
+const MAX_GROUPED_WRITES: usize = 256;
 
-/// What an operation may touch.
+/// The open transaction, as an operation sees it.
 pub(super) struct Writing<'a> {
     pub(super) connection: &'a Connection,
     /// Jobs to wake after the commit.
     pub(super) touched: Vec<JobId>,
     pub(super) counts: Counts,
-    /// Signs the heads of audits.
-    pub(super) signer: &'a SigningKey,
+    signer: &'a AuditSigner,
+    clock: Clock,
 }
 
-/// What an operation waits for.
+impl<'a> Writing<'a> {
+    /// The rules as they are at this moment.
+    pub(super) fn rules(&self) -> StoreRules<'a> {
+        StoreRules { now: WriteTime::of(&self.clock), signer: self.signer }
+    }
+}
+
+/// How durable an operation is when it is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weight {
-    /// The disk.
+enum WriteWeight {
+    /// On the disk.
     Synced,
-    /// The kernel.
+    /// In the kernel's hands.
     Light,
 }
 
-type Work<T> = Box<dyn FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send>;
+type WriteWork<T> = Box<dyn FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send>;
 
 /// An operation whose result type is hidden from the queue.
-trait Operation: Send {
-    fn weight(&self) -> Weight;
-    /// Does it, inside a savepoint; `false` means undo it.
+trait WriteOperation: Send {
+    fn weight(&self) -> WriteWeight;
+    /// Runs inside a savepoint; `false` means undo.
     fn run(&mut self, writing: &mut Writing<'_>) -> bool;
     /// Answers, after the commit or its failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
-struct Pending<T> {
-    weight: Weight,
-    work: Option<Work<T>>,
+struct PendingWrite<T> {
+    weight: WriteWeight,
+    work: Option<WriteWork<T>>,
     result: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T: Send> Operation for Pending<T> {
-    fn weight(&self) -> Weight {
+impl<T: Send> WriteOperation for PendingWrite<T> {
+    fn weight(&self) -> WriteWeight {
         self.weight
     }
 
@@ -86,7 +95,7 @@ impl<T: Send> Operation for Pending<T> {
 /// Sends operations to the thread. Dropping the last one ends it.
 #[derive(Clone)]
 pub(super) struct Writer {
-    queue: mpsc::Sender<Box<dyn Operation>>,
+    queue: mpsc::Sender<Box<dyn WriteOperation>>,
     broken: watch::Receiver<Option<String>>,
 }
 
@@ -96,40 +105,40 @@ impl Writer {
         connection: Connection,
         watchers: Watchers,
         counts: watch::Sender<Counts>,
-        signer: Arc<SigningKey>,
+        (signer, clock): (AuditSigner, Clock),
     ) -> Result<(Self, std::thread::JoinHandle<()>), std::io::Error> {
-        let (queue, operations) = mpsc::channel(QUEUE);
+        let (queue, operations) = mpsc::channel(MAX_QUEUED_WRITES);
         let (broken_sender, broken) = watch::channel(None);
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
             let broken = broken_sender;
-            Thread { connection, watchers, counts, broken, signer }.work(operations);
+            WriterThread { connection, watchers, counts, broken, signer, clock }.work(operations);
         })?;
         Ok((Self { queue, broken }, thread))
     }
 
-    /// Does something in the next commit.
+    /// Runs an operation in the next commit.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.send(Weight::Synced, work).await
+        self.send(WriteWeight::Synced, work).await
     }
 
-    /// The same, without waiting for the disk.
+    /// Runs an operation without waiting for the disk.
     pub(super) async fn write_lightly<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.send(Weight::Light, work).await
+        self.send(WriteWeight::Light, work).await
     }
 
     async fn send<T: Send + 'static>(
         &self,
-        weight: Weight,
+        weight: WriteWeight,
         work: impl FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let pending = Pending { weight, work: Some(Box::new(work)), result: None, reply };
+        let pending = PendingWrite { weight, work: Some(Box::new(work)), result: None, reply };
         let closed = || StoreError::Closed(self.broken.borrow().clone().unwrap_or_else(|| "stopped".into()));
         self.queue.send(Box::new(pending)).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -139,37 +148,39 @@ impl Writer {
     pub(super) async fn broken(&self) -> String {
         let mut broken = self.broken.clone();
         let reason = broken.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        // It never leaves while it is waited for: without a reason it has panicked.
+        // The thread does not end while a writer exists, so without a reason it has panicked.
         reason.unwrap_or_else(|| "the store's writer has died".into())
     }
 }
 
-struct Thread {
+/// The thread that owns the connection for writing.
+struct WriterThread {
     connection: Connection,
     watchers: Watchers,
     counts: watch::Sender<Counts>,
     broken: watch::Sender<Option<String>>,
-    signer: Arc<SigningKey>,
+    signer: AuditSigner,
+    clock: Clock,
 }
 
-/// The operations, and the one that was taken and belongs to the next group.
-struct Queue {
-    operations: mpsc::Receiver<Box<dyn Operation>>,
-    held: Option<Box<dyn Operation>>,
+/// Waiting operations, and one that was taken but belongs to the next group.
+struct WriteQueue {
+    operations: mpsc::Receiver<Box<dyn WriteOperation>>,
+    held: Option<Box<dyn WriteOperation>>,
 }
 
-impl Queue {
-    fn first(&mut self) -> Option<Box<dyn Operation>> {
+impl WriteQueue {
+    fn first(&mut self) -> Option<Box<dyn WriteOperation>> {
         self.held.take().or_else(|| self.operations.blocking_recv())
     }
 
-    /// One more that is there already and may share a transaction of this weight.
-    fn next(&mut self, weight: Weight) -> Option<Box<dyn Operation>> {
+    /// Returns an operation that waits already and may share a transaction of this weight.
+    fn next(&mut self, weight: WriteWeight) -> Option<Box<dyn WriteOperation>> {
         if self.held.is_some() {
             return None;
         }
         let operation = self.operations.try_recv().ok()?;
-        if weight == Weight::Light && operation.weight() == Weight::Synced {
+        if weight == WriteWeight::Light && operation.weight() == WriteWeight::Synced {
             self.held = Some(operation);
             return None;
         }
@@ -177,9 +188,9 @@ impl Queue {
     }
 }
 
-impl Thread {
-    fn work(self, operations: mpsc::Receiver<Box<dyn Operation>>) {
-        let mut queue = Queue { operations, held: None };
+impl WriterThread {
+    fn work(self, operations: mpsc::Receiver<Box<dyn WriteOperation>>) {
+        let mut queue = WriteQueue { operations, held: None };
         while let Some(first) = queue.first() {
             let mut group = vec![first];
             let outcome = self.transaction(&mut group, &mut queue);
@@ -208,15 +219,15 @@ impl Thread {
 
     fn transaction(
         &self,
-        group: &mut Vec<Box<dyn Operation>>,
-        queue: &mut Queue,
+        group: &mut Vec<Box<dyn WriteOperation>>,
+        queue: &mut WriteQueue,
     ) -> Result<Writing<'_>, rusqlite::Error> {
-        let weight = group.first().map_or(Weight::Synced, |first| first.weight());
+        let weight = group.first().map_or(WriteWeight::Synced, |first| first.weight());
         // Not in the transaction: there the level can't be changed.
         self.connection.pragma_update(
             None,
             "synchronous",
-            if weight == Weight::Light { "NORMAL" } else { "FULL" },
+            if weight == WriteWeight::Light { "NORMAL" } else { "FULL" },
         )?;
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let mut writing = Writing {
@@ -224,6 +235,7 @@ impl Thread {
             touched: Vec::new(),
             counts: *self.counts.borrow(),
             signer: &self.signer,
+            clock: self.clock,
         };
         let done = self
             .run_all(group, queue, &mut writing, weight)
@@ -239,10 +251,10 @@ impl Thread {
 
     fn run_all(
         &self,
-        group: &mut Vec<Box<dyn Operation>>,
-        queue: &mut Queue,
+        group: &mut Vec<Box<dyn WriteOperation>>,
+        queue: &mut WriteQueue,
         writing: &mut Writing<'_>,
-        weight: Weight,
+        weight: WriteWeight,
     ) -> Result<(), rusqlite::Error> {
         let mut next = 0;
         while let Some(operation) = group.get_mut(next) {
@@ -255,7 +267,7 @@ impl Thread {
             }
             self.connection.prepare_cached("RELEASE one")?.execute([])?;
             next += 1;
-            if next < GROUP
+            if next < MAX_GROUPED_WRITES
                 && let Some(operation) = queue.next(weight)
             {
                 group.push(operation);
@@ -263,24 +275,6 @@ impl Thread {
         }
         Ok(())
     }
-}
-
-/// rusqlite's errors can't be cloned; each caller of a failed group gets its own with the same code.
-fn copy(error: &rusqlite::Error) -> StoreError {
-    match error {
-        rusqlite::Error::SqliteFailure(code, text) => {
-            StoreError::Database(rusqlite::Error::SqliteFailure(*code, text.clone()))
-        }
-        other => StoreError::Closed(other.to_string()),
-    }
-}
-
-/// Full, locked and read-only pass; a failed read, write or sync does not.
-fn is_fatal(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
 }
 
 /// How long the writer waits for another program that holds the database.

@@ -13,7 +13,7 @@ use self::result_queue::ResultQueue;
 use self::workspace_diff::WorkspaceDiffs;
 use super::{Machines, StatusCache};
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, AuditKind, CallEnd, CallRecord, ResultFacts};
-use crate::job::{JobId, Noted};
+use crate::job::{JobId, NotedEntry};
 use crate::store::{Store, StoreError};
 
 /// The audit recorder of a yard.
@@ -32,7 +32,11 @@ struct AuditWriter {
 
 impl AuditWriter {
     /// Returns what became of each entry; none if there is no such job.
-    async fn write(&self, job: &JobId, entries: Vec<AuditEntry>) -> Result<Option<Vec<Noted>>, StoreError> {
+    async fn write(
+        &self,
+        job: &JobId,
+        entries: Vec<AuditEntry>,
+    ) -> Result<Option<Vec<NotedEntry>>, StoreError> {
         let written = self.store.note(job, None, entries).await?;
         if written.as_ref().is_some_and(|written| written.is_over) {
             // The cached status of an ended job contains the head of its audit, which has just changed.
@@ -71,8 +75,8 @@ impl AuditRecorder {
         let noted = self.writer.write(job, vec![entry]).await?;
         Ok(noted.map(|noted| {
             let number = noted.into_iter().find_map(|noted| match noted {
-                Noted::Record(number) => Some(number),
-                Noted::Folded => None,
+                NotedEntry::Record(number) => Some(number),
+                NotedEntry::Folded => None,
             });
             RecordedCall { recorder: Arc::clone(self), job: job.clone(), kind, number, ended: false }
         }))

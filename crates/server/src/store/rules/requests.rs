@@ -1,0 +1,73 @@
+//! What clients ask of a job: its end, and its removal.
+
+use sandyard_sandbox::driver::SandboxId;
+
+use super::{JobBefore, JobLease, JobWrite, StoreRules, known, owned};
+use crate::audit::AuditEntry;
+use crate::job::{Change, JobFence, JobRow, JobState};
+use crate::store::StoreError;
+
+/// What becomes of a request to end a job.
+#[derive(Debug)]
+pub(crate) enum CancelDecision {
+    /// There is no such job.
+    Unknown,
+    /// The job has ended, or was asked to before.
+    Answer(Box<JobRow>),
+    /// The request is written.
+    Write(Box<JobWrite>),
+}
+
+/// A job whose rows go.
+#[derive(Debug)]
+pub(crate) struct RemovedJob {
+    pub(crate) row: JobRow,
+    /// A sandbox that nobody has stopped: its row stays, without the job, until somebody does.
+    pub(crate) leaves: Option<SandboxId>,
+}
+
+impl StoreRules<'_> {
+    /// Asks for the end of a job; a queued one ends at once.
+    pub(crate) fn request_cancel(
+        &self,
+        found: Option<JobRow>,
+        entry: AuditEntry,
+    ) -> Result<CancelDecision, StoreError> {
+        let Some(mut row) = known(found) else { return Ok(CancelDecision::Unknown) };
+        if row.state.is_terminal() || row.cancel_requested {
+            return Ok(CancelDecision::Answer(Box::new(row)));
+        }
+        let before = JobBefore::of(&row);
+        row.cancel_requested = true;
+        let mut changes = vec![Change::Audit(entry)];
+        if row.state == JobState::Queued {
+            // Nobody owns it, so nobody else would end it; the higher epoch stops an owner that is about to take it.
+            row.epoch += 1;
+            let reason = Some("cancelled before it started".into());
+            changes.extend([Change::Move { to: JobState::Cancelled, reason }, Change::Closed]);
+        }
+        Ok(CancelDecision::Write(Box::new(self.change(before, row, changes)?)))
+    }
+
+    /// Marks a job as deleted; `None` if it is unknown. A job that was done with is free to be taken and removed.
+    pub(crate) fn request_delete(
+        &self,
+        found: Option<JobRow>,
+        entry: AuditEntry,
+    ) -> Result<Option<JobWrite>, StoreError> {
+        let Some(mut row) = known(found) else { return Ok(None) };
+        let before = JobBefore::of(&row);
+        row.delete_requested = true;
+        row.cancel_requested |= !row.state.is_terminal();
+        let lease = (!row.open).then(JobLease::free);
+        row.open = true;
+        Ok(Some(JobWrite { lease, ..self.change(before, row, vec![Change::Audit(entry)])? }))
+    }
+
+    /// Lets the owner of a job remove every trace of it.
+    pub(crate) fn remove(&self, found: Option<JobRow>, fence: &JobFence) -> Result<RemovedJob, StoreError> {
+        let mut row = owned(found, fence)?;
+        let leaves = row.sandbox_id.take();
+        Ok(RemovedJob { row, leaves })
+    }
+}

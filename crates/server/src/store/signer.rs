@@ -1,0 +1,24 @@
+//! Signs the heads of audits. Every store gets one and passes it to the rules.
+
+use std::sync::Arc;
+
+use crate::audit::SigningKey;
+use crate::job::{AuditRow, JobId};
+
+/// Signs the head of an audit whenever its chain has grown.
+#[derive(Debug, Clone)]
+pub(crate) struct AuditSigner {
+    key: Arc<SigningKey>,
+}
+
+impl AuditSigner {
+    /// A signer with the server's own key.
+    pub(crate) fn new(key: Arc<SigningKey>) -> Self {
+        Self { key }
+    }
+
+    /// Signs the head as it is now. To be called in the commit that extends the chain.
+    pub(crate) fn sign(&self, job: &JobId, audit: &mut AuditRow) {
+        audit.sign(job, &self.key);
+    }
+}
