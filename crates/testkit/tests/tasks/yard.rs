@@ -66,7 +66,7 @@ impl TaskYard {
     }
 
     /// A job as the operator uses it.
-    pub async fn job(&self, id: &JobId) -> JobAccess {
+    pub(crate) async fn job(&self, id: &JobId) -> JobAccess {
         self.yard.job(&Caller::operator(), id, AccessScope::ReadJobs).await.unwrap()
     }
 
