@@ -150,7 +150,13 @@ impl Route {
         let (audit, document) = (rule.audit.words(), document.words());
         tracing::trace!(?method, path, access = ?rule.access, audit, document, "route");
         let guard = axum::middleware::from_fn_with_state((state.clone(), rule), gate::guard);
-        router.route(path, handler.route_layer(guard))
+        // `any` serves its handler as the fallback of the path, and a route layer does not cover fallbacks. Elsewhere the fallback
+        // answers methods that the path does not take.
+        let guarded = match method {
+            RouteMethod::Any => handler.layer(guard),
+            _ => handler.route_layer(guard),
+        };
+        router.route(path, guarded)
     }
 }
 
