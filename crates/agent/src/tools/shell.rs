@@ -18,8 +18,8 @@ use super::{Tool, ToolContext, ToolOutcome, ToolRun};
 use crate::arguments::{self, ArgumentForm};
 use crate::keeper::{KeeperClient, KeeperStream, ToolError};
 
-/// A variable in the arguments of a process that names the step which started it. A later loop finds the process by it.
-const STEP_VARIABLE: &str = "SANDYARD_STEP";
+/// Begins the argument of a process that names the step which started it. A later loop finds the process by it.
+const STEP_TAG: &str = "SANDYARD_STEP";
 /// How long a call waits for its command by default.
 const DEFAULT_WAIT_S: u64 = 120;
 /// The longest wait of one call.
@@ -101,9 +101,11 @@ async fn start(
     arguments: &ShellArguments,
     wait: Duration,
 ) -> Result<ToolOutcome, ToolError> {
-    let tag = format!("{STEP_VARIABLE}={}", context.step);
+    let tag = format!("{STEP_TAG}={}", context.step);
     let start = StartProcess {
-        argv: ["env", &tag, "bash", "-c", command].map(str::to_owned).to_vec(),
+        // A shell that is not interactive reads no rc file, so the option only carries the tag. `env` would carry it too, at the
+        // price of another program to load for each command.
+        argv: ["bash", "--rcfile", &tag, "-c", command].map(str::to_owned).to_vec(),
         cwd: arguments.cwd.clone(),
         stdin: arguments.input.is_some(),
         ..StartProcess::default()
@@ -179,9 +181,9 @@ fn attached(
 
 /// Finds the process that a step started.
 async fn of_step(keeper: &KeeperClient, step: u64) -> Result<Option<ProcessInfo>, ToolError> {
-    let tag = format!("{STEP_VARIABLE}={step}");
+    let tag = format!("{STEP_TAG}={step}");
     match keeper.ask(Request::ListProcesses).await? {
-        (Reply::Processes(list), _) => Ok(list.into_iter().find(|info| info.argv.get(1) == Some(&tag))),
+        (Reply::Processes(list), _) => Ok(list.into_iter().find(|info| info.argv.get(2) == Some(&tag))),
         _ => Err(ToolError::Unexpected),
     }
 }
