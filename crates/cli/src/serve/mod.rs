@@ -14,8 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_sandbox::driver::Driver;
-use sandyard_server::app::{JobFilter, JobStatus, Yard};
+use sandyard_server::app::{JobFilter, Yard};
 use sandyard_server::auth::{AccessRules, Caller, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve};
 use tokio::net::{TcpListener, UnixListener};
@@ -41,7 +40,6 @@ const MAX_JOBS: usize = 500;
 /// A yard being served.
 pub(crate) struct YardServer {
     yard: Yard,
-    drivers: Vec<Arc<dyn Driver>>,
     shutdown: CancellationToken,
     listeners: Vec<JoinHandle<()>>,
     preparation: Preparation,
@@ -78,10 +76,9 @@ impl YardServer {
         };
         let drivers = drivers::open(&plan, settings.driver.as_deref())?;
         let preparation = images.prepare(settings, surroundings, ui);
-        let yard = Yard::start(config, drivers.clone(), Arc::new(images)).await?;
+        let yard = Yard::start(config, drivers, Arc::new(images)).await?;
         let shutdown = CancellationToken::new();
-        let mut server =
-            Self { yard, drivers, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
+        let mut server = Self { yard, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
         // Who can open the socket can read the key too, so none is asked for.
         let config = server.http(AccessRules::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve(listener, config)));
@@ -116,7 +113,7 @@ impl YardServer {
             let unfinished = jobs.iter().any(|job| !job.state.is_terminal());
             if !unfinished {
                 let patient = idle_since.get_or_insert_with(Instant::now).elapsed() < CLEAN_UP_TIMEOUT;
-                if !patient || !self.is_clearing(&jobs).await {
+                if !patient || !self.is_clearing().await {
                     return;
                 }
             }
@@ -130,16 +127,9 @@ impl YardServer {
         }
     }
 
-    /// True if a sandbox exists that no job keeps: its row says `gone` before the sandbox is removed.
-    async fn is_clearing(&self, jobs: &[JobStatus]) -> bool {
-        for driver in &self.drivers {
-            let found = driver.list().await.unwrap_or_default();
-            let kept = |id: &str| jobs.iter().any(|job| job.keep && id.starts_with(job.id.as_str()));
-            if found.iter().any(|sandbox| !kept(sandbox.id.as_str())) {
-                return true;
-            }
-        }
-        false
+    /// True if the yard still removes sandboxes. A yard that can't tell is not waited for.
+    async fn is_clearing(&self) -> bool {
+        self.yard.is_clearing(&Caller::operator()).await.unwrap_or(false)
     }
 
     /// Returns the reason when the yard can't continue.

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sandyard_sandbox::driver::InboundLinks;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// The address of the present server.
 #[derive(Debug, Default)]
@@ -31,5 +32,11 @@ impl FakeDoor {
             }
             changed.await;
         }
+    }
+
+    /// Resolves when another server has opened a driver. The door of a dead server would keep a machine waiting: no connection
+    /// breaks here as one over a network does.
+    pub(super) fn replaced(&self) -> Notified<'_> {
+        self.changed.notified()
     }
 }

@@ -98,12 +98,19 @@ impl FakeLinks {
 impl FakeLinks {
     async fn dial_door(&self, id: &SandboxId, door: &FakeDoor) -> DuplexStream {
         loop {
-            let door = door.links().await;
+            let replaced = door.replaced();
+            tokio::pin!(replaced);
+            let links = door.links().await;
             let (guest, far) = tokio::io::duplex(BUFFER_BYTES);
-            if door.deliver(id, Box::new(far)).await.is_ok() {
-                return guest;
+            tokio::select! {
+                delivered = links.deliver(id, Box::new(far)) => {
+                    if delivered.is_ok() {
+                        return guest;
+                    }
+                    tokio::time::sleep(DIAL_DELAY).await;
+                }
+                () = &mut replaced => {}
             }
-            tokio::time::sleep(DIAL_DELAY).await;
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::access::require;
 use super::{AppError, ErrorCode, Yard};
 use crate::auth::{AccessScope, Caller};
+use crate::job::SandboxPhase;
 
 impl Yard {
     /// Rejects with the reason why no work can be accepted. The answer is the same for everybody, so it needs no caller.
@@ -15,6 +16,21 @@ impl Yard {
         }
         self.context.store.queued(0, 1).await?;
         Ok(())
+    }
+
+    /// True if a sandbox exists that no job keeps: the row of a job says `gone` before its sandbox is removed.
+    pub async fn is_clearing(&self, caller: &Caller) -> Result<bool, AppError> {
+        require(caller, AccessScope::ReadYard)?;
+        for sandbox in self.context.store.sandboxes().await? {
+            let kept = match &sandbox.job {
+                Some(job) => self.context.store.job(job).await?.is_some_and(|job| job.keep),
+                None => sandbox.phase == SandboxPhase::Parked,
+            };
+            if !kept {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Prometheus text of the yard's counters; `http` may append its own.
