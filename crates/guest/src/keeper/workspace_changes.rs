@@ -18,7 +18,7 @@ use crate::limits::CHANGES_TIME;
 /// A look ends by itself after a few times `CHANGES_TIME`. One that takes longer is stuck, or was stopped by the job.
 const LOOK_DEADLINE: Duration = CHANGES_TIME.saturating_mul(40);
 
-/// Serves `WorkspaceChanges`.
+/// Serves `WorkspaceChanges` with one worker, which remembers the files that it saw last.
 #[derive(Debug)]
 pub(super) struct ChangeDetector {
     workers: WorkerPool,
@@ -45,7 +45,7 @@ impl ChangeDetector {
         Self { workers: WorkerPool::new(starter, CHANGES_ROLE, 0), environment, present: Mutex::default() }
     }
 
-    /// Serves one request.
+    /// Looks once and sends the answer. Concurrent requests wait for each other.
     pub(super) async fn serve(&self, mut stream: HostStream) {
         let answer = match self.look().await {
             Ok(answer @ (Reply::Changes(_) | Reply::Failed(_))) => answer,

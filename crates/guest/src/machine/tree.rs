@@ -22,7 +22,7 @@ const ROOT: &str = "/new";
 const DISK: &str = "/disk";
 /// Directory of the guest's own programs.
 pub(super) const PROGRAMS: &str = "/run/guest";
-/// Init's own directory.
+/// Init's own directory: in memory, mode 0700, owned by root.
 const INIT: &str = "/run/init";
 const NEVER: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
@@ -93,6 +93,8 @@ pub(super) fn build(config: &MachineConfig) -> Result<(), BootFailure> {
 
 /// Makes the new tree the root. The initrd stays below it, out of everybody's reach.
 pub(super) fn enter() -> Result<(), BootFailure> {
+    // The working directory enters the new tree before the move, because no path leads there afterwards. The last chdir leaves no
+    // way back to the old root.
     rustix::process::chdir(ROOT).step(STAGE, ROOT)?;
     mount_move(".", "/").step(STAGE, "move the root")?;
     rustix::process::chroot(".").step(STAGE, "change the root")?;
@@ -178,6 +180,7 @@ fn place_link(port: &LinkPort, keeper: u32) -> Result<(), BootFailure> {
     mount_memory(&directory)?;
     let place = inside(&port.directory).join(&port.file);
     place_device(&device, &place).step(STAGE, place.display())?;
+    // After `place_device`, which opens a device to everybody: only keeper may use the link. No process of the job exists yet.
     chown(&device, Some(keeper), Some(keeper)).step(STAGE, device.display())?;
     fs::set_permissions(&device, fs::Permissions::from_mode(0o600)).step(STAGE, device.display())
 }

@@ -186,6 +186,8 @@ async fn exchange(
             }
         }
     };
+    // The first direction to end closes both. Cancelling the other may cut a message, but both sockets close then. Each has a buffer
+    // of its own, so pixels do not hold back input.
     tokio::select! {
         () = downward => {}
         () = upward => {}

@@ -37,7 +37,7 @@ impl JobService {
         Self(Arc::new(context))
     }
 
-    /// Serves one request.
+    /// Serves a request about the job and answers with the job's progress.
     pub(super) async fn serve(&self, request: Request, mut stream: HostStream) {
         let outcome = match request {
             Request::BeginJob(begin) => self.begin(begin),
@@ -59,10 +59,12 @@ impl JobService {
     /// Begins the job unless it has begun. The rest happens in a task of keeper's own, whatever becomes of the stream.
     fn begin(&self, begin: BeginJob) -> Result<(), JobRequestFailure> {
         check_environment(&begin.env)?;
+        // A request that is repeated after a lost link finds the document and begins nothing.
         let new = self.0.state.begin_once(|| new_document(&self.0, &begin))?;
         let Some(document) = new else { return Ok(()) };
         let context = self.0.clone();
         self.0.core.tasks.spawn(async move {
+            // The document is on disk: a keeper that is killed from here on is followed by one that starts or follows the same job.
             let outcome = match begin.work {
                 JobWork::Shell { .. } | JobWork::Gui { .. } => run::start_main(&context, document).await,
                 JobWork::Session => run::run_session(&context, document).await,

@@ -185,6 +185,7 @@ impl MachineJob {
             return Ok(None);
         }
         let new = begin()?;
+        // On disk before anything in memory changes: a job must not begin that the next keeper does not know.
         self.spool.store(DOCUMENT, &new)?;
         self.environment.set_job(new.env.clone());
         self.limits.send_replace(new.limits());
@@ -197,9 +198,11 @@ impl MachineJob {
         let mut document = self.lock();
         let Some(mut changed) = document.clone() else { return Ok(()) };
         change(&mut changed);
+        // On disk first. If that fails, readers keep the old document and the caller gets the error.
         self.spool.store(DOCUMENT, &changed)?;
         self.limits.send_replace(changed.limits());
         *document = Some(changed);
+        // Unlocked before the notice: everyone who wakes up reads the document.
         drop(document);
         self.changed.send_replace(());
         Ok(())

@@ -1,4 +1,4 @@
-//! One process: its identity, output and input, its exit, and a wish that it end.
+//! One process: its identity, output, input, exit, and the request that it end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -239,6 +239,7 @@ impl ManagedProcess {
 
     /// Closes its standard input.
     pub(super) async fn close_input(&self, host: &dyn ProcessHost) {
+        // Keeper's descriptor first, then init's copy: the process sees the end of its input when both are closed.
         self.input.close().await;
         if self.terminal.is_none() {
             // Fails only with the spawner, and then the process is gone too.
@@ -252,9 +253,11 @@ impl ManagedProcess {
         host: &dyn ProcessHost,
         signal: i32,
     ) -> Result<(), GuestError> {
+        // Linux numbers its signals from 1 to 64; signal 0 would only probe.
         if !(1..=64).contains(&signal) {
             return Err(GuestError::new(GuestErrorCode::BadRequest, format!("there is no signal {signal}")));
         }
+        // The kernel may have given the pid of an ended process to another.
         if self.exit().is_some() {
             return Ok(());
         }
