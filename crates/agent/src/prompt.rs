@@ -5,7 +5,7 @@ use sandyard_protocol::{PlanItem, PlanState, Speaker, StopReason};
 
 use crate::stuck::{Stuck, StuckSign};
 
-/// The system prompt.
+/// The system prompt of every call. Recordings are compared with it, so a change invalidates them.
 pub const SYSTEM: &str = include_str!("prompts/system.md");
 
 /// The task, as the first message.
@@ -13,7 +13,7 @@ pub(crate) fn task(text: &str) -> String {
     format!("This is the task:\n\n{text}")
 }
 
-/// What a person, or the host in a person's place, said to the job.
+/// The words of a person, or of the host in a person's place.
 pub(crate) fn said(text: &str, by: Speaker) -> String {
     match by {
         Speaker::Person => format!("The person says:\n\n{text}"),

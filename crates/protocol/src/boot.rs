@@ -74,7 +74,7 @@ pub enum LinkTarget {
     },
     /// A socket to the host of a virtual machine.
     Vsock {
-        /// The host's port.
+        /// The vsock port on which the host listens.
         port: u32,
     },
 }

@@ -23,7 +23,7 @@ pub(crate) struct ProbeFinding {
 }
 
 impl ProbeFinding {
-    /// Notes a result.
+    /// Makes a finding from the name of a check and its result.
     pub(crate) fn new(check: impl Into<String>, result: impl Into<String>) -> Self {
         Self { check: check.into(), result: result.into() }
     }
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     report(&findings)
 }
 
-/// Prints every finding.
+/// Prints the findings as JSON on standard output.
 pub(crate) fn report(findings: &[ProbeFinding]) -> ExitCode {
     let mut out = std::io::stdout().lock();
     for ProbeFinding { check, result } in findings {

@@ -1,7 +1,7 @@
-//! What one sandbox holds out and takes for itself, and what another can have of it or still gets.
+//! Checks that two sandboxes do not reach each other's sockets and objects, nor use up each other's limits.
 //!
-//! `serve` opens everything that a neighbour could find, `exhaust` takes what the kernel counts for each user until it is refused;
-//! both say `ready` and stay. `reach` reports what is to be had beside them.
+//! `serve` opens every kind of socket and object that a neighbour could find. `exhaust` takes objects that the kernel counts for
+//! each user until it is refused. Both print `ready` and stay. `reach` reports the objects that can still be found or made.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -14,7 +14,7 @@ use crate::{ProbeFinding, outcome, report, sys};
 
 /// The port that is served and looked for.
 const PORT: u16 = 47_113;
-/// Name of sockets.
+/// Name of the abstract socket and of the socket files.
 const NAME: &str = "sandyard-neighbour";
 /// Directories in which a socket is served and looked for.
 const PLACES: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run/user/1000"];

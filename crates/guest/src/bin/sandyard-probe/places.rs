@@ -60,7 +60,7 @@ const FOREIGN: &[&str] =
 /// Major 1, minor 3.
 const NULL_DEVICE: u64 = 0x103;
 
-/// Every attempt.
+/// Makes every attempt of the table and reports its result.
 pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings: Vec<_> =
         DIRECTORIES.iter().map(|path| ProbeFinding::new(format!("W.{path}"), try_write(path))).collect();

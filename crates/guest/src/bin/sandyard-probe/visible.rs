@@ -24,7 +24,7 @@ const OF_THE_FIRST: &[&str] = &["mem", "maps", "environ", "fd", "root", "cwd", "
 /// The numbers that processes have where nobody has raised their limit.
 const PROCESS_NUMBERS: std::ops::RangeInclusive<i32> = 1..=65_535;
 
-/// Everything visible.
+/// Reports the parts of the host that a process of the job can see.
 pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings = namespaces();
     findings.extend(status());

@@ -43,12 +43,13 @@ pub(super) struct AgentServer {
     pub(super) link: Arc<HostLink>,
 }
 
-/// Takes connections for ever.
+/// Accepts connections until keeper stops, at most `AGENT_CONNECTIONS` at once.
 pub(super) async fn serve(server: Arc<AgentServer>, place: AgentPlace) {
     let room = Arc::new(Semaphore::new(AGENT_CONNECTIONS));
     loop {
         if let Ok(listener) = listen(&place.socket) {
             while let Ok((connection, _)) = listener.accept().await {
+                // The kernel vouches for the user. The socket's mode lets everybody connect, because keeper and the job share no group.
                 if !is_allowed(&connection, place.uid) {
                     continue;
                 }

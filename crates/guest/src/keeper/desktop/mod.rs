@@ -46,7 +46,7 @@ use viewers::Viewers;
 /// File in keeper's directory of scripts that shows a job of kind `gui` who has control.
 const CONTROL_NOTICE: &str = "control";
 
-/// The desktop service.
+/// Serves the requests about the desktop: viewers, lists of actions and the last picture.
 pub(super) struct DesktopService {
     core: Arc<KeeperCore>,
     session: Arc<DesktopSession>,
@@ -95,7 +95,7 @@ impl DesktopService {
         }
     }
 
-    /// Serves one request.
+    /// Serves a request that [`claims`] accepts.
     pub(super) async fn serve(&self, request: Request, mut stream: HostStream) {
         let refused = match request {
             Request::ConnectDesktop { mode } => self.viewers.serve(mode, stream).await,

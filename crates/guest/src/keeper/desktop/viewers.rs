@@ -57,9 +57,10 @@ impl Viewers {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Serves `ConnectDesktop`.
+    /// Serves `ConnectDesktop` until the viewer or the X server leaves.
     pub(super) async fn serve(self: &Arc<Self>, mode: DesktopMode, mut stream: HostStream) -> DesktopAnswer {
-        // The host sends nothing before the answer. Anything that arrives means that it has left, and control must be given back.
+        // The host sends nothing before the answer. Anything that arrives means that it has left, and control must be given back: a
+        // cancelled `enter` drops its seat, and the seat gives control back.
         let entered = tokio::select! {
             entered = self.enter(&mode) => entered,
             _ = stream.receive() => return Ok(()),
@@ -86,6 +87,7 @@ impl Viewers {
         self: &Arc<Self>,
         mode: &DesktopMode,
     ) -> Result<(UnixStream, ViewerSeat), GuestError> {
+        // Counted first and checked after: two viewers at once can't both take the last seat.
         if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_VIEWERS {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(GuestError::new(
@@ -120,6 +122,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
     if foreign {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));
     }
+    // Through the descriptor that was checked: the job may put something else under the name meanwhile.
     let by_descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&socket));
     match tokio::time::timeout(CONNECT_DEADLINE, UnixStream::connect(by_descriptor)).await {
         Ok(connected) => connected,

@@ -29,14 +29,14 @@ impl Name {
     }
 }
 
-/// Names in order.
+/// A page of a directory's names, in the order of their bytes.
 pub(super) struct SortedNames {
     pub(super) names: Vec<Name>,
     /// True if the directory has more names after these.
     pub(super) more: bool,
 }
 
-/// The `count` first names after `after`. A directory of any size is read in one pass with memory for `count` names.
+/// Returns the first `count` names after `after`. Reads a directory of any size in one pass, with memory for `count` names.
 pub(super) fn names_after(
     directory: impl AsFd,
     after: Option<&str>,

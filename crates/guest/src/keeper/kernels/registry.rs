@@ -95,7 +95,7 @@ impl KernelRegistry {
         }
     }
 
-    /// Stores what the next keeper must know.
+    /// Stores the kernels and the numbers of their names, for the next keeper.
     pub(super) fn save(&self) {
         let kernels = self.kernels().iter().map(|kernel| kernel.document()).collect();
         let saved = SavedKernels { numbers: self.numbers().clone(), kernels };

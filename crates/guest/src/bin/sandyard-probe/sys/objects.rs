@@ -7,7 +7,7 @@ use rustix::pty::OpenptFlags;
 
 /// More than any of the limits allows.
 const MOST_TAKEN: i32 = 200_000;
-/// One page.
+/// Size of the shared memory object: one page, the smallest that the kernel gives.
 const SHARED_BYTES: usize = 4096;
 /// Who may use what is made: everybody, so that namespaces alone keep others out.
 const EVERYBODY: libc::c_int = 0o666;

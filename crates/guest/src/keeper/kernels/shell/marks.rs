@@ -119,6 +119,7 @@ impl MarkScanner {
                 None => own.extend(self.held.drain(..1)),
             }
         }
+        // Bytes after the end belong to no execution, or to the next one, which has a scanner of its own.
         if matches!(self.place, ScanPlace::After(_)) {
             self.held.clear();
         }
