@@ -1,5 +1,5 @@
 //! The conversation, built from the journal entry by entry: in the same way for a new entry and for one that is read after a crash.
-//! It does no I/O, and it alone decides what happens next (`due`).
+//! It does no I/O, and it alone decides the next action (`due`).
 //!
 //! Only entries that the model still reads are kept, so the size is bounded by the model's window and not by the job's length.
 
@@ -125,7 +125,7 @@ impl Conversation {
         self.turns.back().map_or(&[], |turn| &turn.calls)
     }
 
-    /// Decides what happens next.
+    /// Returns the next action of the loop.
     pub(crate) fn due(&self) -> Due {
         if let Some(end) = &self.end {
             return end.clone();

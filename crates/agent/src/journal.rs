@@ -119,7 +119,7 @@ impl JournalClient {
         }
     }
 
-    /// Returns what people have said since the last call, without waiting.
+    /// Returns the words of people since the last call, without waiting.
     pub(crate) fn new_replies(&mut self) -> Vec<JournalRow> {
         while let Some(stream) = &mut self.stream {
             match stream.receive_message().now_or_never() {

@@ -21,7 +21,7 @@ pub(crate) fn said(text: &str, by: Speaker) -> String {
     }
 }
 
-/// Tells the model that it is stuck, and what to do.
+/// The note to a model that is stuck, with advice.
 pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     match stuck.sign {
         StuckSign::Silent if stop == StopReason::Length => {
@@ -43,7 +43,7 @@ pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     .to_owned()
 }
 
-/// Asks a person what a stuck model should do.
+/// The question to a person about a model that is stuck.
 pub(crate) fn stuck_question(sign: StuckSign, last_words: &str) -> String {
     let what = match sign {
         StuckSign::Silent => "The agent answers without doing anything",

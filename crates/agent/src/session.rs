@@ -1,4 +1,4 @@
-//! A session: opens the journal, replays it, and does what is due until the task is over.
+//! A session: opens the journal, replays it, and carries out the next action until the task is over.
 //!
 //! open → replay → (answer | steps | reply)* → end. The next action follows from the journal alone, so a loop that dies anywhere
 //! is followed by one that continues there. Every entry is durable on the host before the next action starts.

@@ -92,7 +92,7 @@ async fn run_in_machine(state: &mut SessionState, batch: &[ToolCall]) -> Result<
     Ok(())
 }
 
-/// Ends a call that was cut off, with what is known about it.
+/// Ends a call that was cut off, with the facts that are known about it.
 async fn report_interrupted(
     state: &mut SessionState,
     call: &ToolCall,

@@ -117,7 +117,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
 }
 
 impl<S: AsyncRead + Unpin> FrameReceiver<S> {
-    /// Receives the next frame; `None` at a clean end. Cancelling loses nothing: what was read stays in the buffer.
+    /// Receives the next frame; `None` at a clean end. Cancelling loses nothing: bytes that were read stay in the buffer.
     pub async fn receive(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
             if let Some(frame) = self.take_frame()? {

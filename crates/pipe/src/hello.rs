@@ -207,7 +207,8 @@ async fn join_host(
     if !(supported.oldest..=supported.newest).contains(&host.generation) {
         return Err(HelloError::Malformed);
     }
-    // Fence: a host with an older lease has lost the sandbox to another server and must not give orders any more. The answer tells it so.
+    // Fence: a host with an older lease has lost the sandbox to another server and must not give orders any more. The answer
+    // tells it so.
     if host.epoch < lowest_epoch {
         let answer = GuestAnswer::StaleEpoch { served: lowest_epoch };
         send(&mut stream, &serde_json::to_vec(&answer).map_err(|_| HelloError::Malformed)?).await?;
@@ -256,7 +257,7 @@ fn random() -> Result<[u8; 32], HelloError> {
     Ok(bytes)
 }
 
-/// The side that proves itself. It is part of what is signed, so that a proof can't be sent back to its author.
+/// The side that proves itself. It is part of the signed bytes, so that a proof can't be sent back to its author.
 #[derive(Clone, Copy)]
 enum HelloSide {
     Host,

@@ -168,7 +168,7 @@ pub struct JournalRow {
     pub entry: JournalEntry,
 }
 
-/// Something that happened in a task.
+/// An event of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum JournalEntry {

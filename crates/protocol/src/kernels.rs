@@ -211,7 +211,7 @@ pub struct ExecutionError {
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionEnd {
-    /// Whether and why the code ended.
+    /// The kind of its end.
     pub outcome: Outcome,
     /// The kernel's execution count, if it reported one.
     pub execution_count: Option<u64>,

@@ -58,13 +58,13 @@ type JournalFuture<'a> = Pin<Box<dyn Future<Output = Result<JournalStep, Journal
 /// Runs a call that uses nothing but the journal. It may run again after a crash, so it must not change anything itself.
 pub(crate) type JournalRun = for<'a> fn(JournalCall<'a>) -> JournalFuture<'a>;
 
-/// How a tool runs.
+/// The function that runs a tool, and the place where it acts.
 #[derive(Clone, Copy)]
 pub(crate) enum ToolRun {
     /// In the machine, through keeper. A call runs at most once.
     Machine {
         run: fn(ToolContext, String) -> ToolFuture<ToolOutcome>,
-        /// Says for the model what is known about a call that was cut off, without running any of it again.
+        /// Describes a call that was cut off, for the model, without running any part again.
         after_restart: fn(ToolContext) -> ToolFuture<String>,
     },
     /// On the journal alone. A call may run again after a crash.

@@ -49,7 +49,7 @@ struct Init {
 
 enum KeeperState {
     Alive(Keeper),
-    /// Its end of the socket is closed, so it is dying. Its exit status decides what follows.
+    /// Its end of the socket is closed, so it is dying. Its exit status decides between a restart and the machine's end.
     Leaving(Keeper),
     Dead {
         restart_at: Instant,

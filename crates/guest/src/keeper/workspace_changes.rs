@@ -1,4 +1,4 @@
-//! Looks for changed files in the workspace: one worker, kept for as long as keeper lives, because it remembers what it saw.
+//! Looks for changed files in the workspace: one worker, kept for as long as keeper lives, because it remembers the last state.
 //!
 //! The worker runs as the job's user, so the job can kill or stop it. The next look then starts from nothing, and says so.
 

@@ -29,7 +29,7 @@ use crate::sys;
 #[derive(Debug, Default)]
 pub struct LocalProcesses {
     shared: Arc<LocalShared>,
-    /// Which keeper holds this, counted from the first.
+    /// Number of the keeper that holds this, counting from the first.
     keeper: u64,
 }
 

@@ -24,7 +24,7 @@ const STATUS_FD: i32 = 3;
 /// Number of the given program in the child. The exec closes it.
 const PROGRAM_FD: i32 = 4;
 
-/// Programs that are known by name alone, whatever the image holds.
+/// Programs that a command gets by their name, even if the image has others of that name.
 #[derive(Debug)]
 pub(super) struct GivenPrograms {
     /// The guest's own program, `OWN_PROGRAM`.
@@ -63,7 +63,7 @@ pub(super) struct KeeperEnds {
 #[derive(Debug)]
 pub(super) struct StatusPipe(File);
 
-/// How far the start of a child has come.
+/// The progress of a child towards its program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StartProgress {
     Pending,

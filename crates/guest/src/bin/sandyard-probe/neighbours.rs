@@ -20,7 +20,7 @@ const NAME: &str = "sandyard-neighbour";
 const PLACES: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run/user/1000"];
 /// Key of the System V objects.
 const KEY: i32 = 0x5359;
-/// How long a connection is waited for.
+/// Time limit of a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens all doors and stays.
@@ -40,7 +40,7 @@ pub(crate) fn serve() -> ExitCode {
     stay()
 }
 
-/// Takes what is counted for each user until it is refused, and holds it.
+/// Takes objects that the kernel counts for each user until it is refused, and holds them.
 pub(crate) fn exhaust() -> ExitCode {
     let taken = [
         ("inotify", sys::take_all(sys::make_watcher)),
@@ -58,7 +58,7 @@ fn stay() -> ExitCode {
     if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Looks for all of it, and for a port of the host at the given addresses.
+/// Looks for the objects of `serve`, and for a port of the host at the given addresses.
 pub(crate) fn reach(host: &[String]) -> ExitCode {
     let mut findings = vec![
         ProbeFinding::new("N13.tcp", connect(("127.0.0.1", PORT))),

@@ -1,4 +1,4 @@
-//! Where the job can write, and what it must not be able to change.
+//! Attempts to write to directories, switches and devices, those that should work and those that must not.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The socket of the agent: it asks here for tools, and reaches the host's journal and models through here.
 //!
 //! Every client is the job's user, so hostile: it gets nothing here that it could not do by itself in the machine, and the host
-//! judges what is carried to it. Connections are bounded in number and their first message in length.
+//! judges the carried bytes. Connections are bounded in number and their first message in length.
 
 mod carry;
 

@@ -3,8 +3,8 @@
 //! `session` starts and stops the `programs`. A request of the host starts them, or the first connection to the display's socket
 //! (`doorbell`, `display`). `gui` serves lists of actions through a `pool` of workers, which run `automation` as the job's own
 //! user; `viewers` carries VNC, `page` serves a page inside the machine, `control` is the lock that says whether a person or the
-//! agent acts, `idle` stops a desktop that nobody uses. The job controls whatever answers on the display or its socket, so keeper
-//! trusts none of it.
+//! agent acts, `idle` stops an unused desktop. The job controls the programs behind the display and its socket, so keeper trusts
+//! none of their answers.
 
 mod answer;
 pub mod automation;

@@ -1,5 +1,5 @@
-//! Viewers: bytes of the remote framebuffer protocol between the host and the X server's socket. What may pass towards the
-//! desktop is the host's to decide; keeper holds the control lock and moves bytes no faster than they are taken.
+//! Viewers: bytes of the remote framebuffer protocol between the host and the X server's socket. The host filters the messages to
+//! the desktop; keeper holds the control lock and moves bytes no faster than the receiver takes them.
 
 use std::io;
 use std::path::Path;
@@ -111,8 +111,8 @@ impl Viewers {
     }
 }
 
-/// Connects to a socket in a place where the job can put things. Opened first, so that what is looked at is what is
-/// connected to: not a link, and nothing but a socket of another user than keeper, whose own sockets lead to the host.
+/// Connects to a socket in a directory that the job can write. Opens the file first and checks the descriptor: it must be a socket,
+/// not a link, and must belong neither to root nor to keeper, whose own sockets lead to the host.
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let facts = rustix::fs::fstat(&socket)?;

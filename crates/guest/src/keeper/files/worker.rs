@@ -1,8 +1,8 @@
 //! A file worker: the part of keeper that touches the workspace, run as the job's own user.
 //!
-//! Keeper has another uid and no capabilities, so it could neither write the job's files nor be kept from reading what the
-//! job may not. A worker has the job's rights and nothing else; keeper starts it through the spawner, hands it
-//! one request at a time on its standard input and relays its answers, trusting none of them.
+//! Keeper has another uid and no capabilities: it could not write the job's files, and it could read files that the job may not. A
+//! worker has the job's rights and nothing else. Keeper starts it through the spawner, sends it one request at a time on its
+//! standard input, and relays its answers without trusting them.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd as _;

@@ -1,4 +1,4 @@
-//! The job: begun once, whatever happens to keeper; ended by itself, by its time limits, or by the host.
+//! The job: begun once, even if keeper is killed; ended by itself, by its time limits, or by the host.
 //!
 //! Its document (`state`) is on disk before its process exists. A keeper that finds the document asks the spawner about the
 //! process: one that was never forked is started now; one that was forked is followed, or was interrupted and is never started
@@ -56,7 +56,7 @@ impl JobService {
         reply(&mut stream, &answer).await;
     }
 
-    /// Begins the job unless it has begun. The rest happens in a task of keeper's own, whatever becomes of the stream.
+    /// Begins the job unless it has begun. A task of keeper's own runs it, so a lost stream does not end it.
     fn begin(&self, begin: BeginJob) -> Result<(), JobRequestFailure> {
         check_environment(&begin.env)?;
         // A request that is repeated after a lost link finds the document and begins nothing.

@@ -71,7 +71,7 @@ pub(super) async fn run_main(
     widen(&spawned);
     let descriptors = ProcessDescriptors::new(spawned, false).map_err(failed)?;
     let (process, sources) = ManagedProcess::running(command, descriptors, context.state.outputs().clone());
-    // Before its exit is looked at: the process may have obeyed the wish while no keeper lived.
+    // Before its exit is looked at: the process may have obeyed the request while no keeper lived.
     if let Some(ending) = document.ending {
         process.end(ending);
     }

@@ -26,7 +26,7 @@ pub(in crate::keeper) struct MachineJob {
     output: [Arc<Capture>; 2],
 }
 
-/// Everything about the job that must outlive keeper.
+/// The part of the job's state that must outlive keeper.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct JobDocument {
     pub(super) work: StoredWork,
@@ -160,7 +160,7 @@ impl MachineJob {
         self.lock().clone()
     }
 
-    /// The wish that the job end, if there is one.
+    /// The request to end the job, if there is one.
     pub(super) fn ending(&self) -> Option<Ending> {
         self.lock().as_ref().and_then(|document| document.ending)
     }
@@ -208,7 +208,7 @@ impl MachineJob {
         Ok(())
     }
 
-    /// Adds a wish that the job end.
+    /// Stores a request to end the job, joined with an earlier one.
     pub(super) fn end(&self, ending: Ending) -> Result<(), SpoolError> {
         self.change(|document| document.ending = Some(ending.merge(document.ending)))
     }

@@ -27,7 +27,7 @@ pub(super) struct KernelActor {
     pub(super) lost: Option<String>,
 }
 
-/// Something that happens to an idle kernel.
+/// An event that ends the wait of an idle kernel.
 enum ActorEvent {
     Order(Option<KernelOrder>),
     Execute(Arc<Execution>),

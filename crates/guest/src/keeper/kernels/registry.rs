@@ -23,7 +23,7 @@ pub(super) struct KernelRegistry {
     core: Arc<KeeperCore>,
     list: Mutex<Vec<Arc<KernelHandle>>>,
     executions: Mutex<Vec<Arc<Execution>>>,
-    /// How many kernels of each language there ever were.
+    /// Number of kernels ever made, by language. Names are never reused.
     numbers: Mutex<BTreeMap<Language, u32>>,
     next_execution: AtomicU64,
     records: PathBuf,

@@ -24,9 +24,9 @@ const SIGCONT: i32 = 18;
 /// The time limits of a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::keeper) struct ProcessLimits {
-    /// When its time is up, in time since boot.
+    /// Deadline in milliseconds since boot.
     pub(in crate::keeper) deadline_ms: Option<u64>,
-    /// How long it may print nothing.
+    /// Longest time without output.
     pub(in crate::keeper) idle_timeout_ms: Option<u64>,
     /// Silence before this time since boot does not count.
     pub(in crate::keeper) idle_from_ms: u64,
@@ -118,7 +118,7 @@ impl Supervision {
                 asked_to_leave = true;
                 next_kill_ms = Some(wish.kill_at_ms);
             }
-            // A later wish may bring the kill forward; after a kill, `next_kill_ms` repeats it.
+            // A later request may bring the kill forward; after a kill, `next_kill_ms` repeats it.
             let kill_ms =
                 wish.map(|wish| next_kill_ms.map_or(wish.kill_at_ms, |next| next.max(wish.kill_at_ms)));
             // Limits count only until an end is requested: from then on the grace period decides. No branch is polled first; each is

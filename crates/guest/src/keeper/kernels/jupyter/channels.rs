@@ -1,4 +1,4 @@
-//! The channels of a running kernel: shell for requests, iopub for what it publishes, control when it must be interrupted.
+//! The channels of a running kernel: shell for requests, iopub for published messages, control for interrupts.
 
 use serde_json::json;
 

@@ -27,9 +27,9 @@ pub(super) enum Published {
     Idle,
     /// The kernel began with the request; carries its count.
     Input(Option<u64>),
-    /// Something too large to be taken.
+    /// A message that was too large to be taken, with the number of bytes that were left out.
     TooLarge(u64),
-    /// Nothing that concerns an execution.
+    /// A message that does not concern an execution.
     Other,
 }
 
@@ -135,8 +135,8 @@ fn stream_named(name: &str) -> OutputStream {
     if name == "stderr" { OutputStream::Stderr } else { OutputStream::Stdout }
 }
 
-/// The head of a text whose message was too long. The document is cut in the middle of its last member, so what there is of
-/// the text is closed by hand.
+/// Reads the head of a text whose message was too long. The JSON is cut in the middle of its last member, so the member is closed
+/// by hand.
 fn cut_stream(head: &[u8], left_out: u64) -> Published {
     let head = String::from_utf8_lossy(head);
     let begin = head.find("\"text\"").and_then(|at| head[at + 6..].find('"').map(|quote| at + 6 + quote + 1));

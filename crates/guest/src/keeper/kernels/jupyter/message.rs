@@ -45,9 +45,9 @@ impl Signer {
 pub(super) struct Incoming {
     /// `msg_type` of the header: `stream`, `status`, `execute_reply` and so on.
     pub(super) kind: String,
-    /// Which of our requests it belongs to.
+    /// `msg_id` of the request that the message belongs to.
     pub(super) parent: String,
-    /// Its content, as JSON; only the beginning of it if something was left out.
+    /// Its content as JSON, cut if `left_out` is not 0.
     pub(super) content: Bytes,
     /// Bytes that were not taken.
     pub(super) left_out: u64,

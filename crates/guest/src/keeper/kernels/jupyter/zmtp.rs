@@ -47,7 +47,7 @@ pub(super) enum ZmtpError {
 pub(super) enum SocketRole<'a> {
     /// Sends requests and gets the answers meant for this identity.
     Dealer {
-        /// By which the peer knows us, over reconnects too.
+        /// Name under which the peer keeps answers for this client, across reconnections.
         identity: &'a [u8],
     },
     /// Hears everything that is published.
@@ -112,7 +112,7 @@ pub(super) struct Connection {
 #[derive(Debug, Clone, Copy)]
 struct ZmtpFrame {
     flags: u8,
-    /// Bytes of it that are kept.
+    /// Bytes of the body that are kept.
     kept: usize,
     /// Bytes after those that are skipped.
     skipped: u64,

@@ -41,7 +41,7 @@ impl Commands {
         self.push(line.as_bytes());
     }
 
-    /// Adds a line that reports the end of an execution again, after whatever runs now.
+    /// Adds a line that reports the end of an execution again, after the code that runs now.
     pub(super) fn report_again(&mut self, mark: &Mark) {
         self.push(end_line(mark).as_bytes());
     }
