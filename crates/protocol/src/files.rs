@@ -81,7 +81,7 @@ pub enum EntryHeader {
         path: String,
         /// The kind of the entry; never `Other`.
         kind: EntryKind,
-        /// Permission bits that the archive stores.
+        /// Permission bits, without set-user-id and sticky bits.
         mode: u32,
         /// Exact number of bytes that follow for a file, 0 otherwise. A file that shrinks meanwhile is padded with zeros.
         size: u64,

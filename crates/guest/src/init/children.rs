@@ -108,7 +108,7 @@ fn become_role(role: &str, program: &OwnedFd, descriptors: &[BorrowedFd<'_>]) ->
     let program_number = all.len() - 1;
     let argv: Result<Vec<_>, _> = ["sandyard-guest", role].into_iter().map(CString::new).collect();
     let Ok(argv) = argv else { return io::ErrorKind::InvalidInput.into() };
-    // An exec keeps blocked and ignored signals. Init blocks SIGCHLD, and a restarted keeper would inherit that.
+    // An exec keeps blocked and ignored signals. Init blocks SIGCHLD, and keeper would inherit that.
     sys::default_signals();
     let arranged = sys::keep_only(&all)
         .and_then(|()| i32::try_from(program_number).map_err(io::Error::other))

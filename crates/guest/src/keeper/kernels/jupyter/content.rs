@@ -55,7 +55,7 @@ struct DisplayContent {
     data: MimeBundle,
 }
 
-/// As `Shown`, with its texts alone.
+/// As `DisplayContent`, with its texts alone.
 #[derive(Deserialize)]
 struct ShownTexts {
     #[serde(default)]
@@ -89,7 +89,7 @@ struct ErrorContent {
 }
 
 impl Published {
-    /// Reads a message; malformed content is nothing.
+    /// Parses a message. Malformed content counts as `Other`, because the kernel may send anything.
     pub(super) fn read(message: &Incoming) -> Self {
         Self::understand(message).unwrap_or(Self::Other)
     }
@@ -173,6 +173,7 @@ impl ErrorContent {
     fn into_error(self) -> ExecutionError {
         let mut left = ERROR_BYTES;
         let mut bounded = |text: &str| {
+            // No single text may take more than a quarter, so that the name, the message and some of the traceback always fit.
             let text = cut(&without_escapes(text), left.min(ERROR_BYTES / 4));
             left = left.saturating_sub(text.len());
             text
@@ -306,6 +307,7 @@ impl<'de> Deserialize<'de> for Lines {
                         None => return Ok(Lines(lines)),
                     }
                 }
+                // The rest is read past, not kept: a parser that stopped here would reject the whole message.
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(Lines(lines))
             }
