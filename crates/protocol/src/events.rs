@@ -49,7 +49,7 @@ pub struct SequencedEvent {
     pub sequence: u64,
     /// Milliseconds since the Unix epoch by the machine's clock. Only for display: the clock may be wrong.
     pub at_ms: i64,
-    /// The event itself.
+    /// The event, as the guest reports it.
     pub event: GuestEvent,
 }
 

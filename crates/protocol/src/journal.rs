@@ -164,7 +164,7 @@ pub struct JournalRow {
     pub at_ms: i64,
     /// The machine of the job in which it happened, see `TaskFacts::incarnation`.
     pub incarnation: u32,
-    /// The entry itself.
+    /// The entry, as its writer sent it.
     pub entry: JournalEntry,
 }
 

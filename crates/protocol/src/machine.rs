@@ -107,7 +107,7 @@ impl JobLimits {
 pub struct ControlRequest {
     /// The reply repeats this number, so that a late reply to an earlier request is recognised.
     pub number: u64,
-    /// The requested action.
+    /// The action that the driver requests.
     pub wish: ControlWish,
 }
 

@@ -54,9 +54,9 @@ pub struct StartProcess {
 /// A terminal's size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSize {
-    /// Width in characters.
+    /// Width of the terminal in characters.
     pub columns: u16,
-    /// Height in lines.
+    /// Height of the terminal in lines.
     pub rows: u16,
 }
 

@@ -95,7 +95,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
         code: arguments.code,
         timeout_ms: Some(wait_s * 1000),
         idle_timeout_ms: None,
-        // A lost connection means a restarted keeper: the execution goes on, and `follow` attaches to it again.
+        // The execution goes on when the connection is lost, as at a restart of keeper, and `follow` attaches to it again.
         interrupt_on_loss: false,
     };
     follow(&context.keeper, execute, wait_s).await.unwrap_or_else(ToolOutcome::from)

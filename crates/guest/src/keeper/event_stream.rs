@@ -123,7 +123,7 @@ impl<'a> EventSender<'a> {
     async fn send_events(&mut self) -> Result<bool, FrameError> {
         let mut progressed = false;
         while let Some(pending) = self.source.events.next(self.next_sequence) {
-            // The end of the job must not overtake its last output: the host closes the output when it sees the end.
+            // The protocol promises that the end of the job comes after all its output.
             if self.stdout.offset() < pending.after.stdout || self.stderr.offset() < pending.after.stderr {
                 break;
             }

@@ -68,7 +68,7 @@ impl ExecutionRecord {
                 }
             }
         }
-        // Half a frame at the end would make every frame behind it unreadable.
+        // Remains of half a frame behind a shorter new one would later be read as a frame.
         file.set_len(end)?;
         let info = info.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
         Ok((Self::over(path, file, RecordProgress { end, closed }), info))

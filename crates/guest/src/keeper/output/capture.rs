@@ -246,7 +246,7 @@ impl Follower {
     pub(in crate::keeper) fn new(capture: Arc<Capture>, offset: u64) -> Self {
         let progress = capture.progress();
         let mut state = capture.state();
-        // The offset comes from a caller. Beyond the end it would make `room` and `read_at` count bytes that do not exist.
+        // The offset comes from a caller. One beyond the end would skip the bytes that come next.
         let offset = offset.min(state.segments.end());
         let key = state.next_follower;
         state.next_follower += 1;
