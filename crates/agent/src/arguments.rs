@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// The arguments that a tool takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ArgumentForm {
-    /// The tool's name.
+    /// Name by which the model calls the tool, repeated in refusals.
     pub(crate) tool: &'static str,
     /// Names of the members, each with other names under which models send it.
     pub(crate) members: &'static [(&'static str, &'static [&'static str])],

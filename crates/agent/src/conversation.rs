@@ -1,7 +1,7 @@
 //! The conversation, built from the journal entry by entry: in the same way for a new entry and for one that is read after a crash.
-//! It does no I/O, and it alone decides what happens next (`due`).
+//! It does no I/O, and it alone decides the next action (`due`).
 //!
-//! Only what the model still reads is kept, so the size is bounded by the model's window and not by the length of the job.
+//! Only entries that the model still reads are kept, so the size is bounded by the model's window and not by the job's length.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -13,10 +13,10 @@ use crate::prompt;
 use crate::shown;
 use crate::stuck::{LoopProgress, Stuck};
 
-/// What happens next.
+/// The next action of the loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Ask the model.
+    /// Ask the model for its next answer.
     Answer,
     /// Run the open calls of the last answer, or report them as interrupted.
     Steps,
@@ -125,7 +125,7 @@ impl Conversation {
         self.turns.back().map_or(&[], |turn| &turn.calls)
     }
 
-    /// Decides what happens next.
+    /// Returns the next action of the loop.
     pub(crate) fn due(&self) -> Due {
         if let Some(end) = &self.end {
             return end.clone();
@@ -143,6 +143,7 @@ impl Conversation {
     pub(crate) fn apply(&mut self, row: JournalRow) {
         let JournalRow { number, incarnation, entry, .. } = row;
         self.last = number;
+        // The host writes these, possibly while no machine runs. They say nothing about the machine of the loop.
         if !matches!(entry, JournalEntry::Task { .. } | JournalEntry::Said { .. }) {
             self.machine = incarnation;
         }
@@ -210,8 +211,10 @@ impl Conversation {
     /// Replaces named results by stubs, and leaves out the oldest turns whose answers are named.
     fn pack(&mut self, numbers: &[u64]) {
         let numbers: BTreeSet<u64> = numbers.iter().copied().collect();
+        // The last turn always stays: its calls may be open, and `due` decides by them.
         while self.turns.len() > 1 && self.turns.front().is_some_and(|turn| numbers.contains(&turn.number)) {
             let Some(turn) = self.turns.pop_front() else { break };
+            // Words of people survive the turn that they followed.
             self.head.extend(turn.after.into_iter().filter(|note| note.by_person));
             self.left_out =
                 LeftOut { turns: self.left_out.turns + 1, last: turn.number, plan: self.plan.clone() };

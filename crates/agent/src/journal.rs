@@ -30,7 +30,7 @@ pub(crate) enum JournalError {
     Overtaken,
 }
 
-/// An open journal.
+/// The journal of this task, with the connection on which it is read and extended.
 #[derive(Debug)]
 pub(crate) struct JournalClient {
     keeper: KeeperClient,
@@ -75,7 +75,7 @@ impl JournalClient {
         Self { keeper, stream: Some(stream), facts, last: 0, rows: VecDeque::new() }
     }
 
-    /// What the host said about the task when the journal was last opened.
+    /// The facts that the host sent when the journal was last opened.
     pub(crate) fn facts(&self) -> &TaskFacts {
         &self.facts
     }
@@ -88,6 +88,7 @@ impl JournalClient {
                     self.last = row.number;
                     take(row);
                 }
+                // After a reconnection the host sends the journal from its beginning.
                 Ok(DeskReply::Entry(row)) if row.number <= self.last => {}
                 Ok(_) => return Err(JournalError::Overtaken),
                 Err(_) => self.reconnect().await,
@@ -111,13 +112,14 @@ impl JournalClient {
             // The entry may have been stored before the connection was lost. Appending it again under the same number is
             // answered alike and stores it once.
             self.reopen(ExpectedEntry::Own(&entry)).await?;
+            // The entry was stored before the connection was lost; the journal has it among the entries that were just read.
             if self.rows.iter().any(|row| row.entry == entry) {
                 return Ok(self.rows.drain(..).collect());
             }
         }
     }
 
-    /// Returns what people have said since the last call, without waiting.
+    /// Returns the words of people since the last call, without waiting.
     pub(crate) fn new_replies(&mut self) -> Vec<JournalRow> {
         while let Some(stream) = &mut self.stream {
             match stream.receive_message().now_or_never() {
@@ -213,6 +215,7 @@ impl JournalClient {
     }
 
     fn keep_own(&mut self, number: u64, entry: JournalEntry) -> Result<Vec<JournalRow>, JournalError> {
+        // The host sends the words of people before it reports the number, so a gap means that another loop has written.
         if number != self.last + 1 {
             return Err(JournalError::Overtaken);
         }

@@ -75,7 +75,7 @@ impl KeeperClient {
         Self { socket }
     }
 
-    /// Sends a request. Returns keeper's reply and the connection, which carries what the request documents.
+    /// Sends a request. Returns keeper's reply and the connection, which then carries the frames that the request documents.
     pub(crate) async fn ask(&self, request: Request) -> Result<(Reply, KeeperStream), ToolError> {
         let mut stream = self.send(request).await?;
         match stream.receive_message().await? {

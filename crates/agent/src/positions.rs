@@ -8,7 +8,7 @@ use sandyard_protocol::{OutputOffsets, ProcessId};
 /// Processes whose position is remembered. The oldest name is forgotten first; its output is then shown from the start.
 const MAX_POSITIONS: usize = 64;
 
-/// Positions by process.
+/// For each background process, the output that the model has read.
 #[derive(Debug, Default)]
 pub(crate) struct OutputPositions(Mutex<BTreeMap<ProcessId, OutputOffsets>>);
 
@@ -18,7 +18,7 @@ impl OutputPositions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(process).unwrap_or_default()
     }
 
-    /// Remembers a position.
+    /// Stores the position from which the next look at this process continues.
     pub(crate) fn set(&self, process: ProcessId, position: OutputOffsets) {
         let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if positions.len() >= MAX_POSITIONS {

@@ -5,7 +5,7 @@ use sandyard_protocol::{PlanItem, PlanState, Speaker, StopReason};
 
 use crate::stuck::{Stuck, StuckSign};
 
-/// The system prompt.
+/// The system prompt of every call. Recordings are compared with it, so a change invalidates them.
 pub const SYSTEM: &str = include_str!("prompts/system.md");
 
 /// The task, as the first message.
@@ -13,7 +13,7 @@ pub(crate) fn task(text: &str) -> String {
     format!("This is the task:\n\n{text}")
 }
 
-/// What a person, or the host in a person's place, said to the job.
+/// The words of a person, or of the host in a person's place.
 pub(crate) fn said(text: &str, by: Speaker) -> String {
     match by {
         Speaker::Person => format!("The person says:\n\n{text}"),
@@ -21,7 +21,7 @@ pub(crate) fn said(text: &str, by: Speaker) -> String {
     }
 }
 
-/// Tells the model that it is stuck, and what to do.
+/// The note to a model that is stuck, with advice.
 pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     match stuck.sign {
         StuckSign::Silent if stop == StopReason::Length => {
@@ -43,7 +43,7 @@ pub(crate) fn stuck(stuck: Stuck, stop: StopReason) -> String {
     .to_owned()
 }
 
-/// Asks a person what a stuck model should do.
+/// The question to a person about a model that is stuck.
 pub(crate) fn stuck_question(sign: StuckSign, last_words: &str) -> String {
     let what = match sign {
         StuckSign::Silent => "The agent answers without doing anything",

@@ -1,7 +1,7 @@
-//! A session: opens the journal, replays it, and does what is due until the task is over.
+//! A session: opens the journal, replays it, and carries out the next action until the task is over.
 //!
-//! open → replay → (answer | steps | reply)* → end. What is due follows from the journal alone, so a loop that dies anywhere is
-//! followed by one that continues there. Every entry is durable on the host before the next action starts.
+//! open → replay → (answer | steps | reply)* → end. The next action follows from the journal alone, so a loop that dies anywhere
+//! is followed by one that continues there. Every entry is durable on the host before the next action starts.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub enum AgentEnd {
     Again,
 }
 
-/// Works until the task is over.
+/// Runs the loop until the task is over. `socket` is keeper's, in the same machine.
 pub async fn run(socket: PathBuf) -> AgentEnd {
     let mut state = SessionState::open(socket, tools::specs()).await;
     match work(&mut state).await {

@@ -1,4 +1,4 @@
-//! What one run of the loop holds: the journal on the host, the conversation read from it, and the model's window.
+//! The state of one run of the loop: the journal on the host, the conversation read from it, and the model's window.
 //!
 //! `turn` and `step` work on this state; `session` decides which of them is due.
 

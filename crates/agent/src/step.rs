@@ -59,7 +59,7 @@ fn step_began(call: &ToolCall) -> JournalEntry {
     JournalEntry::StepBegan { call: call.id.clone(), name: call.name.clone(), arguments }
 }
 
-/// What a tool works with in the step of this journal number.
+/// The inputs of a tool in the step of this journal number.
 fn tool_context(state: &SessionState, step: u64) -> ToolContext {
     ToolContext { keeper: state.keeper.clone(), step, positions: state.positions.clone() }
 }
@@ -84,6 +84,7 @@ async fn run_in_machine(state: &mut SessionState, batch: &[ToolCall]) -> Result<
             }
         })
         .collect();
+    // Each result is committed as it comes: a crash loses the results of the calls that still run, not of those that ended.
     while let Some((call, outcome, took)) = running.next().await {
         let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         state.commit(step_ended(&call, outcome, took_ms)).await?;
@@ -91,7 +92,7 @@ async fn run_in_machine(state: &mut SessionState, batch: &[ToolCall]) -> Result<
     Ok(())
 }
 
-/// Ends a call that was cut off, with what is known about it.
+/// Ends a call that was cut off, with the facts that are known about it.
 async fn report_interrupted(
     state: &mut SessionState,
     call: &ToolCall,

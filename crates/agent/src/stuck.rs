@@ -2,7 +2,7 @@
 //! one before.
 //!
 //! Signs: the same call with the same result several times, two calls in alternation (such as an edit and its opposite), only
-//! failing calls, answers without a call. At the first sign the model is told. If it continues all the same, a person is asked. A
+//! failing calls, answers without a call. At the first sign the model gets a note. If it continues, a person is asked. A
 //! different step, or the words of a person, resets the count.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const REMEMBERED: usize = MAX_SAME_WAITS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stuck {
     pub(crate) sign: StuckSign,
-    /// True if the model was told often enough, so that a person must be asked.
+    /// True if the model got enough notes, so that a person must be asked.
     pub(crate) was_told: bool,
 }
 

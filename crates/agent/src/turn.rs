@@ -1,5 +1,5 @@
-//! A turn: everything up to the model's next answer. It reads what people said meanwhile, tells the model or a person that the
-//! loop is stuck, makes room in the window, asks the model, and decides what follows a failure.
+//! A turn: all steps up to the model's next answer. It reads the words of people, informs the model or a person that the loop is
+//! stuck, makes room in the window, asks the model, and decides how to continue after a failure.
 
 use std::time::Duration;
 
@@ -73,6 +73,7 @@ async fn make_room(state: &mut SessionState) -> Result<(), JournalError> {
     if numbers.is_empty() {
         return Ok(());
     }
+    // Committed before the call: after a crash the next loop must show the model the same conversation.
     state.commit(JournalEntry::Packed { numbers }).await
 }
 
@@ -95,6 +96,7 @@ async fn ask(state: &mut SessionState) -> Result<Option<ModelFailure>, JournalEr
     if let JournalEntry::Answer { usage, .. } = &row.entry {
         state.correction.learn(window::estimate(&state.conversation, &state.tools), usage.input);
     }
+    // Words of people that the host stored before the answer are applied first: the conversation must have the journal's order.
     let before = state.journal.receive_before(row.number).await?;
     state.apply(before);
     // After a reconnection the journal has delivered the answer already. The number is 0 if the host did not report one.

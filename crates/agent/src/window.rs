@@ -1,4 +1,4 @@
-//! The model's window: the conversation as messages, and what to leave out when the window is nearly full.
+//! The model's window: the conversation as messages, and the choice of entries to leave out when the window is nearly full.
 //!
 //! Packing happens rarely and in large steps, because every change of earlier messages invalidates the provider's cache. First, old
 //! results become stubs; then whole old turns are left out. The task, the words of people and the newest turns always stay. A

@@ -169,7 +169,7 @@ pub const STEADY_LOOP: Duration = Duration::from_secs(30);
 /// Starts in a row of loops that did not last.
 pub const LOOP_STARTS: u32 = 5;
 
-/// The kernel service.
+/// Limits of the kernel service: code, its output, and the conversation with Jupyter kernels.
 pub mod kernels {
     use std::time::Duration;
 

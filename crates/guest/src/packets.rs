@@ -22,7 +22,7 @@ use crate::limits::{LOCAL_MESSAGE_BYTES, PACKET_BYTES, PACKET_FDS};
 /// The packet whose message is in the memory file that comes with it. Not JSON, so no message can look like it.
 const IN_MEMORY_FILE: &[u8] = b"@";
 
-/// A received message.
+/// A parsed message and the descriptors that came with its packet.
 #[derive(Debug)]
 pub(crate) struct ReceivedPacket<T> {
     pub(crate) message: T,
@@ -90,6 +90,7 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> io::Result
     if received.bytes == 0 {
         return Ok(None);
     }
+    // Of a cut packet neither the message nor the number of its descriptors can be trusted.
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a packet is too long"));
     }
@@ -125,6 +126,7 @@ pub(crate) fn read_bounded(file: OwnedFd, limit: usize) -> io::Result<Vec<u8>> {
 /// Reads a memory file that another process may hold too, leaving its position alone.
 pub(crate) fn read_memory_file(file: &File) -> io::Result<Vec<u8>> {
     let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    // Checked before the allocation. A file that shrinks afterwards makes the read fail, not the process.
     if length > LOCAL_MESSAGE_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
     }

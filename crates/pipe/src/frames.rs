@@ -11,12 +11,12 @@ const HEADER_BYTES: usize = 5;
 const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 
-/// A received frame.
+/// One frame of a stream, without its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// A JSON document.
+    /// A JSON document of at most `message_bytes`. Not parsed yet.
     Message(Bytes),
-    /// Plain bytes.
+    /// Bytes without structure, at most `data_bytes`.
     Data(Bytes),
 }
 
@@ -34,7 +34,7 @@ pub struct FrameLimits {
 /// Why a frame could not be sent or received. The stream must not be used any more.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The stream failed.
+    /// Reading from or writing to the stream failed.
     #[error("the stream failed")]
     Io(#[from] std::io::Error),
     /// The stream ended inside a frame, or where a message had to come.
@@ -55,7 +55,7 @@ pub struct Framed<S> {
     sender: FrameSender<S>,
 }
 
-/// The receiving half.
+/// The receiving half of a stream, with the bytes that were read ahead.
 #[derive(Debug)]
 pub struct FrameReceiver<S> {
     stream: ReadHalf<S>,
@@ -63,7 +63,7 @@ pub struct FrameReceiver<S> {
     limits: FrameLimits,
 }
 
-/// The sending half.
+/// The sending half of a stream. Each call sends one whole frame and flushes it.
 #[derive(Debug)]
 pub struct FrameSender<S> {
     stream: WriteHalf<S>,
@@ -80,12 +80,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         }
     }
 
-    /// Sends a message.
+    /// Sends a value as JSON in one message frame. Must not be cancelled.
     pub async fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
         self.sender.send_message(message).await
     }
 
-    /// Sends data.
+    /// Sends bytes in one data frame, at most `data_bytes`. Must not be cancelled.
     pub async fn send_data(&mut self, data: &[u8]) -> Result<(), FrameError> {
         self.sender.send_data(data).await
     }
@@ -117,13 +117,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
 }
 
 impl<S: AsyncRead + Unpin> FrameReceiver<S> {
-    /// Receives the next frame; `None` at a clean end. Cancelling loses nothing: what was read stays in the buffer.
+    /// Receives the next frame; `None` at a clean end. Cancelling loses nothing: bytes that were read stay in the buffer.
     pub async fn receive(&mut self) -> Result<Option<Frame>, FrameError> {
         loop {
             if let Some(frame) = self.take_frame()? {
                 return Ok(Some(frame));
             }
             self.buffer.reserve(self.missing());
+            // `read_buf` puts bytes into the buffer or, when cancelled, takes none from the stream.
             if self.stream.read_buf(&mut self.buffer).await? == 0 {
                 return if self.buffer.is_empty() { Ok(None) } else { Err(FrameError::Ended) };
             }
@@ -156,6 +157,7 @@ impl<S: AsyncRead + Unpin> FrameReceiver<S> {
             DATA => self.limits.data_bytes,
             _ => return Err(FrameError::Malformed(format!("kind {kind}"))),
         };
+        // The peer may be hostile: its length is checked before `missing` reserves memory for it.
         if length > limit {
             return Err(FrameError::TooLong(length));
         }
@@ -169,7 +171,7 @@ impl<S: AsyncRead + Unpin> FrameReceiver<S> {
 }
 
 impl<S: AsyncWrite + Unpin> FrameSender<S> {
-    /// Sends a message.
+    /// Sends a value as JSON in one message frame. Must not be cancelled: half a frame would stay in the stream.
     pub async fn send_message<T: Serialize>(&mut self, message: &T) -> Result<(), FrameError> {
         let mut frame = vec![0; HEADER_BYTES];
         serde_json::to_writer(&mut frame, message)
@@ -177,7 +179,7 @@ impl<S: AsyncWrite + Unpin> FrameSender<S> {
         self.send(MESSAGE, frame, self.limits.sent_message_bytes).await
     }
 
-    /// Sends data.
+    /// Sends bytes in one data frame, at most `data_bytes`. Must not be cancelled: half a frame would stay in the stream.
     pub async fn send_data(&mut self, data: &[u8]) -> Result<(), FrameError> {
         let mut frame = Vec::with_capacity(HEADER_BYTES + data.len());
         frame.resize(HEADER_BYTES, 0);

@@ -42,7 +42,7 @@ impl Generations {
     }
 }
 
-/// What the host tells a guest about itself and the sandbox.
+/// The values that the host sends to a guest in its hello, and the secret that proves them.
 #[derive(Debug, Clone)]
 pub struct HostOffer {
     /// The sandbox's name; the guest knows no other.
@@ -55,10 +55,10 @@ pub struct HostOffer {
     pub unix_ms: i64,
 }
 
-/// What the guest learns from a host that has proven itself.
+/// The values from the hello of a host that has proven itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
-    /// The sandbox's name.
+    /// The sandbox's name, as the host calls it.
     pub sandbox: String,
     /// The generation that both sides speak on this link.
     pub generation: u32,
@@ -174,6 +174,7 @@ async fn welcome_guest(
         nonce: random()?,
     };
     let host_bytes = serde_json::to_vec(&hello).map_err(|_| HelloError::Malformed)?;
+    // The proofs are over the bytes as sent, not over parsed values: both sides sign the same transcript.
     send(&mut stream, &host_bytes).await?;
     let proof = Proof { mac: prove(&offer.secret, HelloSide::Host, &guest_bytes, &host_bytes) };
     send(&mut stream, &serde_json::to_vec(&proof).map_err(|_| HelloError::Malformed)?).await?;
@@ -192,6 +193,7 @@ async fn join_host(
     lowest_epoch: u64,
     supported: Generations,
 ) -> Result<(Link, Welcome), HelloError> {
+    // A fresh nonce for each link: a recorded proof of the host is of no use on another one.
     let hello = GuestHello { oldest: supported.oldest, newest: supported.newest, nonce: random()? };
     let guest_bytes = serde_json::to_vec(&hello).map_err(|_| HelloError::Malformed)?;
     stream.write_all(&PREAMBLE).await?;
@@ -205,6 +207,8 @@ async fn join_host(
     if !(supported.oldest..=supported.newest).contains(&host.generation) {
         return Err(HelloError::Malformed);
     }
+    // Fence: a host with an older lease has lost the sandbox to another server and must not give orders any more. The answer
+    // tells it so.
     if host.epoch < lowest_epoch {
         let answer = GuestAnswer::StaleEpoch { served: lowest_epoch };
         send(&mut stream, &serde_json::to_vec(&answer).map_err(|_| HelloError::Malformed)?).await?;
@@ -234,6 +238,7 @@ async fn send(stream: &mut impl Duplex, message: &[u8]) -> Result<(), HelloError
 
 async fn receive(stream: &mut impl Duplex) -> Result<Vec<u8>, HelloError> {
     let length = stream.read_u32().await? as usize;
+    // The peer has not proven itself: its length must not decide how much memory is allocated.
     if length > MAX_HELLO_BYTES {
         return Err(HelloError::Malformed);
     }
@@ -252,7 +257,7 @@ fn random() -> Result<[u8; 32], HelloError> {
     Ok(bytes)
 }
 
-/// The side that proves itself. It is part of what is signed, so that a proof can't be sent back to its author.
+/// The side that proves itself. It is part of the signed bytes, so that a proof can't be sent back to its author.
 #[derive(Clone, Copy)]
 enum HelloSide {
     Host,
@@ -269,6 +274,7 @@ fn transcript(secret: &[u8; 32], side: HelloSide, guest: &[u8], host: &[u8]) -> 
         HelloSide::Guest => b"sandyard hello: guest",
     });
     for part in [guest, host] {
+        // The length keeps the border between the two hellos fixed: no other pair of hellos gives the same bytes.
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);
     }

@@ -8,7 +8,7 @@ pub(crate) const PREAMBLE: [u8; 32] = [
     0xa8, 0x77, 0xfc, 0x19, 0x60, 0xbe, 0x45, 0xe3, 0x0d, 0x92, 0x5a, 0xc7, 0x28, 0x84, 0xf1,
 ];
 
-/// Leftovers are at most what a transport buffers; virtio-serial buffers much less.
+/// Most bytes that are skipped. Leftovers are at most a transport's buffers; virtio-serial's are much smaller.
 const MAX_SKIPPED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Reads up to and including the preamble. Fails if it does not arrive within `MAX_SKIPPED_BYTES`.

@@ -30,7 +30,7 @@ const MAX_STREAMS: usize = 512;
 const MAX_WAITING_STREAMS: usize = 64;
 /// Bytes in one yamux frame. Each frame costs two writes to the connection, and pixels and exports come in pieces of this size.
 const SEND_FRAME_BYTES: usize = 64 * 1024;
-/// Receive windows of all streams together; bounds what a hostile guest can make the host buffer.
+/// Receive windows of all streams together: the most memory that a hostile guest can make the host buffer.
 const RECEIVE_WINDOW_BYTES: usize = 256 * 1024 * MAX_STREAMS;
 
 /// A handle to one authenticated connection; clones share it.
@@ -148,6 +148,7 @@ impl<T: Duplex> YamuxDriver<T> {
             match self.connection.poll_new_outbound(context) {
                 Poll::Ready(Ok(stream)) => {
                     if let Some(answer) = self.opening.take() {
+                        // If the caller is gone, the stream is dropped here and thereby reset.
                         drop(answer.send(stream.compat()));
                     }
                 }

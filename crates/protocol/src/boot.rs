@@ -23,7 +23,7 @@ pub type BootFd = i32;
 pub struct BootConfig {
     /// Host and guest prove with it that they belong together, in the hello of every link, for the sandbox's life.
     pub secret: Secret,
-    /// Where keeper dials the host.
+    /// The address at which keeper dials the host.
     pub link: LinkTarget,
     /// User and group id of the job's code.
     pub agent_id: u32,
@@ -74,7 +74,7 @@ pub enum LinkTarget {
     },
     /// A socket to the host of a virtual machine.
     Vsock {
-        /// The host's port.
+        /// The vsock port on which the host listens.
         port: u32,
     },
 }

@@ -30,7 +30,7 @@ pub struct WorkspaceChanges {
 pub struct ChangedPath {
     /// Relative to the workspace.
     pub path: String,
-    /// Size in bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     /// SHA-256 in hexadecimal; only of regular files that are not too large.
     pub sha256: Option<String>,

@@ -181,7 +181,7 @@ pub struct GuiResult {
     pub height: Option<u32>,
 }
 
-/// One window.
+/// A window in the list of an action `windows`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowInfo {
     /// The id of the window for screenshots and xdotool.
@@ -192,9 +192,9 @@ pub struct WindowInfo {
     pub x: i32,
     /// Distance from the upper edge of the screen, in pixels.
     pub y: i32,
-    /// Width in pixels.
+    /// Width of the window in pixels.
     pub width: u32,
-    /// Height in pixels.
+    /// Height of the window in pixels.
     pub height: u32,
     /// True if the window has the keyboard.
     pub active: bool,
@@ -204,7 +204,7 @@ pub struct WindowInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DesktopMode {
-    /// Sees the desktop.
+    /// The viewer sees the desktop; its keys, pointer and clipboard are dropped.
     View,
     /// Takes the control lock for as long as the stream lives.
     Control {

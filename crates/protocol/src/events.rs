@@ -24,7 +24,7 @@ pub enum GuestRequest {
     Desk,
 }
 
-/// Where the host's store ends: the guest sends what follows.
+/// The end of the host's store. The guest sends the events and the output that follow it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resume {
     /// Sequence number of the first event the host lacks; the first of all is 1.
@@ -38,7 +38,7 @@ pub struct Resume {
 pub struct Ack {
     /// Highest committed sequence number.
     pub sequence: u64,
-    /// Committed output.
+    /// Offsets up to which the output is committed.
     pub output: OutputOffsets,
 }
 
@@ -49,7 +49,7 @@ pub struct SequencedEvent {
     pub sequence: u64,
     /// Milliseconds since the Unix epoch by the machine's clock. Only for display: the clock may be wrong.
     pub at_ms: i64,
-    /// What happened.
+    /// The event, as the guest reports it.
     pub event: GuestEvent,
 }
 
@@ -68,7 +68,7 @@ pub enum GuestEvent {
     KeeperRestarted,
     /// A note for people.
     Note {
-        /// One sentence.
+        /// One sentence, cut to `limits::TEXT_BYTES`.
         text: String,
     },
 }

@@ -22,9 +22,9 @@ pub enum EntryKind {
 pub struct FileStat {
     /// The kind of the entry.
     pub kind: EntryKind,
-    /// Size in bytes.
+    /// Size in bytes, as the file system reports it.
     pub size: u64,
-    /// Permission bits.
+    /// Permission bits, without those of the file type.
     pub mode: u32,
     /// Last change, in milliseconds since the epoch.
     pub modified_ms: i64,
@@ -45,7 +45,7 @@ pub struct DirectoryEntry {
 /// A part of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileRange {
-    /// First byte.
+    /// Offset of the first byte, counting from 0.
     pub start: u64,
     /// Number of bytes; to the end of the file if not given.
     pub length: Option<u64>,
@@ -56,7 +56,7 @@ pub struct FileRange {
 pub struct Edit {
     /// Text that must occur exactly once.
     pub old: String,
-    /// The replacement.
+    /// The text that takes the place of `old`.
     pub new: String,
 }
 
@@ -81,7 +81,7 @@ pub enum EntryHeader {
         path: String,
         /// The kind of the entry; never `Other`.
         kind: EntryKind,
-        /// Permission bits.
+        /// Permission bits, without set-user-id and sticky bits.
         mode: u32,
         /// Exact number of bytes that follow for a file, 0 otherwise. A file that shrinks meanwhile is padded with zeros.
         size: u64,

@@ -34,7 +34,7 @@ pub enum DeskRequest {
     Read {
         /// Number of the first entry.
         first: u64,
-        /// At most so many entries; the host sends no more than `limits::JOURNAL_READ_ENTRIES`.
+        /// Maximum number of entries; the host sends no more than `limits::JOURNAL_READ_ENTRIES`.
         count: u64,
     },
 }
@@ -45,7 +45,7 @@ pub enum DeskRequest {
 pub enum DeskReply {
     /// The journal is open.
     Opened(Box<TaskFacts>),
-    /// Announces entries.
+    /// The answer to `Read`: announces the entries that follow.
     Reading {
         /// Number of `Entry` messages that follow.
         entries: u64,
@@ -63,7 +63,7 @@ pub enum DeskReply {
     Refused {
         /// The kind of refusal.
         code: DeskRefusal,
-        /// One sentence.
+        /// One sentence for the log of the loop.
         message: String,
     },
 }
@@ -84,7 +84,7 @@ pub enum DeskRefusal {
     Ended,
 }
 
-/// What the loop must know about its task.
+/// Facts about the task that the loop needs at its start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskFacts {
     /// The task, as a person wrote it.
@@ -164,11 +164,11 @@ pub struct JournalRow {
     pub at_ms: i64,
     /// The machine of the job in which it happened, see `TaskFacts::incarnation`.
     pub incarnation: u32,
-    /// What happened.
+    /// The entry, as its writer sent it.
     pub entry: JournalEntry,
 }
 
-/// Something that happened in a task.
+/// An event of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum JournalEntry {
@@ -179,9 +179,9 @@ pub enum JournalEntry {
     },
     /// A person spoke. Written by the host.
     Said {
-        /// What was said.
+        /// The words of the person, or of the host in a person's place.
         text: String,
-        /// The speaker.
+        /// The author of the words.
         by: Speaker,
         /// The budget from now on, if it was changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,17 +227,17 @@ pub enum JournalEntry {
     },
     /// The new plan, which replaces the one before.
     Plan {
-        /// In order.
+        /// The items in the order in which they are to be done.
         items: Vec<PlanItem>,
     },
-    /// The loop itself told the model something.
+    /// The loop itself added a message for the model.
     Nudge {
-        /// What the model reads.
+        /// The message, as the model reads it.
         text: String,
     },
     /// The job asks a person and waits for the reply.
     Asked {
-        /// The question.
+        /// The question, as the person reads it.
         question: String,
         /// The reason for asking.
         why: WhyAsked,
@@ -249,7 +249,7 @@ pub enum JournalEntry {
     },
     /// The task is done.
     Finished {
-        /// What was done, written for a person.
+        /// A summary of the work, written for a person.
         summary: String,
     },
     /// The task is given up.

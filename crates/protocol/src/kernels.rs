@@ -116,7 +116,7 @@ pub struct Execute {
     /// The kernel; if not given, the first one of the language, which is started on first use.
     #[serde(default)]
     pub kernel: Option<KernelId>,
-    /// The code.
+    /// The code, at most `limits::CODE_BYTES`.
     pub code: String,
     /// Ends the execution after this time, counted from the request.
     #[serde(default)]
@@ -150,7 +150,7 @@ pub enum KernelEvent {
     Text {
         /// The stream that the code wrote to.
         stream: OutputStream,
-        /// The text.
+        /// The text, cut between characters.
         text: String,
     },
     /// A rich output in one or more MIME types, whose bytes follow.
@@ -160,13 +160,13 @@ pub enum KernelEvent {
         /// The MIME types, in the order of their bytes.
         parts: Vec<OutputPart>,
     },
-    /// The code failed.
+    /// The code failed with this exception.
     Error(ExecutionError),
-    /// Discards the output so far: what follows replaces it.
+    /// Discards the output so far: the output that follows replaces it.
     Clear,
     /// A note for people.
     Note {
-        /// One sentence.
+        /// One sentence, cut to `limits::TEXT_BYTES`.
         text: String,
     },
     /// Output was left out here because there was too much.
@@ -174,7 +174,7 @@ pub enum KernelEvent {
         /// Bytes that were left out.
         bytes: u64,
     },
-    /// The execution ended.
+    /// The execution ended. The last message of the stream.
     Done(ExecutionEnd),
 }
 
@@ -191,7 +191,7 @@ pub enum OutputKind {
 /// One MIME type of a rich output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputPart {
-    /// MIME type.
+    /// MIME type, such as `image/png`.
     pub mime: String,
     /// Bytes of the value as JSON: a string for text and base64, any value for JSON types.
     pub bytes: u64,
@@ -211,7 +211,7 @@ pub struct ExecutionError {
 /// How an execution ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutionEnd {
-    /// The outcome.
+    /// The kind of its end.
     pub outcome: Outcome,
     /// The kernel's execution count, if it reported one.
     pub execution_count: Option<u64>,

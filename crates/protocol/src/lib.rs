@@ -1,8 +1,8 @@
 //! The messages that host and guest exchange over the pipe.
 //!
 //! This crate owns the types and their bounds. It does no I/O and knows no driver, job store or HTTP. A stream opened by the
-//! host starts with one [`Request`] message, which the guest answers with one [`Reply`] message; the stream then carries what
-//! that request documents. Streams opened by the guest start with a [`GuestRequest`]. Everything that arrives from a guest is
+//! host starts with one [`Request`] message, which the guest answers with one [`Reply`] message; the stream then carries the frames
+//! that the request documents. Streams opened by the guest start with a [`GuestRequest`]. Everything that arrives from a guest is
 //! hostile: each type here is bounded by `limits`.
 //!
 //! The types are frozen: `docs/protocol.md` says which changes old and new builds survive.

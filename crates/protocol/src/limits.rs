@@ -14,7 +14,7 @@ pub const PATH_BYTES: usize = 4096;
 pub const NAME_BYTES: usize = 255;
 /// Longest symbolic link target accepted in an export, the kernel's PATH_MAX.
 pub const SYMLINK_BYTES: usize = 4096;
-/// Processes a keeper tracks at once for API callers; the pids limit bounds what they fork.
+/// Processes that a keeper tracks at once for API callers; the pids limit bounds their forks.
 pub const PROCESSES: usize = 256;
 /// Terminals of a sandbox at once. The kernel has 3,072 for all of a host's containers together.
 pub const TERMINALS: u32 = 64;

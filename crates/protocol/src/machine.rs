@@ -56,7 +56,7 @@ pub struct MachineConfig {
 pub struct MemoryMount {
     /// Absolute path inside the machine. The directory is created if its parent is in memory.
     pub target: String,
-    /// Maximum size.
+    /// Maximum size of all files together, in bytes.
     pub size_bytes: u64,
     /// Maximum number of files.
     pub inodes: u64,
@@ -91,7 +91,7 @@ pub struct LinkPort {
 pub struct JobLimits {
     /// Memory; less than that of the machine, so that the job runs out of memory before the machine does.
     pub memory_bytes: u64,
-    /// Processes and threads.
+    /// Maximum number of processes and threads together.
     pub pids: u64,
     /// Processor time in each period of [`JobLimits::PERIOD_US`].
     pub cpu_quota_us: u64,
@@ -107,11 +107,11 @@ impl JobLimits {
 pub struct ControlRequest {
     /// The reply repeats this number, so that a late reply to an earlier request is recognised.
     pub number: u64,
-    /// What the machine should do.
+    /// The action that the driver requests.
     pub wish: ControlWish,
 }
 
-/// What a control request asks for.
+/// The actions that a control request can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlWish {
@@ -133,9 +133,9 @@ pub struct ControlReply {
 /// Counters of the job's control group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobUsage {
-    /// Processor time.
+    /// Processor time of all processes so far, in microseconds.
     pub cpu_us: u64,
-    /// Highest memory use.
+    /// Highest memory use so far, in bytes.
     pub peak_memory_bytes: u64,
     /// Processes that the kernel killed for lack of memory.
     pub memory_kills: u64,

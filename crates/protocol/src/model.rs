@@ -10,7 +10,7 @@ pub struct ModelCall {
     pub number: u64,
     /// A model that the job may use; the job's own if none is named.
     pub model: Option<String>,
-    /// The system prompt.
+    /// The system prompt, sent to the provider before the conversation.
     pub system: String,
     /// The conversation, oldest first.
     pub messages: Vec<ModelMessage>,
@@ -26,7 +26,7 @@ pub struct ModelCall {
 pub enum ModelMessage {
     /// Text and pictures from a person, or from the agent's loop in a person's place.
     User {
-        /// Content, in order.
+        /// Text and pictures in the order in which the model reads them.
         parts: Vec<ModelPart>,
     },
     /// An earlier answer of the model.
@@ -47,9 +47,9 @@ pub enum ModelMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ModelPart {
-    /// Text.
+    /// A piece of text.
     Text {
-        /// The text itself.
+        /// The text, UTF-8 without bound of its own.
         text: String,
     },
     /// A PNG picture, for models that accept pictures.
@@ -143,7 +143,7 @@ pub struct ModelUsage {
     /// The part of `input` that was written to the provider's cache, where writing has a price of its own.
     #[serde(default)]
     pub cache_written: u64,
-    /// Tokens written.
+    /// Tokens that the model wrote.
     pub output: u64,
 }
 

@@ -49,7 +49,7 @@ pub struct OutputChunk {
     pub stream: OutputStream,
     /// Offset of the first byte in its stream.
     pub offset: u64,
-    /// The bytes, verbatim.
+    /// The bytes as the process wrote them, in any encoding.
     pub bytes: Bytes,
 }
 

@@ -54,9 +54,9 @@ pub struct StartProcess {
 /// A terminal's size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSize {
-    /// Width.
+    /// Width of the terminal in characters.
     pub columns: u16,
-    /// Height.
+    /// Height of the terminal in lines.
     pub rows: u16,
 }
 
@@ -77,7 +77,7 @@ pub struct Exit {
 pub enum EndReason {
     /// The process itself, or something inside the machine.
     Own,
-    /// The time limit.
+    /// The limit on its running time.
     Timeout,
     /// The limit on time without output.
     IdleTimeout,
@@ -102,7 +102,7 @@ pub enum ProcessEvent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessInput {
-    /// Closes standard input.
+    /// Closes standard input. On a terminal, types the end-of-file character.
     Close,
     /// Changes the size of the terminal.
     Resize(TerminalSize),
@@ -117,7 +117,7 @@ pub struct ProcessInfo {
     pub id: ProcessId,
     /// The process id inside the machine.
     pub pid: i32,
-    /// Program and arguments.
+    /// The program and its arguments, as they were requested.
     pub argv: Vec<String>,
     /// Set once the process has ended.
     pub exit: Option<Exit>,

@@ -10,7 +10,7 @@ use crate::{
     StartProcess, WorkspaceChanges,
 };
 
-/// A request of the host. Each variant documents the reply and what the stream carries after it.
+/// A request of the host. Each variant documents the reply and the frames that the stream carries after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Request {
@@ -37,14 +37,14 @@ pub enum Request {
     /// Follows a process. Answered by `Reply::Process`. Keeper then sends output in data frames and `ProcessEvent` messages; the host
     /// sends standard input in data frames and `ProcessInput` messages.
     AttachProcess {
-        /// The process.
+        /// Name of the process, running or ended.
         process: ProcessId,
         /// Offset of the first byte to send, for each output.
         from: OutputOffsets,
     },
     /// Sends a signal to a process's group. Answered by `Reply::Done`.
     SignalProcess {
-        /// The process.
+        /// Name of the process; no effect if it has ended.
         process: ProcessId,
         /// The number of the signal.
         signal: i32,
@@ -58,14 +58,14 @@ pub enum Request {
     },
     /// Lists a directory. Answered by `Reply::Entries`: at most `limits::LIST_ENTRIES` entries after the name `after`, sorted by name.
     List {
-        /// The directory.
+        /// Path of the directory, relative to the workspace.
         path: String,
         /// The name after which the page starts.
         after: Option<String>,
     },
     /// Reads a file. Answered by `Reply::Content`, then by data frames of exactly `length` bytes.
     Read {
-        /// The file.
+        /// Path of the file, relative to the workspace.
         path: String,
         /// The part to read; the whole file if not given.
         range: Option<FileRange>,
@@ -82,7 +82,7 @@ pub enum Request {
     },
     /// Moves a file or directory. Answered by `Reply::Stat` of the new path.
     Move {
-        /// The old path.
+        /// The path to move, relative to the workspace.
         path: String,
         /// The new path; missing parents are created, an existing file is an error.
         to: String,
@@ -91,7 +91,7 @@ pub enum Request {
     Edit {
         /// The file: UTF-8, at most 8 MiB.
         path: String,
-        /// In order.
+        /// The edits, applied one after another: each sees the text that the one before left.
         edits: Vec<Edit>,
     },
     /// Removes a file or directory. Answered by `Reply::Done`.
@@ -103,7 +103,7 @@ pub enum Request {
     },
     /// Creates a directory and its parents. Answered by `Reply::Stat`; no effect if it exists.
     MakeDirectory {
-        /// The directory.
+        /// Path of the directory, relative to the workspace.
         path: String,
     },
     /// Searches names and contents for a text. Answered by `Reply::Hits`.
@@ -118,7 +118,7 @@ pub enum Request {
     /// Exports a directory. Answered by `Reply::Done`, then by an `EntryHeader` message and data frames for each entry, and by
     /// `EntryHeader::End`.
     Export {
-        /// The directory.
+        /// Path of the directory, relative to the workspace.
         path: String,
     },
     /// Compares the workspace with its state at the last such request. Answered by `Reply::Changes`.
@@ -126,7 +126,7 @@ pub enum Request {
     /// Connects to a port on the machine's loopback. If keeper has a service for that port, it is started first. Answered by `Reply::Done` or
     /// `Reply::Service`, then raw bytes in both directions, without frames.
     ConnectPort {
-        /// The TCP port.
+        /// The TCP port on the machine's loopback.
         port: u16,
     },
     /// Connects to the desktop, which is started if necessary. Answered by `Reply::Done`, then raw bytes of the remote framebuffer
@@ -139,7 +139,7 @@ pub enum Request {
     /// the bytes of a picture follow its result in data frames. The stream ends after the last result or the first failure. Rejected
     /// with `Controlled` while a person has control; if a person takes control later, the actions wait.
     Gui {
-        /// In order.
+        /// The actions, at most `limits::GUI_ACTIONS`, carried out one after another.
         actions: Vec<GuiAction>,
         /// How long to wait for a person who has control.
         wait_ms: u64,
@@ -155,24 +155,24 @@ pub enum Request {
     ListKernels,
     /// Stops a kernel and its execution. Answered by `Reply::Done`.
     StopKernel {
-        /// The kernel.
+        /// Name of the kernel to stop.
         kernel: KernelId,
     },
     /// Interrupts the execution of a kernel. Answered by `Reply::Done`; no effect if the kernel is idle.
     InterruptKernel {
-        /// The kernel.
+        /// Name of the kernel to interrupt.
         kernel: KernelId,
     },
     /// Gives a kernel a new process and aborts its executions. Answered by `Reply::Kernel`.
     RestartKernel {
-        /// The kernel.
+        /// Name of the kernel to restart.
         kernel: KernelId,
     },
     /// Runs code in a kernel. Answered by `Reply::Execution`, then by `KernelEvent` messages.
     Execute(Execute),
     /// Follows an execution from its start. Answered like `Execute`.
     AttachExecution {
-        /// The execution.
+        /// Name of the execution, running or ended.
         execution: ExecutionId,
     },
     /// Checks that keeper is alive. Answered by `Reply::Done`.
@@ -187,7 +187,7 @@ pub enum Reply {
     Done,
     /// The state of the job.
     Job(JobProgress),
-    /// A process.
+    /// A process that was started or is followed.
     Process(ProcessInfo),
     /// All processes, newest first.
     Processes(Vec<ProcessInfo>),
@@ -195,7 +195,7 @@ pub enum Reply {
     Stat(FileStat),
     /// A page of a directory.
     Entries {
-        /// Sorted by name.
+        /// The entries, sorted by name.
         entries: Vec<DirectoryEntry>,
         /// True if there is another page.
         more: bool,
@@ -209,7 +209,7 @@ pub enum Reply {
     },
     /// Results of a search.
     Hits {
-        /// In path order.
+        /// The hits, in the order of their paths.
         hits: Vec<SearchHit>,
         /// True if the limit cut the list.
         more: bool,
@@ -226,13 +226,13 @@ pub enum Reply {
         /// The value of the header `Authorization` that every HTTP request to the service must carry.
         authorization: String,
     },
-    /// A kernel.
+    /// A kernel that was started or restarted.
     Kernel(KernelInfo),
     /// All kernels, oldest first.
     Kernels(Vec<KernelInfo>),
-    /// An execution.
+    /// An execution whose events follow.
     Execution(ExecutionInfo),
-    /// The request failed.
+    /// The request failed; nothing follows.
     Failed(crate::GuestError),
 }
 
@@ -272,7 +272,7 @@ pub enum JobWork {
     Kernel {
         /// The language of the code.
         language: Language,
-        /// The code.
+        /// The code, at most `limits::CODE_BYTES`.
         code: String,
     },
     /// Works on a task: the agent runs and reads the task from the journal service.
@@ -285,9 +285,9 @@ pub enum JobWork {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobProgress {
-    /// Not started.
+    /// The machine has no job yet.
     Idle,
-    /// Running.
+    /// The job has begun and not ended.
     Running,
     /// Ended, as the event stream also reports.
     Ended(Exit),

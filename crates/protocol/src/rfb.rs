@@ -9,7 +9,7 @@ use crate::limits::CUT_TEXT_BYTES;
 /// The rights of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientRights {
-    /// See the desktop.
+    /// May see the desktop. Messages that control it are dropped.
     View,
     /// See the desktop and use keys, pointer and clipboard.
     Control,
@@ -82,6 +82,7 @@ impl ClientFilter {
                     if left == 0 { FilterStage::Messages } else { FilterStage::Rest { left, passes } };
                 continue;
             }
+            // Byte by byte: a client may split its messages anywhere, also inside a header.
             self.pending.push(bytes[0]);
             bytes = &bytes[1..];
             self.advance(passed)?;
@@ -130,6 +131,7 @@ impl ClientFilter {
         if passes {
             passed.extend_from_slice(&self.pending);
         }
+        // `measure` knows the length within twelve bytes, and no message is shorter than the bytes that it needed: no underflow.
         let left = length - self.pending.len();
         self.next(if left == 0 { FilterStage::Messages } else { FilterStage::Rest { left, passes } });
         Ok(())
@@ -138,9 +140,9 @@ impl ClientFilter {
 
 /// The effect of a message.
 enum MessageClass {
-    /// Asks for pixels.
+    /// Asks for pixels or describes the client; allowed to everyone.
     Harmless,
-    /// Controls the desktop.
+    /// Controls the desktop; only for clients with control.
     Input,
     /// Not allowed to any client: the job decides the size of the screen.
     Never,
@@ -181,6 +183,7 @@ fn measure(start: &[u8]) -> Result<Option<(usize, MessageClass)>, RfbError> {
 /// Length of a clipboard text. The extended form writes it as a negative number.
 fn cut_text(start: &[u8]) -> Result<Option<usize>, RfbError> {
     let Some(field) = start.get(4..8) else { return Ok(None) };
+    // `unsigned_abs` also holds for i32::MIN, which a plain negation would not.
     let length = i32::from_be_bytes([field[0], field[1], field[2], field[3]]).unsigned_abs();
     match usize::try_from(length) {
         Ok(length) if length <= CUT_TEXT_BYTES => Ok(Some(length)),

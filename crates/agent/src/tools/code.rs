@@ -95,6 +95,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
         code: arguments.code,
         timeout_ms: Some(wait_s * 1000),
         idle_timeout_ms: None,
+        // The execution goes on when the connection is lost, as at a restart of keeper, and `follow` attaches to it again.
         interrupt_on_loss: false,
     };
     follow(&context.keeper, execute, wait_s).await.unwrap_or_else(ToolOutcome::from)
@@ -104,6 +105,7 @@ async fn run(context: ToolContext, text: String) -> ToolOutcome {
 async fn follow(keeper: &KeeperClient, execute: Execute, wait_s: u64) -> Result<ToolOutcome, ToolError> {
     let (execution, mut stream) = begun(keeper.ask(Request::Execute(execute)).await)?;
     loop {
+        // From the start each time: an attachment repeats all output, which would be doubled otherwise.
         let mut gathering = ExecutionOutput::default();
         match gathering.read(&mut stream).await {
             Ok(end) => return Ok(gathering.outcome(&end, wait_s)),
@@ -171,6 +173,7 @@ impl ExecutionOutput {
         parts: Vec<OutputPart>,
     ) -> Result<(), ToolError> {
         let total = parts.iter().fold(0_u64, |total, part| total.saturating_add(part.bytes));
+        // The sizes are checked before any byte is taken: the kernel's output is not trusted.
         if parts.len() > OUTPUT_PARTS || total > OUTPUT_BYTES as u64 {
             return Err(ToolError::Unexpected);
         }

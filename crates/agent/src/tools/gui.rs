@@ -106,6 +106,7 @@ async fn act(keeper: &KeeperClient, actions: Vec<GuiAction>, asked: usize) -> Re
         let result: GuiResult = stream.receive_message().await?;
         describe(number, &result, &mut lines);
         if let Some(length) = result.png_bytes {
+            // Checked before memory is taken for the picture.
             if length > SCREENSHOT_BYTES {
                 return Err(ToolError::Unexpected);
             }

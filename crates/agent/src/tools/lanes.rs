@@ -5,7 +5,7 @@
 /// What a call touches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallLane {
-    /// Reads files.
+    /// Reads files; goes together with other reads.
     ReadsFiles,
     /// Writes the file at this path.
     WritesFile(String),

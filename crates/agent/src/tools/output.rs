@@ -16,7 +16,7 @@ pub(crate) struct GatheredOutput {
 }
 
 impl GatheredOutput {
-    /// Appends bytes.
+    /// Appends bytes. Beyond the bounds, bytes in the middle are dropped and counted.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         let room = HEAD_BYTES - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));

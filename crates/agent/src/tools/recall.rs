@@ -44,7 +44,7 @@ fn parameters() -> Value {
     })
 }
 
-/// What a call asks for.
+/// The question of a call.
 #[derive(Debug, PartialEq, Eq)]
 enum RecallQuery {
     /// Passages that contain these words, in lower case.

@@ -148,6 +148,7 @@ async fn look(
         let exit = following.until(&context.keeper, stream, Instant::now() + wait).await?;
         return Ok(following.outcome(context, exit));
     }
+    // SIGTERM first, so that a server can close its files.
     signal(&context.keeper, &process, 15).await?;
     let mut exit = following.until(&context.keeper, stream, Instant::now() + STOP_GRACE).await?;
     if exit.is_none() {
@@ -252,6 +253,7 @@ impl FollowedProcess {
             match stream.receive().await?.ok_or(ToolError::Lost)? {
                 Frame::Data(frame) => {
                     let chunk = OutputChunk::decode(frame).ok_or(ToolError::Unexpected)?;
+                    // The position moves with each chunk, so that a new attachment after a lost connection repeats and skips nothing.
                     self.position.set(chunk.stream, chunk.offset + chunk.bytes.len() as u64);
                     self.output.push(&chunk.bytes);
                 }

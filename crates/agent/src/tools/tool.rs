@@ -1,4 +1,4 @@
-//! What an entry of the table is made of: how a tool runs, what it works with, and what it returns.
+//! The types of an entry of the table: how a tool runs, its inputs, and its result.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) struct ToolOutcome {
     pub(crate) files: Vec<String>,
 }
 
-/// What a tool of the machine works with.
+/// The inputs of a tool of the machine, besides its arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolContext {
     pub(crate) keeper: KeeperClient,
@@ -45,7 +45,7 @@ pub(crate) struct JournalCall<'a> {
     pub(crate) journal: &'a mut JournalClient,
 }
 
-/// What the loop writes for a call that uses the journal.
+/// The entries that the loop writes for a call that uses the journal.
 pub(crate) enum JournalStep {
     /// The call is over. `entry` is written before its result.
     Over { entry: Option<JournalEntry>, outcome: ToolOutcome },
@@ -58,20 +58,20 @@ type JournalFuture<'a> = Pin<Box<dyn Future<Output = Result<JournalStep, Journal
 /// Runs a call that uses nothing but the journal. It may run again after a crash, so it must not change anything itself.
 pub(crate) type JournalRun = for<'a> fn(JournalCall<'a>) -> JournalFuture<'a>;
 
-/// How a tool runs.
+/// The function that runs a tool, and the place where it acts.
 #[derive(Clone, Copy)]
 pub(crate) enum ToolRun {
     /// In the machine, through keeper. A call runs at most once.
     Machine {
         run: fn(ToolContext, String) -> ToolFuture<ToolOutcome>,
-        /// Says for the model what is known about a call that was cut off, without running any of it again.
+        /// Describes a call that was cut off, for the model, without running any part again.
         after_restart: fn(ToolContext) -> ToolFuture<String>,
     },
-    /// On the journal.
+    /// On the journal alone. A call may run again after a crash.
     Journal { run: JournalRun },
 }
 
-/// One tool.
+/// An entry of the table of tools.
 pub(crate) struct Tool {
     pub(crate) form: &'static ArgumentForm,
     pub(crate) description: &'static str,
@@ -83,7 +83,7 @@ pub(crate) struct Tool {
 }
 
 impl ToolOutcome {
-    /// A text.
+    /// A successful result with one text.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self { parts: vec![ModelPart::Text { text: text.into() }], ..Self::default() }
     }

@@ -118,7 +118,7 @@ impl World {
         tokio::time::timeout(Duration::from_secs(60), work).await.expect("the loop ends")
     }
 
-    /// A person speaks.
+    /// Adds words of a person to the journal and wakes the journal service.
     pub(crate) fn say(&self, text: &str) {
         self.state().add(JournalEntry::Said { text: text.into(), by: Speaker::Person, budget: None });
         self.changed.send_modify(|count| *count += 1);
@@ -150,6 +150,8 @@ impl World {
         let mut changed = self.changed.subscribe();
         let mut told = 0;
         loop {
+            // Requests of the loop, and words of people once the journal is open. Cancelling `receive_message` loses no bytes, and the
+            // watch remembers its change.
             let request = tokio::select! {
                 request = stream.receive_message::<DeskRequest>() => request.ok()?,
                 _ = changed.changed(), if told > 0 => {
@@ -390,7 +392,7 @@ pub(crate) fn shell(command: &str) -> (&'static str, String) {
     ("shell", serde_json::json!({ "command": command }).to_string())
 }
 
-/// The end.
+/// A call that finishes the task.
 pub(crate) fn finish() -> (&'static str, String) {
     ("finish", r#"{"summary":"done"}"#.to_owned())
 }

@@ -12,7 +12,7 @@ use landlock::{
 
 use crate::boot::BootFailure;
 
-/// Without this version nothing starts.
+/// The oldest version of Landlock with which a machine starts.
 const FLOOR: ABI = ABI::V1;
 /// The newest version whose rights were reviewed.
 const NEWEST: ABI = ABI::V7;
@@ -24,6 +24,7 @@ pub(crate) fn restrict(writable: &[PathBuf]) -> Result<(), BootFailure> {
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(FLOOR))
         .map_err(fails("not in this kernel"))?
+        // From here on, rights that the kernel does not know are left out instead of failing.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))
         .map_err(fails("file rights"))?
@@ -41,6 +42,7 @@ pub(crate) fn restrict(writable: &[PathBuf]) -> Result<(), BootFailure> {
         rules = allow(rules, path, AccessFs::from_all(NEWEST))?;
     }
     let status = rules.restrict_self().map_err(fails("restrict"))?;
+    // The crate reports rules that the kernel ignored as a status, not as an error.
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(BootFailure::plain(STAGE, "the kernel did not enforce the rules"));
     }

@@ -25,12 +25,14 @@ pub(crate) fn become_user(id: u32) -> Result<(), BootFailure> {
             break;
         }
     }
+    // After the bounding set: dropping from it needs CAP_SETPCAP, which goes with user 0.
     set_user(id)?;
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),
         inheritable: CapabilitySet::empty(),
     };
+    // The change of user clears the capabilities of a process of root. Cleared again here, in case it kept them.
     rustix::thread::set_capabilities(None, none).step(STAGE, "capabilities")?;
     seal()?;
     verify(id)
@@ -39,6 +41,7 @@ pub(crate) fn become_user(id: u32) -> Result<(), BootFailure> {
 fn set_user(id: u32) -> Result<(), BootFailure> {
     const STAGE: &str = "drop privileges";
     let (uid, gid) = (Uid::from_raw(id), Gid::from_raw(id));
+    // Groups before the user: without user 0 the process may not change its groups any more.
     rustix::thread::set_thread_groups(&[]).step(STAGE, "supplementary groups")?;
     rustix::thread::set_thread_res_gid(gid, gid, gid).step(STAGE, format_args!("group {id}"))?;
     rustix::thread::set_thread_res_uid(uid, uid, uid).step(STAGE, format_args!("user {id}"))
@@ -54,6 +57,7 @@ pub(crate) fn become_user_who_can_switch_off(id: u32) -> Result<(), BootFailure>
             break;
         }
     }
+    // Without it the change of user would clear the one capability that must stay.
     rustix::thread::set_keep_capabilities(true).step(STAGE, "keep capabilities")?;
     set_user(id)?;
     let sets = CapabilitySets { effective: only, permitted: only, inheritable: CapabilitySet::empty() };
@@ -68,7 +72,7 @@ pub(crate) fn seal() -> Result<(), BootFailure> {
         .step("drop privileges", "non-dumpable")
 }
 
-/// Checks that this process runs as this user without any privilege, whichever process dropped it.
+/// Checks that this process runs as this user without any privilege. Keeper calls it too: it inherits its rights from init.
 pub(crate) fn verify(id: u32) -> Result<(), BootFailure> {
     const STAGE: &str = "drop privileges";
     let sets = rustix::thread::capabilities(None).step(STAGE, "read capabilities")?;
@@ -77,6 +81,7 @@ pub(crate) fn verify(id: u32) -> Result<(), BootFailure> {
         return Err(BootFailure::plain(STAGE, format!("capabilities are left: {:#x}", held.bits())));
     }
     let user = rustix::process::getuid().as_raw();
+    // Id 0 would be root of the machine, with every file that root owns.
     if id == 0 || user != id || rustix::process::geteuid().as_raw() != id {
         return Err(BootFailure::plain(STAGE, format!("the user is {user}, not {id}")));
     }

@@ -25,7 +25,7 @@ pub(super) struct Keeper {
     pub(super) socket: OwnedFd,
 }
 
-/// The entrances of the job's control groups, if init makes the spawner.
+/// Opens the `cgroup.procs` files of the job's control groups. Returns none if the driver made the spawner.
 pub(super) fn open_groups(spawner: &SpawnerSource) -> Result<Vec<OwnedFd>, BootFailure> {
     let SpawnerSource::Fork { cgroup_procs } = spawner else { return Ok(Vec::new()) };
     cgroup_procs.iter().map(|path| open_group(path).step("control groups", path.display())).collect()
@@ -58,7 +58,7 @@ pub(super) fn start_spawner(
     }
 }
 
-/// Starts a keeper as init's own user, with nothing that init doesn't have. The same for the first and for the tenth.
+/// Starts a keeper as init's own user, with no right that init lacks. A restarted keeper gets the rights of the first one.
 pub(super) fn start_keeper(
     config: &BootConfig,
     program: &OwnedFd,
@@ -79,6 +79,7 @@ pub(super) fn start_keeper(
 
 fn document(config: &BootConfig) -> io::Result<OwnedFd> {
     let text = serde_json::to_vec(config)?;
+    // The reader has the same bound. Checked here, the failure names its cause instead of a child that died.
     if text.len() > limits::BOOT_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the boot document is too long"));
     }
@@ -89,15 +90,17 @@ fn open_group(procs: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(procs, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }
 
-/// Moves this process into the job's control groups, which become the roots of its view of control groups.
+/// Moves this process into the job's control groups. The namespace comes after the move: its root is the group that the process
+/// is in when it is made.
 fn enter_groups(groups: &[OwnedFd]) -> io::Result<()> {
     for group in groups {
+        // In `cgroup.procs`, 0 stands for the writing process.
         rustix::io::write(group, b"0")?;
     }
     if groups.is_empty() { Ok(()) } else { sys::own_control_groups() }
 }
 
-/// Becomes another role, with these as descriptors from 3 up. Returns only if that failed.
+/// Execs the guest's program in another role, with `descriptors` from number 3 up. Returns only if the exec failed.
 fn become_role(role: &str, program: &OwnedFd, descriptors: &[BorrowedFd<'_>]) -> io::Error {
     let standard = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     let all: Vec<_> =
@@ -105,6 +108,7 @@ fn become_role(role: &str, program: &OwnedFd, descriptors: &[BorrowedFd<'_>]) ->
     let program_number = all.len() - 1;
     let argv: Result<Vec<_>, _> = ["sandyard-guest", role].into_iter().map(CString::new).collect();
     let Ok(argv) = argv else { return io::ErrorKind::InvalidInput.into() };
+    // An exec keeps blocked and ignored signals. Init blocks SIGCHLD, and keeper would inherit that.
     sys::default_signals();
     let arranged = sys::keep_only(&all)
         .and_then(|()| i32::try_from(program_number).map_err(io::Error::other))

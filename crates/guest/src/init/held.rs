@@ -1,4 +1,4 @@
-//! The descriptors of running things, held for the next keeper. Opaque to init, bounded in count.
+//! The descriptors of running processes, held for the next keeper. Init never reads them and bounds their number.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -40,6 +40,7 @@ impl HeldStreams {
             };
             if let Some(reply) = self.apply(received.message, received.fds)? {
                 match reply.send(socket) {
+                    // Keeper died after it asked. Requests that it sent later are still in the socket and count.
                     Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
                     result => result?,
                 }
@@ -50,6 +51,8 @@ impl HeldStreams {
     fn apply(&mut self, request: HoldRequest, fds: Vec<OwnedFd>) -> io::Result<Option<LocalPacket>> {
         match request {
             HoldRequest::Hold { id, part } => {
+                // The bounds limit the damage of a defective keeper. Beyond them the descriptors are closed; the next keeper finds the
+                // process without them and kills it.
                 if self.descriptors.len() < HELD_PARTS && id.0.len() <= PROCESS_ID_BYTES {
                     self.descriptors.insert((id, part), fds);
                 }
@@ -67,6 +70,7 @@ impl HeldStreams {
         let Some(((id, part), descriptors)) = self.descriptors.iter().nth(index) else {
             return LocalPacket::new(&HoldReply::End, Vec::new());
         };
+        // Init keeps its own descriptors: a keeper that dies while it collects them must not take them along.
         let copies = descriptors
             .iter()
             .map(|descriptor| descriptor.as_fd().try_clone_to_owned())

@@ -3,13 +3,13 @@
 use sandyard_protocol::ProcessId;
 use serde::{Deserialize, Serialize};
 
-/// Which descriptors of a process: they are held apart, because input can end long before output.
+/// Names a set of descriptors of a process. Input and output are held apart, because input can end long before output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StreamPart {
     /// The memory file in which keeper described the process, standard output, and standard error if there is one.
     Output,
-    /// Standard input.
+    /// The write end of standard input, if the process has a pipe there.
     Input,
 }
 

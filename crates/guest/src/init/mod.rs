@@ -49,7 +49,7 @@ struct Init {
 
 enum KeeperState {
     Alive(Keeper),
-    /// Its end of the socket is closed, so it is dying. Its exit status decides what follows.
+    /// Its end of the socket is closed, so it is dying. Its exit status decides between a restart and the machine's end.
     Leaving(Keeper),
     Dead {
         restart_at: Instant,
@@ -64,15 +64,17 @@ struct InitEvents {
     spawner_gone: bool,
 }
 
-/// The whole life of init. Its boot document is a file, or on a descriptor. Returns when the machine shall end.
+/// Runs init from its boot document, a file or a descriptor, until the machine must end.
 pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     let config = match document {
         Some(path) => boot::read_config(path)?,
         None => boot::take_config()?,
     };
+    // Descriptors that the driver left open must not reach the programs that init and its children exec.
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
+    // Started first, so that the time of the boot counts as part of the machine's lifetime.
     let lifetime = start_lifetime(config.lifetime_s)?;
-    // They belong to the host, where init has no rights once it has a user namespace.
+    // Opened now: the groups belong to the host, where init has no rights once it is in a user namespace.
     let groups = open_groups(&config.spawner)?;
     let program = match config.engine {
         Some(engine) => user_namespace::enter(engine.first_id)?,
@@ -84,12 +86,16 @@ pub fn run(document: Option<&Path>) -> Result<(), BootFailure> {
     if let LinkTarget::VirtioSerial { path } = &config.link {
         writable.push(path.clone());
     }
+    // Forked before init drops its privileges and its limit of open files: the spawner needs the privileges for its namespaces
+    // and mounts, and could not raise a hard limit that it inherited.
     let spawner = start_spawner(&config, &program, &groups)?;
     confine::limit_resources(OWN_OPEN_FILES)?;
     confine::become_user(config.keeper_id)?;
-    // Keeper inherits both and adds a narrower filter of its own.
+    // Landlock and seccomp follow `become_user`, which sets no-new-privileges; unprivileged processes may install neither
+    // without it. The filter is last because it refuses the calls that change users. Keeper inherits both and adds a narrower filter.
     confine::landlock::restrict(&writable)?;
     seccomp::install(seccomp::FilterProfile::Init { host_sockets: config.link.needs_host_sockets() })?;
+    // Opened before keeper starts: a keeper that dies at once would otherwise go unnoticed, and never be restarted.
     let children = ChildSignals::open().step("signals", "watch for children")?;
     let keeper = KeeperState::Alive(start_keeper(&config, &program, &spawner.socket)?);
     let (held, restarts) = (HeldStreams::default(), Restarts::default());
@@ -117,6 +123,8 @@ fn prepare_desktop(keeper_id: u32) -> Vec<PathBuf> {
     let prepare = |path: &PathBuf| {
         let _ = rustix::fs::mkdir(path, Mode::from_raw_mode(0o755));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // By descriptor and without following links: the job may have left a link under this name on its disk, and init would give
+        // the link's target away.
         let directory = rustix::fs::open(path, flags, Mode::empty())?;
         rustix::fs::fchown(&directory, Some(user), Some(group))?;
         rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o1777))
@@ -124,7 +132,7 @@ fn prepare_desktop(keeper_id: u32) -> Vec<PathBuf> {
     [display_directory, socket_directory].into_iter().filter(|path| prepare(path).is_ok()).collect()
 }
 
-/// Counts while the machine is suspended too.
+/// Starts the timer that ends the machine. The timer also counts the time for which the machine is suspended.
 fn start_lifetime(seconds: u64) -> Result<OwnedFd, BootFailure> {
     const STAGE: &str = "lifetime";
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)
@@ -142,6 +150,7 @@ impl Init {
     fn serve(mut self) -> Result<&'static str, BootFailure> {
         loop {
             let ready = self.wait()?;
+            // Reasons to end the machine come first: nothing below matters once one of them holds.
             if ready.lifetime {
                 return Ok("the machine's time is over");
             }
@@ -161,6 +170,7 @@ impl Init {
     }
 
     fn wait(&self) -> Result<InitEvents, BootFailure> {
+        // `is_ready` below finds the descriptors by their position in this list.
         let mut fds = vec![
             PollFd::new(&self.children, PollFlags::IN),
             PollFd::new(&self.lifetime, PollFlags::IN),
@@ -172,6 +182,7 @@ impl Init {
                 fds.push(PollFd::new(&keeper.socket, PollFlags::IN));
                 None
             }
+            // Not polled: a closed socket is always ready, and the loop would spin. The signal of its death ends the wait.
             KeeperState::Leaving(_) => None,
             KeeperState::Dead { restart_at } => Some(restart_at.saturating_duration_since(Instant::now())),
         };
@@ -189,7 +200,7 @@ impl Init {
         })
     }
 
-    /// A keeper that closed its end or sent nonsense is killed; its death then restarts it.
+    /// Serves keeper's requests. Kills a keeper that closed its socket or sent a malformed request; `reap` then restarts it.
     fn serve_keeper(&mut self) -> Result<(), BootFailure> {
         let leaving = match &self.keeper {
             KeeperState::Alive(keeper) => {
@@ -200,7 +211,8 @@ impl Init {
         let placeholder = KeeperState::Dead { restart_at: Instant::now() };
         self.keeper = match std::mem::replace(&mut self.keeper, placeholder) {
             KeeperState::Alive(keeper) if leaving => {
-                // Nothing changes for one that is leaving by itself.
+                // Harmless for a keeper that is leaving by itself. One that only closed its socket would live on otherwise, and never
+                // be restarted.
                 match rustix::process::kill_process(keeper.pid, Signal::KILL) {
                     Ok(()) | Err(Errno::SRCH) => KeeperState::Leaving(keeper),
                     Err(error) => return Err(BootFailure::new("serve", "end keeper", error.into())),
@@ -211,8 +223,9 @@ impl Init {
         Ok(())
     }
 
-    /// Reaps whatever ended; a reason to end the machine if it was something essential.
+    /// Reaps all ended children, orphans included. Returns a reason to end the machine if the spawner ended, or keeper left with 0.
     fn reap(&mut self) -> Result<Option<&'static str>, BootFailure> {
+        // Cleared before the reaping: a child that ends in between raises the signal again.
         self.children.clear();
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
             if self.spawner.pid == Some(pid) {

@@ -1,4 +1,4 @@
-//! When a dead keeper is started again: at once, then ever later, and not without end.
+//! The delays before a dead keeper is restarted: none for the first death, longer ones after, and an end after too many.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ impl Restarts {
     /// Notes a death. Returns the delay before the restart, or `None` if there were too many.
     pub(super) fn after_death(&mut self, now: Instant) -> Option<Duration> {
         self.deaths.push_back(now);
+        // Old deaths don't count: a keeper that dies once an hour for a week is still worth a restart.
         while self.deaths.front().is_some_and(|&death| now.duration_since(death) > KEEPER_WINDOW) {
             self.deaths.pop_front();
         }

@@ -16,20 +16,23 @@ use crate::spawner::open_program;
 use crate::sys::{self, Forked};
 
 const STAGE: &str = "user namespace";
-/// Ids that a machine has.
+/// Number of user ids, and of group ids, in a machine.
 const IDS: u32 = 65_536;
 
 /// Moves this process into a user and mount namespace in which ids from 0 stand for the host's from `first` on. Returns our own
 /// program, opened there: the mounts of the old namespace vanish with it, and Landlock refuses to execute a file without a mount.
 pub(super) fn enter(first: u32) -> Result<OwnedFd, BootFailure> {
+    // Mapped to low numbers, root of the machine would be one of the host's own users.
     if first < IDS {
         return Err(BootFailure::plain(STAGE, format!("{first} is among the host's own ids")));
     }
     let program = fs::read_link("/proc/self/exe").step(STAGE, "find our own program")?;
     let (ready, wait) = rustix::pipe::pipe().map(|(read, write)| (write, read)).step(STAGE, "make a pipe")?;
     let own = rustix::process::getpid();
+    // Forked before the namespace exists: only a process outside it, with the host's rights, may map a whole range of ids.
     let writer = match sys::fork().step(STAGE, "fork")? {
         Forked::Child => {
+            // With its own write end open, the child would never see the end of the pipe.
             drop(ready);
             // A byte means that the namespace exists. The end of the pipe without a byte means that it could not be made.
             let made = matches!(rustix::io::read(&wait, &mut [0_u8; 1]), Ok(1));
@@ -38,10 +41,13 @@ pub(super) fn enter(first: u32) -> Result<OwnedFd, BootFailure> {
         }
         Forked::Parent(pid) => pid,
     };
+    // With init's own read end open, a call to a dead writer would seem to succeed.
     drop(wait);
+    // The creator of a namespace pays for its kernel objects: as root, all machines would share root's limits.
     sandyard_sys::act_as(first).step(STAGE, "act as the machine's own root")?;
     sys::own_users_and_mounts().step(STAGE, "unshare users and mounts")?;
     rustix::io::write(&ready, b"1").step(STAGE, "call for the id maps")?;
+    // Without the maps the changes of ids below fail.
     await_maps(writer)?;
     rustix::thread::set_thread_groups(&[]).step(STAGE, "supplementary groups")?;
     rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).step(STAGE, "group 0")?;

@@ -46,6 +46,7 @@ impl RequestActivity {
         loop {
             let RequestCount { running, last_ms } = *counts.borrow_and_update();
             let until = (running == 0).then(|| last_ms.saturating_add(limit_ms));
+            // A request that begins or ends restarts the wait. Cancelling loses nothing: the time is fixed and the count is a watch.
             tokio::select! {
                 () = sleep_until(until) => return,
                 // `self` holds the sender, so this never reports a closed channel.

@@ -53,7 +53,7 @@ pub(super) async fn assemble(
 ) -> Result<(AssembledKeeper, mpsc::Receiver<KeeperError>), KeeperError> {
     let spool = Arc::new(Spool::open(config.spool.clone())?);
     let number = spool.load::<u64>(STARTS_DOCUMENT)?.unwrap_or(0) + 1;
-    // Stored before the first name is made from it.
+    // Stored before the first name is made from it: a name that was used before the crash must not be used again.
     spool.store(STARTS_DOCUMENT, &number)?;
     let (core, failures) = KeeperCore::new(number, spool, host);
     let exits = Arc::new(Exits::default());
@@ -158,11 +158,14 @@ async fn services(
         scripts: config.scripts.clone(),
         agent_socket: config.agent.as_ref().map(|place| place.socket.clone()),
     });
+    // After processes and kernels: the job follows a process or an execution that they have taken up.
     job_service.recover(main, execution)?;
+    // Last: by now every service has taken its own out of the map.
     end_unknown(core, survivors);
     let services =
         KeeperServices { activity, job: job_service, processes, kernels, ports, desktop, changes, files };
     let services = Arc::new(services);
+    // Only now may programs of the machine connect: they would see services without their earlier state.
     begin_tasks(config, core, &services, current);
     let events = EventSource { core: core.clone(), events, job };
     Ok(LinkServer { services, events, current: current.clone() })

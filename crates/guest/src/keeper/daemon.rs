@@ -25,6 +25,8 @@ pub async fn run(config: KeeperConfig, processes: Arc<dyn ProcessHost>, mut dial
         Err(error) => return error,
     };
     keeper.core.tasks.spawn(deliver_exits(keeper.core.clone(), keeper.exits.clone()));
+    // A failure of any service ends keeper; until then links are served. Cancelling `serve_links` drops the link and its streams,
+    // as a kill would: everything that must survive is in the spool.
     tokio::select! {
         Some(error) = failures.recv() => error,
         error = serve_links(&keeper, &config.secret, &mut dial) => error.into(),
@@ -38,6 +40,7 @@ async fn deliver_exits(core: Arc<KeeperCore>, exits: Arc<Exits>) {
             Ok(exit) => {
                 let id = exit.id.clone();
                 if !exits.deliver(exit) {
+                    // The spawner keeps each exit until it is forgotten, and its table is bounded.
                     let _ = core.host.forget(&id).await;
                 }
             }
@@ -62,7 +65,8 @@ async fn serve_links(keeper: &AssembledKeeper, secret: &Secret, dial: &mut impl 
             },
         };
         let began = Instant::now();
-        // The old link is served until the new one stands, then dropped with its streams.
+        // The old link is served until the new one stands, then dropped with its streams. A cancelled `newer_link` loses at most a
+        // connection that no request has used. A cancelled `serve` ends its streams; hosts attach again over the new link.
         tokio::select! {
             () = keeper.links.serve(link) => {
                 // A host that accepts and drops a link at once must not make keeper spin.
@@ -92,6 +96,7 @@ async fn connect(core: &KeeperCore, secret: &Secret, dial: &mut impl Dial) -> Re
         if let Ok(stream) = dial.dial().await {
             let lowest_epoch = core.spool.load(EPOCH_DOCUMENT)?.unwrap_or(0);
             if let Ok((link, welcome)) = sandyard_pipe::join(stream, secret.expose(), lowest_epoch).await {
+                // Stored before the link is used: a keeper that is restarted must not accept a host that this host has replaced.
                 core.spool.store(EPOCH_DOCUMENT, &welcome.epoch)?;
                 return Ok(link);
             }

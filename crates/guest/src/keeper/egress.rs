@@ -15,7 +15,7 @@ use super::host_link::HostLink;
 use super::stream::FRAME_LIMITS;
 use crate::limits::{EGRESS_CONNECTIONS, EGRESS_LINK_WAIT, LISTEN_AGAIN};
 
-/// Takes connections for ever.
+/// Accepts connections until keeper stops, at most `EGRESS_CONNECTIONS` at once.
 pub(super) async fn serve(core: Arc<KeeperCore>, link: Arc<HostLink>, address: SocketAddr) {
     let room = Arc::new(Semaphore::new(EGRESS_CONNECTIONS));
     loop {

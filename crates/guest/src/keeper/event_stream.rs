@@ -1,5 +1,5 @@
-//! The event stream of one link: events and the job's output, from where the host's store ends. The host acknowledges what it has
-//! committed.
+//! The event stream of one link: events and the job's output, from the point where the host's store ends. The host acknowledges
+//! the events and the output that it has committed.
 
 use std::sync::Arc;
 
@@ -30,17 +30,20 @@ impl EventSource {
         stream.send_message(&GuestRequest::Events).await?;
         let resume: Resume = stream.receive_message().await?;
         let first = Ack { sequence: resume.next_sequence.saturating_sub(1), output: resume.output };
+        // The host's store is the truth. The last acknowledgements of an earlier link may have been lost.
         self.acknowledge(&first);
         let (acknowledged, acknowledgements) = watch::channel(resume.output);
         let (receiver, sender) = stream.split();
         let mut sending = EventSender::new(self, sender, &resume, acknowledgements);
+        // Acknowledgements must be read while output is sent: they free the spool and reopen the window of unacknowledged output. The
+        // first failure ends both. Cancelling loses nothing: unacknowledged events and output stay on disk for the next link.
         tokio::select! {
             outcome = self.receive(receiver, acknowledged) => outcome,
             outcome = sending.run() => outcome,
         }
     }
 
-    /// Receives acknowledgements.
+    /// Receives acknowledgements until the stream fails. Each frees events and output on disk.
     async fn receive(
         &self,
         mut receiver: FrameReceiver<PipeStream>,
@@ -107,6 +110,7 @@ impl<'a> EventSender<'a> {
 
     /// Waits for a change of anything that this stream sends. Each was marked as seen when it was last read, so no change is missed.
     async fn wait(&mut self) {
+        // All four are watches, so a cancelled branch loses nothing. The caller looks at all sources in turn; none can starve.
         tokio::select! {
             _ = self.events.changed() => {}
             _ = self.acknowledged.changed() => {}
@@ -119,6 +123,7 @@ impl<'a> EventSender<'a> {
     async fn send_events(&mut self) -> Result<bool, FrameError> {
         let mut progressed = false;
         while let Some(pending) = self.source.events.next(self.next_sequence) {
+            // The protocol promises that the end of the job comes after all its output.
             if self.stdout.offset() < pending.after.stdout || self.stderr.offset() < pending.after.stderr {
                 break;
             }

@@ -82,7 +82,7 @@ impl EventLog {
         })
     }
 
-    /// Something worth telling a person.
+    /// Adds a sentence for a person. Dropped if too many events wait.
     pub(super) fn note(&self, text: String) -> Result<(), SpoolError> {
         self.change(|log| {
             if log.pending.len() < PENDING_EVENTS {
@@ -112,6 +112,7 @@ impl EventLog {
         let mut log = self.log();
         let mut changed = log.clone();
         change(&mut changed);
+        // A sequence number must not be used twice: the disk has the event before the host can get it.
         self.spool.store(DOCUMENT, &changed)?;
         *log = changed;
         drop(log);

@@ -28,6 +28,8 @@ impl LinkServer {
         let events = self.events.serve(link.clone());
         tokio::pin!(events);
         loop {
+            // No branch is polled first, so a host that opens streams without pause does not starve the event stream. `events` is pinned
+            // and goes on; `accept` and `join_next` may be cancelled without loss.
             tokio::select! {
                 // A host that drops the event stream can't follow the job: another link may do better.
                 _ = &mut events => break,

@@ -55,7 +55,8 @@ pub fn run() -> Result<(), BootFailure> {
     let spawner = boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?;
     let init = boot::take_fd("init's socket", boot::INIT_SOCKET_FD)?;
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
-    // Before the first byte from outside is read. Threads that start later inherit the confinement.
+    // Confined before the first byte from outside is read, and before the runtime starts threads, which inherit the confinement. An
+    // exec makes a process dumpable again, so `seal` repeats what init did.
     confine::seal()?;
     confine::verify(config.keeper_id)?;
     seccomp::install(seccomp::FilterProfile::Keeper { host_sockets: config.link.needs_host_sockets() })?;

@@ -12,6 +12,7 @@ pub(super) fn write(directory: &Path, name: &str, code: &str) -> io::Result<Path
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
+    // A new file instead of a rewritten one: the old one is read-only, and a bash that still reads it must keep it whole.
     let mut file = fs::OpenOptions::new().write(true).create_new(true).open(&path)?;
     file.write_all(code.as_bytes())?;
     file.set_permissions(fs::Permissions::from_mode(0o444))?;

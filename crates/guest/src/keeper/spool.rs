@@ -27,7 +27,7 @@ impl SpoolError {
     }
 }
 
-/// Keeper's directory.
+/// Keeper's directory of documents and output, hidden from the job.
 #[derive(Debug)]
 pub(super) struct Spool {
     root: PathBuf,
@@ -87,6 +87,7 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, SpoolE
 pub(super) fn store<T: Serialize>(path: &Path, document: &T) -> Result<(), SpoolError> {
     let new = path.with_extension("new");
     let text = serde_json::to_vec(document).map_err(|error| SpoolError::new("encode", path, error.into()))?;
+    // Under another name first: a keeper that is killed in the middle leaves the old document whole.
     fs::write(&new, text).map_err(|error| SpoolError::new("write", &new, error))?;
     fs::rename(&new, path).map_err(|error| SpoolError::new("replace", path, error))
 }

@@ -16,7 +16,7 @@ impl Tasks {
         set.spawn(task);
     }
 
-    /// Aborts all tasks.
+    /// Aborts all tasks at their next await, as a kill would.
     pub(super) fn stop(&self) {
         self.set().abort_all();
     }

@@ -131,6 +131,7 @@ impl WorkerPool {
         env: impl FnOnce() -> BTreeMap<String, String>,
     ) -> Result<Worker, WorkerError> {
         while let Some(mut worker) = self.pop() {
+            // A worker that ended, or speaks without being asked, can't be trusted with the next operation. Dropping it kills it.
             if worker.is_silent() {
                 return Ok(worker);
             }

@@ -1,4 +1,4 @@
-//! Looks for changed files in the workspace: one worker, kept for as long as keeper lives, because it remembers what it saw.
+//! Looks for changed files in the workspace: one worker, kept for as long as keeper lives, because it remembers the last state.
 //!
 //! The worker runs as the job's user, so the job can kill or stop it. The next look then starts from nothing, and says so.
 
@@ -18,7 +18,7 @@ use crate::limits::CHANGES_TIME;
 /// A look ends by itself after a few times `CHANGES_TIME`. One that takes longer is stuck, or was stopped by the job.
 const LOOK_DEADLINE: Duration = CHANGES_TIME.saturating_mul(40);
 
-/// Serves `WorkspaceChanges`.
+/// Serves `WorkspaceChanges` with one worker, which remembers the files that it saw last.
 #[derive(Debug)]
 pub(super) struct ChangeDetector {
     workers: WorkerPool,
@@ -45,7 +45,7 @@ impl ChangeDetector {
         Self { workers: WorkerPool::new(starter, CHANGES_ROLE, 0), environment, present: Mutex::default() }
     }
 
-    /// Serves one request.
+    /// Looks once and sends the answer. Concurrent requests wait for each other.
     pub(super) async fn serve(&self, mut stream: HostStream) {
         let answer = match self.look().await {
             Ok(answer @ (Reply::Changes(_) | Reply::Failed(_))) => answer,

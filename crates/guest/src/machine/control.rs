@@ -19,13 +19,13 @@ pub(super) struct ControlServer {
     pending: Vec<u8>,
 }
 
-/// What carries questions and answers.
+/// The transport of questions and answers.
 pub(super) enum ControlLine {
     /// A serial line, open for good.
     Serial(OwnedFd),
     /// A listening socket, and the connection that is being served.
     Calls {
-        /// Does not block.
+        /// The listening socket, non-blocking: init must never wait here.
         listener: OwnedFd,
         /// One at a time; the next one waits.
         caller: Option<OwnedFd>,
@@ -83,6 +83,7 @@ impl ControlServer {
             match rustix::io::read(self.as_fd(), &mut buffer) {
                 Ok(length @ 1..) => {
                     self.pending.extend_from_slice(buffer.get(..length).unwrap_or_default());
+                    // Bounded: the oldest bytes of a line that is too long are dropped, and the rest is no valid request.
                     let excess = self.pending.len().saturating_sub(CONTROL_LINE_BYTES);
                     self.pending.drain(..excess);
                 }

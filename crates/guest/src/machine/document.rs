@@ -20,6 +20,7 @@ pub(super) fn read() -> Result<MachineConfig, BootFailure> {
     let disk = line
         .split_whitespace()
         .find_map(|word| word.strip_prefix(MACHINE_BOOT_ARGUMENT))
+        // A name with a slash would lead out of /dev.
         .filter(|name| is_disk_name(name))
         .ok_or_else(|| BootFailure::plain(STAGE, format!("{MACHINE_BOOT_ARGUMENT} names no disk")))?;
     let path = Path::new("/dev").join(disk);

@@ -1,4 +1,4 @@
-//! Control groups inside the machine: one for the job with its limits; everything of ours stays in the root.
+//! Control groups inside the machine: one for the job with its limits. Sandyard's own processes stay in the root group.
 //!
 //! The job runs out of its group before the machine runs out of anything, so it is the job that is killed or refused.
 
@@ -17,7 +17,7 @@ const STAGE: &str = "control groups";
 /// The longest of the files that are read.
 const COUNTER_BYTES: usize = 4096;
 
-/// The open counters of the job's group; reading them needs no right any more.
+/// The open counters of the job's group. They are opened with privilege and read without it.
 pub(super) struct GroupCounters {
     cpu: File,
     peak_memory: Option<File>,
@@ -34,6 +34,7 @@ pub(super) fn prepare(limits: &JobLimits) -> Result<GroupCounters, BootFailure> 
     write(&root, "cgroup.subtree_control", "+cpu +memory +pids")?;
     let job = root.join("job");
     fs::create_dir(&job).step(STAGE, job.display())?;
+    // All limits are set before any process is in the group.
     write(&job, "memory.max", &limits.memory_bytes.to_string())?;
     write(&job, "pids.max", &limits.pids.to_string())?;
     write(&job, "cpu.max", &format!("{} {}", limits.cpu_quota_us, JobLimits::PERIOD_US))?;

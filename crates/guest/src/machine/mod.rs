@@ -30,11 +30,13 @@ use crate::confine;
 use crate::packets;
 use crate::sys::{self, Forked, MachineSignals, Namespaces};
 
-/// The whole life of the machine. Returns only if it can't be switched off.
+/// Boots the machine, serves until it must end, and switches it off. Returns only if that fails.
 pub fn run() -> Result<(), BootFailure> {
     if let Err(failure) = begin().and_then(|machine| machine.serve()) {
         failure.print();
     }
+    // Every process is dead by now, so nothing is written after the sync. Without it, the last seconds of the workspace's disk
+    // would be lost with the machine.
     rustix::fs::sync();
     reboot(RebootCommand::Restart).step("end", "switch off")
 }
@@ -46,14 +48,16 @@ struct RunningMachine {
     control: Option<ControlServer>,
 }
 
-/// Everything up to a running init.
+/// Prepares the machine and starts init in it.
 fn begin() -> Result<RunningMachine, BootFailure> {
     tree::mount_kernel_views()?;
     modules::load_all()?;
     let config = document::read()?;
     tree::harden();
+    // Opened before root and namespaces change: neither the device nor the vsock can be reached afterwards.
     let control = control_line(&config)?;
     tree::build(&config)?;
+    // Below the tree that becomes the root, so before it is entered.
     let groups = groups::prepare(&config.job)?;
     tree::enter()?;
     sys::own_surroundings().step("namespaces", "network, names and shared memory")?;
@@ -61,10 +65,11 @@ fn begin() -> Result<RunningMachine, BootFailure> {
     rustix::system::sethostname(config.host_name.as_bytes()).step("name", &config.host_name)?;
     // From here on the two keys of a virtual keyboard are a signal to this process instead of a reset.
     reboot(RebootCommand::CadOff).step("signals", "take the keyboard's order to end")?;
+    // Opened before init starts, so that its end is not missed.
     let signals = MachineSignals::open().step("signals", "watch for children")?;
     let init = start_init(&config)?;
     let MachineConfig { boot: BootConfig { keeper_id, .. }, .. } = config;
-    // Of init's user, so that it may end it.
+    // The same user as init, because a process without CAP_KILL may signal only processes of its own user.
     confine::become_user_who_can_switch_off(keeper_id)?;
     Ok(RunningMachine { init, signals, control: control.map(|line| ControlServer::new(line, groups)) })
 }
@@ -79,7 +84,7 @@ fn control_line(config: &MachineConfig) -> Result<Option<ControlLine>, BootFailu
     Ok(listener.map(|listener| ControlLine::Calls { listener, caller: None }))
 }
 
-/// Forks init into a pid namespace of its own: with it the whole machine ends.
+/// Forks init into a pid namespace of its own. When init ends, the kernel kills all processes of the namespace.
 fn start_init(config: &MachineConfig) -> Result<Pid, BootFailure> {
     const STAGE: &str = "start init";
     let program = Path::new(tree::PROGRAMS).join(MACHINE_GUEST);
@@ -111,6 +116,7 @@ fn become_init(program: &OwnedFd, document: &OwnedFd) -> io::Error {
             document.as_fd(),
             program.as_fd(),
         ];
+        // This process blocks SIGCHLD and SIGINT, and an exec would pass that on to init.
         sys::default_signals();
         sys::keep_only(&kept)?;
         sys::take(4)

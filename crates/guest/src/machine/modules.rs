@@ -22,7 +22,7 @@ pub(super) fn load_all() -> Result<(), BootFailure> {
     Ok(())
 }
 
-/// None at all if the kernel has everything built in.
+/// Returns the modules' paths, sorted by name. There are none if the kernel has everything built in.
 fn in_order() -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(MACHINE_MODULES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

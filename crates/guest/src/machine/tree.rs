@@ -1,6 +1,6 @@
 //! The tree that the machine's processes see, built below the initrd's root and then made the root.
 //!
-//! The image is mounted read-only; whatever is written lies on the workspace's disk or in sized memory. Devices are single
+//! The image is mounted read-only; written files are on the workspace's disk or in sized memory. Devices are single
 //! mounts on a /dev of their own, as in every sandbox.
 
 use std::fs::{self, File};
@@ -22,12 +22,12 @@ const ROOT: &str = "/new";
 const DISK: &str = "/disk";
 /// Directory of the guest's own programs.
 pub(super) const PROGRAMS: &str = "/run/guest";
-/// Init's own directory.
+/// Init's own directory: in memory, mode 0700, owned by root.
 const INIT: &str = "/run/init";
 const NEVER: MountFlags = MountFlags::NOSUID.union(MountFlags::NODEV);
 
-/// Settings of a kernel that runs one stranger's code: what it tells about itself, what links may do, and how long a written file
-/// may stay in memory alone (the machine may be killed).
+/// Settings of a kernel that runs untrusted code: they limit the information about the kernel, the effects of links, and the time
+/// for which a written file is in memory alone (the machine may be killed).
 const SETTINGS: &[(&str, &str)] = &[
     ("kernel/dmesg_restrict", "1"),
     ("kernel/kptr_restrict", "2"),
@@ -48,7 +48,7 @@ pub(super) fn inside(path: &str) -> PathBuf {
     Path::new(ROOT).join(path.trim_start_matches('/'))
 }
 
-/// What this process itself needs to see of the kernel.
+/// Mounts the kernel's file systems that this process itself needs.
 pub(super) fn mount_kernel_views() -> Result<(), BootFailure> {
     for (kind, target) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev")] {
         fs::create_dir_all(target).step(STAGE, target)?;
@@ -57,7 +57,7 @@ pub(super) fn mount_kernel_views() -> Result<(), BootFailure> {
     Ok(())
 }
 
-/// Sets what this kernel knows of the settings.
+/// Applies the settings that this kernel knows.
 pub(super) fn harden() {
     for (name, value) in SETTINGS {
         // Some are older or newer than a user's own kernel; none of them is a wall.
@@ -93,6 +93,8 @@ pub(super) fn build(config: &MachineConfig) -> Result<(), BootFailure> {
 
 /// Makes the new tree the root. The initrd stays below it, out of everybody's reach.
 pub(super) fn enter() -> Result<(), BootFailure> {
+    // The working directory enters the new tree before the move, because no path leads there afterwards. The last chdir leaves no
+    // way back to the old root.
     rustix::process::chdir(ROOT).step(STAGE, ROOT)?;
     mount_move(".", "/").step(STAGE, "move the root")?;
     rustix::process::chroot(".").step(STAGE, "change the root")?;
@@ -178,6 +180,7 @@ fn place_link(port: &LinkPort, keeper: u32) -> Result<(), BootFailure> {
     mount_memory(&directory)?;
     let place = inside(&port.directory).join(&port.file);
     place_device(&device, &place).step(STAGE, place.display())?;
+    // After `place_device`, which opens a device to everybody: only keeper may use the link. No process of the job exists yet.
     chown(&device, Some(keeper), Some(keeper)).step(STAGE, device.display())?;
     fs::set_permissions(&device, fs::Permissions::from_mode(0o600)).step(STAGE, device.display())
 }

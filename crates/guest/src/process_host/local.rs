@@ -29,7 +29,7 @@ use crate::sys;
 #[derive(Debug, Default)]
 pub struct LocalProcesses {
     shared: Arc<LocalShared>,
-    /// Which keeper holds this, counted from the first.
+    /// Number of the keeper that holds this, counting from the first.
     keeper: u64,
 }
 
@@ -46,7 +46,7 @@ impl LocalProcesses {
     async fn begin(&self, command: Command, input: Option<OwnedFd>) -> Result<Spawned, SpawnError> {
         match self.spawn_unless_followed(command, input) {
             Some(outcome) => outcome,
-            // The dead get no answer, on which they could act.
+            // A replaced keeper gets no answer: it would act on it, although a real one would be dead.
             None => std::future::pending().await,
         }
     }
@@ -131,6 +131,7 @@ impl ProcessHost for LocalProcesses {
 
     async fn next_exit(&self) -> Result<RawExit, SpawnError> {
         loop {
+            // Registered before the look, so that an exit between the look and the wait is not missed.
             let changed = self.shared.changed.notified();
             if let Some(exit) = self.shared.next_untold() {
                 return Ok(exit);

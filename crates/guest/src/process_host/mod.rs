@@ -58,7 +58,7 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Absolute working directory, resolved inside the machine by the job's own rights.
     pub cwd: String,
-    /// The whole environment.
+    /// The complete environment: the program inherits no other variable.
     pub env: BTreeMap<String, String>,
     /// Size of its terminal; `None` for pipes.
     pub terminal: Option<TerminalSize>,
@@ -66,7 +66,7 @@ pub struct Command {
     pub stdin: bool,
 }
 
-/// A started program.
+/// A started program and the caller's ends of its streams.
 #[derive(Debug)]
 pub struct Spawned {
     /// Its pid in the job's namespace.
@@ -118,7 +118,7 @@ pub enum SpawnError {
     Refused {
         /// The attempted step, with its object.
         what: String,
-        /// The kernel's error.
+        /// The error of the kernel, or the one that stands for a failed check.
         #[source]
         source: std::io::Error,
     },

@@ -19,12 +19,12 @@ use crate::limits::{OOM_SCORE_ADJUSTMENT, PIPE_BYTES};
 use crate::process_host::{Command, OWN_PROGRAM};
 use crate::sys::{self, Forked};
 
-/// The child's descriptors besides its standard streams, both gone after the exec: for telling a failure …
+/// Number of the status pipe in the child, after the standard streams. The exec closes it.
 const STATUS_FD: i32 = 3;
-/// … and the program, if it is one that we were given.
+/// Number of the given program in the child. The exec closes it.
 const PROGRAM_FD: i32 = 4;
 
-/// Programs that are known by name alone, whatever the image holds.
+/// Programs that a command gets by their name, even if the image has others of that name.
 #[derive(Debug)]
 pub(super) struct GivenPrograms {
     /// The guest's own program, `OWN_PROGRAM`.
@@ -63,7 +63,7 @@ pub(super) struct KeeperEnds {
 #[derive(Debug)]
 pub(super) struct StatusPipe(File);
 
-/// How far the start of a child has come.
+/// The progress of a child towards its program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum StartProgress {
     Pending,
@@ -94,6 +94,7 @@ pub(super) fn start(
 ) -> Result<StartedChild, SpawnRefusal> {
     let given = programs.given(command);
     let plan = ExecPlan::new(command, given.is_some())?;
+    // The child always gets a descriptor, so that its numbers are fixed. It is not used if the plan has candidates.
     let program = given.unwrap_or(programs.own.as_fd());
     let (streams, child_streams) = match command.terminal {
         Some(size) => terminal(size),
@@ -105,6 +106,8 @@ pub(super) fn start(
     match sys::fork().map_err(|error| refusal("fork", &error))? {
         Forked::Child => run(&plan, &child_streams, status_child.as_fd(), program),
         Forked::Parent(pid) => {
+            // The spawner must never block on a child. The child's ends of all pipes close when this function returns; copies that
+            // stayed open here would hide the end of the output and of the status pipe.
             rustix::io::ioctl_fionbio(&status, true)
                 .map_err(|error| refusal("watch its start", &error.into()))?;
             Ok(StartedChild { pid, streams, status: StatusPipe(File::from(status)) })
@@ -151,6 +154,7 @@ fn terminal(size: TerminalSize) -> io::Result<(KeeperEnds, ChildEnds)> {
 /// The child, from here to its program.
 fn run(plan: &ExecPlan, streams: &ChildEnds, status: BorrowedFd<'_>, program: BorrowedFd<'_>) -> ! {
     let [stdin, stdout, stderr] = streams.as_fds();
+    // The spawner's socket and every other descriptor close here, before anything that the job can influence.
     let arranged = sys::keep_only(&[stdin, stdout, stderr, status, program])
         .and_then(|()| sys::close_on_exec_from(STATUS_FD.cast_unsigned()));
     if arranged.is_ok()
@@ -158,6 +162,7 @@ fn run(plan: &ExecPlan, streams: &ChildEnds, status: BorrowedFd<'_>, program: Bo
         && let Ok(program) = sys::take(PROGRAM_FD)
     {
         let (stage, error) = become_program(plan, streams, program.as_fd());
+        // Shorter than PIPE_BUF, so the spawner reads all of the report or none.
         let mut report = [stage as u8; 5];
         report[1..].copy_from_slice(&error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes());
         drop(File::from(status).write_all(&report));
@@ -172,6 +177,7 @@ fn become_program(plan: &ExecPlan, streams: &ChildEnds, program: BorrowedFd<'_>)
     if let Err(error) = raise_oom_score() {
         return (StartStage::Oom, error);
     }
+    // The spawner blocks SIGCHLD, and an exec would pass that on to the program.
     sys::default_signals();
     if let Err(error) = enter_directory(plan) {
         return (StartStage::Directory, error);
@@ -185,6 +191,7 @@ fn become_program(plan: &ExecPlan, streams: &ChildEnds, program: BorrowedFd<'_>)
 }
 
 fn begin_session(streams: &ChildEnds) -> io::Result<()> {
+    // A new session first: only its leader may take a controlling terminal, and signals to the group reach the whole command.
     rustix::process::setsid()?;
     if let ChildEnds::Terminal(_) = streams {
         rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
@@ -243,6 +250,7 @@ impl StatusPipe {
                 StartProgress::Failed { what: explain(report[0], errno, command), errno }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => StartProgress::Pending,
+            // The exec has closed the pipe. So has the kill of a child that never got there; its exit follows as that of a program would.
             _ => StartProgress::Running,
         }
     }

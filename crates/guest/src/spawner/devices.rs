@@ -16,7 +16,7 @@ use sandyard_protocol::limits::TERMINALS;
 use crate::sys;
 
 const DEV: &str = "/dev";
-/// Name and the numbers that Linux assigns it.
+/// Name, and the major and minor number that Linux assigns to it.
 const NODES: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 const LINKS: [(&str, &str); 5] = [
@@ -31,18 +31,19 @@ const SIZE: &CStr = c"size=64k,nr_inodes=64,mode=755";
 /// Group 5 is `tty` in Debian and in every distribution that follows it.
 const TERMINAL_OPTIONS: &str = "newinstance,ptmxmode=0666,mode=0620,gid=5";
 
-/// Puts the new /dev over the old one. /dev/shm, which is the job's and sized by the driver, moves along.
+/// Mounts the new /dev over the old one. /dev/shm, which belongs to the job and is sized by the driver, moves along.
 pub(super) fn replace() -> io::Result<()> {
     let dev = Path::new(DEV);
     let nodes: Vec<_> = NODES.iter().map(clone_node).collect::<io::Result<_>>()?;
     let shared = clone(&dev.join("shm"))?;
-    // The clones above hang nowhere yet and are not among them.
+    // The clones above are not attached yet, so they keep their right to be devices.
     sys::forbid_devices("/".as_ref())?;
     let plain = MountFlags::NOSUID | MountFlags::NOEXEC;
     mount("tmpfs", dev, "tmpfs", plain | MountFlags::NODEV, Some(SIZE))?;
     for ((name, ..), node) in NODES.iter().zip(&nodes) {
         let place = dev.join(name);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        // A node is mounted over a file, so there must be one. EXCL: nothing else has made this name.
         drop(rustix::fs::open(&place, flags, Mode::from_raw_mode(0o666))?);
         put(node, &place)?;
     }
@@ -55,6 +56,7 @@ pub(super) fn replace() -> io::Result<()> {
     let terminals = CString::new(format!("{TERMINAL_OPTIONS},max={TERMINALS}"))?;
     mount("devpts", dev.join("pts"), "devpts", plain, Some(terminals.as_c_str()))?;
     put(&shared, &dev.join("shm"))?;
+    // Read-only at the end: the job may use the nodes, and add or remove none.
     Ok(mount_remount(dev, MountFlags::BIND | MountFlags::RDONLY | MountFlags::NODEV | plain, "")?)
 }
 

@@ -16,7 +16,7 @@ pub(super) struct TrackedProcesses {
     processes: BTreeMap<ProcessId, TrackedProcess>,
 }
 
-/// One followed process.
+/// A process from its fork until keeper forgets it.
 #[derive(Debug)]
 pub(super) struct TrackedProcess {
     pub(super) pid: Pid,
@@ -72,8 +72,9 @@ impl TrackedProcesses {
         Some((process.pid, process.starting.take()?))
     }
 
-    /// Notes the end of a child; of one that isn't followed there is nothing to note.
+    /// Stores the exit of a followed child. Orphans, which are not followed, are only reaped.
     pub(super) fn ended(&mut self, pid: Pid, status: WaitStatus) {
+        // Only among the living: the kernel may have given the pid of an ended process to another.
         let found =
             self.processes.iter_mut().find(|(_, process)| process.pid == pid && process.exit.is_none());
         if let Some((id, process)) = found {
@@ -90,9 +91,10 @@ impl TrackedProcesses {
         self.processes.values().any(TrackedProcess::is_untold)
     }
 
-    /// Everything, for a new keeper, which then needs no telling of the exits among it.
+    /// Lists all processes for a new keeper. Exits in the list count as sent.
     pub(super) fn roll(&mut self) -> Vec<RollEntry> {
         let entry = |(id, process): (&ProcessId, &mut TrackedProcess)| {
+            // An exit that went to the earlier keeper and one that did not are the same to the new one: it learns both here.
             process.told = process.exit.is_some();
             RollEntry { id: id.clone(), pid: process.pid.as_raw_pid(), exit: process.exit.clone() }
         };

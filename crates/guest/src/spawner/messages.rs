@@ -64,17 +64,17 @@ pub(crate) enum SpawnerOutcome {
     },
     /// The request was carried out.
     Done,
-    /// The request failed.
+    /// The request failed. A process that it had forked is killed.
     Refused {
         /// The attempted step, with its object.
         what: String,
         errno: i32,
     },
-    /// All followed processes.
+    /// Every process that the spawner follows, ended ones included.
     Roll(Vec<RollEntry>),
 }
 
-/// One followed process.
+/// A process in the spawner's list, running or ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RollEntry {
     pub(crate) id: ProcessId,

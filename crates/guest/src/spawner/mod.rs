@@ -1,8 +1,9 @@
-//! The role that forks whatever the job runs: the job's user, PID 1 of an inner pid namespace, single-threaded.
+//! The role that forks all processes of the job: the job's user, PID 1 of an inner pid namespace, single-threaded.
 //!
 //! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3,
-//! its socket on 4 and, if the driver gives it so, the program of tasks on 5. It arranges what the job will see, gives everything up, and serves (`serve.rs`). The document it gets
-//! from init has no secret in it, because the job's processes begin as copies of this one.
+//! its socket on 4 and, if the driver passes one, the agent's program on 5. It arranges the job's view of the machine, drops all
+//! privilege, and serves (`serve.rs`). The document from init holds no secret, because the job's processes begin as copies of
+//! this one.
 
 mod child;
 pub mod client;
@@ -28,7 +29,7 @@ use child::GivenPrograms;
 use followed::TrackedProcesses;
 use serve::SpawnerServer;
 
-/// The whole life of the spawner.
+/// Runs the spawner until every keeper's end of its socket is closed, or its boot fails.
 pub fn run() -> Result<(), BootFailure> {
     let config = boot::take_config()?;
     // Closed by this process's end alone: init ends the machine at once when it sees that, and a failure must be on the
@@ -39,6 +40,7 @@ pub fn run() -> Result<(), BootFailure> {
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
     let agent = config.agent_program.as_deref().map(open_program).transpose()?.or(inherited);
     let programs = GivenPrograms { own: open_own_program()?, agent };
+    // Mounts need privilege; from the next line on there is none.
     view::prepare(&config)?;
     give_up_privilege(&config)?;
     let children = ChildSignals::open().step("signals", "watch for children")?;
@@ -52,10 +54,11 @@ pub fn run() -> Result<(), BootFailure> {
     server.run().step("serve", "the spawner's loop")
 }
 
-/// Everything between the mounts and the first request, in the only order that works.
+/// Drops all privilege, for good, before the first request is read.
 fn give_up_privilege(config: &BootConfig) -> Result<(), BootFailure> {
     confine::limit_resources(config.open_files)?;
     confine::become_user(config.agent_id)?;
+    // Both rules need the no-new-privileges bit, which `become_user` sets. Every process of the job inherits them.
     confine::landlock::restrict(&config.writable)?;
     seccomp::install(seccomp::FilterProfile::Job)
 }
@@ -65,7 +68,7 @@ pub(crate) fn open_own_program() -> Result<OwnedFd, BootFailure> {
     open_program("/proc/self/exe".as_ref())
 }
 
-/// A program of the machine's, by its path.
+/// Opens a program by its path, to be run later from the descriptor.
 pub(crate) fn open_program(path: &Path) -> Result<OwnedFd, BootFailure> {
     rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .step("descriptors", format_args!("open the program {}", path.display()))

@@ -1,4 +1,4 @@
-//! A command made ready for exec: checked, bounded, and in the kernel's own form, all before the fork.
+//! A command prepared for exec before the fork: checked, bounded, and converted to the kernel's form.
 
 use std::ffi::CString;
 
@@ -17,7 +17,7 @@ pub(super) struct SpawnRefusal {
     pub(super) errno: i32,
 }
 
-/// Everything the child needs, made before the fork.
+/// The strings that the child passes to the kernel, made before the fork so that a refusal can say its reason.
 #[derive(Debug)]
 pub(super) struct ExecPlan {
     pub(super) argv: Vec<CString>,
@@ -28,7 +28,7 @@ pub(super) struct ExecPlan {
 }
 
 impl ExecPlan {
-    /// A plan for a program that is looked for, or for one that is given.
+    /// Checks and converts a command. `is_given` is true if the program comes as a descriptor and is not searched for.
     pub(super) fn new(command: &Command, is_given: bool) -> Result<Self, SpawnRefusal> {
         let invalid = |what: &str| SpawnRefusal { what: what.into(), errno: libc::EINVAL };
         let program = command
@@ -36,6 +36,7 @@ impl ExecPlan {
             .first()
             .filter(|program| !program.is_empty())
             .ok_or_else(|| invalid("no program"))?;
+        // The kernel has a bound of its own, but would report it only in the child.
         let strings = command.argv.iter().map(String::len).sum::<usize>()
             + command.env.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
         if strings > ARGUMENT_BYTES {
@@ -65,7 +66,8 @@ impl ExecPlan {
     }
 }
 
-/// Paths to try: the program itself if it is a path, else one in each absolute directory of PATH.
+/// Returns the paths to try: the program itself if it is a path, else one for each absolute directory of PATH. A relative directory
+/// would depend on the working directory, in which anybody may have put a program of that name.
 fn candidates(program: &str, path: &str) -> Vec<String> {
     if program.contains('/') {
         vec![program.to_owned()]

@@ -1,4 +1,4 @@
-//! The spawner's loop: requests from keeper, ends of children, starts that take their time.
+//! The spawner's loop: requests from keeper, ends of children, and starts that have not finished.
 //!
 //! One `poll` waits for all of them together. Everything is bounded, and only messages from the socket are trusted.
 
@@ -21,7 +21,7 @@ use crate::packets::{self, LocalPacket};
 use crate::process_host::Command;
 use crate::sys::{self, ChildSignals};
 
-/// The spawner's state.
+/// The spawner's loop and all of its state. `socket` is never dropped: its end makes init end the machine.
 pub(super) struct SpawnerServer {
     pub(super) socket: ManuallyDrop<OwnedFd>,
     pub(super) children: ChildSignals,
@@ -50,10 +50,12 @@ impl SpawnerServer {
         loop {
             let ready = self.wait(more_children)?;
             if ready.children || more_children {
+                // Cleared before the reaping: a child that ends in between raises the signal again.
                 self.children.clear();
                 more_children = self.reap();
             }
             self.settle_starts();
+            // One request in each turn, so that keeper can't keep the spawner from reaping.
             if ready.requests && !self.answer_next()? {
                 return Ok(());
             }
@@ -63,6 +65,7 @@ impl SpawnerServer {
 
     fn wait(&self, at_once: bool) -> io::Result<ReadySources> {
         let mut interest = PollFlags::empty();
+        // A keeper that asks and never reads must not fill the spawner's memory: its next requests wait in the socket.
         interest.set(PollFlags::IN, self.unsent.len() < UNSENT_REPLIES);
         interest.set(PollFlags::OUT, self.has_something_to_send());
         let mut fds = vec![PollFd::new(&*self.socket, interest), PollFd::new(&self.children, PollFlags::IN)];
@@ -91,6 +94,7 @@ impl SpawnerServer {
 
     /// Reaps ended children, orphans too. Returns true if there may be more.
     fn reap(&mut self) -> bool {
+        // Bounded: a job that forks without pause must not keep keeper waiting.
         for _ in 0..REAPS_IN_A_ROW {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) => self.followed.ended(pid, status),
@@ -160,7 +164,7 @@ impl SpawnerServer {
         );
     }
 
-    /// Takes one request; `false` once keeper's ends are all closed.
+    /// Serves one request. Returns false once every keeper's end is closed.
     fn answer_next(&mut self) -> io::Result<bool> {
         let received = match packets::receive(self.socket.as_fd()) {
             Ok(Some(received)) => received,
@@ -189,7 +193,7 @@ impl SpawnerServer {
         Ok(true)
     }
 
-    /// Forks a command; its answer comes when it runs. An answer at once is a refusal.
+    /// Forks a command. Returns a refusal, or `None` if the answer follows when the program runs.
     fn spawn(
         &mut self,
         question: SpawnerQuestion,
@@ -203,6 +207,7 @@ impl SpawnerServer {
         if self.followed.knows(&command.id) {
             return refused(format!("a process named `{}` exists", command.id), libc::EEXIST);
         }
+        // Ended processes count until keeper forgets them: their exits take memory too.
         if self.followed.len() >= TRACKED_PROCESSES {
             return refused(format!("{TRACKED_PROCESSES} processes are there already"), libc::EAGAIN);
         }
@@ -222,6 +227,7 @@ impl SpawnerServer {
         let Some(signal) = Signal::from_named_raw(signal) else {
             return SpawnerOutcome::Refused { what: format!("signal {signal}"), errno: libc::EINVAL };
         };
+        // The caller names a process, never a pid: keeper can't reach a process that it did not start.
         let Some(pid) = self.followed.pid(id) else { return SpawnerOutcome::Done };
         match kill_process_group(pid, signal) {
             Err(Errno::SRCH) => SpawnerOutcome::Done,
@@ -263,6 +269,7 @@ impl SpawnerServer {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 result => result?,
             }
+            // Marked after the send: an exit that did not fit is sent in a later turn.
             process.mark_told();
         }
         Ok(())

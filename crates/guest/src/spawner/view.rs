@@ -1,7 +1,7 @@
 //! The job's view of the machine: the spawner's own mounts. Runs with privilege, before any code of the job exists.
 //!
-//! Hides keeper's places, puts a /proc of the inner pid namespace over the outer one, and covers what in it tells about or
-//! changes the host. Paths that this kernel doesn't have need no cover.
+//! Hides keeper's directories, mounts a /proc of the inner pid namespace over the outer one, and covers its files that reveal or
+//! change the host. Paths that this kernel doesn't have need no cover.
 
 use std::fs::File;
 use std::io;
@@ -67,8 +67,9 @@ const COVERED_DIRECTORIES: &[&str] = &[
 /// Directories that programs read and no process may write.
 const READ_ONLY: &[&str] = &["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/tty", "/sys"];
 
-/// Makes this process's mount namespace the job's.
+/// Turns this process's mount namespace into the one that the job sees.
 pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
+    // First, or the mounts below would spread to keeper's namespace where its own are shared.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .step(STAGE, "make mounts private")?;
     if config.engine.is_some() {
@@ -95,6 +96,7 @@ pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
 
 /// Unmounts a directory of keeper's, or covers it where the driver's mount can't be undone from here.
 fn hide(path: &Path) -> Result<(), BootFailure> {
+    // Each round takes one mount off the stack; EINVAL means that none is left, or that the rest is locked.
     for _ in 0..STACKED_MOUNTS {
         match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
             Ok(()) => {}
@@ -129,6 +131,7 @@ fn null_device() -> Result<File, BootFailure> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let null = File::from(rustix::fs::open("/dev/null", flags, Mode::empty()).step(STAGE, "open /dev/null")?);
     let metadata = null.metadata().step(STAGE, "look at /dev/null")?;
+    // Checked on the descriptor that will be cloned, so nothing can be exchanged in between.
     if metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3) {
         Ok(null)
     } else {
@@ -163,6 +166,7 @@ fn make_read_only(path: &str) -> io::Result<()> {
     if !exists(path) || is_empty(path.as_ref())? {
         return Ok(());
     }
+    // Flags of a bind mount apply only with a second call: the kernel ignores them in the first.
     mount_bind(path, path)?;
     Ok(mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | no_special(), "")?)
 }

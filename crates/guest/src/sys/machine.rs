@@ -1,4 +1,4 @@
-//! What only the first process of a virtual machine does: namespaces and its signals.
+//! System calls of the first process of a virtual machine only: its namespaces and signals.
 
 #![expect(unsafe_code, reason = "unshare has no safe wrapper")]
 
@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::signals;
 
-/// Leaves the kernel's first namespaces of networks, names and shared memory, and with them whatever modules put there.
+/// Leaves the kernel's first namespaces of networks, names and shared memory, and the devices that modules put there.
 pub(crate) fn own_surroundings() -> io::Result<()> {
     let flags = libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
     // SAFETY: takes a number only; none of these flags changes what other code of the process relies on.

@@ -1,6 +1,6 @@
 //! The kernel calls that have no safe wrapper: descriptors by number, forks, exec, signals, attributes of mounts.
 //!
-//! All of it is for single-threaded processes (init, spawner) or for a child between fork and exec.
+//! These calls are for single-threaded processes (init, spawner) or for a child between fork and exec.
 
 mod descriptors;
 #[cfg(any(test, feature = "local-processes"))]

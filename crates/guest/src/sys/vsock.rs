@@ -21,7 +21,7 @@ pub(crate) fn connect_vsock(port: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// Takes calls at a port of this machine.
+/// Listens at a port of this machine.
 pub(crate) fn listen_vsock(port: u32) -> io::Result<OwnedFd> {
     let socket = stream_socket()?;
     let (address, length) = address(libc::VMADDR_CID_ANY, port)?;
@@ -45,6 +45,7 @@ pub(crate) fn accept_host(listener: BorrowedFd<'_>) -> io::Result<Option<OwnedFd
     }
     // SAFETY: a new descriptor is owned by nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    // The address is the kernel's word, not the caller's: a process of the machine can't claim to be the host.
     Ok((caller.svm_cid == libc::VMADDR_CID_HOST).then_some(socket))
 }
 

@@ -82,7 +82,7 @@ const PROTOCOLS: &[(&str, i32, i32, i32)] = &[
 /// Bit that marks a call of the x32 interface.
 const X32: libc::c_long = 0x4000_0000;
 
-/// Every call.
+/// Tries every system call of the table and reports its result.
 pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings: Vec<_> = CALLS
         .iter()

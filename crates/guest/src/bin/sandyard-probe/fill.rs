@@ -1,4 +1,4 @@
-//! Memory that is the kernel's and not the program's, filled until it is refused or the filler is stopped.
+//! Fills memory that belongs to the kernel and not to the program, until the kernel refuses more or ends the filler.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,7 +20,7 @@ const DATAGRAMS: usize = 4;
 const MOST_MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// Fills one kind by name; tells how many bytes it got.
+/// Fills memory of the named kind. Returns the number of bytes that it got.
 pub(crate) fn fill(kind: &str) -> u64 {
     match kind {
         "memory-file" => memory_file(),

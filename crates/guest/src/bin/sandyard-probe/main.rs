@@ -1,6 +1,6 @@
 //! Reports from inside a sandbox what the job's code can see and do, one JSON line `{check, result}` for each check.
 //!
-//! It judges nothing: the conformance suite knows what each result must be. Check names begin with the id of the attack they
+//! It judges nothing: the conformance suite knows the expected results. Check names begin with the id of the attack they
 //! belong to (K2, N1 …). Run with an argument it is one of the small misbehaving programs the suite needs.
 
 mod calls;
@@ -23,13 +23,13 @@ pub(crate) struct ProbeFinding {
 }
 
 impl ProbeFinding {
-    /// Notes a result.
+    /// Makes a finding from the name of a check and its result.
     pub(crate) fn new(check: impl Into<String>, result: impl Into<String>) -> Self {
         Self { check: check.into(), result: result.into() }
     }
 }
 
-/// A result as text: what it was, or the error's number.
+/// A result as text: its value, or the number of its error.
 pub(crate) fn outcome<T: ToString>(result: std::io::Result<T>) -> String {
     match result {
         Ok(value) => value.to_string(),
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     report(&findings)
 }
 
-/// Prints every finding.
+/// Prints the findings as JSON on standard output.
 pub(crate) fn report(findings: &[ProbeFinding]) -> ExitCode {
     let mut out = std::io::stdout().lock();
     for ProbeFinding { check, result } in findings {

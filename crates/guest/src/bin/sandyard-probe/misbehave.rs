@@ -10,7 +10,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::fill::fill;
 use crate::{neighbours, outcome, sys};
 
-/// Runs one by name.
+/// Runs the program of this name.
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
     let number = arguments.first().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let said = match name {
@@ -43,7 +43,7 @@ fn eat_memory() -> u64 {
     }
 }
 
-/// Computes for so long; says nothing of use.
+/// Computes for this time. The result means nothing.
 fn burn(time: Duration) -> u64 {
     let end = Instant::now() + time;
     let mut turns = 0_u64;
@@ -53,7 +53,7 @@ fn burn(time: Duration) -> u64 {
     turns
 }
 
-/// As the first process of a machine (by the name that a driver gives it), says more on its console than anybody wants to keep.
+/// Prints without end on the console, as the first process of a machine (by the name that a driver gives it).
 fn flood_console() -> u64 {
     let line = [b"flood ".repeat(170), b"\n".to_vec()].concat();
     loop {
@@ -62,7 +62,7 @@ fn flood_console() -> u64 {
     }
 }
 
-/// Opens files until refused; tells how many.
+/// Opens files until refused. Returns their number.
 fn open_files() -> u64 {
     let mut held = Vec::new();
     while let Ok(file) = File::open("/dev/null") {

@@ -1,7 +1,7 @@
-//! What one sandbox holds out and takes for itself, and what another can have of it or still gets.
+//! Checks that two sandboxes do not reach each other's sockets and objects, nor use up each other's limits.
 //!
-//! `serve` opens everything that a neighbour could find, `exhaust` takes what the kernel counts for each user until it is refused;
-//! both say `ready` and stay. `reach` reports what is to be had beside them.
+//! `serve` opens every kind of socket and object that a neighbour could find. `exhaust` takes objects that the kernel counts for
+//! each user until it is refused. Both print `ready` and stay. `reach` reports the objects that can still be found or made.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -14,13 +14,13 @@ use crate::{ProbeFinding, outcome, report, sys};
 
 /// The port that is served and looked for.
 const PORT: u16 = 47_113;
-/// Name of sockets.
+/// Name of the abstract socket and of the socket files.
 const NAME: &str = "sandyard-neighbour";
 /// Directories in which a socket is served and looked for.
 const PLACES: [&str; 4] = ["/tmp", "/dev/shm", "/var/tmp", "/run/user/1000"];
 /// Key of the System V objects.
 const KEY: i32 = 0x5359;
-/// How long a connection is waited for.
+/// Time limit of a connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Opens all doors and stays.
@@ -40,7 +40,7 @@ pub(crate) fn serve() -> ExitCode {
     stay()
 }
 
-/// Takes what is counted for each user until it is refused, and holds it.
+/// Takes objects that the kernel counts for each user until it is refused, and holds them.
 pub(crate) fn exhaust() -> ExitCode {
     let taken = [
         ("inotify", sys::take_all(sys::make_watcher)),
@@ -58,7 +58,7 @@ fn stay() -> ExitCode {
     if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Looks for all of it, and for a port of the host at the given addresses.
+/// Looks for the objects of `serve`, and for a port of the host at the given addresses.
 pub(crate) fn reach(host: &[String]) -> ExitCode {
     let mut findings = vec![
         ProbeFinding::new("N13.tcp", connect(("127.0.0.1", PORT))),

@@ -22,7 +22,7 @@ const PLACES: &[(&str, &str)] = &[
     ("N8.broadcast", "255.255.255.255"),
 ];
 
-/// Every place.
+/// Tries to reach every address of the table.
 pub(crate) fn all() -> Vec<ProbeFinding> {
     PLACES.iter().map(|(check, address)| ProbeFinding::new(*check, route_to(address))).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the job can write, and what it must not be able to change.
+//! Attempts to write to directories, switches and devices, those that should work and those that must not.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -60,7 +60,7 @@ const FOREIGN: &[&str] =
 /// Major 1, minor 3.
 const NULL_DEVICE: u64 = 0x103;
 
-/// Every attempt.
+/// Makes every attempt of the table and reports its result.
 pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings: Vec<_> =
         DIRECTORIES.iter().map(|path| ProbeFinding::new(format!("W.{path}"), try_write(path))).collect();

@@ -1,4 +1,4 @@
-//! A walk over everything the job can see: what it could change, and what could give it rights.
+//! Walks all files that the job can see and reports those that it could change and those that could give it rights.
 
 use std::fs::{self, FileType};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::{ProbeFinding, sys};
 
-/// Where the job may write.
+/// Directories that the job may write to.
 const WRITABLE: [&str; 6] = ["/workspace", "/home/agent", "/tmp", "/var/tmp", "/dev/shm", "/run/user/1000"];
-/// Not walked: what is in proc belongs to processes, and what is in /dev is looked at by name.
+/// Not walked: entries of /proc belong to processes, and those of /dev are checked by name.
 const APART: [&str; 2] = ["/proc", "/dev"];
 /// An image has some hundred thousand names.
 const MOST_NAMES: usize = 2_000_000;
-/// Of a longer list, the beginning is told.
+/// Longest list in a finding; of a longer one, the beginning is reported.
 const MOST_TOLD: usize = 20;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! What the job can see: namespaces, its own status, mounts, devices, descriptors, processes, interfaces.
+//! Reports what the job can see: namespaces, its own status, mounts, devices, descriptors, processes, interfaces.
 
 use std::fs;
 
@@ -18,13 +18,13 @@ const SECRET: &[&str] = &[
     "/proc/1/environ",
 ];
 
-/// What of the spawner, which has the job's user, would let the job in: its memory, descriptors, places.
+/// Files of the spawner in /proc that would let the job into it: its memory, descriptors and directories. It has the job's user.
 const OF_THE_FIRST: &[&str] = &["mem", "maps", "environ", "fd", "root", "cwd", "auxv", "syscall"];
 
 /// The numbers that processes have where nobody has raised their limit.
 const PROCESS_NUMBERS: std::ops::RangeInclusive<i32> = 1..=65_535;
 
-/// Everything visible.
+/// Reports the parts of the host that a process of the job can see.
 pub(crate) fn all() -> Vec<ProbeFinding> {
     let mut findings = namespaces();
     findings.extend(status());

@@ -11,7 +11,8 @@ use sandyard_sys::seccomp::table;
 
 use crate::boot::BootFailure;
 
-/// Installs the filter in this thread and its descendants.
+/// Installs the filter in this thread and its descendants. Needs no-new-privileges. Comes after all other steps of confinement,
+/// some of which it refuses.
 pub(crate) fn install(profile: FilterProfile) -> Result<(), BootFailure> {
     let program = program::compile(&table::rules(profile))
         .ok_or_else(|| BootFailure::plain("seccomp", "the filter is too long for the kernel"))?;

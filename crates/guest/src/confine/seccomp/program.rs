@@ -31,14 +31,15 @@ pub(super) const NATIVE: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 pub(super) const NATIVE: u32 = 0xc000_00b7;
 
-/// A range of call numbers that get the same, up to the next range.
+/// A range of call numbers with one rule, from `start` to the start of the next range.
 struct CallRange {
     start: u32,
     rule: CallRule,
 }
 
-/// The program, or `None` if it would be too long.
+/// Compiles the rules. Returns `None` if the program would be too long for the kernel.
 pub(super) fn compile(rules: &CallRules) -> Option<BpfProgram> {
+    // The architecture is checked before the number: the same number means another call on another architecture.
     let mut program = vec![
         statement(LOAD, ARCHITECTURE),
         jump(JUMP_EQUAL, NATIVE, 1, 0),
@@ -49,7 +50,7 @@ pub(super) fn compile(rules: &CallRules) -> Option<BpfProgram> {
     (program.len() <= MOST_INSTRUCTIONS).then_some(program)
 }
 
-/// Neighbours that get the same become one range; numbers between known calls are unknown, so absent.
+/// Joins neighbours with the same rule into one range. Numbers between known calls are unknown, so absent.
 fn ranges(rules: &CallRules) -> Vec<CallRange> {
     let mut ranges = vec![CallRange { start: 0, rule: CallRule::Absent }];
     let mut next = 0;
@@ -61,6 +62,7 @@ fn ranges(rules: &CallRules) -> Vec<CallRange> {
         next = number + 1;
     }
     push(&mut ranges, next, CallRule::Absent);
+    // The whole x32 table, so that its numbers are not a second way to every call.
     push(&mut ranges, X32, CallRule::Refuse);
     push(&mut ranges, 2 * X32, CallRule::Absent);
     ranges

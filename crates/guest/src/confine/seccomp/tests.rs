@@ -15,7 +15,7 @@ const JOB: FilterProfile = FilterProfile::Job;
 const KEEPER: FilterProfile = FilterProfile::Keeper { host_sockets: false };
 const INIT: FilterProfile = FilterProfile::Init { host_sockets: false };
 
-/// `struct seccomp_data`.
+/// The input of the filter: `struct seccomp_data` without the instruction pointer.
 #[derive(Clone, Copy)]
 struct Call {
     number: u32,

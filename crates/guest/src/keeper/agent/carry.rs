@@ -10,6 +10,7 @@ use crate::keeper::stream::{FRAME_LIMITS, HostStream};
 
 /// Carries one connection to its end.
 pub(super) async fn carry(link: &HostLink, request: GuestRequest, stream: HostStream) {
+    // The agent may have sent more than its first message; these bytes go to the host first.
     let (mut connection, early) = stream.into_inner();
     let Some(link) = link.wait().await else { return };
     let Ok(opened) = link.open().await else { return };

@@ -1,7 +1,7 @@
 //! The socket of the agent: it asks here for tools, and reaches the host's journal and models through here.
 //!
 //! Every client is the job's user, so hostile: it gets nothing here that it could not do by itself in the machine, and the host
-//! judges what is carried to it. Connections are bounded in number and their first message in length.
+//! judges the carried bytes. Connections are bounded in number and their first message in length.
 
 mod carry;
 
@@ -43,12 +43,13 @@ pub(super) struct AgentServer {
     pub(super) link: Arc<HostLink>,
 }
 
-/// Takes connections for ever.
+/// Accepts connections until keeper stops, at most `AGENT_CONNECTIONS` at once.
 pub(super) async fn serve(server: Arc<AgentServer>, place: AgentPlace) {
     let room = Arc::new(Semaphore::new(AGENT_CONNECTIONS));
     loop {
         if let Ok(listener) = listen(&place.socket) {
             while let Ok((connection, _)) = listener.accept().await {
+                // The kernel vouches for the user. The socket's mode lets everybody connect, because keeper and the job share no group.
                 if !is_allowed(&connection, place.uid) {
                     continue;
                 }

@@ -1,5 +1,5 @@
-//! Who controls the desktop: a person, or else the agent. A stream holds control and gives it back when it ends; nobody can take it
-//! away. A file that only keeper can write shows the holder to the job's own process.
+//! The lock on the desktop's input: a person holds it, or else the agent acts. A stream holds the lock until it ends; nobody can
+//! take it away. A file that only keeper can write shows the holder to the job's own process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,6 +39,7 @@ impl ControlLock {
 
     /// Takes control, or returns the name of the holder.
     pub(super) fn take(&self, who: &str) -> Result<ControlGuard, String> {
+        // The name goes into messages and a file, so it is bounded and free of control characters.
         let who: String =
             who.chars().filter(|letter| !letter.is_control()).take(MAX_NAME_CHARACTERS).collect();
         let mut holder = self.holder();
@@ -79,6 +80,7 @@ impl Drop for ControlGuard {
     fn drop(&mut self) {
         let control = &self.0;
         let mut holder = control.holder();
+        // Under the lock: the notice of the next holder must not be removed.
         let _ = fs::remove_file(&control.0.notice);
         *holder = None;
         drop(holder);

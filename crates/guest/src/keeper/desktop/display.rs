@@ -68,6 +68,7 @@ impl DisplaySocket {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::net::bind(&socket, &SocketAddrUnix::new(&path)?)?;
+        // Before `listen`: a program must not find a socket that it can't use.
         rustix::fs::chmod(&path, Mode::from_raw_mode(0o777))?;
         rustix::net::listen(&socket, MAX_QUEUED)?;
         Ok(Self { listener: UnixListener::from_std(socket.into())?, path })
@@ -123,6 +124,8 @@ pub(super) async fn carry_to_server(
             core.tasks.spawn(carry(connection, display.clone()));
         }
     };
+    // Ends with the server: nobody answers behind its name any more. Cancelling `accept` loses no connection, which stays in the
+    // queue; accepted ones are carried by tasks of their own.
     tokio::select! {
         () = connections => {}
         _ = server.ended() => {}

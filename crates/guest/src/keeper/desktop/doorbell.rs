@@ -28,7 +28,8 @@ pub(super) async fn serve(session: Arc<DesktopSession>) {
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
-        // A request of the host may start the desktop first.
+        // A program that connects, or a request of the host that starts the desktop first. Cancelling loses nothing: `called` leaves the
+        // connection in the queue, and `up` is a watch.
         let called = tokio::select! {
             called = bell.called() => called.is_ok(),
             started = up.wait_for(|up| *up) => match started {

@@ -35,7 +35,7 @@ impl GuiActions {
         Self { session, control, turn: Mutex::default() }
     }
 
-    /// Serves `Gui`.
+    /// Serves `Gui`: performs the actions in order and sends a result for each, up to the first that fails.
     pub(super) async fn serve(
         &self,
         actions: &[GuiAction],
@@ -116,6 +116,7 @@ impl GuiActions {
             };
             let WorkerReport { mut result, lost, .. } = report;
             if let Some(windows) = &mut result.windows {
+                // The worker runs as the job's user, so the bounds of the protocol are enforced here again.
                 windows.truncate(WINDOWS);
             }
             let over = result.error.is_some();

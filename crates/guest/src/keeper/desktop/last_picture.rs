@@ -56,6 +56,7 @@ impl LastPicture {
         let length = report.result.png_bytes.filter(|length| *length <= MAX_PICTURE_BYTES)?;
         let mut png = Vec::new();
         while let Some(part) = worker.next_part(PICTURE_DEADLINE).await.ok()? {
+            // The worker runs as the job's user: it may send more than it announced.
             if png.len() as u64 + part.len() as u64 > length {
                 return None;
             }

@@ -3,8 +3,8 @@
 //! `session` starts and stops the `programs`. A request of the host starts them, or the first connection to the display's socket
 //! (`doorbell`, `display`). `gui` serves lists of actions through a `pool` of workers, which run `automation` as the job's own
 //! user; `viewers` carries VNC, `page` serves a page inside the machine, `control` is the lock that says whether a person or the
-//! agent acts, `idle` stops a desktop that nobody uses. The job controls whatever answers on the display or its socket, so keeper
-//! trusts none of it.
+//! agent acts, `idle` stops an unused desktop. The job controls the programs behind the display and its socket, so keeper trusts
+//! none of their answers.
 
 mod answer;
 pub mod automation;
@@ -46,7 +46,7 @@ use viewers::Viewers;
 /// File in keeper's directory of scripts that shows a job of kind `gui` who has control.
 const CONTROL_NOTICE: &str = "control";
 
-/// The desktop service.
+/// Serves the requests about the desktop: viewers, lists of actions and the last picture.
 pub(super) struct DesktopService {
     core: Arc<KeeperCore>,
     session: Arc<DesktopSession>,
@@ -95,7 +95,7 @@ impl DesktopService {
         }
     }
 
-    /// Serves one request.
+    /// Serves a request that [`claims`] accepts.
     pub(super) async fn serve(&self, request: Request, mut stream: HostStream) {
         let refused = match request {
             Request::ConnectDesktop { mode } => self.viewers.serve(mode, stream).await,

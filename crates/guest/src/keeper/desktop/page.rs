@@ -42,7 +42,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// Serves for as long as keeper lives.
 pub(super) async fn serve(core: Arc<KeeperCore>, viewers: Arc<Viewers>, places: DesktopPlaces) {
-    // A port that is taken is the job's own affair; the desktop is reached from outside as ever.
+    // If the job has taken the port, there is no page; the desktop can still be reached from outside.
     let Ok(listener) = TcpListener::bind(("127.0.0.1", places.port)).await else { return };
     let turns = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
@@ -85,14 +85,14 @@ async fn refuse(stream: &mut TcpStream, status: &str) -> std::io::Result<()> {
     stream.shutdown().await
 }
 
-/// The parts of a request that matter here.
+/// The target and the WebSocket key of a request.
 #[derive(Debug, PartialEq, Eq)]
 struct RequestHead {
     target: String,
     key: Option<String>,
 }
 
-/// Reads up to the empty line, one byte too many never: nothing follows it before the answer.
+/// Reads up to the empty line, byte by byte: bytes after it belong to the WebSocket and must stay in the stream.
 async fn read_head(stream: &mut TcpStream) -> std::io::Result<Option<RequestHead>> {
     let mut bytes = Vec::new();
     let reading = async {
@@ -181,11 +181,14 @@ async fn exchange(
         while let Some(Ok(message)) = source.next().await {
             let Message::Binary(bytes) = message else { continue };
             passed.clear();
+            // Filtered in keeper: a page that may only look must not be trusted to send no input.
             if filter.take(&bytes, &mut passed).is_err() || writer.write_all(&passed).await.is_err() {
                 return;
             }
         }
     };
+    // The first direction to end closes both. Cancelling the other may cut a message, but both sockets close then. Each has a buffer
+    // of its own, so pixels do not hold back input.
     tokio::select! {
         () = downward => {}
         () = upward => {}

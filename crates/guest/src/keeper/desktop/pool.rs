@@ -67,6 +67,7 @@ impl DesktopWorker {
             self.0.sender.send_message(order).await?;
             Ok(self.0.receiver.receive_message::<WorkerReport>().await?)
         };
+        // A cancelled exchange leaves the worker out of step. The caller drops it, which kills it.
         tokio::time::timeout(deadline, exchange).await.unwrap_or(Err(DesktopWorkerError::Stalled))
     }
 

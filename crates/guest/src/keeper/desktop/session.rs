@@ -199,6 +199,7 @@ impl DesktopSession {
         self.core.tasks.spawn(async move {
             server.ended().await;
             let programs = owner.programs.lock().await;
+            // Another server may have been started while this task waited for the lock.
             if programs.watched.as_ref() == Some(server.id()) {
                 owner.workers.dismiss();
                 owner.up.send_replace(false);
@@ -246,6 +247,8 @@ impl DesktopSession {
 async fn says_something(program: &ManagedProcess) -> Option<Exit> {
     let mut progress = program.output(OutputStream::Stdout).progress();
     let said = async { progress.wait_for(|progress| progress.end > 0).await.is_ok() };
+    // Output and exit are watches, so a cancelled branch loses nothing. If the capture is gone, `said` is false and only the exit
+    // counts.
     tokio::select! {
         true = said => None,
         exit = program.ended() => Some(exit),

@@ -14,7 +14,7 @@ impl Default for LastUse {
 }
 
 impl LastUse {
-    /// Notes a use.
+    /// Restarts the time after which an unused desktop is stopped.
     pub(super) fn touch(&self) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }

@@ -1,5 +1,5 @@
-//! Viewers: bytes of the remote framebuffer protocol between the host and the X server's socket. What may pass towards the
-//! desktop is the host's to decide; keeper holds the control lock and moves bytes no faster than they are taken.
+//! Viewers: bytes of the remote framebuffer protocol between the host and the X server's socket. The host filters the messages to
+//! the desktop; keeper holds the control lock and moves bytes no faster than the receiver takes them.
 
 use std::io;
 use std::path::Path;
@@ -57,9 +57,10 @@ impl Viewers {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Serves `ConnectDesktop`.
+    /// Serves `ConnectDesktop` until the viewer or the X server leaves.
     pub(super) async fn serve(self: &Arc<Self>, mode: DesktopMode, mut stream: HostStream) -> DesktopAnswer {
-        // The host sends nothing before the answer. Anything that arrives means that it has left, and control must be given back.
+        // The host sends nothing before the answer. Anything that arrives means that it has left, and control must be given back: a
+        // cancelled `enter` drops its seat, and the seat gives control back.
         let entered = tokio::select! {
             entered = self.enter(&mode) => entered,
             _ = stream.receive() => return Ok(()),
@@ -86,6 +87,7 @@ impl Viewers {
         self: &Arc<Self>,
         mode: &DesktopMode,
     ) -> Result<(UnixStream, ViewerSeat), GuestError> {
+        // Counted first and checked after: two viewers at once can't both take the last seat.
         if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_VIEWERS {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(GuestError::new(
@@ -109,8 +111,8 @@ impl Viewers {
     }
 }
 
-/// Connects to a socket in a place where the job can put things. Opened first, so that what is looked at is what is
-/// connected to: not a link, and nothing but a socket of another user than keeper, whose own sockets lead to the host.
+/// Connects to a socket in a directory that the job can write. Opens the file first and checks the descriptor: it must be a socket,
+/// not a link, and must belong neither to root nor to keeper, whose own sockets lead to the host.
 async fn connect(path: &Path) -> io::Result<UnixStream> {
     let socket = rustix::fs::open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let facts = rustix::fs::fstat(&socket)?;
@@ -120,6 +122,7 @@ async fn connect(path: &Path) -> io::Result<UnixStream> {
     if foreign {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));
     }
+    // Through the descriptor that was checked: the job may put something else under the name meanwhile.
     let by_descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&socket));
     match tokio::time::timeout(CONNECT_DEADLINE, UnixStream::connect(by_descriptor)).await {
         Ok(connected) => connected,

@@ -59,7 +59,7 @@ pub struct VsockDial {
 }
 
 impl VsockDial {
-    /// Dials this port.
+    /// Dials this vsock port of the host.
     pub fn new(port: u32) -> Self {
         Self { port }
     }

@@ -1,7 +1,7 @@
-//! Finds the changes in the workspace since the last look. Runs in a worker of its own, which remembers what it saw.
+//! Finds the changes in the workspace since the last look. Runs in a worker of its own, which remembers the state that it saw.
 //!
 //! A look stats entries, level by level, and compares inode, size and time of the last change (`ctime`, which a program can't
-//! set) with what it remembers; only entries that differ are read, and only small files. A look is bounded in entries and
+//! set) with the remembered ones; only entries that differ are read, and only small files. A look is bounded in entries and
 //! time: entries that it did not reach stay as they were remembered, and the answer says that it is not complete.
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -71,6 +71,7 @@ impl KnownFiles {
         for (path, stamp) in
             before.into_iter().filter(|(path, _)| !seen.contains_key(path)).collect::<Vec<_>>()
         {
+            // Only an entry whose directory was read whole, or is itself gone, counts as removed. Others may just not have been reached.
             if look.read.contains(parent(&path)) || !seen.contains_key(parent(&path)) && look.complete {
                 changes.removed_count += 1;
                 if changes.removed.len() < CHANGES_PATHS {

@@ -33,6 +33,7 @@ pub(super) fn edit(
         EntryKind::Directory => return Err(FileError::Kernel { what: "edit the file", errno: Errno::ISDIR }),
         _ => return Err(FileError::BadRequest("not a regular file")),
     }
+    // All edits are applied in memory before anything is written, so a mismatch leaves the file as it was.
     let edited = apply(read_text(file.into())?, edits)?;
     let (directory, name) = workspace.parent(&path)?;
     let mut new = NewFile::create(directory)?;
@@ -43,6 +44,7 @@ pub(super) fn edit(
 
 fn read_text(file: File) -> Result<String, FileError> {
     let mut bytes = Vec::new();
+    // Bounded again: the file may have grown since its size was read.
     file.take(EDIT_BYTES + 1).read_to_end(&mut bytes).map_err(|error| FileError::Kernel {
         what: "read the file",
         errno: error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error),

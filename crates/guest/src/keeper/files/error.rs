@@ -26,7 +26,7 @@ pub(in crate::keeper) enum FileError {
     /// The kernel returned an error.
     #[error("{what}: {errno}")]
     Kernel {
-        /// The attempted step.
+        /// The attempted step, as a verb and its object.
         what: &'static str,
         errno: Errno,
     },

@@ -1,8 +1,8 @@
 //! Export: the workspace as a stream of entries, for the host to check and archive.
 //!
 //! Depth first in sorted order, links as links, hard links as files. Each file is announced with its size and followed by
-//! exactly that many bytes, whatever the job does to it meanwhile. What can't be read is named at the end, and so is what
-//! would make the whole larger than the disk it is on: holes are read as zeros, and a file has as many copies as names.
+//! exactly that many bytes, whatever the job does to it meanwhile. Entries that can't be read are listed at the end, and so are
+//! files that would make the export larger than the disk: holes are read as zeros, and a file has as many copies as names.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use super::wire::WorkerWire;
 use super::workspace::{Workspace, stat_of};
 use crate::limits::SKIPPED_PATHS;
 
-/// Serves `Export`.
+/// Serves `Export`. An entry that can't be read is reported at the end and does not stop the export.
 pub(super) fn export(
     workspace: &Workspace,
     wire: &mut WorkerWire<'_>,

@@ -18,7 +18,7 @@ use super::workspace::{Workspace, stat_at, stat_of};
 /// Opens for reading without waiting for the other end of a named pipe.
 pub(super) const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
-/// Serves `Stat`.
+/// Serves `Stat`. A symbolic link at the end of the path is not followed.
 pub(super) fn stat(
     workspace: &Workspace,
     wire: &mut WorkerWire<'_>,
@@ -39,6 +39,7 @@ pub(super) fn list(
     let page = names_after(&directory, after.as_deref(), LIST_ENTRIES)?;
     let mut more = page.more;
     let mut entries = Vec::new();
+    // Half of a message: the rest is for the members around the entries.
     let mut room = MESSAGE_BYTES / 2;
     for name in page.names {
         let stat = match stat_at(directory.as_fd(), name.raw.as_c_str()) {

@@ -12,9 +12,9 @@ use super::error::FileError;
 /// A name, ordered by its form as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Name {
-    /// As the host sees it.
+    /// The name in messages: bytes that are not UTF-8 are percent-encoded.
     pub(super) shown: String,
-    /// As the kernel knows it.
+    /// The name for system calls.
     pub(super) raw: CString,
 }
 
@@ -29,14 +29,14 @@ impl Name {
     }
 }
 
-/// Names in order.
+/// A page of a directory's names, sorted by their form as text.
 pub(super) struct SortedNames {
     pub(super) names: Vec<Name>,
     /// True if the directory has more names after these.
     pub(super) more: bool,
 }
 
-/// The `count` first names after `after`. A directory of any size is read in one pass with memory for `count` names.
+/// Returns the first `count` names after `after`. Reads a directory of any size in one pass, with memory for `count` names.
 pub(super) fn names_after(
     directory: impl AsFd,
     after: Option<&str>,

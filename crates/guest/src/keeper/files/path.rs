@@ -11,8 +11,8 @@ pub(super) struct RelativePath {
 }
 
 impl RelativePath {
-    /// Accepts components between slashes; `.` and empty ones mean nothing. Refuses what could lead out or could not be
-    /// a name, before the kernel sees it.
+    /// Parses components between slashes and drops `.` and empty ones. Rejects components that could lead out or can't be names,
+    /// before the kernel sees them.
     pub(super) fn parse(text: &str) -> Result<Self, FileError> {
         // The kernel's PATH_MAX counts the terminating NUL.
         if text.len() >= PATH_BYTES {
@@ -40,12 +40,12 @@ impl RelativePath {
         Ok(Self { text: plain })
     }
 
-    /// As the kernel takes it.
+    /// The path for a system call: `.` for the workspace itself.
     pub(super) fn as_kernel(&self) -> &str {
         if self.text.is_empty() { "." } else { &self.text }
     }
 
-    /// As people read it; empty for the workspace itself.
+    /// The path as text; empty for the workspace itself.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }

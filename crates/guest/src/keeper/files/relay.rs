@@ -35,12 +35,13 @@ enum RelayError {
     Host(#[source] FrameError),
 }
 
-/// Serves one request.
+/// Serves a file request through a worker. Waits for a free turn first.
 pub(in crate::keeper) async fn serve(workers: &FileWorkers, request: Request, stream: HostStream) {
     let Some(turn) = workers.turn().await else { return };
     let (mut host_receiver, sender) = stream.split();
     let mut host = AnswerSender { sender, answered: false };
     let outcome = operate(workers, &request, &mut host_receiver, &mut host).await;
+    // Given back before the lingering below: a host that is slow to close must not keep other operations waiting.
     drop(turn);
     match outcome {
         Ok(()) | Err(RelayError::Host(_)) => {}
@@ -123,6 +124,7 @@ async fn carry_input<W: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
             Some(Frame::Message(_)) => return Err(RelayError::NotData),
             None => None,
         };
+        // Marks the time in which cancelling would leave half a frame in the worker's pipe; `operate` then drops the worker.
         input.sending.store(true, Ordering::Relaxed);
         within_stall(worker.send_data(data.as_deref().unwrap_or(&[]))).await?;
         input.sending.store(false, Ordering::Relaxed);
@@ -149,6 +151,7 @@ async fn carry_answer<W: tokio::io::AsyncRead + Unpin>(
         if matches!(&frame, Frame::Data(data) if data.is_empty()) {
             return Ok(());
         }
+        // Set before the send: a frame that is cut off halfway counts as an answer, too.
         host.answered = true;
         match tokio::time::timeout(HOST_STALL, host.sender.send_frame(&frame)).await {
             Ok(sent) => sent.map_err(RelayError::Host)?,

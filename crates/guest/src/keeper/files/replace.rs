@@ -31,7 +31,7 @@ pub(in crate::keeper) struct Identity {
 pub(in crate::keeper) struct Replace {
     /// Path of the file.
     pub(in crate::keeper) replace: String,
-    /// Bytes that follow.
+    /// Length in bytes of the new content, which follows in data frames.
     pub(in crate::keeper) size: u64,
     /// The file that may be replaced; `None` if there must be no file.
     pub(in crate::keeper) expected: Option<Identity>,
@@ -47,7 +47,7 @@ pub(in crate::keeper) enum Replaced {
     Taken,
 }
 
-/// The worker's answer.
+/// The worker's answer to a [`Replace`]: its outcome, or the reason why nothing was written.
 pub(super) type ReplaceAnswer = Result<Replaced, GuestError>;
 
 /// Receives the new content and puts it into place.
@@ -84,6 +84,7 @@ fn place(
         (Ok(there), Some(expected)) if there == expected => {
             let exchange = || renameat_with(directory, hidden, directory, name, RenameFlags::EXCHANGE);
             exchange().map_err(kernel("put the file into place"))?;
+            // Somebody may have written to the old file between the look and the exchange.
             if identity(directory, hidden) != Ok(expected) {
                 exchange().map_err(kernel("put the file back"))?;
                 return Ok(Replaced::Taken);

@@ -17,10 +17,10 @@ pub(in crate::keeper) enum ReplaceError {
     /// No worker could be started.
     #[error("no file worker could be started")]
     Worker(#[from] WorkerError),
-    /// The worker failed.
+    /// The worker's pipe failed, or its answer was malformed.
     #[error("the file worker failed")]
     Frames(#[from] FrameError),
-    /// The worker refused.
+    /// The worker answered that it could not replace the file.
     #[error("the file worker refused")]
     Refused(#[source] GuestError),
     /// The content could not be read.

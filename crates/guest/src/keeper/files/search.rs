@@ -65,6 +65,7 @@ struct SearchResults<'a> {
 impl<'a> SearchResults<'a> {
     fn new(text: &'a str, limit: usize) -> Self {
         let most = limit.min(SEARCH_HITS);
+        // JSON may take six bytes for each byte of a path or a line.
         let room = MESSAGE_BYTES / 8;
         Self { text, hits: Vec::new(), more: false, most, room, files: 0, bytes: 0, started: Instant::now() }
     }
@@ -118,6 +119,7 @@ fn search_file(
         return Ok(());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(stat.size).unwrap_or(0));
+    // Bounded again: the file may have grown since its size was read.
     if File::from(file).take(SEARCH_FILE_BYTES).read_to_end(&mut bytes).is_err() {
         return Ok(());
     }

@@ -84,6 +84,7 @@ impl<'a> TreeWalk<'a> {
 
     /// Takes the next names of a directory, as many as memory allows.
     fn fill(&mut self, level: &mut WalkLevel) -> Result<(), FileError> {
+        // 512 is a generous size of one name in memory. All open levels share the bound, so depth can't multiply it.
         let room = SORTED_NAME_BYTES.saturating_sub(self.name_bytes) / 512;
         let count = room.clamp(FEWEST_SORTED_NAMES, SORTED_NAMES);
         let batch = names_after(self.open_directory(&level.raw)?, level.last.as_deref(), count)?;

@@ -42,6 +42,7 @@ impl<'a> WorkerWire<'a> {
         if !matches!(header[0], MESSAGE | DATA) || length > limit {
             return Err(FileError::Pipe(io::Error::from(io::ErrorKind::InvalidData)));
         }
+        // The length was checked above: memory is never allocated by the word of the other side.
         let mut payload = vec![0; length];
         self.input.read_exact(&mut payload).map_err(FileError::Pipe)?;
         let payload = Bytes::from(payload);

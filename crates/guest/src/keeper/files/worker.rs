@@ -1,8 +1,8 @@
 //! A file worker: the part of keeper that touches the workspace, run as the job's own user.
 //!
-//! Keeper has another uid and no capabilities, so it could neither write the job's files nor be kept from reading what the
-//! job may not. A worker has the job's rights and nothing else; keeper starts it through the spawner, hands it
-//! one request at a time on its standard input and relays its answers, trusting none of them.
+//! Keeper has another uid and no capabilities: it could not write the job's files, and it could read files that the job may not. A
+//! worker has the job's rights and nothing else. Keeper starts it through the spawner, sends it one request at a time on its
+//! standard input, and relays its answers without trusting them.
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd as _;
@@ -20,7 +20,7 @@ use super::{change, edit, export, look, remove, search, write};
 
 /// The role's name, as the first argument of the guest's program.
 pub const ROLE: &str = "files";
-/// The role of the one that looks for changes: the same program, kept apart because it remembers.
+/// The role of the worker that looks for changes: the same code, in a process of its own because it remembers the last state.
 pub const CHANGES_ROLE: &str = "changes";
 
 /// One file operation. Sends everything but the closing frame.
@@ -57,6 +57,7 @@ fn serve_one(root: &Path, wire: &mut WorkerWire<'_>, remembered: &mut KnownFiles
         Some(Frame::Message(message)) => Some(message),
         Some(Frame::Data(_)) => None,
     };
+    // Keeper's own request comes first. The host can't send it: keeper passes on only requests that it has parsed as `Request`.
     if let Some(own) = message.as_ref().and_then(|message| serde_json::from_slice::<Replace>(message).ok()) {
         serve_own(root, wire, &own)?;
         return end(wire);
@@ -96,7 +97,7 @@ fn serve_own(root: &Path, wire: &mut WorkerWire<'_>, request: &Replace) -> Resul
 /// Sends the closing frame, and reads input up to the host's.
 fn end(wire: &mut WorkerWire<'_>) -> Result<bool, FileError> {
     wire.send_end()?;
-    // Whatever the host still sends for an operation that is over is read past.
+    // Input that the host still sends for an operation that is over is skipped, so that the next request starts at a frame.
     while !wire.input_ended() {
         if wire.receive()?.is_none() {
             return Ok(false);

@@ -57,6 +57,7 @@ impl Workspace {
     }
 
     fn open_beneath(&self, path: &[u8], flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+        // BENEATH implies it today; openat2(2) asks callers not to rely on that.
         let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
         let mut tries = TRIES;
         loop {
@@ -67,7 +68,7 @@ impl Workspace {
         }
     }
 
-    /// The directory a path's last name is in, and that name. The workspace itself has neither.
+    /// Opens the directory of a path's last name and returns that name. Refuses the workspace itself, which has neither.
     pub(super) fn parent<'a>(&self, path: &'a RelativePath) -> Result<(OwnedFd, &'a str), FileError> {
         let (parent, name) =
             path.split().ok_or(FileError::BadRequest("the workspace itself can't be changed"))?;
@@ -99,7 +100,7 @@ impl Workspace {
         self.resolve(path, OFlags::PATH | OFlags::DIRECTORY).map(drop)
     }
 
-    /// Facts about a path; a link at its end is described, not followed.
+    /// Returns metadata of a path. A link at its end is described, not followed.
     pub(super) fn stat(&self, path: &RelativePath) -> Result<FileStat, FileError> {
         if path.split().is_none() {
             return stat_of(&self.root);
@@ -109,12 +110,12 @@ impl Workspace {
     }
 }
 
-/// Facts about an open file.
+/// Returns metadata of an open file.
 pub(super) fn stat_of(file: impl AsFd) -> Result<FileStat, FileError> {
     Ok(describe(&fstat(file).map_err(FileError::kernel("look at the file"))?, None))
 }
 
-/// Facts about a name in a directory, not following it.
+/// Returns metadata of a name in a directory, without following a link.
 pub(super) fn stat_at<P: rustix::path::Arg + Copy>(
     directory: BorrowedFd<'_>,
     name: P,

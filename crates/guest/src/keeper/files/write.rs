@@ -111,8 +111,9 @@ impl NewFile {
         })
     }
 
-    /// Gives it its name, in place of whatever file or link has it.
+    /// Gives the file its name and mode in one step. Replaces a file or link that has the name.
     pub(super) fn place(mut self, name: &str, mode: u32) -> Result<(), FileError> {
+        // Before the file has its name, so that nobody sees it with another mode. Set-user-id bits are not for the caller to set.
         fchmod(&self.file, Mode::from_raw_mode(mode & 0o777)).map_err(FileError::kernel("set the mode"))?;
         let hidden = match &self.hidden_name {
             Some(hidden) => hidden.clone(),
@@ -148,7 +149,7 @@ impl Drop for NewFile {
     }
 }
 
-/// An unused name.
+/// Returns a hidden name from 64 random bits, so that it does not collide with a file of the job.
 pub(super) fn hidden_name() -> Result<String, FileError> {
     let number =
         getrandom::u64().map_err(|_| FileError::Kernel { what: "get randomness", errno: Errno::IO })?;

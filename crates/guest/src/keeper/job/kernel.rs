@@ -46,7 +46,9 @@ pub(super) async fn follow(
             asked = Some(wish);
             kill_ms = Some(wish.kill_at_ms);
         }
-        // Limits count only until somebody wants the end: from then on the grace period decides.
+        // Limits count only until an end is requested: from then on the grace period decides, and the kill is repeated until the
+        // code has ended. No branch is polled first. Cancelling one loses nothing: `ended` and `changes` remember their value, and the
+        // sleeps are computed anew from fixed times.
         tokio::select! {
             finished = execution.ended() => break finished,
             _ = changes.changed() => {}
@@ -58,6 +60,7 @@ pub(super) async fn follow(
             }
         }
     };
+    // Nothing appends any more: the code has ended. The offsets in the end event are final from here on.
     context.state.close_output();
     let exit = exit_of(&finished, asked);
     // The notebooks are written by a worker, so before everything is killed.

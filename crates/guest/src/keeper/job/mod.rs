@@ -1,4 +1,4 @@
-//! The job: begun once, whatever happens to keeper; ended by itself, by its time limits, or by the host.
+//! The job: begun once, even if keeper is killed; ended by itself, by its time limits, or by the host.
 //!
 //! Its document (`state`) is on disk before its process exists. A keeper that finds the document asks the spawner about the
 //! process: one that was never forked is started now; one that was forked is followed, or was interrupted and is never started
@@ -37,7 +37,7 @@ impl JobService {
         Self(Arc::new(context))
     }
 
-    /// Serves one request.
+    /// Serves a request about the job and answers with the job's progress.
     pub(super) async fn serve(&self, request: Request, mut stream: HostStream) {
         let outcome = match request {
             Request::BeginJob(begin) => self.begin(begin),
@@ -56,13 +56,15 @@ impl JobService {
         reply(&mut stream, &answer).await;
     }
 
-    /// Begins the job unless it has begun. The rest happens in a task of keeper's own, whatever becomes of the stream.
+    /// Begins the job unless it has begun. A task of keeper's own runs it, so a lost stream does not end it.
     fn begin(&self, begin: BeginJob) -> Result<(), JobRequestFailure> {
         check_environment(&begin.env)?;
+        // A request that is repeated after a lost link finds the document and begins nothing.
         let new = self.0.state.begin_once(|| new_document(&self.0, &begin))?;
         let Some(document) = new else { return Ok(()) };
         let context = self.0.clone();
         self.0.core.tasks.spawn(async move {
+            // The document is on disk: a keeper that is killed from here on is followed by one that starts or follows the same job.
             let outcome = match begin.work {
                 JobWork::Shell { .. } | JobWork::Gui { .. } => run::start_main(&context, document).await,
                 JobWork::Session => run::run_session(&context, document).await,

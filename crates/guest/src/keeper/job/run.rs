@@ -27,8 +27,7 @@ pub(in crate::keeper) enum MainProcess {
     Never,
 }
 
-/// Starts the main process and follows it.
-
+/// Starts the main process and follows it to its end. If it can't be started, the job ends with code 126.
 pub(super) async fn start_main(context: &Arc<JobContext>, document: JobDocument) -> Result<(), SpoolError> {
     // Before the fork, so that no exit comes too early.
     let raw_exit = context.processes.exits().expect(&ProcessId::main());
@@ -72,7 +71,7 @@ pub(super) async fn run_main(
     widen(&spawned);
     let descriptors = ProcessDescriptors::new(spawned, false).map_err(failed)?;
     let (process, sources) = ManagedProcess::running(command, descriptors, context.state.outputs().clone());
-    // Before its exit is looked at: the process may have obeyed the wish while no keeper lived.
+    // Before its exit is looked at: the process may have obeyed the request while no keeper lived.
     if let Some(ending) = document.ending {
         process.end(ending);
     }
@@ -86,10 +85,14 @@ pub(super) async fn run_main(
         scope: KillScope::Machine { keep: document.keep },
         observer: Some(context.observer.clone()),
     };
+    // `forward_endings` never returns; it passes the host's requests to end on to the process. When the process has ended,
+    // dropping it loses nothing: the requests are in the document, and nothing is left to end. `run` is never cancelled, so all
+    // output is taken.
     let (exit, held) = tokio::select! {
         ended = supervision.run(context.core.host.as_ref()) => ended,
         () = forward_endings(context, &process) => return Ok(()),
     };
+    // The document and the event come before `forget`: once the spawner has forgotten the exit, only the document has it.
     finish(context, exit).await?;
     process.set_exit(exit);
     context.processes.exits().unexpect(&ProcessId::main());
@@ -133,6 +136,8 @@ pub(super) async fn run_session(context: &Arc<JobContext>, document: JobDocument
         if let Some(ending) = ending {
             break ending.reason;
         }
+        // The end of the time, the end of use, and changes of the document, which hold the host's request to end. No branch is polled
+        // first. Cancelling one loses nothing: the times are fixed, and the watch remembers its last value.
         tokio::select! {
             () = sleep_until(Some(document.deadline_ms)) => break EndReason::Timeout,
             () = context.activity.unused_for(document.idle_timeout_ms) => break EndReason::IdleTimeout,
@@ -153,6 +158,7 @@ pub(super) async fn finish(context: &Arc<JobContext>, exit: Exit) -> Result<(), 
     // end a job whose end the host knows already.
     context.state.change(|document| document.exit = Some(exit))?;
     context.events.ended(exit, context.state.offsets())?;
+    // After the document: a job that has not ended may still need its script for a first start.
     script::remove(&context.scripts);
     Ok(())
 }

@@ -26,7 +26,7 @@ pub(in crate::keeper) struct MachineJob {
     output: [Arc<Capture>; 2],
 }
 
-/// Everything about the job that must outlive keeper.
+/// The part of the job's state that must outlive keeper.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct JobDocument {
     pub(super) work: StoredWork,
@@ -160,7 +160,7 @@ impl MachineJob {
         self.lock().clone()
     }
 
-    /// The wish that the job end, if there is one.
+    /// The request to end the job, if there is one.
     pub(super) fn ending(&self) -> Option<Ending> {
         self.lock().as_ref().and_then(|document| document.ending)
     }
@@ -185,6 +185,7 @@ impl MachineJob {
             return Ok(None);
         }
         let new = begin()?;
+        // On disk before anything in memory changes: a job must not begin that the next keeper does not know.
         self.spool.store(DOCUMENT, &new)?;
         self.environment.set_job(new.env.clone());
         self.limits.send_replace(new.limits());
@@ -197,15 +198,17 @@ impl MachineJob {
         let mut document = self.lock();
         let Some(mut changed) = document.clone() else { return Ok(()) };
         change(&mut changed);
+        // On disk first. If that fails, readers keep the old document and the caller gets the error.
         self.spool.store(DOCUMENT, &changed)?;
         self.limits.send_replace(changed.limits());
         *document = Some(changed);
+        // Unlocked before the notice: everyone who wakes up reads the document.
         drop(document);
         self.changed.send_replace(());
         Ok(())
     }
 
-    /// Adds a wish that the job end.
+    /// Stores a request to end the job, joined with an earlier one.
     pub(super) fn end(&self, ending: Ending) -> Result<(), SpoolError> {
         self.change(|document| document.ending = Some(ending.merge(document.ending)))
     }

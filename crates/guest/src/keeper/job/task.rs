@@ -53,6 +53,7 @@ async fn keep_running(context: &Arc<JobContext>) -> Result<(Exit, Option<Ending>
             },
         };
         let (exit, ending) = follow(context, &process).await?;
+        // 0 and 1 are the agent's own ends: finished and given up. Every other code asks for a restart or is a crash.
         let is_over = exit.signal.is_none() && matches!(exit.code, 0 | 1);
         if is_over || ending.is_some() {
             return Ok((exit, ending));
@@ -91,7 +92,8 @@ async fn follow(
             process.end(ending);
         }
         let limits = *context.state.limits().borrow();
-        // A change of the limits is a change of the document, so the loop sees it.
+        // A change of the limits is a change of the document, so the loop sees it. No branch is polled first. Cancelling one loses
+        // nothing: the exit and the changes are watches, and the sleeps are computed anew.
         tokio::select! {
             exit = process.ended() => return Ok((exit, ending)),
             _ = changes.changed() => {}

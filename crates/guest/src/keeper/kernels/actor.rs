@@ -27,7 +27,7 @@ pub(super) struct KernelActor {
     pub(super) lost: Option<String>,
 }
 
-/// Something that happens to an idle kernel.
+/// An event that ends the wait of an idle kernel.
 enum ActorEvent {
     Order(Option<KernelOrder>),
     Execute(Arc<Execution>),
@@ -35,7 +35,7 @@ enum ActorEvent {
 }
 
 impl KernelActor {
-    /// Works until the kernel is stopped. An execution of the earlier keeper comes first.
+    /// Serves the kernel until it is stopped. An execution of the earlier keeper comes first.
     pub(super) async fn run(mut self, interrupted: Option<Arc<Execution>>) {
         if let Some(execution) = interrupted {
             let after = self.go_on(&execution).await;
@@ -84,6 +84,7 @@ impl KernelActor {
             }
             AfterExecution::Order(KernelOrder::Stop(answer)) => {
                 self.stop_process().await;
+                // Closed before it is emptied, so that no code slips in between and waits for ever.
                 self.queue.close();
                 self.abort_queue();
                 let _ = answer.send(());
@@ -187,6 +188,8 @@ impl KernelActor {
     /// Starts the kernel if need be and sends the code, within the execution's time.
     async fn begin(&mut self, execution: &Arc<Execution>) -> Result<(), (Outcome, ExecutionError)> {
         let deadline = execution.limits.deadline_ms;
+        // The deadline is polled first: an execution whose time is up must not start a kernel. Cancelling the start leaves its
+        // process behind, which is ended below.
         let starting = tokio::select! {
             biased;
             () = sleep_until(deadline) => Err((Outcome::TimedOut, failure("its time was up before it began".into()))),
@@ -239,6 +242,8 @@ impl KernelActor {
 async fn lost(live: &mut Option<LiveKernel>) -> String {
     let Some(live) = live else { return std::future::pending().await };
     loop {
+        // The process may end, and its channels must be read even while nobody runs code: a kernel whose output nobody takes would block.
+        // Cancelling loses nothing: `ended` is a watch, and `idle` only discards.
         tokio::select! {
             exit = live.process.ended() => {
                 return describe_exit(exit);

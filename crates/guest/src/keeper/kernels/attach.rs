@@ -30,7 +30,8 @@ pub(super) async fn serve(execution: &Arc<Execution>, mut stream: HostStream, in
         return;
     }
     let (receiver, sender) = stream.split();
-    // Whatever goes wrong on the stream ends the stream alone.
+    // A failure ends the stream alone, not the execution. The first branch to end cancels the other: `send` reads from the record,
+    // which stays, and `lost` expects no bytes.
     tokio::select! {
         () = send(record, sender) => {}
         () = lost(receiver) => {}

@@ -72,7 +72,7 @@ impl KernelHandle {
         Self { id, language, connection_path, queue, orders, status: Mutex::new(status) }
     }
 
-    /// As a caller sees it.
+    /// Returns the kernel's row in the list for callers.
     pub(super) fn info(&self) -> KernelInfo {
         let status = self.status();
         KernelInfo {
@@ -148,16 +148,16 @@ impl KernelHandle {
 pub(super) enum ExecutionTarget {
     /// The caller, through a record.
     Caller(ExecutionRecord),
-    /// To the job's own output.
+    /// The job's own output.
     Job,
 }
 
 /// The time limits of an execution.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ExecutionLimits {
-    /// When its time is up, in time since boot.
+    /// Deadline in milliseconds since boot.
     pub(super) deadline_ms: Option<u64>,
-    /// How long it may print nothing.
+    /// Longest time without output.
     pub(super) silence: Option<Duration>,
 }
 

@@ -10,7 +10,7 @@ use super::{jupyter, shell};
 pub(super) struct KernelKind {
     /// Name of its specification in notebooks, for JupyterLab.
     pub(super) kernel_name: &'static str,
-    /// Name for people.
+    /// Name that notebooks and clients show.
     pub(super) display_name: &'static str,
     /// Name of its language in notebooks.
     pub(super) language_name: &'static str,

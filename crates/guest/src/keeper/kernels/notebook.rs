@@ -72,6 +72,7 @@ impl Notebooks {
         book.bytes = bytes;
         book.dirty = true;
         let begin = !std::mem::replace(&mut book.waiting, true);
+        // After the cell: a document that counts bytes which are not there would make the notebook unreadable.
         let _ = self.core.spool.store(DOCUMENT, &*books);
         drop(books);
         if begin {
@@ -95,6 +96,7 @@ impl Notebooks {
 
     /// Writes one notebook. While somebody else's file has its name, tries the next number.
     async fn write(&self, language: Language) {
+        // One writer at a time: two would replace each other's file and take it for somebody else's.
         let _turn = self.writing.lock().await;
         for _ in 0..NOTEBOOK_COPIES {
             let Some(book) = self.books().get(&language).filter(|book| book.dirty).cloned() else {
@@ -158,6 +160,7 @@ fn name(language: Language, number: u32) -> String {
 /// Appends a cell after the first `bytes` bytes; a half-written cell of a killed keeper is overwritten.
 fn append(path: &PathBuf, bytes: u64, cell: &[u8]) -> io::Result<u64> {
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    // `bytes` is from the stored document. Anything behind it was written by a keeper that died before it stored the new length.
     file.set_len(bytes)?;
     let mut whole = Vec::with_capacity(cell.len() + SEPARATOR.len());
     if bytes > 0 {

@@ -68,6 +68,7 @@ impl ExecutionRecord {
                 }
             }
         }
+        // Remains of half a frame behind a shorter new one would later be read as a frame.
         file.set_len(end)?;
         let info = info.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
         Ok((Self::over(path, file, RecordProgress { end, closed }), info))
@@ -82,7 +83,7 @@ impl ExecutionRecord {
         &self.path
     }
 
-    /// Bytes on disk.
+    /// Length of the record, whole frames only.
     pub(super) fn bytes(&self) -> u64 {
         self.progress.borrow().end
     }
@@ -179,6 +180,7 @@ impl ExecutionRecord {
         let state = self.state();
         let end = self.progress.borrow().end;
         // A full disk is a full record: bytes that can't be written count as dropped.
+        // All frames in one write at the old end. The end moves only after a whole write, so a reader never sees half a frame.
         let written = state.file.write_all_at(&bytes, end).is_ok();
         drop(state);
         if written {
@@ -249,6 +251,7 @@ fn read_frame(file: &File, offset: u64, end: u64) -> io::Result<Option<Frame>> {
     if begin + length as u64 > end {
         return Ok(None);
     }
+    // Bounded before the allocation: the file may be damaged.
     if length > MESSAGE_BYTES {
         return Err(io::ErrorKind::InvalidData.into());
     }

@@ -45,7 +45,7 @@ pub(in crate::keeper) fn recover(
     Ok((service, job))
 }
 
-/// Records of executions that are over are kept; the others are returned.
+/// Opens all records. Returns the executions that had not ended; the ended ones are only remembered.
 fn recover_records(registry: &KernelRegistry) -> Vec<Arc<Execution>> {
     let mut unfinished = Vec::new();
     for path in registry.left_records() {
@@ -111,7 +111,7 @@ fn end(execution: &Execution, outcome: Outcome, why: &str) {
     execution.finished.send_replace(Some(FinishedExecution { end, error: None }));
 }
 
-/// `x<keeper>-<number>` as numbers.
+/// Parses `x<keeper>-<number>`. As numbers the names sort by time; as text, `x10` would come before `x9`.
 fn number(execution: &Execution) -> (u64, u64) {
     let name = execution.info.id.0.trim_start_matches('x');
     let (keeper, number) = name.split_once('-').unwrap_or((name, ""));

@@ -23,7 +23,7 @@ pub(super) struct KernelRegistry {
     core: Arc<KeeperCore>,
     list: Mutex<Vec<Arc<KernelHandle>>>,
     executions: Mutex<Vec<Arc<Execution>>>,
-    /// How many kernels of each language there ever were.
+    /// Number of kernels ever made, by language. Names are never reused.
     numbers: Mutex<BTreeMap<Language, u32>>,
     next_execution: AtomicU64,
     records: PathBuf,
@@ -95,7 +95,7 @@ impl KernelRegistry {
         }
     }
 
-    /// Stores what the next keeper must know.
+    /// Stores the kernels and the numbers of their names, for the next keeper.
     pub(super) fn save(&self) {
         let kernels = self.kernels().iter().map(|kernel| kernel.document()).collect();
         let saved = SavedKernels { numbers: self.numbers().clone(), kernels };

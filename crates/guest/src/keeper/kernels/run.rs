@@ -13,7 +13,7 @@ use crate::keeper::clock::{sleep_until, sleep_until_instant};
 use crate::limits::kernels::{IDLE_PATIENCE, INTERRUPT_PATIENCE};
 use crate::process_host::ProcessHost;
 
-/// What becomes of the kernel after an execution.
+/// The state of the kernel after an execution.
 #[derive(Debug)]
 pub(super) enum AfterExecution {
     /// The kernel can run the next code.

@@ -30,7 +30,7 @@ use crate::limits::kernels::STOP_GRACE;
 /// Orders that wait for one kernel; further callers wait for their turn.
 const QUEUED_ORDERS: usize = 8;
 
-/// The kernel service.
+/// Makes kernels, queues code for them, and stops them.
 #[derive(Debug)]
 pub(in crate::keeper) struct Kernels {
     context: Arc<KernelContext>,

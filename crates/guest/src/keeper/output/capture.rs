@@ -24,9 +24,9 @@ const REPLAY: u64 = REPLAY_BYTES as u64;
 /// How long output is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::keeper) enum Retention {
-    /// Until `acknowledge`.
+    /// Kept until the host acknowledges it. Used for the job's own output, which must never be lost.
     UntilAcknowledged,
-    /// The last `REPLAY_BYTES`.
+    /// At least the last `REPLAY_BYTES` are kept. Used for the output of callers' processes.
     Recent,
 }
 
@@ -86,7 +86,7 @@ impl Capture {
         self.progress.borrow().end
     }
 
-    /// Bytes on disk.
+    /// Bytes that the stream occupies in the spool.
     pub(in crate::keeper) fn bytes(&self) -> u64 {
         self.state().segments.bytes()
     }
@@ -143,9 +143,11 @@ impl Capture {
                     state.trim();
                 }
                 let end = state.segments.end();
+                // Unlocked before the notice: followers that wake up lock the state at once.
                 drop(state);
                 self.progress.send_modify(|progress| progress.end = end);
             }
+            // Either the bound of this capture is reached (`room` is 0), or the disk is full.
             TakenBytes::Full => {
                 let since = *state.blocked_since.get_or_insert_with(Instant::now);
                 if self.retention == Retention::Recent {
@@ -224,7 +226,7 @@ pub(in crate::keeper) enum Piece {
     },
     /// This many bytes are no longer kept; the follower goes on after them.
     Lost(u64),
-    /// Nothing new yet.
+    /// Every byte so far was read; more may follow.
     Nothing,
     /// The stream is closed and all of it was read.
     End,
@@ -244,6 +246,7 @@ impl Follower {
     pub(in crate::keeper) fn new(capture: Arc<Capture>, offset: u64) -> Self {
         let progress = capture.progress();
         let mut state = capture.state();
+        // The offset comes from a caller. One beyond the end would skip the bytes that come next.
         let offset = offset.min(state.segments.end());
         let key = state.next_follower;
         state.next_follower += 1;
@@ -258,6 +261,7 @@ impl Follower {
 
     /// The next bytes, at most as many as fit.
     pub(in crate::keeper) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Piece> {
+        // Read before the bytes: a stream that is closed after this look is read once more, so its last bytes are not missed.
         let CaptureProgress { closed, .. } = *self.progress.borrow_and_update();
         let mut state = self.capture.state();
         let start = state.segments.start();

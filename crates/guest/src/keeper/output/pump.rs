@@ -71,6 +71,9 @@ impl OutputSource {
         capture: &Capture,
         ended: &mut watch::Receiver<bool>,
     ) -> io::Result<Pumped> {
+        // Readiness moves output; `ended` stops the loop while the pipe is quiet but held open by others. Cancelling either loses
+        // nothing: `readable` takes no bytes, the watch remembers its value, and bytes are taken in the body, which is never
+        // cancelled. It does not matter which one wins: after the end, `drain` takes the rest.
         while !*ended.borrow_and_update() {
             tokio::select! {
                 ready = self.descriptor().readable() => {
@@ -80,6 +83,7 @@ impl OutputSource {
                         TakenBytes::Bytes(_) => tokio::task::yield_now().await,
                         TakenBytes::Nothing => ready.clear_ready(),
                         TakenBytes::End => return Ok(Pumped::ToTheEnd),
+                        // The source stays unread meanwhile, so the process blocks on its pipe instead of losing output.
                         TakenBytes::Full => capture.wait_for_room().await,
                     }
                 }

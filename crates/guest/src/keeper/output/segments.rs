@@ -75,6 +75,7 @@ impl Segments {
         }
         let file = OpenOptions::new()
             .create(true)
+            // The last file goes on where the earlier keeper left it: its size is the only record of the stream's length.
             .truncate(false)
             .write(true)
             .open(path_of(&directory, last.start))?;
@@ -91,7 +92,7 @@ impl Segments {
         self.last.end()
     }
 
-    /// Bytes on disk.
+    /// Bytes between the first one that is kept and the end.
     pub(in crate::keeper) fn bytes(&self) -> u64 {
         self.end() - self.start()
     }
@@ -106,6 +107,7 @@ impl Segments {
             return full_or(error);
         }
         let room = usize::try_from(SEGMENT_BYTES - self.last.length).unwrap_or(most);
+        // An explicit position instead of the file's own: after a failed write, the next one starts at the length that is accounted for.
         let mut position = self.last.length;
         let flags = SpliceFlags::NONBLOCK | SpliceFlags::MOVE;
         match splice(pipe, None, &self.file, Some(&mut position), most.min(room), flags) {
@@ -146,6 +148,7 @@ impl Segments {
             .write(true)
             .truncate(true)
             .open(path_of(&self.directory, next.start))?;
+        // Only once the new file exists: a failed open must leave the list without a gap.
         self.earlier.push_back(self.last);
         self.last = next;
         Ok(())

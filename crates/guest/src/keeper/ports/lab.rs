@@ -4,7 +4,7 @@ use sandyard_protocol::StartProcess;
 
 use crate::limits::LAB_IDLE;
 
-/// JupyterLab's usual port.
+/// JupyterLab's default port, where people expect it.
 pub(super) const PORT: u16 = 8888;
 
 /// Directory of the connection files of keeper's kernels.

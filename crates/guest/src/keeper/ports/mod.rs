@@ -14,7 +14,7 @@ pub(super) use services::PortServices;
 
 use super::stream::{HostStream, reply};
 
-/// Serves `ConnectPort`.
+/// Serves `ConnectPort`: starts the service of the port if there is one, then carries bytes until either side ends.
 pub(super) async fn serve(services: &Arc<PortServices>, request: Request, mut stream: HostStream) {
     let Request::ConnectPort { port } = request else { return };
     let ready = services.ready(port).await;

@@ -25,7 +25,7 @@ const DOCUMENT: &str = "services.json";
 
 /// The service of a port.
 struct PortService {
-    /// Name for people.
+    /// Name in error messages.
     name: &'static str,
     port: u16,
     /// File name and text of the script that starts it. The job can read the file and not change it.
@@ -117,6 +117,8 @@ impl PortServices {
         let script = scripts::write(&self.scripts, service.script.0, service.script.1)
             .map_err(|error| failed(format!("write the script of {}: {error}", service.name)))?;
         let process = self.processes.start((service.start)(&script.to_string_lossy(), &token)).await?;
+        // The process exists and its record is on disk. A keeper that is killed before the next line loses only the token: the next one
+        // takes the service for a program of the job.
         running.insert(service.port, RunningService { process: process.id().clone(), token: token.clone() });
         self.core.stop_on(self.core.spool.store(DOCUMENT, &*running));
         Ok(Some(StartedService { process, token, is_old: false }))

@@ -38,7 +38,9 @@ pub(super) async fn serve(
     }
     let (receiver, sender) = stream.split();
     let mut sending = OutputSender::new(process, from, sender);
-    // A failure ends this stream alone, not the process: others may be attached to it.
+    // Output to the caller and input from the caller, side by side: input must flow while output waits for the host. The first
+    // branch to end cancels the other. A cancelled `receive` may drop input that was not written yet, and a cancelled `run` may cut
+    // a frame, but the process or the stream is gone then. A failure ends this stream alone: others may be attached to the process.
     tokio::select! {
         outcome = sending.run() => drop(outcome),
         _lost = receive(host, process, receiver) => {}
@@ -109,6 +111,7 @@ impl<'a> OutputSender<'a> {
             OutputStream::Stdout => &mut self.stdout,
             OutputStream::Stderr => &mut self.stderr,
         };
+        // Read behind room for the header, so that header and bytes go as one frame without a copy.
         match follower.read(&mut self.frame[OutputChunk::HEADER_BYTES..])? {
             Piece::Bytes { offset, count } => {
                 let header = OutputChunk::header(stream, offset);
@@ -126,7 +129,7 @@ impl<'a> OutputSender<'a> {
     }
 }
 
-/// What became of one attempt to send output.
+/// The result of one attempt to send output.
 enum SendStep {
     Sent,
     Nothing,

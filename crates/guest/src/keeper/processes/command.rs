@@ -29,7 +29,9 @@ impl CommandBuilder {
         if start.terminal.is_some() {
             env.insert("TERM".into(), TERMINAL_KIND.into());
         }
+        // The caller's variables come last and win over the machine's and the terminal's.
         env.extend(start.env.clone());
+        // Counted with the machine's own variables: the kernel's limit is on all strings together.
         check_size(&start.argv, &env)?;
         Ok(Command {
             id,

@@ -54,12 +54,13 @@ impl StandardInput {
             InputTarget::Pipe(fd) => fd,
             InputTarget::Terminal(fd) => fd.as_ref(),
         };
+        // Mostly EPIPE: nobody reads any more. Later bytes must not wait on this descriptor.
         if write_all(fd, bytes).await.is_err() {
             *target = InputTarget::None;
         }
     }
 
-    /// Ends the input.
+    /// Closes a pipe, or types the end-of-file character into a terminal, whose descriptor must stay open for output.
     pub(super) async fn close(&self) {
         let mut target = self.0.lock().await;
         match &*target {

@@ -1,4 +1,4 @@
-//! One process: its identity, output and input, its exit, and a wish that it end.
+//! One process: its identity, output, input, exit, and the request that it end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,22 +18,22 @@ use crate::keeper::output::capture::{Capture, Retention};
 use crate::keeper::output::pump::OutputSource;
 use crate::process_host::{Command, ProcessHost, Spawned};
 
-/// A wish that a process end. Of several wishes, the first reason stays and the earliest kill wins.
+/// A request to end a process. Of several requests, the first reason stays and the earliest kill wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::keeper) struct Ending {
     /// The reason that its exit will report.
     pub(in crate::keeper) reason: EndReason,
-    /// When it is killed unless it has left by itself, in time since boot.
+    /// Time of the kill unless the process has left by itself, in milliseconds since boot.
     pub(in crate::keeper) kill_at_ms: u64,
 }
 
 impl Ending {
-    /// A wish for now, with a time to leave before the kill.
+    /// A request to end now, with a kill after `grace_ms`.
     pub(in crate::keeper) fn after(reason: EndReason, grace_ms: u64) -> Self {
         Self { reason, kill_at_ms: boot_ms().saturating_add(grace_ms) }
     }
 
-    /// Joins this wish with an earlier one.
+    /// Joins this request with an earlier one.
     pub(in crate::keeper) fn merge(self, earlier: Option<Self>) -> Self {
         match earlier {
             Some(earlier) => {
@@ -207,7 +207,7 @@ impl ManagedProcess {
         self.ending.send_modify(|wish| *wish = Some(ending.merge(*wish)));
     }
 
-    /// How long neither output printed anything.
+    /// Time since the last output on either stream.
     pub(super) fn quiet_for(&self) -> std::time::Duration {
         self.stdout.quiet_for().min(self.stderr.quiet_for())
     }
@@ -239,6 +239,7 @@ impl ManagedProcess {
 
     /// Closes its standard input.
     pub(super) async fn close_input(&self, host: &dyn ProcessHost) {
+        // Keeper's descriptor first, then init's copy: the process sees the end of its input when both are closed.
         self.input.close().await;
         if self.terminal.is_none() {
             // Fails only with the spawner, and then the process is gone too.
@@ -252,9 +253,11 @@ impl ManagedProcess {
         host: &dyn ProcessHost,
         signal: i32,
     ) -> Result<(), GuestError> {
+        // Linux numbers its signals from 1 to 64; signal 0 would only probe.
         if !(1..=64).contains(&signal) {
             return Err(GuestError::new(GuestErrorCode::BadRequest, format!("there is no signal {signal}")));
         }
+        // The kernel may have given the pid of an ended process to another.
         if self.exit().is_some() {
             return Ok(());
         }

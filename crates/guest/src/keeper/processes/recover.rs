@@ -25,6 +25,7 @@ impl Processes {
                 records.push((id, record));
             }
         }
+        // The table is ordered by start: `prune` removes the oldest first.
         records.sort_by_key(|(_, record)| record.number);
         for (id, record) in records {
             let survivor = survivors.remove(&id);
@@ -51,6 +52,7 @@ impl Processes {
             self.core.forget_later(id);
             return Ok(());
         };
+        // Expected before it is delivered: an exit that nobody expects is dropped.
         let raw_exit = self.exits.expect(&id);
         if let Some(exit) = exit {
             self.exits.deliver(exit);

@@ -24,9 +24,9 @@ const SIGCONT: i32 = 18;
 /// The time limits of a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::keeper) struct ProcessLimits {
-    /// When its time is up, in time since boot.
+    /// Deadline in milliseconds since boot.
     pub(in crate::keeper) deadline_ms: Option<u64>,
-    /// How long it may print nothing.
+    /// Longest time without output.
     pub(in crate::keeper) idle_timeout_ms: Option<u64>,
     /// Silence before this time since boot does not count.
     pub(in crate::keeper) idle_from_ms: u64,
@@ -73,6 +73,7 @@ impl Supervision {
     /// Returns when the process has ended and all its output is captured. Also returns the sources that background processes still
     /// hold open.
     pub(in crate::keeper) async fn run(mut self, host: &dyn ProcessHost) -> (Exit, Vec<OutputSource>) {
+        // `over` tells the pumps that no new output can come.
         let (over, over_receiver) = watch::channel(false);
         let sources = std::mem::take(&mut self.sources);
         let pumps =
@@ -82,7 +83,8 @@ impl Supervision {
         let mut raw_exit = self.raw_exit.clone();
         let wait = self.wait_for_end(host, &mut raw_exit);
         tokio::pin!(wait);
-        // The pumps run beside the wait: a process whose pipe is full would never end.
+        // The pumps run beside the wait: a process whose pipe is full would never end. Both futures are pinned outside the loop, so
+        // neither is cancelled by the other's progress, and the guard keeps a finished pump from being polled again.
         let exit = loop {
             tokio::select! {
                 exit = &mut wait => break exit,
@@ -116,10 +118,12 @@ impl Supervision {
                 asked_to_leave = true;
                 next_kill_ms = Some(wish.kill_at_ms);
             }
-            // A later wish may bring the kill forward; after a kill, `next_kill_ms` repeats it.
+            // A later request may bring the kill forward; after a kill, `next_kill_ms` repeats it.
             let kill_ms =
                 wish.map(|wish| next_kill_ms.map_or(wish.kill_at_ms, |next| next.max(wish.kill_at_ms)));
-            // Limits count only until somebody wants the end: from then on the grace period decides.
+            // Limits count only until an end is requested: from then on the grace period decides. No branch is polled first; each is
+            // rare, and the kill is repeated until the exit comes. Cancelling a branch loses nothing: watches remember their last value,
+            // and the sleeps are computed anew from times that are fixed. Kills and signals run in the bodies, which are never cancelled.
             tokio::select! {
                 raw = ended(raw_exit) => return self.left(host, raw, wish).await,
                 _ = wishes.changed() => next_kill_ms = None,

@@ -22,13 +22,13 @@ use crate::keeper::exits::Exits;
 use crate::limits::{ENDED_OUTPUT_BYTES, ENDED_PROCESSES};
 use crate::process_host::{Command, ProcessHost, SpawnError};
 
-/// The process service.
+/// All processes that keeper knows, running and ended, and the way to start more.
 #[derive(Debug)]
 pub(in crate::keeper) struct Processes {
     pub(super) core: Arc<KeeperCore>,
     pub(super) exits: Arc<Exits>,
     commands: CommandBuilder,
-    /// Oldest first.
+    /// Ordered by start, oldest first: `prune` removes from the front.
     list: Mutex<Vec<Arc<ManagedProcess>>>,
     next_number: AtomicU64,
 }
@@ -131,6 +131,7 @@ impl Processes {
         start: &StartProcess,
         input: Option<OwnedFd>,
     ) -> Result<Arc<ManagedProcess>, GuestError> {
+        // Not atomic with the insert: starts at the same moment may exceed this bound a little. The spawner has a hard one.
         if !self.has_room() {
             return Err(GuestError::new(GuestErrorCode::LimitReached, "too many processes run at once"));
         }
@@ -166,6 +167,7 @@ impl Processes {
         let output = ManagedProcess::open_output(&directory).map_err(internal)?;
         record.store(&directory).map_err(internal)?;
         let raw_exit = self.exits.expect(&command.id);
+        // From here on a process may exist. Its exit is expected already, so one that ends at once is not missed.
         let spawned = match input {
             Some(input) => self.host().spawn_with_input(command.clone(), input).await,
             None => self.host().spawn(command.clone()).await,
@@ -224,6 +226,7 @@ impl Processes {
         let mut list = self.processes();
         let may_go =
             |process: &Arc<ManagedProcess>| process.exit().is_some() && process.id != ProcessId::main();
+        // The lock is held throughout: two prunes at once would count the same processes and remove too many.
         let mut count = list.iter().filter(|process| may_go(process)).count();
         let mut bytes: u64 =
             list.iter().filter(|process| may_go(process)).map(|process| process.bytes()).sum();

@@ -93,6 +93,8 @@ impl SpawnerConnection {
             if state.gone {
                 return Err(SpawnError::Gone);
             }
+            // Inserted before the question is sent, so that no answer comes too early. `gone` is checked under the same lock: `read`
+            // clears `waiting` only once, and a question added later would wait for ever.
             state.waiting.insert(number, sender);
         }
         send(&self.spawner, &packet).await?;
@@ -102,6 +104,7 @@ impl SpawnerConnection {
     /// The next exit that was not in the roll.
     pub(super) async fn next_exit(&self) -> Result<RawExit, SpawnError> {
         loop {
+            // Registered before the look at the state, so that a change between the look and the wait is not missed.
             let changed = self.changed.notified();
             {
                 let mut state = self.state();
@@ -128,6 +131,7 @@ impl SpawnerConnection {
         request: &HoldRequest,
     ) -> Result<ReceivedPacket<HoldReply>, SpawnError> {
         let packet = LocalPacket::new(request, Vec::new()).map_err(gone)?;
+        // Held from the question to its answer: init's answers carry no number, so only one question may be open.
         let init = self.init.lock().await;
         send(&init, &packet).await?;
         receive(&init).await?.ok_or(SpawnError::Gone)
@@ -136,6 +140,7 @@ impl SpawnerConnection {
     fn take(&self, received: ReceivedPacket<SpawnerMessage>) {
         let mut state = self.state();
         match received.message {
+            // The socket may still hold answers to the earlier keeper. They, and exits before the roll, are dropped.
             SpawnerMessage::Answer { question, outcome } if question.session == self.session => {
                 state.roll_seen |= matches!(outcome, SpawnerOutcome::Roll(_));
                 if let Some(sender) = state.waiting.remove(&question.number) {
@@ -158,6 +163,7 @@ pub(super) async fn read(shared: Arc<SpawnerConnection>) {
     }
     let mut state = shared.state();
     state.gone = true;
+    // Dropping the senders wakes every caller with `Gone`.
     state.waiting.clear();
     shared.changed.notify_waiters();
 }

@@ -1,8 +1,8 @@
 //! Keeper's side of the spawner's and init's sockets: the [`ProcessHost`] of a real sandbox.
 //!
-//! One task reads the spawner's socket; it hands answers to their callers and exits to `next_exit`. The descriptors of each
-//! started process are given to init before anybody learns of the process, so keeper may die at any point: a process that the next keeper
-//! finds at the spawner without descriptors at init was never announced, and is killed.
+//! One task reads the spawner's socket; it hands answers to their callers and exits to `next_exit`. Init gets the descriptors of
+//! each started process before the caller gets the process, so keeper may die at any point: if the next keeper finds a process at
+//! the spawner without descriptors at init, no caller knows that process, and it is killed.
 
 mod conversation;
 mod succession;
@@ -32,6 +32,7 @@ impl SpawnerClient {
     /// Takes both sockets, takes over the processes of an earlier keeper, and starts reading. Must run in a tokio runtime.
     pub async fn connect(spawner: OwnedFd, init: OwnedFd, session: u64) -> Result<Self, SpawnError> {
         let shared = Arc::new(SpawnerConnection::new(spawner, init, session)?);
+        // Reads before it asks: `take_over` waits for the answer to its roll.
         let reader = tokio::spawn(read(Arc::clone(&shared)));
         let client = Self { shared, survivors: Mutex::default(), reader };
         let survivors = client.shared.take_over().await?;
@@ -44,6 +45,7 @@ impl SpawnerClient {
         let (sender, receiver) = oneshot::channel();
         let (shared, id) = (Arc::clone(&self.shared), command.id.clone());
         tokio::spawn(async move {
+            // The caller is gone: nobody will ever ask for this process.
             if let Err(Ok(_)) = sender.send(shared.spawn(command, input).await) {
                 drop(shared.discard(&id).await);
             }
@@ -109,6 +111,8 @@ impl SpawnerConnection {
     }
 
     async fn forget(&self, id: &ProcessId) -> Result<(), SpawnError> {
+        // The spawner first. If keeper dies in between, the next one finds descriptors without a process and releases them; the
+        // other way round, it would find a process without descriptors and report an ended process as lost.
         self.order(SpawnerCall::Forget { id: id.clone() }).await?;
         for part in [StreamPart::Input, StreamPart::Output] {
             self.tell_init(&HoldRequest::Release { id: id.clone(), part }, Vec::new()).await?;

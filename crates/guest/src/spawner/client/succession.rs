@@ -60,6 +60,7 @@ impl SpawnerConnection {
                 }
             }
         }
+        // The spawner has forgotten these processes; keeper died before it could release their descriptors.
         for (id, _) in held.keys() {
             self.forget(id).await?;
         }

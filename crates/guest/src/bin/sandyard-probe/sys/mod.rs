@@ -22,7 +22,7 @@ pub(crate) fn call(number: libc::c_long, arguments: [libc::c_long; 5]) -> io::Re
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Runs something in a child and tells `allowed`, `errno N` or `signal N`.
+/// Runs a call in a child and returns `allowed`, `errno N` or `signal N`.
 pub(crate) fn in_child(work: impl FnOnce() -> io::Result<libc::c_long>) -> String {
     // SAFETY: this process has one thread, and the child ends by _exit.
     let pid = unsafe { libc::fork() };
@@ -62,7 +62,7 @@ pub(crate) fn call_by_interrupt() -> io::Result<libc::c_long> {
     Ok(result)
 }
 
-/// Writes a 32-bit program that exits with code 7, runs it, and tells how it ended.
+/// Writes a 32-bit program that exits with code 7, runs it, and returns its end.
 pub(crate) fn run_foreign_program(path: &str) -> String {
     let made = std::fs::write(path, FOREIGN_PROGRAM)
         .and_then(|()| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)));
@@ -101,14 +101,14 @@ const FOREIGN_PROGRAM: [u8; 96] = {
     file
 };
 
-/// Whether the kernel would let this user write here, as far as owner, mode and mount say.
+/// True if owner, mode and mount let this user write here.
 pub(crate) fn may_write(path: &std::path::Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) else { return false };
     // SAFETY: a NUL-terminated path that outlives the call.
     unsafe { libc::access(path.as_ptr(), libc::W_OK) == 0 }
 }
 
-/// Whether a process of that number is there, ours or not.
+/// True if a process of that number exists, whoever owns it.
 pub(crate) fn answers(pid: i32) -> bool {
     // SAFETY: signal 0 does nothing; touches no memory.
     let result = unsafe { libc::kill(pid, 0) };
@@ -123,7 +123,7 @@ pub(crate) fn make_device(path: &str) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Forks sleeping children up to a number; tells how many it got before it was refused.
+/// Forks sleeping children up to a number. Returns how many there were before it was refused.
 pub(crate) fn fork_many(most: u64) -> u64 {
     for count in 0..most {
         // SAFETY: one thread; the child only sleeps and ends.

@@ -7,17 +7,17 @@ use rustix::pty::OpenptFlags;
 
 /// More than any of the limits allows.
 const MOST_TAKEN: i32 = 200_000;
-/// One page.
+/// Size of the shared memory object: one page, the smallest that the kernel gives.
 const SHARED_BYTES: usize = 4096;
-/// Who may use what is made: everybody, so that namespaces alone keep others out.
+/// Mode of the objects: open to everybody, so that only namespaces keep others out.
 const EVERYBODY: libc::c_int = 0o666;
 
-/// Makes things until refused and tells how many; they last as long as this process.
+/// Makes objects until refused and returns their number. They last as long as this process.
 pub(crate) fn take_all(make: impl Fn() -> io::Result<()>) -> i32 {
     take_all_numbered(|_| make())
 }
 
-/// The same, each with a number.
+/// As `take_all`, with a number for each object.
 pub(crate) fn take_all_numbered(make: impl Fn(i32) -> io::Result<()>) -> i32 {
     (0..MOST_TAKEN).find(|number| make(*number).is_err()).unwrap_or(MOST_TAKEN)
 }

@@ -14,7 +14,7 @@ use super::stability::StabilityWatch;
 const STABILITY_INTERVAL: Duration = Duration::from_millis(100);
 
 impl DisplayClient {
-    /// Performs one action.
+    /// Performs one action, within the protocol's bounds on its text and its waits.
     pub(super) fn act(&self, action: &GuiAction) -> Result<ActionOutcome, DisplayError> {
         match action {
             GuiAction::Click(click) => self.click(click, 1).map(nothing),

@@ -17,7 +17,7 @@ pub(super) enum DisplayError {
     /// The display is gone.
     #[error("the display is gone: {0}")]
     Lost(#[from] ConnectionError),
-    /// The display refused.
+    /// The display rejected a request, such as one for a window that is gone.
     #[error("the display refused: {0}")]
     Refused(#[from] ReplyError),
     /// The action can't be performed; the text says why.

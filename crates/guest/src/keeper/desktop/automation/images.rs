@@ -66,6 +66,7 @@ fn off_screen() -> DisplayError {
 /// From the display's blue, green, red and filler bytes.
 fn encode(pixels: &[u8], width: u16, height: u16) -> Result<Vec<u8>, DisplayError> {
     let count = usize::from(width) * usize::from(height);
+    // The job may stand in for the X server: a wrong length must not reach the encoder.
     if pixels.len() != count * 4 {
         return Err(invalid("the display has another depth than 24 bits"));
     }

@@ -120,6 +120,7 @@ impl DisplayClient {
             return Err(invalid("the display has no spare key for a character that no key has"));
         }
         if !first {
+            // Programs look a character up when they handle the key: one that is slow would read the new character for an old key.
             pause(SPARE_REST);
         }
         let free = spare.iter().filter(|code| !kept.contains(code));
@@ -142,6 +143,7 @@ impl DisplayClient {
             for key in &chord {
                 self.key(*key, true)?;
             }
+            // Modifiers are released last, as a person does.
             for key in chord.iter().rev() {
                 self.key(*key, false)?;
             }

@@ -1,7 +1,7 @@
-//! The part of the desktop that speaks X. It runs as the job's own user, because the job controls whatever answers on the display.
+//! The part of the desktop that speaks X. It runs as the job's own user, because the job controls the server behind the display.
 //!
 //! `client` is one connection to the display and `actions` performs one action on it. `worker` serves keeper one action at a time;
-//! `job` is the main process of a job of kind `gui`. Keeper trusts none of it: it bounds the answers and kills a worker that hangs.
+//! `job` is the main process of a job of kind `gui`. Keeper trusts no worker: it bounds the answers and kills a worker that hangs.
 
 mod actions;
 mod client;

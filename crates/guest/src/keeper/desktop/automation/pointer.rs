@@ -15,7 +15,7 @@ const DOUBLE_CLICK_GAP: Duration = Duration::from_millis(60);
 /// Steps of a drag: toolkits begin one only after several moves.
 const DRAG_STEPS: i32 = 24;
 const DRAG_STEP_TIME: Duration = Duration::from_millis(12);
-/// Before the first step and after the last one: whatever is dragged must have noticed that it is held.
+/// Pause before the first step and after the last one, so that the program notices the grip.
 const DRAG_GRIP_TIME: Duration = Duration::from_millis(80);
 /// Notches in one action; more is a mistake.
 const MOST_NOTCHES: u32 = 200;
@@ -64,6 +64,7 @@ impl DisplayClient {
 
     pub(super) fn drag(&self, from: (i32, i32), to: (i32, i32), button: u8) -> Result<(), DisplayError> {
         check_button(button)?;
+        // Checked before the button goes down, so that a bad target does not leave a drag half done.
         self.on_screen(to.0, to.1)?;
         self.move_to(from.0, from.1)?;
         self.button(button, true)?;
@@ -75,6 +76,7 @@ impl DisplayClient {
             self.move_to(at(from.0, to.0), at(from.1, to.1))
         });
         pause(DRAG_GRIP_TIME);
+        // Released even if a step failed: a button that stays down would spoil all later actions.
         self.button(button, false)?;
         moved?;
         self.settle()?;

@@ -42,6 +42,7 @@ pub fn run() -> std::io::Result<()> {
     // The job has the same uid: without this it could trace the worker and answer in its name.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let limit = Rlimit { current: Some(ADDRESS_SPACE_BYTES), maximum: Some(ADDRESS_SPACE_BYTES) };
+    // Before the first byte of the display is read: the job may stand in for the X server and announce any size.
     rustix::process::setrlimit(Resource::As, limit)?;
     let mut output = std::fs::File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
     serve(&mut std::io::stdin().lock(), &mut output)

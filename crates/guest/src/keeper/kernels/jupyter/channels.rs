@@ -1,4 +1,4 @@
-//! The channels of a running kernel: shell for requests, iopub for what it publishes, control when it must be interrupted.
+//! The channels of a running kernel: shell for requests, iopub for published messages, control for interrupts.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ pub(super) enum History {
 pub(super) enum ChannelMessage {
     /// An answer on the shell channel.
     Shell(Incoming),
-    /// A published message.
+    /// A message that the kernel sends to all its clients.
     Iopub(Incoming),
 }
 
@@ -99,7 +99,9 @@ impl Channels {
     /// Returns the next valid message. May be cancelled.
     pub(super) async fn next(&mut self) -> Result<ChannelMessage, ZmtpError> {
         loop {
-            // Messages that were published before an answer was sent are read before the answer.
+            // Biased: messages that were published before an answer was sent are read before the answer, so output comes before the end.
+            // A flood on iopub may hold the answer back; the caller's time limits end that. Cancelling `receive` loses nothing: the
+            // connection keeps the bytes of an unfinished message.
             let heard = tokio::select! {
                 biased;
                 message = self.iopub.receive() => decode(&self.signer, message?).map(ChannelMessage::Iopub),

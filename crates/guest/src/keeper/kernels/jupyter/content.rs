@@ -27,9 +27,9 @@ pub(super) enum Published {
     Idle,
     /// The kernel began with the request; carries its count.
     Input(Option<u64>),
-    /// Something too large to be taken.
+    /// A message that was too large to be taken, with the number of bytes that were left out.
     TooLarge(u64),
-    /// Nothing that concerns an execution.
+    /// A message that does not concern an execution.
     Other,
 }
 
@@ -55,7 +55,7 @@ struct DisplayContent {
     data: MimeBundle,
 }
 
-/// As `Shown`, with its texts alone.
+/// As `DisplayContent`, with its texts alone.
 #[derive(Deserialize)]
 struct ShownTexts {
     #[serde(default)]
@@ -89,7 +89,7 @@ struct ErrorContent {
 }
 
 impl Published {
-    /// Reads a message; malformed content is nothing.
+    /// Parses a message. Malformed content counts as `Other`, because the kernel may send anything.
     pub(super) fn read(message: &Incoming) -> Self {
         Self::understand(message).unwrap_or(Self::Other)
     }
@@ -135,8 +135,8 @@ fn stream_named(name: &str) -> OutputStream {
     if name == "stderr" { OutputStream::Stderr } else { OutputStream::Stdout }
 }
 
-/// The head of a text whose message was too long. The document is cut in the middle of its last member, so what there is of
-/// the text is closed by hand.
+/// Reads the head of a text whose message was too long. The JSON is cut in the middle of its last member, so the member is closed
+/// by hand.
 fn cut_stream(head: &[u8], left_out: u64) -> Published {
     let head = String::from_utf8_lossy(head);
     let begin = head.find("\"text\"").and_then(|at| head[at + 6..].find('"').map(|quote| at + 6 + quote + 1));
@@ -173,6 +173,7 @@ impl ErrorContent {
     fn into_error(self) -> ExecutionError {
         let mut left = ERROR_BYTES;
         let mut bounded = |text: &str| {
+            // No single text may take more than a quarter, so that the name, the message and some of the traceback always fit.
             let text = cut(&without_escapes(text), left.min(ERROR_BYTES / 4));
             left = left.saturating_sub(text.len());
             text
@@ -306,6 +307,7 @@ impl<'de> Deserialize<'de> for Lines {
                         None => return Ok(Lines(lines)),
                     }
                 }
+                // The rest is read past, not kept: a parser that stopped here would reject the whole message.
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 Ok(Lines(lines))
             }

@@ -49,6 +49,7 @@ async fn launch_once(
 ) -> Result<LiveKernel, GuestError> {
     let document = kernel.document();
     let process = context.processes.start(start(this, context, kernel, &document)?).await?;
+    // Stored before the wait for its answer: a cancelled or killed start must leave a process that somebody can end.
     kernel.set_process(Some(process.clone()));
     kernel.change_document(|document| document.process = Some(process.id().clone()));
     context.registry.save();
@@ -103,7 +104,7 @@ async fn connect(
             return Err(ZmtpError::Closed);
         }
         match open(document, budget).await {
-            // Whatever is wrong may be right in a moment; the deadline is the caller's.
+            // The kernel may just not listen yet, so every failure is retried. The caller has the deadline.
             Err(_) => tokio::time::sleep(START_POLL).await,
             outcome => return outcome,
         }

@@ -1,6 +1,6 @@
 //! Messages of the Jupyter protocol, version 5.3: signed, in frames after a delimiter.
 //!
-//! Of what comes in only the members that are used are read, so that no JSON becomes larger in memory than on the wire.
+//! Of received messages only the members that are used are parsed, so that no JSON becomes larger in memory than on the wire.
 
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -43,11 +43,11 @@ impl Signer {
 /// A message as it came.
 #[derive(Debug)]
 pub(super) struct Incoming {
-    /// `msg_type`.
+    /// `msg_type` of the header: `stream`, `status`, `execute_reply` and so on.
     pub(super) kind: String,
-    /// Which of our requests it belongs to.
+    /// `msg_id` of the request that the message belongs to.
     pub(super) parent: String,
-    /// Its content, as JSON; only the beginning of it if something was left out.
+    /// Its content as JSON, cut if `left_out` is not 0.
     pub(super) content: Bytes,
     /// Bytes that were not taken.
     pub(super) left_out: u64,
@@ -104,7 +104,7 @@ pub(super) fn decode(signer: &Signer, message: Multipart) -> Option<Incoming> {
     let [signature, header, parent, metadata, content] = message.frames.get(start..start + 5)? else {
         return None;
     };
-    // What was cut can't be checked; it is told as cut, and nothing depends on it.
+    // The signature of a cut message can't be checked. It is reported as cut, and nothing depends on its content.
     if message.left_out == 0 {
         let signature = from_hexadecimal(signature)?;
         signer.over(&[header, parent, metadata, content]).verify_slice(&signature).ok()?;

@@ -52,7 +52,7 @@ __prepare()
 del __prepare
 ";
 
-/// IPython, for Python.
+/// Python, run by ipykernel.
 pub(in crate::keeper::kernels) static PYTHON: JupyterKernel = JupyterKernel {
     kernel_name: "python3",
     // Only critical messages: warnings about its own transport are no output of the code.

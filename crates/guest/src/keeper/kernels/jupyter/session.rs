@@ -194,7 +194,9 @@ impl KernelSession for JupyterSession {
             }
             let settled = self.current.settled_at();
             let [stdout, stderr] = &mut self.current.raw;
-            // Messages of the kernel come before the text that its process printed, and before the silence after them.
+            // Biased: messages of the kernel come before the text that its process printed, and before the silence after them. A
+            // flood on the channels may starve the rest, but `run` polls limits and orders before all of this. Cancelling loses
+            // nothing: `channels.next` keeps its bytes, and a follower moves on only when it returns bytes.
             tokio::select! {
                 biased;
                 received = self.channels.next() => self.current.take(received?),
@@ -229,6 +231,7 @@ impl KernelSession for JupyterSession {
                 Ok(Err(_)) | Err(_) => break,
             }
         }
+        // After the channels: text that the process printed directly is mostly the reason of its death.
         for (stream, follower) in &mut self.current.raw {
             let mut buffer = vec![0; RAW_BYTES];
             if let Some(Ok(Piece::Bytes { count, .. })) = follower.as_mut().map(|raw| raw.read(&mut buffer)) {

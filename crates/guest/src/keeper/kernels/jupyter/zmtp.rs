@@ -28,7 +28,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// The connection is of no further use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ZmtpError {
-    /// The socket failed.
+    /// Reading from or writing to the socket failed.
     #[error("the connection failed")]
     Io(#[from] io::Error),
     /// The other side closed it.
@@ -47,7 +47,7 @@ pub(super) enum ZmtpError {
 pub(super) enum SocketRole<'a> {
     /// Sends requests and gets the answers meant for this identity.
     Dealer {
-        /// By which the peer knows us, over reconnects too.
+        /// Name under which the peer keeps answers for this client, across reconnections.
         identity: &'a [u8],
     },
     /// Hears everything that is published.
@@ -67,6 +67,7 @@ struct BudgetShare {
 
 impl MemoryBudget {
     fn take(&self, bytes: usize) -> Option<BudgetShare> {
+        // Added first and checked after: two connections at once can't both take the last bytes. A refused share gives back when dropped.
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);
         let share = BudgetShare { budget: self.clone(), bytes };
         (before + bytes <= MESSAGES_BYTES).then_some(share)
@@ -111,7 +112,7 @@ pub(super) struct Connection {
 #[derive(Debug, Clone, Copy)]
 struct ZmtpFrame {
     flags: u8,
-    /// Bytes of it that are kept.
+    /// Bytes of the body that are kept.
     kept: usize,
     /// Bytes after those that are skipped.
     skipped: u64,
@@ -168,6 +169,7 @@ impl Connection {
             return Err(ZmtpError::Malformed("a message in the handshake"));
         }
         let Some((header, length)) = self.frame_length(flags) else { return Ok(None) };
+        // Bounded before the wait for its bytes: commands of a handshake are short.
         if length > COMMAND_BYTES {
             return Err(ZmtpError::Malformed("a long command"));
         }
@@ -257,6 +259,7 @@ impl Connection {
     fn begin_frame(&mut self) -> Result<bool, ZmtpError> {
         let Some(&flags) = self.buffer.first() else { return Ok(false) };
         let Some((header, length)) = self.frame_length(flags) else { return Ok(false) };
+        // The length is the peer's claim. Skipping costs no memory, but an endless frame would hold the channel for ever.
         if length > SKIPPED_BYTES || flags & COMMAND != 0 && length > COMMAND_BYTES {
             return Err(ZmtpError::Malformed("a frame of absurd length"));
         }
@@ -294,6 +297,7 @@ impl Connection {
     async fn answer(&mut self, command: &[u8]) -> Result<(), ZmtpError> {
         if let Some(context) = command.strip_prefix(b"\x04PING").and_then(|rest| rest.get(2..)) {
             let mut body = b"\x04PONG".to_vec();
+            // ZMTP allows 16 bytes of context; a longer one would let the peer choose the size of the answer.
             body.extend_from_slice(&context[..context.len().min(16)]);
             let mut bytes = BytesMut::new();
             put_frame(&mut bytes, COMMAND, &body);
@@ -304,6 +308,7 @@ impl Connection {
 
     async fn fill(&mut self) -> Result<(), ZmtpError> {
         if self.buffer.is_empty() && self.buffer.capacity() > LARGE_FRAME_BYTES {
+            // Gives the memory of a large message back, which BytesMut would keep for the connection's life.
             self.buffer = BytesMut::new();
         }
         self.buffer.reserve(READ_BYTES.min(self.buffer.len().max(4096)));

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::marks::Mark;
 
-/// `PIPE_BUF` of Linux.
+/// Most bytes of one write: `PIPE_BUF` of Linux, up to which a write to a pipe is atomic.
 const WRITE_BYTES: usize = 4096;
 /// Code on one line, each byte of which may take four (`\xHH`), with room for the assignment around it.
 const LINE_CODE_BYTES: usize = (WRITE_BYTES - 64) / 4;
@@ -41,12 +41,12 @@ impl Commands {
         self.push(line.as_bytes());
     }
 
-    /// Adds a line that reports the end of an execution again, after whatever runs now.
+    /// Adds a line that reports the end of an execution again, after the code that runs now.
     pub(super) fn report_again(&mut self, mark: &Mark) {
         self.push(end_line(mark).as_bytes());
     }
 
-    /// The next write.
+    /// Returns the next write without removing it: a cancelled write is repeated as a whole.
     pub(super) fn front(&self) -> Option<&[u8]> {
         self.0.front().map(Vec::as_slice)
     }

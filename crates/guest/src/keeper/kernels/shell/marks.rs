@@ -12,7 +12,7 @@ use crate::keeper::kernels::jupyter::hexadecimal;
 const MARK_BYTES: usize = 16;
 const STATUS_DIGITS: usize = 3;
 const COUNT_DIGITS: usize = 10;
-/// As the driver reports an execution that bash has never begun.
+/// The status that the driver reports for an execution that bash has never begun.
 const UNKNOWN_STATUS: u16 = 999;
 
 /// The mark of one execution, in hexadecimal digits.
@@ -119,6 +119,7 @@ impl MarkScanner {
                 None => own.extend(self.held.drain(..1)),
             }
         }
+        // Bytes after the end belong to no execution, or to the next one, which has a scanner of its own.
         if matches!(self.place, ScanPlace::After(_)) {
             self.held.clear();
         }

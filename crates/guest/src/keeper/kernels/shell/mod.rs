@@ -46,6 +46,7 @@ impl KernelBackend for ShellKernel {
         let argv = PROGRAM.map(str::to_owned).to_vec();
         let start = StartProcess { argv, stdin: true, ..StartProcess::default() };
         let process = context.processes.start(start).await?;
+        // Stored before the first use, so that the next keeper finds the process by the kernel's document.
         kernel.set_process(Some(process.clone()));
         kernel.change_document(|document| document.process = Some(process.id().clone()));
         context.registry.save();

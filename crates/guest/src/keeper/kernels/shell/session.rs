@@ -68,6 +68,7 @@ impl KernelSession for ShellSession {
             return Ok(());
         }
         let mark = current.mark.clone();
+        // Only queued here; `next` writes beside reading, so a bash that prints before it reads does not block both sides.
         self.commands.run(&mark, &execution.code);
         Ok(())
     }
