@@ -64,7 +64,7 @@ impl<'a> ImageArchive<'a> {
         out.get_mut().write_all(header.as_bytes()).map_err(at("write the archive"))?;
         let mut layer = Through::new(out.get_mut()).telling(self.layer_bytes, percent);
         write_layer(&self.image.root, &mut layer, LayerContent::Files).map_err(at("write the layer"))?;
-        let (digest, bytes) = (hex::encode(&layer.hash.finalize()), layer.bytes);
+        let (digest, bytes) = (hex::encode(layer.hash.finalize()), layer.bytes);
         if bytes != self.layer_bytes {
             return Err(at("write the layer")(io::Error::other("the image's tree changed meanwhile")));
         }
@@ -78,7 +78,7 @@ impl<'a> ImageArchive<'a> {
     /// Configuration and manifest; the id is the configuration's digest.
     fn write_documents<W: Write>(&self, out: &mut tar::Builder<W>, layer: &str) -> io::Result<String> {
         let config = serde_json::to_vec(&self.config(layer)?)?;
-        let id = hex::encode(&Sha256::digest(&config));
+        let id = hex::encode(Sha256::digest(&config));
         let config_name = format!("{id}.json");
         out.append(&header(config.len() as u64, &config_name)?, config.as_slice())?;
         let manifest = [EngineManifest {

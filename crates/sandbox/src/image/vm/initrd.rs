@@ -30,7 +30,7 @@ pub(super) fn ensure(kernel: &VmKernel) -> io::Result<PathBuf> {
     hash.update(FORMAT);
     hash.update(guest_programs::GUEST);
     hash.update(guest_programs::AGENT);
-    let name = format!("{PREFIX}{}", &hex::encode(&hash.finalize())[..16]);
+    let name = format!("{PREFIX}{}", &hex::encode(hash.finalize())[..16]);
     let target = kernel.folder.join(&name);
     if target.exists() {
         return Ok(target);
