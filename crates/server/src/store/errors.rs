@@ -62,7 +62,7 @@ pub(crate) enum OpenStoreError {
     /// Another server holds the yard.
     #[error("another server works on {}", path.display())]
     Held {
-        /// The data directory.
+        /// The data directory that another server holds.
         path: PathBuf,
     },
     /// The database is of a later release.

@@ -38,7 +38,7 @@ pub(crate) struct MemoryTables {
     pub(crate) sandboxes: BTreeMap<SandboxId, SandboxRow>,
 }
 
-/// The store.
+/// A store in memory for tests. It forgets everything when it is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryStore {
     tables: Arc<Mutex<MemoryTables>>,

@@ -278,7 +278,7 @@ pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError
     Ok(found)
 }
 
-/// Every job id.
+/// Returns the ids of all jobs, including those that are being deleted.
 pub(super) fn all_ids(connection: &Connection) -> Result<Vec<JobId>, StoreError> {
     let mut statement = connection.prepare_cached("SELECT id FROM jobs")?;
     let mut rows = statement.query([])?;

@@ -19,7 +19,7 @@ macro_rules! select_sandboxes {
     };
 }
 
-/// One sandbox.
+/// Returns the row of a sandbox; `None` if it was stopped or never made.
 pub(super) fn one(connection: &Connection, id: &SandboxId) -> Result<Option<SandboxRow>, StoreError> {
     let mut statement = connection.prepare_cached(select_sandboxes!("WHERE id = ?1"))?;
     let found = statement.query_row([id.as_str()], |row| Ok(read(row))).optional()?;
