@@ -26,7 +26,7 @@ pub(crate) enum BlobNoun {
     LastScreenshot,
     /// The workspace before the job began, as a pack of git's.
     StartPack,
-    /// The id of the tree in that pack. Stored behind the pack, so that it vouches for it.
+    /// The id of the tree in that pack. Stored after the pack, so its presence shows that the pack is complete.
     StartTree,
     /// The whole output of a stream, once the job has ended.
     Log(OutputStream),
@@ -107,7 +107,7 @@ impl BlobScope {
         }
     }
 
-    /// What the names of all its blobs begin with. Ends with a slash.
+    /// Returns the common prefix of the names of all its blobs. Ends with a slash.
     pub(crate) fn prefix(&self) -> String {
         match self {
             Self::Job(job) => format!("{job}/"),

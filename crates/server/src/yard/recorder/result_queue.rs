@@ -48,6 +48,7 @@ impl ResultQueue {
 
 async fn write_forever(writer: AuditWriter, pending: PendingResults, wake: Arc<Notify>) {
     loop {
+        // A result that is added during the write wakes the next round: `Notify` keeps one permit.
         wake.notified().await;
         tokio::time::sleep(GATHER_TIME).await;
         write(&writer, &pending).await;

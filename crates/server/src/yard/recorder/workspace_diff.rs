@@ -59,6 +59,7 @@ impl WorkspaceDiffs {
             return;
         }
         requests.insert(job.clone(), vec![after]);
+        // One lock at a time. The entry in the map is what keeps a second task from being spawned.
         drop(requests);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
@@ -109,6 +110,7 @@ async fn diff(machine: &Machine, after: Vec<String>) -> Option<WorkspaceFacts> {
 fn describe(changes: &WorkspaceChanges, took: Duration) -> WorkspaceFindings {
     let mut room = MAX_PATHS;
     let mut list = |paths: &[ChangedPath]| -> Vec<FileDigest> {
+        // The guest's lists are hostile: without a bound, one diff could fill the audit.
         let listed: Vec<FileDigest> = paths.iter().take(room).map(bounded).collect();
         room -= listed.len();
         listed
