@@ -28,7 +28,7 @@ impl AccountId {
         is_id(text).then(|| Self(Cow::Owned(text.to_owned())))
     }
 
-    /// The name.
+    /// Returns the name of the account.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,7 +43,7 @@ impl TenantId {
         is_id(text).then(|| Self(Cow::Owned(text.to_owned())))
     }
 
-    /// The name.
+    /// Returns the name of the tenant.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,7 +67,7 @@ enum CallerProof {
     Pass,
 }
 
-/// Who asks for something.
+/// The originator of a request: an account, its rights, and how it proved itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     account: AccountId,
@@ -95,12 +95,12 @@ impl Caller {
         Self { account, tenant, scopes, proof: CallerProof::Local, over: None }
     }
 
-    /// The account.
+    /// Returns the account in whose name the caller acts.
     pub fn account(&self) -> &AccountId {
         &self.account
     }
 
-    /// The account's tenant.
+    /// Returns the tenant that the account belongs to.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }

@@ -12,6 +12,6 @@ pub struct JobLimits {
     pub machine: Limits,
     /// Wall-clock time, from the moment it runs.
     pub timeout_s: u64,
-    /// Time without output.
+    /// Longest time without output, in seconds; `None` for no limit.
     pub idle_timeout_s: Option<u64>,
 }

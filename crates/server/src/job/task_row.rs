@@ -31,7 +31,7 @@ pub(crate) struct TaskRow {
 /// What a job has spent on models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SpentRow {
-    /// Answers.
+    /// Answers that a provider gave, and calls that it rejected for their content.
     pub(crate) steps: u64,
     pub(crate) tokens_in: u64,
     pub(crate) tokens_out: u64,
