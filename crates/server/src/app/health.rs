@@ -1,4 +1,4 @@
-//! Readiness and counters.
+//! Readiness of the yard for new work, and its counters.
 
 use super::access::require;
 use super::{AppError, ErrorCode, Yard};
@@ -14,6 +14,7 @@ impl Yard {
         if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
+        // Any read will do: it fails if the store is broken.
         self.context.store.queued(0, 1).await?;
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(crate) enum AuditFacts {
     Reply(ReplyFacts),
     /// Somebody is about to use the job through the API.
     Call(Box<CallRecord>),
-    /// A call ended.
+    /// A recorded call ended.
     Result(ResultFacts),
     /// A program in the sandbox asked for a connection.
     Egress(EgressFacts),

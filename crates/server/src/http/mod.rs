@@ -45,7 +45,7 @@ pub struct HttpConfig {
     pub shutdown: CancellationToken,
 }
 
-/// The whole service.
+/// Builds the service: all routes of the table behind the gate.
 fn router(state: HttpState) -> Router {
     let routes = routes::table::routes();
     let router = routes.into_iter().fold(Router::new(), |router, route| route.add_to(router, &state));

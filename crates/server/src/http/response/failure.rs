@@ -27,7 +27,7 @@ pub(in crate::http) struct HttpFailure {
 }
 
 impl HttpFailure {
-    /// The stable code.
+    /// Returns the stable code of the HTTP contract.
     pub(in crate::http) fn code(&self) -> &'static str {
         self.code.as_str()
     }
