@@ -40,7 +40,7 @@ pub struct ServerConfig {
     pub models: ModelConfig,
     /// Floors of every job: isolation levels, or the only driver to use.
     pub floors: Vec<Floor>,
-    /// How long a driver may be missing before the jobs that wait for it fail. A container engine may be restarting.
+    /// Longest time that a driver may be missing before the jobs that wait for it fail. A container engine may be restarting.
     pub driver_patience: Duration,
     /// Largest number of machines made for a job whose process never began.
     pub start_attempts: u32,

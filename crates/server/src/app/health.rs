@@ -6,7 +6,7 @@ use crate::auth::{AccessScope, Caller};
 use crate::job::SandboxPhase;
 
 impl Yard {
-    /// Rejects with the reason why no work can be accepted. The answer is the same for everybody, so it needs no caller.
+    /// Fails with the reason why no work can be accepted. The answer does not depend on a caller.
     pub async fn ready(&self) -> Result<(), AppError> {
         if self.is_stopping() {
             return Err(AppError::new(ErrorCode::Stopping, "the server is stopping"));

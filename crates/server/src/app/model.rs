@@ -52,9 +52,9 @@ pub struct CommittedEvent {
 pub enum TicketTarget {
     /// JupyterLab in the sandbox.
     Lab,
-    /// The desktop's WebSocket.
+    /// The WebSocket of the desktop.
     Desktop,
-    /// A terminal's WebSocket.
+    /// The WebSocket of a terminal.
     Pty,
     /// The download of the artifact.
     Download,

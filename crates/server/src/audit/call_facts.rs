@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::kind::AuditKind;
 
-/// Who made a call.
+/// The caller of a recorded call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct CallerFacts {
     pub(crate) by: String,
@@ -138,7 +138,7 @@ pub(crate) struct WrittenFacts {
     pub(crate) size: u64,
 }
 
-/// What a call of a program returned.
+/// The result of a call of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum CallOutcome {

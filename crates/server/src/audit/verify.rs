@@ -27,7 +27,7 @@ pub struct AuditVerdict {
     pub records: u64,
     /// The head that the audit carries.
     pub head: AuditHead,
-    /// Differences from what was signed; empty for an intact audit.
+    /// Differences from the signed audit; empty for an intact one.
     pub faults: Vec<AuditFault>,
     /// Facts of the last export, by which `verify_zip` checks the files.
     pub(super) export: Option<ExportFacts>,
@@ -44,7 +44,7 @@ pub enum VerifyError {
     BadKey,
 }
 
-/// A difference from what was signed.
+/// A difference from the signed audit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditFault {
     /// A line is not a record.

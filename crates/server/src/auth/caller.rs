@@ -1,4 +1,4 @@
-//! The caller of a use case: an account of a tenant, what it may do, and how it proved who it is.
+//! The caller of a use case: an account of a tenant, its scopes, and its proof of identity.
 //!
 //! Plain data. `http` makes one for each request, tickets and passes carry the one that made them, and every use case of
 //! `app` takes one. An audit never names a key, only the beginning of its hash.
@@ -54,7 +54,7 @@ fn is_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(plain)
 }
 
-/// How a caller proved who it is.
+/// The proof of identity that a caller gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CallerProof {
     /// A program on this machine that needed no key.

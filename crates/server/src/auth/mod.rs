@@ -196,7 +196,7 @@ fn foreign_origin() -> ApiError {
     ApiError::new(ErrorCode::ForeignOrigin, "pages of other origins may not use this API")
 }
 
-/// The refusal of a missing or wrong key or ticket, the same for all of them.
+/// Returns the refusal of a missing or wrong key or ticket. It does not tell these cases apart.
 pub fn unauthorized() -> ApiError {
     ApiError::new(ErrorCode::Unauthorized, "a valid key is needed")
         .with_hint("send `Authorization: Bearer <key>`; the key was printed at the server's first start")

@@ -87,8 +87,8 @@ impl Passes {
         format!("{until:x}.{}.{}.{code}", account.as_str(), tenant.as_str())
     }
 
-    /// The caller that a pass stands for, if it is good for an origin at this moment. Whether the job is the caller's is
-    /// decided again at each use.
+    /// Returns the caller of a pass that is valid for an origin at this moment. The pass proves no right to the job; each use
+    /// checks that again.
     pub fn caller(&self, origin: &JobOrigin, pass: &str, now: Duration) -> Option<Caller> {
         let parts: Vec<&str> = pass.split('.').collect();
         let &[until, account, tenant, code] = parts.as_slice() else { return None };
@@ -102,7 +102,7 @@ impl Passes {
         (in_time && right).then(|| Caller::new(account, tenant, AccessScopes::NONE).by_pass())
     }
 
-    /// How long a pass is good.
+    /// Returns the lifetime of a pass.
     pub fn life(&self) -> Duration {
         PASS_LIFETIME
     }

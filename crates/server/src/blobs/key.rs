@@ -50,7 +50,7 @@ impl BlobKey {
         Self { job: job.clone(), noun }
     }
 
-    /// The key as a relative name with slashes, `<job>/logs/stdout/7`: the same in every kind of storage.
+    /// Returns the key as a relative name with slashes, `<job>/logs/stdout/7`. It does not depend on the kind of storage.
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.job, self.noun)
     }

@@ -68,7 +68,7 @@ pub(crate) struct BlobContent {
 /// in advance (a multipart upload with a checksum), and listings come in pages ordered by the bytes of [`BlobKey::name`].
 #[async_trait]
 pub(crate) trait Blobs: Debug + Send + Sync + 'static {
-    /// Stores the bytes of a stream. If the stream fails, the put fails and the blob is what it was before.
+    /// Stores the bytes of a stream. If the stream fails, the put fails and the blob stays as it was.
     async fn put(&self, key: &BlobKey, bytes: BlobStream, durability: Durability) -> Result<(), BlobError>;
 
     /// Stores a file that was written in the scratch folder, durably, and takes it away from there.

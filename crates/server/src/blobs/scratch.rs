@@ -44,7 +44,7 @@ impl Drop for ScratchName {
 }
 
 impl Scratch {
-    /// Makes the folder below a data directory, and removes what a crash left in it.
+    /// Makes the folder below a data directory, and removes files that a crash left in it.
     pub(crate) fn open(data: &Path) -> io::Result<Self> {
         let folder = data.join("scratch");
         // The caller holds the store's lock, so every file here was left by a dead server.

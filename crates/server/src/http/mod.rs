@@ -35,7 +35,7 @@ use state::HttpState;
 pub struct HttpConfig {
     /// The yard that is served.
     pub yard: Yard,
-    /// Who may use it.
+    /// Rules for access to the service.
     pub access: AccessRules,
     /// Bounds on connections and times.
     pub limits: ServeLimits,

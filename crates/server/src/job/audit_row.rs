@@ -18,7 +18,7 @@ use crate::job::JobId;
 const DETAILED_RECORDS: u64 = 4000;
 /// Calls in the first fold of a kind; each later one may hold as many as all before it, so that their number stays small.
 const MIN_FOLD_ENTRIES: u64 = 1000;
-/// How long a fold stays open.
+/// Longest time that a fold stays open, in milliseconds.
 const MAX_FOLD_MS: i64 = 60_000;
 
 /// The position of a job's audit.
@@ -51,7 +51,7 @@ struct AuditFold {
     digest: String,
 }
 
-/// Facts of the record that a fold becomes, whatever its kind.
+/// Facts of the record that a fold becomes, for every kind.
 #[derive(Serialize)]
 struct FoldFacts {
     folded: u64,
@@ -91,7 +91,7 @@ impl AuditRow {
         }
     }
 
-    /// Adds an entry; `lines` gets what is to be written.
+    /// Adds an entry. Appends the records that must be stored to `lines`.
     pub(crate) fn note(&mut self, entry: &AuditEntry, now_ms: i64, lines: &mut Vec<AuditLine>) -> NotedEntry {
         let (kind, facts) = (entry.kind(), entry.facts.to_json());
         let count = self.counts.entry(kind.as_str().to_owned()).or_default();

@@ -27,7 +27,7 @@ use crate::store::StoreError;
 
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
-/// How long the machine that ran the job may take to link, or to answer with its last screenshot.
+/// Longest wait for the machine that ran the job to link, or to send its last screenshot.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An artifact whose blob is on disk and that no row names yet.

@@ -149,7 +149,7 @@ async fn form(
     }
 }
 
-/// Writes what the start waits for into the status.
+/// Writes the reason for the wait into the status.
 async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result<(), StoreError> {
     if row.reason.as_ref() != Some(&reason) {
         *row = context.commit(row, vec![Change::Reason(Some(reason))]).await?;

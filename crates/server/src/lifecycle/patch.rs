@@ -24,7 +24,7 @@ use crate::store::StoredRequest;
 const PATCH_NAME: &str = "changes.patch";
 /// Time for the comparison; a tree that takes longer gets no patch.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest patch: what a person or a program may still want to read.
+/// The longest patch that is still useful to a person or a program.
 const MAX_PATCH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The patch, or why there is none.

@@ -1,4 +1,4 @@
-//! Retention: removes ended jobs by age and by total size, oldest first. The newest job is kept whatever its size.
+//! Retention: removes ended jobs by age and by total size, oldest first. Always keeps the newest job.
 //!
 //! Ages are computed from the times that the store committed. A download that has begun is not disturbed.
 

@@ -146,7 +146,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Adds a person's words to a task that listens, and their speaker to its audit; the owner of the job is woken.
     async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: AuditEntry) -> Result<Said, StoreError>;
 
-    /// Adds entries to a job's audit, before the recorded acts are done; returns what became of each, or `None` if the job is
+    /// Adds entries to a job's audit, before the recorded acts are done. Returns a result for each, or `None` if the job is
     /// unknown. With an epoch, only for the owner. When it returns they outlive this process; the disk has them with the next
     /// commit of anything else, at most a heartbeat later.
     async fn note(

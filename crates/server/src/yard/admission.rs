@@ -63,7 +63,7 @@ impl Admission {
             && taken.memory_mib + memory_mib + config.reserve_mib <= config.memory_mib
     }
 
-    /// Admits a sandbox that exists already, whatever the limits say.
+    /// Admits a sandbox that exists already, even beyond the limits.
     pub(crate) fn adopt(&self, memory_mib: u64) -> Permit {
         let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
         self.take(&mut taken, memory_mib)

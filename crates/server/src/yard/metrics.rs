@@ -41,7 +41,7 @@ impl Metrics {
         }
     }
 
-    /// The text, with what others know: jobs by state, and sandboxes and memory in use.
+    /// Renders the text, with figures from outside: jobs by state, and sandboxes and memory in use.
     pub(crate) fn render(&self, jobs: &StateCounts, in_use: (usize, u64)) -> String {
         let mut text =
             String::from("# HELP sandyard_jobs Jobs in the store, by state.\n# TYPE sandyard_jobs gauge\n");

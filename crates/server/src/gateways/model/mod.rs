@@ -72,7 +72,7 @@ pub(crate) struct CallReport {
     /// The model's name as the operator wrote it.
     pub(crate) model: String,
     pub(crate) end: ModelCallEnd,
-    /// What the job has spent in total, including this call.
+    /// Total spending of the job, including this call.
     pub(crate) spent: Spent,
 }
 

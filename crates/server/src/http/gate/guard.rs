@@ -1,4 +1,4 @@
-//! The rules of one route, around its handler: who sends the request, whose job it is, and what the audit says.
+//! The rules of one route, around its handler: identity of the sender, right to the job, and record in the audit.
 //!
 //! The order matters. A ticket is used up before anything else is looked at, so that a ticket in the wrong place is lost. Then
 //! the request's name and origin are checked, then the key, then the right to the job. The audit comes last: a request that
@@ -81,7 +81,7 @@ async fn enter(
     Ok(audit_layer::record(state, rule.audit, &job, request, next).await?)
 }
 
-/// Rejects what no route takes: an absolute address, a foreign name, a foreign page.
+/// Rejects requests that no route takes: an absolute address, a foreign name, a foreign page.
 fn check(state: &HttpState, request: &Request) -> Result<(), HttpFailure> {
     refuse_absolute(request)?;
     Ok(state.access().check(request.method(), request.headers())?)

@@ -28,10 +28,10 @@ use crate::http::HttpState;
 use crate::http::request::body::idle_limited;
 use crate::job::JobId;
 
-/// Longest head of an answer, the same as of a request.
+/// Longest head of an answer; equal to the limit for requests.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 200;
-/// How long a program may take for the head of its answer: a long poll, a heavy page.
+/// Longest wait for the head of an answer: a long poll, or a heavy page.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
 /// Longest pause within an answer: event streams send a keep-alive more often.
 const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -45,7 +45,7 @@ pub(super) struct PortTarget<'a> {
     pub(super) target: String,
     /// Where the client sees the port.
     pub(super) address: PortAddress,
-    /// How long to wait for a program that starts; `None` waits as long as the machine does.
+    /// Longest wait for a program that starts; `None` waits as long as the machine does.
     pub(super) timeout: Option<Duration>,
 }
 

@@ -28,9 +28,9 @@ use crate::http::resources::lab::LAB_PORT;
 const OWN_PATHS: &str = "/.sandyard/";
 /// The path where a ticket is exchanged for the cookie; `to` in the query is the path to go to afterwards.
 pub(in crate::http) const ENTER: &str = "/.sandyard/enter";
-/// How long a page waits for a program that starts, before a person sees that it starts rather than an empty tab.
+/// Longest wait of a page for a program that starts. Afterwards a person sees a notice rather than an empty tab.
 const PAGE_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How soon a page that waits reloads.
+/// Seconds until a page that waits reloads.
 const RELOAD_S: u32 = 1;
 
 /// Answers a request to a job's origin.

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// How long an upgrade may take. Both sides have just agreed; one that takes longer is gone.
+/// Longest time of an upgrade. Both sides have just agreed to it; one that takes longer is gone.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A development server's socket may be silent through a lunch break; a half-open one would be for days.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);

@@ -22,7 +22,7 @@ pub(in crate::http) struct HttpFailure {
     message: String,
     hint: Option<String>,
     retry_after_s: Option<u64>,
-    /// For 416: the length of what was asked for.
+    /// For 416: the length of the requested content.
     length: Option<u64>,
 }
 

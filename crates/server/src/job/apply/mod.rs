@@ -1,7 +1,7 @@
 //! Applies changes to a row. Pure, so that every store behaves alike.
 //!
-//! `Applied` lists what the store must write in the same commit. A rejected change leaves nothing behind, because the store
-//! works on a copy of the row.
+//! `Applied` lists the rows that the store must write in the same commit. A rejected change leaves nothing behind, because the
+//! store works on a copy of the row.
 
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::{ImageDigest, SandboxId};
@@ -31,7 +31,7 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// Adds what a later batch of the same commit adds.
+    /// Appends the additions of a later batch of the same commit.
     pub(crate) fn extend(&mut self, later: Self) {
         self.events.extend(later.events);
         self.chunks.extend(later.chunks);

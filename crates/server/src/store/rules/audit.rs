@@ -17,7 +17,7 @@ pub(crate) struct NoteWrite {
 
 impl StoreRules<'_> {
     /// Adds entries to the audit of a job; `None` if the job is unknown. With an epoch, only for its owner. Nobody who waits
-    /// for the job is woken: nothing else of it has changed.
+    /// for the job is woken, because nothing else in the row has changed.
     pub(crate) fn note(
         &self,
         found: Option<JobRow>,

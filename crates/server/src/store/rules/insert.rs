@@ -18,7 +18,7 @@ pub(crate) struct FoundKey {
 /// The meaning of a stored key for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatedKey {
-    /// The same request made the job of that number.
+    /// An equal request made the job of that number before.
     Same(i64),
     /// The key belongs to another request.
     Taken,

@@ -1,8 +1,8 @@
 //! The decisions of a store, without I/O: every store reads rows, asks a rule, and writes the answer in the same commit.
 //!
-//! A rule takes the rows that the store has read and returns what to answer and what to write. It never waits, never fails for
+//! A rule takes the rows that the store has read and returns the answer and the writes. It never waits, never fails for
 //! reasons of a database, and gives the same answer for the same rows, time and key. `insert` makes jobs, `claim` gives them
-//! to owners, `requests` are what clients ask of them, `journal` and `audit` add entries, `sandboxes` says which are needed.
+//! to owners, `requests` handles cancel and delete, `journal` and `audit` add entries, `sandboxes` says which are needed.
 
 mod audit;
 mod claim;

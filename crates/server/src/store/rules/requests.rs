@@ -66,7 +66,7 @@ impl StoreRules<'_> {
         Ok(Some(JobWrite { lease, ..self.change(before, row, vec![Change::Audit(entry)])? }))
     }
 
-    /// Lets the owner of a job remove every trace of it.
+    /// Lets the owner of a job remove all its rows.
     pub(crate) fn remove(&self, found: Option<JobRow>, fence: &JobFence) -> Result<RemovedJob, StoreError> {
         let mut row = owned(found, fence)?;
         // The row still names a sandbox only if nobody has stopped it: `commit` deletes the rows of stopped ones.

@@ -26,7 +26,7 @@ pub(crate) fn fate_of(sandbox: &SandboxRow, job: Option<&JobRow>) -> SandboxFate
     if is_needed { SandboxFate::Keep } else { SandboxFate::Stop }
 }
 
-/// The row of a sandbox after a write; `None` if it has none then. Writing the same again changes nothing.
+/// Returns the row of a sandbox after a write; `None` if the row is deleted. A repeated write changes nothing.
 pub(crate) fn write_sandbox(
     found: Option<SandboxRow>,
     write: &SandboxWrite,

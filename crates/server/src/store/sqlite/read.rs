@@ -133,7 +133,7 @@ pub(super) fn list(
     jobs(connection, &condition, values)
 }
 
-/// What a job is to do.
+/// Returns the request of a job, with its files.
 pub(super) fn request(connection: &Connection, id: &JobId) -> Result<Option<StoredRequest>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT r.request, r.job FROM requests r JOIN jobs j ON j.number = r.job WHERE j.id = ?1",

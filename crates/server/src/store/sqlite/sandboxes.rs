@@ -53,7 +53,7 @@ fn read(row: &Row<'_>) -> Result<SandboxRow, StoreError> {
     })
 }
 
-/// Does what a rule decided about a sandbox.
+/// Carries out the decision of a rule about a sandbox.
 pub(super) fn write(connection: &Connection, write: &SandboxWrite) -> Result<(), StoreError> {
     let id = write.sandbox();
     match write_sandbox(one(connection, id)?, write)? {

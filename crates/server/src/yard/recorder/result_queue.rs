@@ -14,7 +14,7 @@ use crate::audit::AuditEntry;
 use crate::error_chain::chain;
 use crate::job::JobId;
 
-/// How long results are gathered before they are written in one commit.
+/// Time for which results are gathered before they are written in one commit.
 const GATHER_TIME: Duration = Duration::from_millis(200);
 
 type PendingResults = Arc<Mutex<HashMap<JobId, Vec<AuditEntry>>>>;

@@ -17,7 +17,7 @@ use crate::audit::{AuditActor, AuditEntry, AuditFacts, FileDigest, WorkspaceFact
 use crate::error_chain::chain;
 use crate::job::JobId;
 
-/// How long requests are gathered, so that a flood of calls costs few diffs.
+/// Time for which requests are gathered, so that a flood of calls costs few diffs.
 const GATHER_TIME: Duration = Duration::from_millis(100);
 /// Longest wait for the guest, which bounds its own time below this.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(20);

@@ -30,7 +30,7 @@ enum ToolEffect {
     Changes,
 }
 
-/// A row of the table of tools: what clients see, and the function that runs.
+/// A row of the table of tools: the texts that clients see, and the function that runs.
 pub(super) struct ToolEntry {
     name: &'static str,
     title: &'static str,
