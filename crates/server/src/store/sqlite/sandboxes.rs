@@ -26,7 +26,7 @@ pub(super) fn one(connection: &Connection, id: &SandboxId) -> Result<Option<Sand
     found.transpose()
 }
 
-/// Every sandbox, oldest first.
+/// Returns all sandboxes, oldest first.
 pub(super) fn all(connection: &Connection) -> Result<Vec<SandboxRow>, StoreError> {
     let mut statement = connection.prepare_cached(select_sandboxes!("ORDER BY created_ms, id"))?;
     let mut rows = statement.query([])?;
