@@ -117,8 +117,8 @@ impl ArchiveWriter {
                 let options = SimpleFileOptions::default()
                     .compression_method(CompressionMethod::Deflated)
                     .compression_level(Some(DEFLATE_LEVEL))
-                    // Without set-user-id and sticky bits: whoever unpacks the zip must not get a privileged file of the job's
-                    // making.
+                    // Without set-user-id and sticky bits: a person who unpacks the zip must not get a privileged file of the
+                    // job's making.
                     .unix_permissions(mode & 0o777)
                     .last_modified_time(date(modified_ms))
                     .large_file(size >= ZIP64_BYTES);

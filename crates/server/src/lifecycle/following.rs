@@ -136,8 +136,8 @@ impl JobOwner {
         outcome: JobOutcome,
     ) -> Result<NextStep, StoreError> {
         tracing::warn!(%sandbox, reason = outcome.reason.as_deref(), "the host ends the sandbox");
-        // Stopped before the end is committed. After a crash in between, the next owner finds a dead machine and derives the
-        // outcome from the row (`death`).
+        // Stopped before the end is committed. After a crash in between, the next owner finds a dead machine and decides by the
+        // row (`died`).
         self.stop_sandbox(driver, sandbox).await;
         on(self.end(row, outcome).await?)
     }

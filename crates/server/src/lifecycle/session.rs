@@ -111,7 +111,7 @@ impl<'a> JobSession<'a> {
         let agent = self.owner.agent.as_ref().map(TaskServices::gateways);
         let _gateways = self.owner.egress_log.as_ref().map(|egress_log| egress_log.serve(&machine, agent));
         let end = self.follow(&machine, &mut events).await?;
-        // The next session resumes from the committed position. What was received and not committed would come twice.
+        // The next session resumes from the committed position. Output that was received and not committed would come twice.
         if matches!(end, SessionEnd::Lost) {
             self.commit_rest().await?;
         }
@@ -139,9 +139,10 @@ impl<'a> JobSession<'a> {
             let may_read = self.ended.is_none() && self.recorder.pending_bytes() < MAX_PENDING_BYTES;
             let may_flush = self.pending.is_none() && self.flush_at.is_some();
             let question_until = self.question_until();
-            // Every branch is cancel-safe: the event stream, the channels and the watch keep what was not taken, and the commit
-            // is a future in `self.pending`. Output does not starve the others, because tokio picks a ready branch at random.
-            // The branches of the backstop and of the watch must always be open: they end a job whose guest hangs or floods.
+            // Every branch is cancel-safe: the event stream, the channels and the watch keep every item until it is taken, and
+            // the commit is a future in `self.pending`. Output does not starve the others, because tokio picks a ready branch
+            // at random. The branches of the backstop and of the watch must always be open: they end a job whose guest hangs or
+            // floods.
             tokio::select! {
                 incoming = events.next(), if may_read => match incoming {
                     Ok(incoming) => {

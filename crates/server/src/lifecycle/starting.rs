@@ -64,7 +64,7 @@ impl JobOwner {
         let Some(sandbox) = row.sandbox_id.clone() else {
             return self.next_sandbox(row, driver.as_ref()).await;
         };
-        // The process may run. Whatever this owner finds, it must follow that process and not make another machine.
+        // The process may run. This owner must follow it and not make another machine, in which it would begin twice.
         if row.begun {
             return self.follow(row).await;
         }
@@ -219,7 +219,7 @@ pub(super) async fn bring_up_again(
         let spec = spec(context, driver, &mut row, sandbox).await?;
         start_machine(context, driver, &spec).await?;
         yard::count(&context.metrics.sandboxes_started);
-        // Before the link: without `begun` the next owner would take the task for one that still waits for a machine.
+        // Before the session can send the order to begin, as in `bring_up`.
         let begun = context.commit(&row, begun(&spec)).await?;
         let machine = linking::link_first(context, driver, &begun, sandbox).await?;
         Ok::<_, StartFailure>((begun, machine))

@@ -106,7 +106,7 @@ impl JobSession<'_> {
         exit: Exit,
         events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
-        // Bounds the last commit: what is left fits into one chunk.
+        // Bounds the last commit: the rest fits into one chunk.
         while self.recorder.pending_bytes() > crate::output::CHUNK_BYTES {
             self.begin_commit(Take::WholeCharacters);
             self.commit_rest().await?;
@@ -137,7 +137,7 @@ impl JobSession<'_> {
                 None => outcome.failure,
             },
         });
-        // One commit with the rest of the output: whoever sees the end also sees all output.
+        // One commit with the rest of the output: a reader that sees the end also sees all output.
         changes.push(Change::Move { to: JobState::Finishing, reason: outcome.reason });
         write_until_it_works(&flush).await;
         let row = commit_until_it_works(&self.owner.context, self.row, changes).await?;

@@ -1,4 +1,4 @@
-//! Ownership of jobs. A lease
+//! Ownership of jobs. A lease gives a job to one server for a time; the epoch, which rises with every claim, fences all writes of
 //! earlier owners.
 
 use super::{JobBefore, JobWrite, StoreRules, owned};

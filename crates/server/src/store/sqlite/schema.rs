@@ -155,7 +155,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenStoreError>
     // Immediate: two processes that migrate at once do it one after the other, and the second finds nothing left to do.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    // An older server would write rows that the newer one can't read.
+    // A newer schema may have columns and states that this release does not know.
     if found > known {
         return Err(OpenStoreError::Newer { found, known });
     }
