@@ -24,25 +24,25 @@ pub struct ServerConfig {
     pub default_limits: JobLimits,
     /// Highest limits that a job may ask for.
     pub greatest_limits: JobLimits,
-    /// Concurrent load.
+    /// Bounds on the sandboxes that run at once and on the queue.
     pub admission: AdmissionConfig,
     /// Retention of ended jobs.
     pub retention: RetentionConfig,
-    /// Leases of jobs.
+    /// Duration of leases and time between heartbeats.
     pub lease: LeaseConfig,
-    /// Storage of output.
+    /// Bounds on the stored output of each job.
     pub output: OutputConfig,
-    /// Limits of artifacts.
+    /// Bounds on the size of artifacts and on the time to make them.
     pub export: ExportConfig,
     /// Network access of jobs.
     pub egress: EgressConfig,
-    /// Models of tasks.
+    /// Models that tasks may use, with keys and timeouts.
     pub models: ModelConfig,
     /// Floors of every job: isolation levels, or the only driver to use.
     pub floors: Vec<Floor>,
-    /// How long a driver may be missing before the jobs that wait for it fail. A container engine may be restarting.
+    /// Longest time that a driver may be missing before the jobs that wait for it fail. A container engine may be restarting.
     pub driver_patience: Duration,
-    /// How many machines are made for a job whose process never began.
+    /// Largest number of machines made for a job whose process never began.
     pub start_attempts: u32,
     /// Time between SIGTERM and SIGKILL at the end of a job.
     pub end_grace: Duration,
@@ -94,7 +94,7 @@ impl ServerConfig {
 /// Concurrent load. Memory is counted by limits rather than by use, so that the kernel's OOM killer never chooses the server.
 #[derive(Debug, Clone)]
 pub struct AdmissionConfig {
-    /// Concurrent sandboxes.
+    /// Largest number of sandboxes at once.
     pub concurrency: usize,
     /// Memory of the host.
     pub memory_mib: u64,

@@ -22,12 +22,14 @@ pub(crate) fn write_durably(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     for part in parts {
         file.write_all(part)?;
     }
+    // Before the rename: otherwise a power failure could leave the new name with no or half the content.
     file.sync_all()?;
     place_durably(&temporary, path)
 }
 
 /// Renames a synced file into its place, durably.
 fn place_durably(from: &Path, to: &Path) -> io::Result<()> {
+    // The rename replaces the old file in one step; the sync of the folder makes it durable.
     std::fs::rename(from, to)?;
     match to.parent() {
         Some(folder) => File::open(folder)?.sync_all(),
@@ -35,12 +37,12 @@ fn place_durably(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a tree; one that is missing is removed already.
+/// Removes a tree. Succeeds if it is missing, so that an interrupted removal can be repeated.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     missing_is_fine(std::fs::remove_dir_all(path))
 }
 
-/// Removes a file; one that is missing is removed already.
+/// Removes a file. Succeeds if it is missing.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     missing_is_fine(std::fs::remove_file(path))
 }

@@ -1,4 +1,4 @@
-//! Named places at which a test can stop a yard as a crash would: what comes after the place never happens.
+//! Named places at which a test can stop a yard as a crash would: code after the place never runs.
 //!
 //! Without a hook, which is always outside tests, reaching a place costs one comparison.
 

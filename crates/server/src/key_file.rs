@@ -8,16 +8,16 @@ pub enum KeyFileError {
     /// Reading or writing failed.
     #[error("use the key file {path}")]
     Io {
-        /// The file.
+        /// Path of the key file.
         path: PathBuf,
-        /// The failure.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
     /// Other users can read the file.
     #[error("the key file {path} can be read by others (mode {mode:o}); it must be 0600")]
     Exposed {
-        /// The file.
+        /// Path of the exposed key file.
         path: PathBuf,
         /// Permission bits of the file.
         mode: u32,
@@ -25,7 +25,7 @@ pub enum KeyFileError {
     /// The file contains no key.
     #[error("the key file {path} holds no key")]
     Empty {
-        /// The file.
+        /// Path of the empty key file.
         path: PathBuf,
     },
     /// The operating system provided no randomness.

@@ -6,9 +6,9 @@
 //! - `auth`: keys, callers, tickets' and origins' cookies
 //! - `store`, `blobs`: where rows and bytes are kept
 //! - `output`, `artifacts`, `drivers`: logs, downloads, and which driver runs a job
-//! - `gateways`: what a sandbox may reach: the network, models, its journal
+//! - `gateways`: services that a sandbox reaches: the network, models, its journal
 //! - `config`: everything an operator can set
-//! - `yard`: what a running yard shares: live machines, admission, counters, the audit recorder
+//! - `yard`: shared parts of a running yard: live machines, admission, counters, the audit recorder
 //! - `lifecycle`: makes the world match the rows
 //! - `app`: the use cases
 //! - `http`: the API, the proxy, MCP and the pages

@@ -21,7 +21,7 @@ pub struct JobAccess {
 }
 
 impl JobAccess {
-    /// The job.
+    /// Returns the id of the job.
     pub fn id(&self) -> &JobId {
         &self.id
     }
@@ -48,8 +48,8 @@ impl Default for OwnerCache {
 }
 
 impl Yard {
-    /// The job with this id, if it exists and the caller may do to it what `scope` covers. A job of somebody else is as
-    /// unknown as one that does not exist.
+    /// Returns access to the job with this id, if it exists and the caller may do to it what `scope` covers. A foreign job is as
+    /// unknown as one that does not exist, so that ids can't be probed.
     pub async fn job(&self, caller: &Caller, id: &JobId, scope: AccessScope) -> Result<JobAccess, AppError> {
         let owner = match self.owners.0.get(id) {
             Some(owner) => owner,

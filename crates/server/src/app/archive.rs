@@ -11,6 +11,7 @@ impl Yard {
     /// Packs an export into a scratch file, which is removed when the download is over.
     pub async fn archive(&self, job: &JobAccess, export: Export) -> Result<Download, AppError> {
         job.require(AccessScope::UseSandbox)?;
+        // The zip needs space on the yard's own disk, where running jobs write their output.
         if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }

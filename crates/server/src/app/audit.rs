@@ -1,4 +1,4 @@
-//! The audit: its records for whoever asks, and notes of what is done to a job.
+//! The audit: its records for readers, and notes about acts on a job.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::yard::RecordedCall;
 
 /// The audit of a job as it was at one moment.
 pub struct Audit {
-    /// Its signed end.
+    /// The signed head, which covers exactly the records of `lines`.
     pub head: AuditHead,
     /// Records in order, then the head, each with a newline.
     pub lines: BoxStream<'static, io::Result<Bytes>>,
@@ -36,6 +36,7 @@ impl Yard {
             .ok_or_else(|| AppError::new(ErrorCode::NotFound, "the job was made before audits were kept"))?;
         let last = Bytes::from(format!("{}\n", head.line()));
         let lines =
+            // Bounded by the head that was read first: records that are added meanwhile are not covered by its signature.
             crate::store::audit_lines(Arc::clone(&self.context.store), row.number, after + 1, head.records)
                 .map(|line| line.map_err(io::Error::other))
                 .chain(stream::once(async { Ok(last) }));

@@ -9,7 +9,7 @@ use super::{AppError, JobAccess, Yard};
 use crate::audit::AuditFacts;
 use crate::auth::AccessScope;
 
-/// How long a caller waits for a deletion. It is certain before, and goes on after.
+/// Longest wait of a caller for a deletion. The deletion is committed before the wait, and continues after it.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Yard {
@@ -26,9 +26,11 @@ impl Yard {
     pub async fn delete(&self, job: &JobAccess) -> Result<(), AppError> {
         job.require(AccessScope::WriteJobs)?;
         let id = job.id();
+        // Before the request: the owner may remove the job before the first look at its row.
         let mut watch = self.context.store.watch(id);
         let entry = entry(AuditFacts::Delete(job.caller().facts()));
         self.context.request_delete(id, entry).await?.ok_or_else(AppError::unknown_job)?;
+        // After the commit: a closed job has no owner, and the loop finds it only once it is marked.
         self.context.orphaned.notify_one();
         let gone = async {
             while self.context.store.any_job(id).await?.is_some() {

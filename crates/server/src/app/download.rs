@@ -32,7 +32,7 @@ pub(super) enum DownloadSource {
     Blob(Arc<dyn Blobs>, BlobKey),
     /// A zip that was made for this download alone.
     Scratch(ScratchFile),
-    /// The zip of a workspace that never was.
+    /// An empty zip, for a job that never began.
     Empty,
 }
 
@@ -82,6 +82,7 @@ impl Yard {
         };
         let key = BlobKey::new(job.id(), BlobNoun::ResultArchive);
         let found = self.context.blobs.length(&key).await.map_err(|error| AppError::internal(&error))?;
+        // Before the headers are sent: afterwards a damaged archive could only break the connection off.
         if found != Some(artifact.bytes) {
             return Err(AppError::internal(&DamagedResult { found, expected: artifact.bytes }));
         }

@@ -1,4 +1,4 @@
-//! Drivers and images: what can run here.
+//! Drivers and images of this host.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{AppError, ImageFlavour, ImageState, Yard};
 use crate::auth::{AccessScope, Caller};
 use crate::drivers::DriverReport;
 
-/// How long a caller waits for drivers to be tried: longer than a container takes, shorter than a patient client.
+/// Longest wait for drivers to be tried: longer than a container takes, shorter than a client waits.
 pub(super) const TRIAL_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Yard {
@@ -25,7 +25,7 @@ impl Yard {
         Ok(reports.into_iter().map(status).collect())
     }
 
-    /// How far an image is.
+    /// Returns the state of an image.
     pub fn image(&self, caller: &Caller, flavour: ImageFlavour) -> Result<ImageState, AppError> {
         require(caller, AccessScope::ReadYard)?;
         Ok(self.context.images.state(flavour))

@@ -11,9 +11,9 @@ use crate::store::StoreError;
 pub struct AppError {
     /// The code of the HTTP contract, which also has the status.
     pub code: ErrorCode,
-    /// One sentence.
+    /// One sentence for people, without internals.
     pub message: String,
-    /// What the client can do about it.
+    /// Advice for the client.
     pub hint: Option<String>,
     /// Seconds after which the client may try again.
     pub retry_after_s: Option<u64>,
@@ -25,7 +25,7 @@ impl AppError {
         Self { code, message: message.into(), hint: None, retry_after_s: None }
     }
 
-    /// Adds a hint.
+    /// Adds advice for the client.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -39,7 +39,7 @@ impl AppError {
         self
     }
 
-    /// No such job.
+    /// The refusal for an unknown job. Also used for a job of somebody else, so that ids can't be probed.
     pub fn unknown_job() -> Self {
         Self::new(ErrorCode::UnknownJob, "there is no such job")
             .hint("GET /jobs lists the jobs that are kept")

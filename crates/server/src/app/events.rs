@@ -38,6 +38,7 @@ impl Yard {
     pub async fn events(&self, job: &JobAccess, after: u64) -> Result<JobEventStream, AppError> {
         job.require(AccessScope::ReadJobs)?;
         let id = job.id();
+        // Before the first read: an event that is committed in between wakes the watch.
         let watch = self.context.store.watch(id);
         self.row(id).await?;
         let start = EventCursor {
@@ -66,6 +67,7 @@ impl EventCursor {
                 return Ok(None);
             }
             self.page = self.context.store.events(&self.id, self.after, EVENTS_PER_READ).await?.into();
+            // Checked only after an empty page, so a terminal state never hides events before it.
             if self.page.is_empty() && self.nothing_more().await? {
                 return Ok(None);
             }

@@ -1,4 +1,4 @@
-//! Readiness and counters.
+//! Readiness of the yard for new work, and its counters.
 
 use super::access::require;
 use super::{AppError, ErrorCode, Yard};
@@ -6,7 +6,7 @@ use crate::auth::{AccessScope, Caller};
 use crate::job::SandboxPhase;
 
 impl Yard {
-    /// Rejects with the reason why no work can be accepted. The answer is the same for everybody, so it needs no caller.
+    /// Fails with the reason why no work can be accepted. The answer does not depend on a caller.
     pub async fn ready(&self) -> Result<(), AppError> {
         if self.is_stopping() {
             return Err(AppError::new(ErrorCode::Stopping, "the server is stopping"));
@@ -14,6 +14,7 @@ impl Yard {
         if !self.context.admission.has_disk() {
             return Err(AppError::new(ErrorCode::DiskFull, "the yard's disk is full"));
         }
+        // Any read will do: it fails if the store is broken.
         self.context.store.queued(0, 1).await?;
         Ok(())
     }

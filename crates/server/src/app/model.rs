@@ -8,7 +8,7 @@ use crate::job::{JobId, JobState, JobStatus};
 /// A client's mark of a request, by which a retry is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The header's value.
+    /// Value of the header `Idempotency-Key`. Only its hash is stored.
     pub key: String,
     /// SHA-256 of the request: the same key with another request is an error.
     pub body_sha256: [u8; 32],
@@ -17,7 +17,7 @@ pub struct IdempotencyKey {
 /// The result of `schedule`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scheduled {
-    /// The job.
+    /// Id of the new job, or of the earlier one if `repeated`.
     pub id: JobId,
     /// Its state at that moment.
     pub state: JobState,
@@ -28,35 +28,35 @@ pub struct Scheduled {
 /// A page of the list, newest first, without output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPage {
-    /// The jobs.
+    /// Jobs of the page, newest first.
     pub jobs: Vec<JobStatus>,
-    /// Where the next page begins; `None` at the end.
+    /// Start of the next page; `None` at the end.
     pub cursor: Option<String>,
 }
 
 /// One event of a job. Ids rise by one from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommittedEvent {
-    /// Its number.
+    /// Number of the event, from 1 without gaps.
     pub id: u64,
     /// `state`, `stdout`, `stderr`, `note`, `file` …
     pub kind: String,
-    /// When it was committed.
+    /// Time of the commit, in milliseconds since the epoch.
     pub at_ms: i64,
     /// The payload. For output: `{"offset", "length", "text"}` with the bytes as lossy UTF-8.
     pub data: serde_json::Value,
 }
 
-/// What a ticket opens.
+/// The purpose of a ticket. A ticket opens nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TicketTarget {
-    /// JupyterLab.
+    /// JupyterLab in the sandbox.
     Lab,
-    /// The desktop.
+    /// The WebSocket of the desktop.
     Desktop,
-    /// A terminal.
+    /// The WebSocket of a terminal.
     Pty,
-    /// The artifact.
+    /// The download of the artifact.
     Download,
     /// A port of the sandbox.
     Port(u16),
@@ -79,7 +79,7 @@ impl TicketTarget {
 /// A driver as `/drivers` reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DriverStatus {
-    /// Its name.
+    /// Name of the driver, as floors and rows use it.
     pub name: &'static str,
     /// The isolation of its sandboxes.
     pub isolation: sandyard_sandbox::driver::Isolation,

@@ -39,9 +39,9 @@ pub enum StartYardError {
     /// A folder can't be made.
     #[error("prepare {}", path.display())]
     Prepare {
-        /// The data directory.
+        /// The data directory that could not be prepared.
         path: std::path::PathBuf,
-        /// The cause.
+        /// The error of the operating system.
         #[source]
         source: std::io::Error,
     },
@@ -51,7 +51,7 @@ pub enum StartYardError {
     /// Another server holds it.
     #[error("another server works on {}", path.display())]
     Held {
-        /// The data directory.
+        /// The data directory that another server holds.
         path: std::path::PathBuf,
     },
     /// The state that the last server left can't be read.
@@ -106,7 +106,7 @@ impl Yard {
         let clock = Clock::default();
         let store = store::open(&StoreConfig::in_folder(&data), AuditSigner::new(signer), clock);
         let store = store.map_err(not_opened)?;
-        // Behind the store, which holds the yard's lock: opening empties the scratch folder of whichever server uses it.
+        // After the store, which holds the yard's lock: opening empties the scratch folder, which another server might use.
         let scratch = Scratch::open(&data).map_err(prepare)?;
         let blobs = Arc::new(FolderBlobs::open(&data, scratch.clone()).map_err(prepare)?);
         let workspaces = WorkspaceFolders::new(&data);
@@ -133,6 +133,7 @@ impl Yard {
             orphaned: Notify::new(),
             owner: job::random_id()?.to_string(),
         });
+        // Before the loop starts: nothing is being made yet, so a sandbox without a row is a stray.
         remove_strays(&context).await.map_err(|error: StoreError| StartYardError::Left(Box::new(error)))?;
         Ok(Self::work(context))
     }
@@ -152,6 +153,7 @@ impl Yard {
 
     /// Stops claiming, releases all jobs and returns when no task is left. Jobs go on in their sandboxes.
     pub async fn stop(&self) {
+        // Stops scheduling too: `schedule` refuses once this is set.
         self.running.stop.cancel();
         let task = self.running.task.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = task
@@ -159,6 +161,7 @@ impl Yard {
         {
             tracing::error!(%error, "the loop ended badly");
         }
+        // Last: results of calls that ended during the stop are still in the queue.
         self.context.recorder.settle().await;
     }
 

@@ -26,7 +26,7 @@ use crate::store::{InsertJob, Inserted, StoredKey, StoredRequest};
 use crate::yard;
 use crate::yard::Permit;
 
-/// How long a question waits for an answer, if the job does not say: a day.
+/// Seconds that a question waits for an answer by default: a day.
 const ASK_TIMEOUT_S: u64 = 24 * 3600;
 
 impl Yard {
@@ -53,14 +53,16 @@ impl Yard {
                 .hint("free space, or remove jobs with `sandyard prune`")
                 .retry_after(30));
         }
+        // All checks are done. From here on something is written.
         let id = job::random_id().map_err(|error| AppError::internal(&error))?;
         let entry = schedule_entry(caller, &job);
         let mut insert = self.insert(&id, job, limits, key, entry);
         insert.row.reason = choice.is_none().then(|| "waits until a driver has been tried".to_owned());
+        // The blob before the row: a crash in between leaves a blob without a job, which the next start removes.
         self.put_text(&insert).await?;
         let stored = self.store(insert, choice.as_ref(), &limits.machine).await;
         if !matches!(stored, Ok((Inserted::New(_), _))) {
-            // A refused request leaves nothing behind.
+            // A refused or repeated request leaves nothing behind. The id is new, so no other job's blobs can be meant.
             let _ = self.context.blobs.remove_all(&BlobScope::Job(id)).await;
         }
         self.answer(stored?).await
@@ -117,6 +119,7 @@ impl Yard {
         choice: Option<&DriverChoice>,
         limits: &Limits,
     ) -> Result<(Inserted, Option<Permit>), AppError> {
+        // Jobs in the queue come first. The claim is part of the insert, so a job that starts at once needs one commit.
         let nobody_waits = self.context.store.counts()[0] == 0;
         let admitted = choice.filter(|_| nobody_waits).and_then(|choice| {
             let memory_mib = self.context.memory_mib(choice.driver.as_ref(), limits);
@@ -136,7 +139,7 @@ impl Yard {
                 yard::count(&self.context.metrics.jobs_accepted);
                 let scheduled = Scheduled { id: row.id.clone(), state: row.state, repeated: false };
                 match permit {
-                    // A loop that is gone means that the yard stops; the next one finds the job.
+                    // If the loop is gone, the yard stops; the claimed job is then an orphan, which the next server takes.
                     Some(permit) => drop(self.running.claimed.send((row, permit)).await),
                     None => self.context.wake.notify_one(),
                 }

@@ -15,16 +15,16 @@ use crate::job::JobId;
 use crate::job::JobRow;
 use crate::output;
 
-/// Whether a status has the tails of the output, which cost a second lookup.
+/// Content of a status: with or without the tails of the output, which cost a second lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WithOutput {
     /// Up to 64 KiB of each stream.
     Tails,
-    /// No output.
+    /// Empty tails, without a read of the output.
     Without,
 }
 
-/// Most jobs on one page.
+/// Largest number of jobs on one page.
 const MAX_PAGE_JOBS: usize = 1000;
 
 impl Yard {
@@ -36,6 +36,7 @@ impl Yard {
         {
             return Ok(status);
         }
+        // Before the row is read: `keep` then notices a deletion that came in between.
         let before = self.context.ended.before();
         let row = self.row(id).await?;
         let is_over = !row.open;
@@ -54,6 +55,7 @@ impl Yard {
         wait: Duration,
     ) -> Result<Arc<KnownStatus>, AppError> {
         let id = job.id();
+        // Before the first read: a change in between wakes the watch.
         let mut watch = self.context.store.watch(id);
         let first = self.row(id).await?;
         let changed = async {

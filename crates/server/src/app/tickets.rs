@@ -14,7 +14,7 @@ use super::{AppError, ErrorCode, JobAccess, Yard};
 use crate::auth::Caller;
 use crate::job::JobId;
 
-/// How long a ticket is good.
+/// Lifetime of a ticket.
 const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 /// Open tickets; more are refused until some have run out.
 const MAX_TICKETS: usize = 10_000;
@@ -43,6 +43,7 @@ impl Tickets {
     ) -> Result<Option<String>, crate::job::RandomError> {
         let ticket = crate::job::random_id()?.to_string();
         let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        // Swept only when full: expired tickets are refused anyway, so they only cost memory.
         if good.len() >= MAX_TICKETS {
             good.retain(|_, ticket| ticket.until > now);
         }

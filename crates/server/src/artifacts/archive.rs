@@ -33,7 +33,7 @@ pub(crate) fn empty_sha256() -> String {
 /// A message to the thread of the archive.
 #[derive(Debug)]
 pub(super) enum ArchivePart {
-    /// Begins an entry.
+    /// Begins an entry. `Bytes` parts with its content follow if it is a file.
     Entry { name: String, kind: EntryKind, mode: u32, size: u64, modified_ms: i64, target: String },
     /// Bytes of the entry that was begun last.
     Bytes(Bytes),
@@ -117,6 +117,8 @@ impl ArchiveWriter {
                 let options = SimpleFileOptions::default()
                     .compression_method(CompressionMethod::Deflated)
                     .compression_level(Some(DEFLATE_LEVEL))
+                    // Without set-user-id and sticky bits: a person who unpacks the zip must not get a privileged file of the
+                    // job's making.
                     .unix_permissions(mode & 0o777)
                     .last_modified_time(date(modified_ms))
                     .large_file(size >= ZIP64_BYTES);

@@ -54,9 +54,12 @@ impl AuditLines {
             bytes: listed.bytes,
         };
         let export = Change::Audit(AuditEntry::new(AuditActor::Host, AuditFacts::Export(facts)));
+        // Committed before it is written into the zip. A crash in between leaves a record of an export that was never stored,
+        // and the next export adds its own.
         let row = self.store.commit(&self.fence, vec![export]).await.map_err(failed)?;
         let head = audit_head(&row).ok_or_else(closed)?;
         send(parts, self.file(audit)).await?;
+        // Up to the head of that commit: records that are added meanwhile are not covered by its signature.
         let mut lines = Box::pin(audit_lines(Arc::clone(&self.store), self.job, 1, head.records));
         while let Some(bytes) = lines.next().await {
             send(parts, ArchivePart::Bytes(bytes.map_err(failed)?)).await?;

@@ -91,6 +91,7 @@ impl ArchiveManifest {
     /// Ends the list and writes it to `target`.
     pub(super) fn write(&mut self, target: &mut impl Write) -> io::Result<ManifestSummary> {
         self.close()?;
+        // Before the file is read back: the last lines may still be in the buffer.
         self.lines.flush()?;
         let mut file = self.lines.get_ref();
         file.seek(SeekFrom::Start(0))?;

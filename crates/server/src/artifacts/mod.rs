@@ -53,7 +53,7 @@ pub(crate) enum ArtifactError {
     Deadline(u64),
 }
 
-/// A finished archive.
+/// A finished archive in a scratch file, which nothing refers to yet.
 #[derive(Debug)]
 pub(crate) struct PackedExport {
     pub(crate) artifact: ArtifactRow,
@@ -77,7 +77,7 @@ pub(crate) struct HostAdditions<'a> {
     pub(crate) journal: Option<JournalLines>,
     /// The audit of the job.
     pub(crate) audit: Option<AuditLines>,
-    /// Whole files.
+    /// Files whose content is in memory.
     pub(crate) files: &'a [HostFile],
 }
 
@@ -134,6 +134,7 @@ async fn send_parts(
         entries += 1;
         bytes = bytes.saturating_add(entry.size);
         name_bytes = name_bytes.saturating_add(entry.path.len() as u64);
+        // Checked for each entry, before its bytes: the guest may announce any size and any number of entries.
         if entries > bounds.entries {
             return Err(ArtifactError::TooLarge("entries"));
         }
@@ -143,6 +144,7 @@ async fn send_parts(
         if bytes > bounds.bytes {
             return Err(ArtifactError::TooLarge("bytes"));
         }
+        // A name that is unsafe to unpack leaves out its entry, not the whole artifact.
         let name = match names.accept(&entry.path, entry.kind) {
             Ok(name) => name,
             Err(refused) => {
@@ -166,7 +168,7 @@ async fn send_parts(
     if let Some(journal) = additions.journal {
         journal.send(&mut names, parts).await?;
     }
-    // Last, because the audit lists all other entries.
+    // Last: the audit lists all other entries, and `verify_zip` looks for it at the end.
     if let Some(audit) = additions.audit {
         audit.send(&mut names, parts).await?;
     }

@@ -61,6 +61,7 @@ impl EntryNames {
             return Err(NameRefusal::Long);
         }
         let parts: Vec<&str> = path.split('/').collect();
+        // The order is checked on the guest's own path: the replacement of backslashes would change it.
         self.check_order(&parts)?;
         if name.contains(BACKSLASH) && !self.rewritten.insert(digest(&name)) {
             return Err(NameRefusal::Twice);
@@ -78,6 +79,7 @@ impl EntryNames {
     fn check_order(&self, parts: &[&str]) -> Result<(), NameRefusal> {
         let shared = self.last.iter().zip(parts).take_while(|(one, other)| one == *other).count();
         let follows = match (self.last.get(shared), parts.get(shared)) {
+            // The path equals the last one or a directory above it.
             (_, None) => return Err(NameRefusal::Twice),
             (None, Some(_)) => self.in_directory,
             (Some(last), Some(part)) => *part > last.as_str(),

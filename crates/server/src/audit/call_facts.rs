@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::kind::AuditKind;
 
-/// Who made a call.
+/// The caller of a recorded call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct CallerFacts {
     pub(crate) by: String,
@@ -32,7 +32,7 @@ pub(crate) struct CallRecord {
 pub(crate) enum CallFacts {
     /// A ticket for a browser.
     Ticket {},
-    /// The artifact.
+    /// Download of the artifact.
     Download {},
     /// A terminal, the desktop, JupyterLab or a port.
     Open {
@@ -108,7 +108,7 @@ pub(crate) struct ResultFacts {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum CallEnd {
-    /// The API answered.
+    /// The API answered, with success or an error.
     Answered(AnswerFacts),
     /// A program in the sandbox answered, or did not.
     Forwarded { status: Option<u16> },
@@ -138,7 +138,7 @@ pub(crate) struct WrittenFacts {
     pub(crate) size: u64,
 }
 
-/// What a call of a program returned.
+/// The result of a call of a program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum CallOutcome {

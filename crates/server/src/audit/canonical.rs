@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-/// Encodes a value.
+/// Encodes a value canonically, so that equal values have equal hashes.
 pub(crate) fn encode(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);

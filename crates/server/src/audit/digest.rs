@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
-    /// Hashes bytes.
+    /// Returns the digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }

@@ -13,7 +13,7 @@ use super::call_facts::{CallRecord, CallerFacts, ResultFacts};
 use super::kind::AuditKind;
 use super::task_facts::{ModelCallFacts, StepEndFacts, StepFacts};
 
-/// What a record states. Numbers are whole: the encoding of fractions differs between languages.
+/// The facts of a record. Numbers are whole: the encoding of fractions differs between languages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum AuditFacts {
@@ -29,7 +29,7 @@ pub(crate) enum AuditFacts {
     Reply(ReplyFacts),
     /// Somebody is about to use the job through the API.
     Call(Box<CallRecord>),
-    /// A call ended.
+    /// A recorded call ended.
     Result(ResultFacts),
     /// A program in the sandbox asked for a connection.
     Egress(EgressFacts),

@@ -45,6 +45,7 @@ impl SigningKey {
             }
             Err(error) => return Err(failed(error)),
         };
+        // Of the open file, not of the path: the file can't be exchanged between the check and the read.
         let mode = file.metadata().map_err(failed)?.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(KeyFileError::Exposed { path: path.to_owned(), mode });

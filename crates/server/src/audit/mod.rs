@@ -1,4 +1,4 @@
-//! The audit of a job: records of what was done to it and by it, each carrying the hash of the record before.
+//! The audit of a job: records of acts on it and by it, each carrying the hash of the record before.
 //!
 //! Owns the format: the facts of each kind (`facts`, `call_facts`, `task_facts`), the encoding that is hashed (`canonical`),
 //! records and their chain (`record`), the key that signs the head (`key`), and the verifier, which needs no server

@@ -16,11 +16,11 @@ use super::kind::AuditKind;
 /// Longest facts of one record as JSON: enough for a list of a hundred paths. Longer facts are replaced by their hash.
 const MAX_FACTS_BYTES: usize = 32 * 1024;
 
-/// Who did something.
+/// The originator of a recorded act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditActor {
-    /// The server.
+    /// The server itself, for example its lifecycle or retention.
     Host,
     /// A user of the API.
     Operator,

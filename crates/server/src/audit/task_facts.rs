@@ -1,4 +1,4 @@
-//! Facts about what a task does: its model calls and its tool calls.
+//! Facts about a task's model calls and tool calls.
 
 use sandyard_protocol::ModelFailureCode;
 use serde::Serialize;

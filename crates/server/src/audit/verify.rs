@@ -27,7 +27,7 @@ pub struct AuditVerdict {
     pub records: u64,
     /// The head that the audit carries.
     pub head: AuditHead,
-    /// Differences from what was signed; empty for an intact audit.
+    /// Differences from the signed audit; empty for an intact one.
     pub faults: Vec<AuditFault>,
     /// Facts of the last export, by which `verify_zip` checks the files.
     pub(super) export: Option<ExportFacts>,
@@ -44,7 +44,7 @@ pub enum VerifyError {
     BadKey,
 }
 
-/// A difference from what was signed.
+/// A difference from the signed audit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditFault {
     /// A line is not a record.
@@ -56,12 +56,12 @@ pub enum AuditFault {
     /// The content of a record differs from the hashed content.
     #[error("record {0} was altered")]
     Altered(u64),
-    /// Records are missing.
+    /// Records in the middle are missing.
     #[error("{}", removed(*.first, *.last))]
     Removed {
-        /// First missing number.
+        /// Number of the first missing record.
         first: u64,
-        /// Last missing number.
+        /// Number of the last missing record.
         last: u64,
     },
     /// A record stands in another record's place.
@@ -81,9 +81,9 @@ pub enum AuditFault {
     /// The last records are missing.
     #[error("the end was cut off: {}", removed(*.first, *.last))]
     CutOff {
-        /// First missing number.
+        /// Number of the first record behind the cut.
         first: u64,
-        /// Last missing number.
+        /// Number of the last record that the head promises.
         last: u64,
     },
     /// Records follow the signed end.
@@ -127,6 +127,7 @@ pub fn verify_lines(text: &str, expected: Option<PublicKey>) -> Result<AuditVerd
     if let Some(expected) = expected.filter(|expected| *expected != named) {
         walk.fault(AuditFault::OtherKey { named: named.to_string(), expected: expected.to_string() });
     }
+    // The expected key decides, even if the head names another: a forger can put any key into the head.
     let key = expected.unwrap_or(named);
     if !key.accepts(&head) {
         walk.fault(AuditFault::Signature(key.to_string()));
@@ -144,7 +145,7 @@ fn read_head(line: &str) -> Option<AuditHead> {
 /// The members of a record that link it into the chain.
 struct HashedRecord {
     number: u64,
-    /// The member `hash`.
+    /// The hash that the record states about itself.
     stated: Sha256Digest,
     /// The hash of the content.
     hash: Sha256Digest,
@@ -235,6 +236,7 @@ impl ChainWalk {
 fn read_record(text: &str) -> Option<(HashedRecord, Value)> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     let members = value.as_object_mut()?;
+    // Exactly these members: an additional one would be hashed too, but a reader could take it for something else.
     if members.len() != MEMBERS.len() || !MEMBERS.iter().all(|name| members.contains_key(*name)) {
         return None;
     }

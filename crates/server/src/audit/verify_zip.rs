@@ -71,7 +71,7 @@ pub enum ZipVerifyError {
     Audit(#[from] VerifyError),
 }
 
-/// Verifies a download.
+/// Verifies a download: first its audit, then its files against the list that the audit names.
 pub fn verify_zip(file: impl Read + Seek, expected: Option<PublicKey>) -> Result<ZipVerdict, ZipVerifyError> {
     let mut archive = ZipArchive::new(file)?;
     let last = archive.len().checked_sub(1).ok_or(ZipVerifyError::NoAudit)?;

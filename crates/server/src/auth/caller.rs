@@ -1,4 +1,4 @@
-//! The caller of a use case: an account of a tenant, what it may do, and how it proved who it is.
+//! The caller of a use case: an account of a tenant, its scopes, and its proof of identity.
 //!
 //! Plain data. `http` makes one for each request, tickets and passes carry the one that made them, and every use case of
 //! `app` takes one. An audit never names a key, only the beginning of its hash.
@@ -28,7 +28,7 @@ impl AccountId {
         is_id(text).then(|| Self(Cow::Owned(text.to_owned())))
     }
 
-    /// The name.
+    /// Returns the name of the account.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -43,7 +43,7 @@ impl TenantId {
         is_id(text).then(|| Self(Cow::Owned(text.to_owned())))
     }
 
-    /// The name.
+    /// Returns the name of the tenant.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -54,7 +54,7 @@ fn is_id(text: &str) -> bool {
     (1..=MAX_ID_BYTES).contains(&text.len()) && text.bytes().all(plain)
 }
 
-/// How a caller proved who it is.
+/// The proof of identity that a caller gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CallerProof {
     /// A program on this machine that needed no key.
@@ -67,7 +67,7 @@ enum CallerProof {
     Pass,
 }
 
-/// Who asks for something.
+/// The originator of a request: an account, its rights, and how it proved itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     account: AccountId,
@@ -95,12 +95,12 @@ impl Caller {
         Self { account, tenant, scopes, proof: CallerProof::Local, over: None }
     }
 
-    /// The account.
+    /// Returns the account in whose name the caller acts.
     pub fn account(&self) -> &AccountId {
         &self.account
     }
 
-    /// The account's tenant.
+    /// Returns the tenant that the account belongs to.
     pub fn tenant(&self) -> &TenantId {
         &self.tenant
     }

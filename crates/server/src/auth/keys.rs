@@ -37,6 +37,7 @@ impl KeyStore {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
+        // Of the open file, not of the path: the file can't be exchanged between the check and the read.
         let mode = file.metadata().map_err(failed)?.mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
@@ -56,6 +57,8 @@ impl KeyStore {
         let key = CreatedKey::random()?;
         let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
         let mut file =
+            // The mode is set at creation: a later chmod would leave a moment in which others can read. `create_new` follows no
+            // link.
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
         writeln!(file, "{}", key.expose()).and_then(|()| file.sync_all()).map_err(failed)?;
         Ok((Self::from_keys([key.expose().to_owned()]), Some(key)))
@@ -80,6 +83,7 @@ impl KeyStore {
     /// True if a key is one of ours. Takes the same time for every wrong key.
     pub fn holds(&self, key: &str) -> bool {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
+        // All digests are compared, without an early end: the time must not tell how far a guess is right.
         let found = self.digests.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&digest));
         bool::from(found) && !key.is_empty()
     }
@@ -92,7 +96,7 @@ impl CreatedKey {
         Ok(Self(format!("sy_{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())))
     }
 
-    /// The key itself.
+    /// Returns the key as text, to be shown once. Never log it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Who may use the API.
+//! Access to the API.
 //!
 //! Owns the rules on `Host` and `Origin` ([`origins`]), on bearer keys ([`keys`]), on the origins of sandboxes' ports
 //! ([`visits`], [`passes`]), and on whose job it is ([`may`]); `app` makes and redeems tickets. Every request, upgrades
@@ -53,6 +53,7 @@ impl AccessRules {
     pub fn new(listen_host: &str, keys: KeyStore) -> Self {
         let listen_name = host_name(listen_host);
         let open = keys.is_empty() && is_local_name(&listen_name);
+        // Without randomness nobody gets a pass: a predictable secret would let any page forge one.
         let passes =
             PassSecret::random().map_or_else(|_| Passes::none(), |secret| Passes::new(&secret, &keys));
         Self { keys, listen_name, open, domain: None, passes }
@@ -76,6 +77,7 @@ impl AccessRules {
         // Most requests are for the API by a name without a hyphen; they pay for one look.
         let name = values.next().filter(|value| value.as_bytes().contains(&b'-'));
         let name = name.and_then(|value| value.to_str().ok()).and_then(name_of_authority);
+        // Two `Host` headers go to the API, which refuses them. A proxy in front could read the other one.
         let (Some(name), None) = (name, values.next()) else { return Site::Api };
         let own = self.domain.as_ref().map_or(LOCAL_DOMAIN, |domain| domain.name.as_str());
         JobOrigin::read(&name, &[LOCAL_DOMAIN, own]).map_or(Site::Api, Site::Job)
@@ -117,6 +119,7 @@ impl AccessRules {
 
     /// Rejects a request by an unknown name of this server, or one that a page of another origin caused.
     pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+        // The host first: the check of the origin compares with it.
         let host = self.check_host(headers)?;
         self.check_origin(headers, &host)?;
         refuse_foreign_page(method, headers)
@@ -124,6 +127,7 @@ impl AccessRules {
 
     /// Checks a request as [`AccessRules::check`] does, then its key, and returns its caller. An open address needs no key.
     pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        // Before the key: a foreign page learns nothing about keys, and an open address is protected by these checks alone.
         self.check(method, headers)?;
         if self.open {
             return Ok(Caller::operator());
@@ -150,6 +154,7 @@ impl AccessRules {
         for origin in headers.get_all(ORIGIN) {
             let name = origin.to_str().ok().and_then(name_of_origin).ok_or_else(foreign_origin)?;
             let same = self.is_own_name(&name) || (!self.open && name == host);
+            // A page of a sandbox is hostile, although its name is below the server's own.
             if !same || is_job_origin(&name) {
                 return Err(foreign_origin());
             }
@@ -164,6 +169,7 @@ impl AccessRules {
     /// The id of the one bearer key of a request.
     fn key_id(&self, headers: &HeaderMap) -> Result<String, ApiError> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
+        // Exactly one: programs in front of this server may disagree about which of two counts.
         let (Some(value), None) = (values.next(), values.next()) else { return Err(unauthorized()) };
         let (scheme, key) =
             value.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(unauthorized)?;
@@ -190,7 +196,7 @@ fn foreign_origin() -> ApiError {
     ApiError::new(ErrorCode::ForeignOrigin, "pages of other origins may not use this API")
 }
 
-/// The refusal of a missing or wrong key or ticket, the same for all of them.
+/// Returns the refusal of a missing or wrong key or ticket. It does not tell these cases apart.
 pub fn unauthorized() -> ApiError {
     ApiError::new(ErrorCode::Unauthorized, "a valid key is needed")
         .with_hint("send `Authorization: Bearer <key>`; the key was printed at the server's first start")

@@ -11,7 +11,7 @@ pub const LOCAL_DOMAIN: &str = "localhost";
 /// A port of a sandbox. The name of its origin is `<port>-<job>.<domain>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobOrigin {
-    /// The job.
+    /// The job whose sandbox has the port.
     pub job: JobId,
     /// A port on its sandbox's loopback.
     pub port: u16,
@@ -22,6 +22,7 @@ impl JobOrigin {
     pub fn read(name: &str, domains: &[&str]) -> Option<Self> {
         let (label, domain) = name.split_once('.')?;
         let (port, job) = label.split_once('-')?;
+        // One spelling for each port: `08888` and `8888` would be two origins with one meaning.
         let plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
         if !domains.contains(&domain) || !plain {
             return None;
@@ -29,7 +30,7 @@ impl JobOrigin {
         Some(Self { job: JobId::parse(job)?, port: port.parse().ok()? })
     }
 
-    /// Its name below a domain.
+    /// Returns the host name of the origin below a domain.
     pub fn name(&self, domain: &str) -> String {
         format!("{}-{}.{domain}", self.port, self.job)
     }
@@ -39,7 +40,7 @@ impl JobOrigin {
 /// to this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domain {
-    /// The name, folded.
+    /// The domain's name in lower case, without a final dot.
     pub name: String,
     /// True if browsers come by TLS, which a proxy in front of this server terminates.
     pub tls: bool,

@@ -19,7 +19,7 @@ use super::origins::JobOrigin;
 use super::scope::AccessScopes;
 use crate::key_file::KeyFileError;
 
-/// How long a pass is good: a working day and the evening after it.
+/// Lifetime of a pass: a working day and the evening after it.
 const PASS_LIFETIME: Duration = Duration::from_secs(16 * 3600);
 const SECRET_BYTES: usize = 32;
 
@@ -87,20 +87,22 @@ impl Passes {
         format!("{until:x}.{}.{}.{code}", account.as_str(), tenant.as_str())
     }
 
-    /// The caller that a pass stands for, if it is good for an origin at this moment. Whether the job is the caller's is
-    /// decided again at each use.
+    /// Returns the caller of a pass that is valid for an origin at this moment. The pass proves no right to the job; each use
+    /// checks that again.
     pub fn caller(&self, origin: &JobOrigin, pass: &str, now: Duration) -> Option<Caller> {
         let parts: Vec<&str> = pass.split('.').collect();
         let &[until, account, tenant, code] = parts.as_slice() else { return None };
         let (until, code) = (u64::from_str_radix(until, 16).ok()?, bytes(code)?);
         let (account, tenant) = (AccountId::parse(account)?, TenantId::parse(tenant)?);
         let last = (now + PASS_LIFETIME).as_secs();
+        // The upper bound refuses a pass from the future, made while the clock was wrong.
         let in_time = until > now.as_secs() && until <= last;
+        // `verify_slice` compares in constant time.
         let right = self.code(origin, until, &account, &tenant)?.verify_slice(&code).is_ok();
         (in_time && right).then(|| Caller::new(account, tenant, AccessScopes::NONE).by_pass())
     }
 
-    /// How long a pass is good.
+    /// Returns the lifetime of a pass.
     pub fn life(&self) -> Duration {
         PASS_LIFETIME
     }
@@ -114,6 +116,7 @@ impl Passes {
     ) -> Option<Hmac<Sha256>> {
         let JobOrigin { job, port } = origin;
         let (account, tenant) = (account.as_str(), tenant.as_str());
+        // Zero bytes separate the fields; none of them can contain one, so no two passes have the same text.
         let text = format!("pass\0{job}\0{port}\0{until}\0{account}\0{tenant}");
         self.mac.clone().map(|mac| mac.chain_update(text))
     }

@@ -1,4 +1,4 @@
-//! Scopes: what a caller may do, as the table of routes and the use cases name it.
+//! Scopes: the rights of a caller, as the table of routes and the use cases name them.
 
 /// One kind of thing that a caller may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub enum AccessScope {
 pub struct AccessScopes(u8);
 
 impl AccessScopes {
-    /// Every scope.
+    /// The set of all scopes, for the operator.
     pub const ALL: Self = Self(u8::MAX);
-    /// No scope.
+    /// The empty set: every check fails.
     pub const NONE: Self = Self(0);
 
-    /// This scope alone.
+    /// Returns the set with one scope.
     pub const fn only(scope: AccessScope) -> Self {
         Self(1 << scope as u8)
     }

@@ -1,4 +1,4 @@
-//! Who may reach a port of a sandbox on its own origin.
+//! Access to a port of a sandbox on its own origin.
 //!
 //! A browser needs the origin's own cookie, which holds a pass. A request that a page of another origin causes is refused
 //! with or without the cookie: browsers count the names below one domain as one site, so `SameSite` alone would let one
@@ -18,7 +18,7 @@ use super::origins::{Domain, JobOrigin};
 const COOKIE_NAME: &str = "sandyard-pass";
 const TLS_COOKIE_NAME: &str = "__Host-sandyard-pass";
 
-/// What happens to a request that may go on.
+/// The decision on a request that is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PortVisit {
     /// It goes to the sandbox, in the name of this caller.
@@ -29,7 +29,7 @@ pub enum PortVisit {
     Ask,
 }
 
-/// Why a request may not go on.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VisitRefused {
     /// A page of another origin caused it.
@@ -52,6 +52,7 @@ impl AccessRules {
         if !is_own_origin(headers) {
             return Err(VisitRefused::Foreign);
         }
+        // Before the cookie: a page of another job is of the same site, so its requests carry this origin's cookie too.
         if cause.foreign {
             return if cause.is_page(method) { Ok(PortVisit::Ask) } else { Err(VisitRefused::Foreign) };
         }
@@ -61,6 +62,7 @@ impl AccessRules {
         let local = || Caller::operator().by_pass();
         match cause.browser {
             false if self.open => Ok(PortVisit::Known(local())),
+            // Only a page that a person opens gets the cookie. A script's first request must not, or any page could obtain one.
             true if self.open && cause.is_page(method) => Ok(PortVisit::First(local())),
             _ => Err(VisitRefused::NoPass),
         }
@@ -109,7 +111,7 @@ pub fn is_browser(headers: &HeaderMap) -> bool {
     RequestCause::of(headers).browser
 }
 
-/// What the headers of a request say about its cause.
+/// The cause of a request, as its headers tell it.
 struct RequestCause {
     browser: bool,
     foreign: bool,

@@ -1,4 +1,4 @@
-//! Failures of blob storage, the same for a folder and an object store.
+//! Failures of blob storage, common to folders and object stores.
 
 use std::error::Error;
 use std::fmt;
@@ -11,7 +11,7 @@ pub(crate) enum BlobErrorKind {
     NotFound,
     /// The storage can't be used now: full, read-only, out of reach. Another try may work.
     Transient,
-    /// The blob is there and not what was stored: another try will not help.
+    /// The blob exists but is not the stored one: another try will not help.
     Damaged,
 }
 

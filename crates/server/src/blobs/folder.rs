@@ -55,6 +55,7 @@ impl FolderBlobs {
             }
         }
         for folder in &folders {
+            // After the syncs, before the first rename: a failure up to here leaves no new name.
             disk::make_folder(folder)?;
         }
         for (key, file) in files {
@@ -62,6 +63,8 @@ impl FolderBlobs {
         }
         if durability == Durability::Synced {
             for folder in folders {
+                // A rename is durable only once its folder is synced. Without it, a committed row could name a blob that a
+                // power cut undid.
                 File::open(folder)?.sync_all()?;
             }
         }
@@ -86,23 +89,24 @@ impl FolderBlobs {
     ) -> io::Result<()> {
         let blobs = self.clone();
         let file = disk::blocking(move || blobs.scratch.file()).await?;
-        // A put that is cancelled from here on drops `file`, and with it the bytes.
+        // A put that is cancelled from here on drops `file`, which removes the scratch file.
         let mut output = tokio::fs::File::from_std(file.handle()?);
         while let Some(piece) = bytes.next().await {
             output.write_all(&piece?).await?;
         }
+        // tokio's file writes on another thread; without the flush the last write may still be under way, or its error unseen.
         output.flush().await?;
         let blobs = self.clone();
         disk::blocking(move || blobs.place(vec![(key, file)], durability)).await
     }
 
-    /// Keys in a scope, in order of their names. The workspace is another's: it is never entered.
+    /// Returns the keys in a scope, in order of their names. Never enters the workspace: its content belongs to the sandbox.
     fn keys(&self, scope: &BlobScope) -> io::Result<Vec<BlobKey>> {
         let mut names = Vec::new();
         let prefix = scope.prefix();
         self.collect_names(prefix.trim_end_matches('/'), &mut names)?;
         names.sort_unstable();
-        // Files of other names are leftovers of earlier releases; they go with their job.
+        // Files of other names are leftovers of earlier releases. They are removed with their job.
         Ok(names.iter().filter_map(|name| BlobKey::parse(name)).collect())
     }
 
@@ -113,6 +117,7 @@ impl FolderBlobs {
             let kind = entry.file_type()?;
             if kind.is_file() {
                 names.push(name);
+            // `file_type` does not follow links, so a link can't lead the listing out of the job's folder.
             } else if kind.is_dir() && entry.file_name() != WORKSPACE {
                 self.collect_names(&name, names)?;
             }
@@ -126,6 +131,7 @@ impl FolderBlobs {
         };
         let folder = self.jobs.join(job.as_str());
         for entry in entries(&folder)? {
+            // A machine may still write there. Its owner removes the workspace once the machine is stopped.
             if entry.file_name() == WORKSPACE {
                 continue;
             }
@@ -136,6 +142,7 @@ impl FolderBlobs {
             };
             removed?;
         }
+        // `DirectoryNotEmpty`: the workspace is still there, so the folder stays for it.
         match std::fs::remove_dir(&folder) {
             Err(error)
                 if !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty) =>
@@ -218,7 +225,7 @@ impl Blobs for FolderBlobs {
         let blobs = self.clone();
         let removed = disk::blocking(move || {
             let failures = keys.iter().map(|key| (key, disk::remove_file(&blobs.path(key))));
-            // One that can't be removed keeps none of the others.
+            // Removes all it can: one failure must not keep the other blobs.
             let failures =
                 failures.filter_map(|(key, removed)| removed.err().map(|error| (key.name(), error)));
             Ok(failures.fold(None, |first, failure| first.or(Some(failure))))
@@ -237,7 +244,7 @@ impl Blobs for FolderBlobs {
     }
 }
 
-/// The jobs that have a folder, in order. Other names are not ours: `lost+found`, or what an operator put there.
+/// Returns the jobs that have a folder, in order. Skips names that are no job id, such as `lost+found`.
 pub(super) fn job_folders(jobs: &Path) -> io::Result<Vec<JobId>> {
     let mut found: Vec<JobId> =
         entries(jobs)?.iter().filter_map(|entry| entry.file_name().to_str().and_then(JobId::parse)).collect();
@@ -258,7 +265,7 @@ fn open(path: &Path, range: BlobRange) -> io::Result<(File, u64, u64)> {
     }
 }
 
-/// What is in a folder; nothing if there is none.
+/// Returns the entries of a folder; none if the folder is missing.
 fn entries(folder: &Path) -> io::Result<Vec<DirEntry>> {
     match std::fs::read_dir(folder) {
         Ok(entries) => entries.collect(),

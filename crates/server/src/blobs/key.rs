@@ -26,7 +26,7 @@ pub(crate) enum BlobNoun {
     LastScreenshot,
     /// The workspace before the job began, as a pack of git's.
     StartPack,
-    /// The id of the tree in that pack. Stored behind the pack, so that it vouches for it.
+    /// The id of the tree in that pack. Stored after the pack, so its presence shows that the pack is complete.
     StartTree,
     /// The whole output of a stream, once the job has ended.
     Log(OutputStream),
@@ -50,7 +50,7 @@ impl BlobKey {
         Self { job: job.clone(), noun }
     }
 
-    /// The key as a relative name with slashes, `<job>/logs/stdout/7`: the same in every kind of storage.
+    /// Returns the key as a relative name with slashes, `<job>/logs/stdout/7`. It does not depend on the kind of storage.
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.job, self.noun)
     }
@@ -107,7 +107,7 @@ impl BlobScope {
         }
     }
 
-    /// What the names of all its blobs begin with. Ends with a slash.
+    /// Returns the common prefix of the names of all its blobs. Ends with a slash.
     pub(crate) fn prefix(&self) -> String {
         match self {
             Self::Job(job) => format!("{job}/"),

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::job::JobId;
 
-/// Blobs by name.
+/// Blobs by name, in memory. A put replaces the whole value, so readers never see part of one.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryBlobs(Mutex<BTreeMap<String, Bytes>>);
 

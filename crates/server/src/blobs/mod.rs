@@ -41,18 +41,18 @@ pub(crate) enum BlobRange {
     Bytes { start: u64, length: u64 },
 }
 
-/// What a power failure may do to a blob that was put.
+/// The effect of a power failure on a blob that was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Nothing: the blob is on stable storage before `put` returns.
+    /// None: the blob is on stable storage before `put` returns.
     Synced,
-    /// Lose or damage it. Only for copies of what the store keeps: it saves a sync for each job.
+    /// The blob may be lost or damaged. Only for copies of data in the store: it saves a sync for each job.
     Copy,
 }
 
-/// An open blob.
+/// An open blob. It stays readable to its end, even if it is replaced or removed.
 pub(crate) struct BlobContent {
-    /// How many bytes `bytes` yields, unless it fails.
+    /// Number of bytes that `bytes` yields, unless it fails.
     pub(crate) length: u64,
     pub(crate) bytes: BlobStream,
 }
@@ -68,7 +68,7 @@ pub(crate) struct BlobContent {
 /// in advance (a multipart upload with a checksum), and listings come in pages ordered by the bytes of [`BlobKey::name`].
 #[async_trait]
 pub(crate) trait Blobs: Debug + Send + Sync + 'static {
-    /// Stores the bytes of a stream. If the stream fails, the put fails and the blob is what it was before.
+    /// Stores the bytes of a stream. If the stream fails, the put fails and the blob stays as it was.
     async fn put(&self, key: &BlobKey, bytes: BlobStream, durability: Durability) -> Result<(), BlobError>;
 
     /// Stores a file that was written in the scratch folder, durably, and takes it away from there.
@@ -95,14 +95,14 @@ pub(crate) trait Blobs: Debug + Send + Sync + 'static {
     /// The first jobs behind `after` that may have blobs, in order; an empty page is the end.
     async fn jobs(&self, after: Option<&JobId>) -> Result<Vec<JobId>, BlobError>;
 
-    /// Removes blobs.
+    /// Removes blobs. Blobs that are missing count as removed; after a failure the others may be gone.
     async fn remove(&self, keys: Vec<BlobKey>) -> Result<(), BlobError>;
 
     /// Removes every blob of a scope.
     async fn remove_all(&self, scope: &BlobScope) -> Result<(), BlobError>;
 }
 
-/// The most keys or jobs in one page of a listing, as object stores have it.
+/// Largest number of keys or jobs in one page of a listing, as in common object stores.
 const PAGE_KEYS: usize = 1000;
 
 async fn collect(mut content: BlobContent) -> std::io::Result<Bytes> {

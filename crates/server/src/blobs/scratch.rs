@@ -44,9 +44,10 @@ impl Drop for ScratchName {
 }
 
 impl Scratch {
-    /// Makes the folder below a data directory, and removes what a crash left in it.
+    /// Makes the folder below a data directory, and removes files that a crash left in it.
     pub(crate) fn open(data: &Path) -> io::Result<Self> {
         let folder = data.join("scratch");
+        // The caller holds the store's lock, so every file here was left by a dead server.
         disk::remove_tree(&folder)?;
         disk::make_folder(&folder)?;
         Ok(Self { folder: folder.into(), next: Arc::default() })
@@ -62,12 +63,12 @@ impl Scratch {
 }
 
 impl ScratchFile {
-    /// Another handle of the same file, with the same position.
+    /// Returns another handle of the same file. Both share one position.
     pub(crate) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// The file without its name: its space is free again once the handle is closed.
+    /// Removes the file's name and returns the handle. The disk space is free once the handle is closed.
     pub(crate) fn into_unnamed(self) -> File {
         self.file
     }
@@ -88,12 +89,14 @@ impl ScratchFile {
         }
     }
 
-    /// For an operator who has `jobs/` on another disk than the rest of the yard.
+    /// Copies the file to another disk: an operator may have `jobs/` on a disk of its own.
     fn copy(self, target: &Path) -> io::Result<()> {
         let number = self.name.0.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // Copied beside the target and renamed: a reader never sees half of the file.
         let beside = ScratchName(target.with_extension(format!("partial-{number}")));
         let mut copy = disk::new_file(&beside.0)?;
         io::copy(&mut File::open(&self.name.0)?, &mut copy)?;
+        // Synced before the rename, as in the usual case, even for copies: this path is rare.
         copy.sync_data()?;
         std::fs::rename(&beside.0, target)
     }

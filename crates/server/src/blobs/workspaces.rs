@@ -30,7 +30,7 @@ impl WorkspaceFolders {
         disk::blocking(move || disk::make_folder(&path).map(|()| path)).await
     }
 
-    /// Removes the folder; one that is missing is removed already.
+    /// Removes the folder. Succeeds if it is missing. The machine must be stopped.
     pub(crate) async fn remove(&self, job: &JobId) -> io::Result<()> {
         let path = self.path(job);
         disk::blocking(move || disk::remove_tree(&path)).await

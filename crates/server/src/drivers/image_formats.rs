@@ -15,9 +15,9 @@ use crate::error_chain::chain;
 pub(crate) enum FormatState {
     /// The format is being made. The text describes the progress for people.
     Making(String),
-    /// Sandboxes can start.
+    /// The format exists, so sandboxes can start from it.
     Ready,
-    /// Making it failed.
+    /// Making the format failed, for this reason. The next job tries again.
     Failed(String),
 }
 
@@ -37,6 +37,7 @@ impl ImageFormats {
         {
             return state.clone();
         }
+        // Under the lock: two jobs that ask at once share one task.
         let state = make(Arc::clone(driver), image.clone());
         formats.insert(key, state.clone());
         state
@@ -69,6 +70,7 @@ fn make(driver: Arc<dyn Driver>, image: ImageDigest) -> watch::Receiver<FormatSt
         let report = |progress: String| {
             sender.send_replace(FormatState::Making(progress));
         };
+        // A panic must not leave the state at `Making`: every job of this driver would wait for ever.
         let made = catch_panic(driver.prepare_image(&image, &report)).await;
         sender.send_replace(match made {
             Ok(Ok(())) => FormatState::Ready,

@@ -23,9 +23,9 @@ pub enum ImageState {
     },
     /// It is missing, and nobody builds it.
     Missing {
-        /// The cause.
+        /// The reason why nobody builds the image.
         detail: String,
-        /// What to do about it.
+        /// Advice for the operator.
         hint: String,
     },
 }

@@ -45,7 +45,7 @@ pub(crate) enum Outlook {
     Chosen(DriverChoice),
     /// The decision depends on this driver, which is being probed.
     Trying(&'static str),
-    /// No driver is usable. The duration is how long that has been so, for the driver that was usable last.
+    /// No driver is usable. The duration is the time since the last usable driver was found missing.
     Nothing(NoDriver, Duration),
 }
 

@@ -56,6 +56,7 @@ impl DriverProbe {
 
     /// Starts a probe, unless one runs already.
     pub(crate) fn start(self: &Arc<Self>) {
+        // Test and set in one step: two callers must not start two probes, each of which may boot a machine.
         let begins = self.state.send_if_modified(|state| !std::mem::replace(&mut state.trying, true));
         if !begins {
             return;

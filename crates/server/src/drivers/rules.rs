@@ -42,7 +42,7 @@ pub(crate) struct NoDriver {
     pub(crate) floor: String,
     /// The shortfall of each driver.
     pub(crate) detail: String,
-    /// What a person can do.
+    /// Advice for the operator.
     pub(crate) fix: Option<String>,
 }
 

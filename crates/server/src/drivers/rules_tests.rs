@@ -7,7 +7,7 @@ use super::*;
 /// How a driver stands in a row of a table.
 #[derive(Clone, Copy)]
 enum Stands {
-    /// It works.
+    /// The driver answered that it works.
     Up,
     /// It works, for those who need it.
     Slow,
@@ -17,7 +17,7 @@ enum Stands {
     Untried,
     /// It does not work.
     Down,
-    /// Nobody asked it.
+    /// The driver has no answer yet.
     Unasked,
 }
 use Stands::{Down, Outdated, Slow, Unasked, Untried, Up};

@@ -13,7 +13,7 @@ use sandyard_sandbox::machine::{Machine, MachineError, OpenedByGuest};
 use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
-/// Ends the tunnels of a job when its owner stops following it, because nobody would record them.
+/// Ends the tunnels of a job when its owner stops following it: from then on nobody would record their bytes.
 struct EndTunnels(Arc<egress::EgressGateway>);
 
 impl Drop for EndTunnels {
@@ -38,6 +38,9 @@ pub(crate) async fn serve(
     let _end = EndTunnels(Arc::clone(&egress));
     let mut streams = JoinSet::new();
     loop {
+        // New streams, and the removal of finished ones. Neither branch starves: the second is closed while the set is empty.
+        // Cancelling `join_next` loses nothing. Cancelling `next_asked` drops a stream whose purpose is not read yet; the guest
+        // sees it reset.
         tokio::select! {
             asked = machine.next_asked() => match asked {
                 Ok(OpenedByGuest::Egress { stream, early }) => {

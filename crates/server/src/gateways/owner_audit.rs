@@ -1,4 +1,4 @@
-//! Audit entries by the owner of a job: a gateway records what it is about to do for the job.
+//! Audit entries by the owner of a job: a gateway records an act before it does it for the job.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ impl OwnerAudit {
         let written = self.store.note(&self.fence.job, Some(self.fence.epoch), entries).await;
         match written {
             Ok(Some(_)) => Ok(()),
+            // The job is being deleted. Without a record the act must not happen.
             Ok(None) => Err(StoreError::Stale(self.fence.job.clone())),
             Err(error) => {
                 tracing::warn!(job = %self.fence.job, error = %chain(&error), "the audit can't be written");

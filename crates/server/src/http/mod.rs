@@ -35,7 +35,7 @@ use state::HttpState;
 pub struct HttpConfig {
     /// The yard that is served.
     pub yard: Yard,
-    /// Who may use it.
+    /// Rules for access to the service.
     pub access: AccessRules,
     /// Bounds on connections and times.
     pub limits: ServeLimits,
@@ -45,7 +45,7 @@ pub struct HttpConfig {
     pub shutdown: CancellationToken,
 }
 
-/// The whole service.
+/// Builds the service: all routes of the table behind the gate.
 fn router(state: HttpState) -> Router {
     let routes = routes::table::routes();
     let router = routes.into_iter().fold(Router::new(), |router, route| route.add_to(router, &state));

@@ -1,7 +1,7 @@
-//! What the store keeps of a job's audit beside its records: how far the chain is, and what waits to be folded.
+//! The state of a job's audit in its row, beside the records: the position of the chain, and the open folds.
 //!
-//! A flood of calls must neither fill the disk nor go untold. Of each kind the first [`DETAILED_RECORDS`] have a record of their
-//! own; those after it are counted and hashed into an open fold, which is part of the row and so as durable as a record,
+//! A flood of calls must neither fill the disk nor go unrecorded. Of each kind the first [`DETAILED_RECORDS`] have a record of
+//! their own; those after it are counted and hashed into an open fold, which is part of the row and so as durable as a record,
 //! and which becomes one record when it is full, old, or the job's end is near.
 
 use std::collections::BTreeMap;
@@ -18,10 +18,10 @@ use crate::job::JobId;
 const DETAILED_RECORDS: u64 = 4000;
 /// Calls in the first fold of a kind; each later one may hold as many as all before it, so that their number stays small.
 const MIN_FOLD_ENTRIES: u64 = 1000;
-/// How long a fold stays open.
+/// Longest time that a fold stays open, in milliseconds.
 const MAX_FOLD_MS: i64 = 60_000;
 
-/// How far a job's audit is.
+/// The position of a job's audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditRow {
     pub(crate) records: u64,
@@ -51,7 +51,7 @@ struct AuditFold {
     digest: String,
 }
 
-/// Facts of the record that a fold becomes, whatever its kind.
+/// Facts of the record that a fold becomes, for every kind.
 #[derive(Serialize)]
 struct FoldFacts {
     folded: u64,
@@ -60,20 +60,20 @@ struct FoldFacts {
     last_at: String,
 }
 
-/// What became of an entry.
+/// The result of noting an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotedEntry {
-    /// It is the record with this number.
+    /// The entry is the record with this number.
     Record(u64),
-    /// It is counted.
+    /// The entry was counted and hashed into the open fold of its kind; it has no record of its own.
     Folded,
 }
 
-/// What became of entries that were noted together.
+/// The results of entries that were noted together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotedEntries {
     pub(crate) noted: Vec<NotedEntry>,
-    /// Whether nothing is left to do for the job.
+    /// True if nothing is left to do for the job.
     pub(crate) is_over: bool,
 }
 
@@ -91,10 +91,11 @@ impl AuditRow {
         }
     }
 
-    /// Adds an entry; `lines` gets what is to be written.
+    /// Adds an entry. Appends the records that must be stored to `lines`.
     pub(crate) fn note(&mut self, entry: &AuditEntry, now_ms: i64, lines: &mut Vec<AuditLine>) -> NotedEntry {
         let (kind, facts) = (entry.kind(), entry.facts.to_json());
         let count = self.counts.entry(kind.as_str().to_owned()).or_default();
+        // Counted before the decision and stored in the row: a restart must not begin a new series of detailed records.
         *count += 1;
         if *count <= DETAILED_RECORDS || !kind.may_be_many() {
             return NotedEntry::Record(self.append(entry.actor, kind.as_str(), facts, now_ms, lines));
@@ -151,7 +152,7 @@ impl AuditRow {
         now_ms: i64,
         lines: &mut Vec<AuditLine>,
     ) -> u64 {
-        // A head that can't be read is no reason to begin anew: the next record names what is there, and is found out.
+        // A damaged head must not restart the chain. The next record then refers to its hash, and verification finds the damage.
         let head = self.head.parse().unwrap_or_else(|()| Sha256Digest::of(self.head.as_bytes()));
         let mut chain = AuditChain { records: self.records, head };
         let line = chain.append(now_ms, actor, kind, facts);

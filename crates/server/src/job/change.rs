@@ -39,13 +39,13 @@ pub(crate) enum Change {
     Output(ChunkRow),
     /// Chunks of the middle, from the first to before the second, are dropped; leaves a `truncated` event the first time.
     Dropped { stream: OutputStream, first: u64, end: u64, bytes: u64 },
-    /// How its process ended, and what its last state will be.
+    /// The end of its process, and the terminal state that the job will reach.
     Ended { outcome: JobState, exit_code: Option<i32>, failure: Option<JobFailure> },
-    /// What the machine used.
+    /// Usage of the machine.
     Usage(Usage),
     /// More bytes went through the egress gateway.
     EgressBytes(u64),
-    /// What the job has spent on models in all; never falls.
+    /// Total spending on models; never falls.
     Spent(SpentRow),
     /// The next entry of a task's journal, with all that follows from it: the question, the state, the summary, events.
     Journal(Box<JournalEntry>),

@@ -1,17 +1,17 @@
-//! What a job may use, with all limits decided.
+//! Limits of a job, with all defaults filled in.
 
 use sandyard_sandbox::driver::Limits;
 
-/// How long a task may wait for answers in all: its machine is there meanwhile, and must end some day without a server too.
+/// Longest time that a task may wait for answers in total. Its machine exists meanwhile, and must end even without a server.
 pub const LONGEST_WAITS_S: u64 = 7 * 24 * 3600;
 
 /// Limits of a job: its machine's, and its time's.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct JobLimits {
-    /// What the machine may use.
+    /// Limits of the machine.
     pub machine: Limits,
-    /// Wall-clock time, from the moment it runs.
+    /// Wall-clock time in seconds, from the moment the job runs, without waits for people.
     pub timeout_s: u64,
-    /// Time without output.
+    /// Longest time without output, in seconds; `None` for no limit.
     pub idle_timeout_s: Option<u64>,
 }

@@ -11,7 +11,7 @@ pub use sandyard_api::{GitSource, JobKind, OnSilence, RequestedLimits};
 /// A job to be scheduled; well-formed by the API's rules. Limits and isolation are checked by `schedule`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NewJob {
-    /// What it is.
+    /// The kind of job, which decides how `code` is run.
     pub kind: JobKind,
     /// The script or the task; empty for a session.
     pub code: String,
@@ -22,39 +22,39 @@ pub struct NewJob {
     pub files: Vec<InputFile>,
     /// Environment of everything that runs.
     pub env: BTreeMap<String, String>,
-    /// How strong the wall must be.
+    /// The weakest isolation that the job accepts.
     pub isolation: Floor,
-    /// How much it may use; what is not given comes from the configuration.
+    /// Limits that the client asked for. Missing ones come from the configuration.
     pub limits: RequestedLimits,
-    /// Whether the sandbox stays up after the end.
+    /// True if the sandbox stays up after the end.
     pub keep: bool,
-    /// Hosts it may reach.
+    /// Rules for hosts that the job may reach. Empty: no network.
     #[serde(default)]
     pub egress: Vec<String>,
     /// A repository that is cloned into the workspace before its files are written.
     #[serde(default)]
     pub git: Option<GitSource>,
-    /// How a task is worked on.
+    /// Options of a task; defaults for every other kind.
     #[serde(default)]
     pub task: TaskOptions,
 }
 
-/// How a task is worked on.
+/// Options of a task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskOptions {
-    /// Which model; the yard's own if none is named. Always named in a stored job.
+    /// Name of the model; the yard's default if `None`. Always `Some` in a stored job.
     pub model: Option<String>,
-    /// What it may spend.
+    /// The budget for model calls.
     pub budget: TaskBudget,
-    /// How long a question waits for its answer. Always there in a stored job.
+    /// Seconds that a question waits for its answer. Always `Some` in a stored job.
     pub ask_timeout_s: Option<u64>,
-    /// What becomes of a question that nobody answers.
+    /// The consequence of a question that nobody answers.
     #[serde(default)]
     pub on_silence: OnSilence,
 }
 
 impl NewJob {
-    /// What the guest is to do.
+    /// Returns the work for the guest.
     pub(crate) fn work(&self) -> JobWork {
         match self.kind {
             JobKind::Shell => JobWork::Shell { code: self.code.clone() },
@@ -76,7 +76,7 @@ impl NewJob {
 pub struct InputFile {
     /// Relative to the workspace.
     pub path: String,
-    /// Its content.
+    /// Content of the file, any bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -84,16 +84,16 @@ pub struct InputFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Floor {
-    /// Whatever this machine has.
+    /// The strongest isolation that this machine has, whatever that is.
     Any,
     /// At least this level.
     Level(IsolationLevel),
-    /// Exactly this driver.
+    /// The driver with this name and no other.
     Driver(String),
 }
 
 impl Floor {
-    /// As it was asked for.
+    /// Returns the floor as the client wrote it.
     pub fn as_text(&self) -> String {
         match self {
             Self::Any => "any".to_owned(),

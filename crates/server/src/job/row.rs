@@ -41,9 +41,9 @@ pub(crate) struct JobRow {
     /// The terminal state it will reach; set while it is finishing.
     pub(crate) outcome: Option<JobState>,
     pub(crate) artifact: Option<ArtifactRow>,
-    /// How many sandboxes it has had.
+    /// Number of sandboxes that the job has had.
     pub(crate) incarnation: u32,
-    /// How many of them were to run its process.
+    /// Number of sandboxes that were made to run its process, without those made for an export.
     pub(crate) attempts: u32,
     /// True if its process may have begun in the present sandbox. It is never begun again then.
     pub(crate) begun: bool,
@@ -61,20 +61,20 @@ pub(crate) struct JobRow {
     pub(crate) stderr: StreamRow,
     pub(crate) last_event: u64,
     pub(crate) revision: u64,
-    /// What it sent to and received from the network.
+    /// Bytes sent to and received from the network, together.
     pub(crate) egress_bytes: u64,
-    /// How far a task is; other jobs have none.
+    /// The progress of a task; `None` for other jobs.
     pub(crate) task: Option<TaskRow>,
     /// Bytes of its journal.
     pub(crate) journal_bytes: u64,
-    /// How far its audit is; none if nothing was recorded yet.
+    /// The position of its audit; `None` if nothing was recorded yet.
     pub(crate) audit: Option<AuditRow>,
     /// Bytes of its audit.
     pub(crate) audit_bytes: u64,
 }
 
 impl JobRow {
-    /// A job that nothing has happened to yet. Whoever makes one sets what the request says.
+    /// Makes the row of a new job. The caller sets the fields that the request gives.
     pub(crate) fn new(id: JobId, kind: JobKind, limits: JobLimits) -> Self {
         Self {
             number: 0,
@@ -120,7 +120,7 @@ impl JobRow {
         }
     }
 
-    /// What a write by the present owner must carry.
+    /// Returns the fence that a write by the present owner must carry.
     pub(crate) fn fence(&self) -> JobFence {
         JobFence { job: self.id.clone(), epoch: self.epoch }
     }
@@ -165,7 +165,7 @@ impl JobRow {
         }
     }
 
-    /// How much output is committed.
+    /// Returns the offsets up to which output is committed.
     pub(crate) fn output_offsets(&self) -> OutputOffsets {
         OutputOffsets { stdout: self.stdout.bytes, stderr: self.stderr.bytes }
     }
@@ -174,7 +174,7 @@ impl JobRow {
 /// The output of one stream, in numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StreamRow {
-    /// Bytes that came out.
+    /// Bytes that the job printed, including those that were dropped.
     pub(crate) bytes: u64,
     /// Bytes of the middle that were dropped.
     pub(crate) dropped: u64,
@@ -184,10 +184,10 @@ pub(crate) struct StreamRow {
     pub(crate) tail_chunk: u64,
 }
 
-/// A stored artifact.
+/// The artifact of a job, whose blob is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArtifactRow {
-    /// In hexadecimal.
+    /// SHA-256 of the zip, in hexadecimal.
     pub(crate) sha256: String,
     pub(crate) bytes: u64,
 }

@@ -22,7 +22,7 @@ pub(crate) fn entry() -> crate::audit::AuditEntry {
     )
 }
 
-/// A request.
+/// Returns a valid request, for tests.
 pub(crate) fn new_job() -> NewJob {
     NewJob {
         kind: JobKind::Shell,

@@ -41,16 +41,16 @@ pub(crate) enum SandboxPhase {
     Bound,
     /// Belongs to a job; its machine stands still.
     Paused,
-    /// To be stopped.
+    /// No job needs the sandbox; its driver must stop it before the row goes.
     Leaving,
 }
 
-/// Whether the limits of a sandbox are those of its job.
+/// State of the limits of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitsBinding {
     /// The driver must bind the job's limits before the job may begin.
     Provisional,
-    /// They hold.
+    /// The limits of the machine are those of its job.
     Bound,
 }
 

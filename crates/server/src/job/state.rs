@@ -19,7 +19,7 @@ const MOVES: [(JobState, &[JobState]); 9] = [
     (JobState::TimedOut, &[]),
 ];
 
-/// Whether a job may go from one state to another.
+/// True if the table allows the move.
 pub(crate) fn allowed(from: JobState, to: JobState) -> bool {
     MOVES.iter().any(|(state, targets)| *state == from && targets.contains(&to))
 }

@@ -13,42 +13,42 @@ use super::request::JobKind;
 use super::state::{JobState, SandboxState};
 use crate::audit::AuditHead;
 
-/// All that can be told of a job.
+/// The status of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobStatus {
-    /// Its id.
+    /// Id of the job.
     pub id: JobId,
     /// A name for people.
     pub name: Option<String>,
-    /// What it is.
+    /// The kind of job.
     pub kind: JobKind,
-    /// Where it is in its life.
+    /// The state of the job.
     pub state: JobState,
-    /// Whether its machine is there.
+    /// The state of its machine.
     pub sandbox: SandboxState,
-    /// Why it is where it is, in words.
+    /// The reason for the state, in words.
     pub reason: Option<String>,
-    /// What was asked for and what was got.
+    /// Isolation that was requested, and isolation that the job got.
     pub isolation: IsolationStatus,
     /// Milliseconds since the epoch, as all times here.
     pub created_at_ms: i64,
-    /// When it first ran.
+    /// Time of its first move to `running`.
     pub started_at_ms: Option<i64>,
-    /// When it reached its last state.
+    /// Time of its terminal state.
     pub finished_at_ms: Option<i64>,
-    /// When retention will remove it; set once it has ended.
+    /// Time at which retention will remove it; set once it has ended.
     pub expires_at_ms: Option<i64>,
     /// Exit code of the job's process.
     pub exit_code: Option<i32>,
-    /// Why it failed.
+    /// The failure, with a stable code; `None` if the job succeeded or has not ended.
     pub error: Option<JobFailure>,
-    /// What the machine used.
+    /// Usage of the machine, once the driver has reported it.
     pub usage: Option<Usage>,
-    /// What went through the egress gateway, both ways.
+    /// Bytes through the egress gateway, in both directions.
     pub egress_bytes: u64,
-    /// What a task asks; only while it waits.
+    /// The question of a task; only while it waits.
     pub question: Option<String>,
-    /// What a task says it did.
+    /// The summary that a task wrote at its end.
     pub summary: Option<String>,
     /// Tokens sent to models.
     pub tokens_in: u64,
@@ -56,15 +56,15 @@ pub struct JobStatus {
     pub tokens_out: u64,
     /// Money spent on models whose price is known, in US dollars.
     pub usd: f64,
-    /// Whether `download` has something to give.
+    /// True if the job has an artifact to download.
     pub download: bool,
-    /// Whether the sandbox outlives the job.
+    /// True if the sandbox outlives the job.
     pub keep: bool,
-    /// How much came out, in bytes.
+    /// Bytes of standard output, including dropped ones.
     pub stdout_bytes: u64,
-    /// The same for standard error.
+    /// Bytes of standard error, including dropped ones.
     pub stderr_bytes: u64,
-    /// Whether the middle of an output was dropped.
+    /// True if the middle of an output was dropped.
     pub truncated: bool,
     /// End of standard output, at most 64 KiB; empty if not asked for.
     pub stdout_tail: String,
@@ -76,11 +76,11 @@ pub struct JobStatus {
     pub revision: u64,
 }
 
-/// A status that many may read, and what its reader made of it to show it once more.
+/// A status that readers share, with its JSON once one of them has rendered it.
 #[derive(Debug)]
 pub struct KnownStatus {
     status: JobStatus,
-    /// The whole status as it was sent.
+    /// The whole status as JSON, rendered by its first reader.
     pub rendered: OnceLock<Bytes>,
 }
 
@@ -98,17 +98,17 @@ impl Deref for KnownStatus {
     }
 }
 
-/// Isolation as the status tells it.
+/// The isolation of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IsolationStatus {
-    /// The floor.
+    /// The floor that the client asked for.
     pub requested: String,
     /// The driver that runs it, once chosen.
     pub effective: Option<String>,
-    /// The wall that it gives.
+    /// The level that the driver gives.
     pub level: Option<IsolationLevel>,
-    /// Its means.
+    /// The means of isolation, for example the container runtime.
     pub runtime: Option<String>,
-    /// Why not a stronger one.
+    /// The reason for not using a stronger driver.
     pub reason: Option<String>,
 }

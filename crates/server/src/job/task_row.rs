@@ -1,19 +1,19 @@
-//! How far a task is, as far as its journal does not say it.
+//! The progress of a task, beside its journal.
 
 use sandyard_protocol::{OutputOffsets, TaskBudget, WhyAsked};
 use serde::{Deserialize, Serialize};
 
-/// How far a task is, as far as it is not in its journal.
+/// The progress of a task, beside its journal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskRow {
     /// Entries of its journal.
     pub(crate) entries: u64,
     pub(crate) spent: SpentRow,
-    /// What it may spend, once somebody has changed it.
+    /// The present budget; `None` until somebody has changed the one of the request.
     pub(crate) budget: Option<TaskBudget>,
-    /// What it asks; only while it waits.
+    /// The open question; only while the task waits.
     pub(crate) question: Option<OpenQuestion>,
-    /// How long it has waited for answers before.
+    /// Milliseconds that the task has waited for answers, without the present wait.
     pub(crate) waited_ms: u64,
     pub(crate) summary: Option<String>,
     /// Why it gave up.
@@ -28,10 +28,10 @@ pub(crate) struct TaskRow {
     pub(crate) open_steps: Vec<OpenStep>,
 }
 
-/// What a job has spent on models.
+/// Spending of a job on models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SpentRow {
-    /// Answers.
+    /// Answers that a provider gave, and calls that it rejected for their content.
     pub(crate) steps: u64,
     pub(crate) tokens_in: u64,
     pub(crate) tokens_out: u64,
@@ -39,7 +39,7 @@ pub(crate) struct SpentRow {
     pub(crate) money: u64,
 }
 
-/// What a job asks.
+/// The open question of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OpenQuestion {
     pub(crate) text: String,

@@ -1,4 +1,4 @@
-//! What earlier servers left: sandboxes that a row needs stay for the owners of their jobs, all others are stopped.
+//! Cleans up after earlier servers: sandboxes that a row needs stay for the owners of their jobs, all others are stopped.
 //!
 //! A row is deleted only after its driver has stopped the sandbox, so a crash in between leaves the row, and the next look stops
 //! the sandbox again, which is harmless.
@@ -14,16 +14,18 @@ use crate::store::StoreError;
 use crate::store::rules::{SandboxFate, fate_of};
 use crate::yard::YardContext;
 
-/// Stops sandboxes that no row needs, and removes workspaces and blobs of jobs that are not in the store. At the start of a
-/// server, when no job has an owner.
+/// Stops sandboxes that no row needs, and removes workspaces and blobs of jobs that are not in the store. Runs when a server
+/// starts, before any job has an owner.
 pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreError> {
     remove_unneeded_sandboxes(context).await?;
-    // A sandbox that has no row, or whose row was just deleted, is in nobody's way but the driver's.
+    // Read again after the removals above. Every sandbox has its row before its driver makes it, so one that a driver lists and
+    // that has no row belongs to no job.
     let rows = context.store.sandboxes().await?;
     let known: HashSet<&SandboxId> = rows.iter().map(|row| &row.id).collect();
     for driver in context.drivers.all() {
         let found = match driver.list().await {
             Ok(found) => found,
+            // The other drivers are cleaned all the same; strays of this one go at the next start.
             Err(error) => {
                 tracing::warn!(driver = driver.name(), error = %chain(&error), "sandboxes could not be listed");
                 continue;
@@ -33,6 +35,7 @@ pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreErro
             stop(driver.as_ref(), &stray.id).await;
         }
     }
+    // Ids of jobs that are being deleted count as known: their owner removes their files.
     let known: HashSet<JobId> = context.store.all_ids().await?.into_iter().collect();
     remove_stray_workspaces(context, &known).await;
     if let Err(error) = remove_stray_blobs(context, &known).await {
@@ -47,7 +50,8 @@ pub(super) async fn remove_unneeded_sandboxes(context: &YardContext) -> Result<(
     if rows.is_empty() {
         return Ok(());
     }
-    // Read behind the sandboxes: a job that gets one meanwhile is here with it.
+    // Read after the sandboxes. In the other order, a job that got its sandbox between the two reads would look as if it had
+    // none, and the sandbox would be stopped under it.
     let open = context.store.open_jobs().await?;
     let open: HashMap<&JobId, &JobRow> = open.iter().map(|job| (&job.id, job)).collect();
     let needed = |row: &SandboxRow| {
@@ -59,6 +63,7 @@ pub(super) async fn remove_unneeded_sandboxes(context: &YardContext) -> Result<(
             tracing::warn!(sandbox = %row.id, driver = row.driver, "nobody can stop a sandbox without its driver");
             continue;
         };
+        // The row goes last: without it, a machine that still runs would have no name to be stopped by.
         if stop(driver.as_ref(), &row.id).await {
             context.store.remove_sandbox(&row.id).await?;
         }
@@ -66,7 +71,7 @@ pub(super) async fn remove_unneeded_sandboxes(context: &YardContext) -> Result<(
     Ok(())
 }
 
-/// Stops a sandbox; returns whether that worked.
+/// Stops a sandbox. Returns false if its driver could not; the next look tries again.
 async fn stop(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     tracing::info!(%sandbox, "removing a sandbox that nobody needs");
     let stopped = driver.stop(sandbox).await;
@@ -76,7 +81,7 @@ async fn stop(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     stopped.is_ok()
 }
 
-/// Before the blobs: a job's folder goes with its blobs, once it is empty.
+/// Runs before the blobs are removed: removing the blobs also removes the job's folder, which must be empty by then.
 async fn remove_stray_workspaces(context: &YardContext, known: &HashSet<JobId>) {
     let found = match context.workspaces.jobs().await {
         Ok(found) => found,
@@ -99,6 +104,7 @@ async fn remove_stray_blobs(context: &YardContext, known: &HashSet<JobId>) -> Re
             tracing::info!(%job, "removing the blobs of an unknown job");
             context.blobs.remove_all(&BlobScope::Job(job)).await?;
         }
+        // Pages continue by id, not by position: removing jobs shifts positions.
         after = Some(last);
     }
 }

@@ -18,26 +18,32 @@ impl JobOwner {
     /// Closes an ended job: holds its machine if it is kept, then removes machine and disk.
     pub(super) async fn close(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("closing").await;
+        // The log is consolidated before the machine is held: a kept machine may stay for a day.
         if row.keep && row.sandbox == SandboxState::Live {
             self.consolidate(&row).await;
             self.hold(&row).await?;
+            // `hold` returns when the job is deleted or its machine is dead. Only the row says which.
             if let Some(fresh) = self.context.store.any_job(&row.id).await?.filter(|row| row.delete_requested)
             {
                 return on(fresh);
             }
         }
+        // Stopped before the disk is removed: the machine writes to it until it is dead.
         self.stop_present_sandbox(&row).await;
         self.context.config.fail_points.reach("stopped").await;
         self.consolidate(&row).await;
+        // A job that ran and has no artifact keeps its disk: it is the only copy of the workspace.
         if row.artifact.is_some() || !row.begun {
             self.remove_workspace(&row).await;
             self.remove_blobs(BlobScope::Start(row.id.clone())).await;
         }
+        // Committed last. A crash before this line leaves the job open, and the next owner repeats the steps above, which
+        // succeed on things that are gone already.
         let row = self.commit(&row, vec![Change::Closed]).await?;
         if row.delete_requested { on(row) } else { Ok(NextStep::Done) }
     }
 
-    /// Lets tools reach a kept machine until it dies or the job is deleted.
+    /// Lets tools reach a kept machine until the machine dies or the job is deleted.
     async fn hold(&mut self, row: &JobRow) -> Result<(), StoreError> {
         let (Some(driver), Some(sandbox)) = (self.context.driver(row), row.sandbox_id.clone()) else {
             return Ok(());
@@ -45,6 +51,8 @@ impl JobOwner {
         let context = std::sync::Arc::clone(&self.context);
         loop {
             if self.linked.is_none() {
+                // A deletion must not wait for a machine that does not answer. Cancelling the link loses nothing: the sandbox
+                // is stopped next. `deleted` reads the row first, so a request made before this line is seen.
                 let linked = tokio::select! {
                     linked = linking::link(&context, driver.as_ref(), row, &sandbox, RELINK_TIMEOUT) => linked,
                     deleted = context.deleted(row) => return deleted.map(|_| ()),
@@ -58,6 +66,8 @@ impl JobOwner {
                 }
             }
             let Some(machine) = self.publish(row) else { continue };
+            // The machine's death and the deletion end the hold; a lost link only has to be made again. All three only wait for a
+            // level, so cancelling them loses nothing.
             tokio::select! {
                 () = machine.link().closed() => self.linked = None,
                 () = driver.wait_dead(&sandbox) => return Ok(()),
@@ -66,24 +76,26 @@ impl JobOwner {
         }
     }
 
-    /// A deleted job: machine, disk, blobs, rows, in this order, so that a crash in between is finished by the next owner.
+    /// Removes a deleted job: its machine, disk, blobs and rows, in this order. The row goes last, so that after a crash the next
+    /// owner still finds the job and finishes the removal.
     pub(super) async fn delete(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
         self.stop_present_sandbox(&row).await;
         self.context.config.fail_points.reach("deleting").await;
         self.remove_workspace(&row).await;
         self.remove_blobs(BlobScope::Job(row.id.clone())).await;
-        // A sandbox that was just stopped must not be left behind as one to stop.
+        // Deletes the row of the sandbox that was just stopped. Otherwise `remove` keeps that row as one that is still to be
+        // stopped.
         if row.sandbox_id.is_some() {
             self.commit(&row, Vec::new()).await?;
         }
         self.context.store.remove(&row.fence()).await?;
-        // All that is left of its audit.
+        // The log line is the last trace of the audit: the head lets a reader check a downloaded copy against it.
         let head = row.audit.as_ref().map(|audit| audit.head.as_str());
         tracing::info!(job = %row.id, head, "deleted");
         Ok(NextStep::Done)
     }
 
-    /// A log that can't be made stays in chunks, which serve as well.
+    /// Makes one log of each stream's chunks. After a failure the chunks stay, and reads use them.
     async fn consolidate(&self, row: &JobRow) {
         if let Err(error) = output::consolidate(&self.context.store, &self.context.blobs, row).await {
             tracing::warn!(job = %row.id, error = %chain(&error), "the log could not be consolidated");

@@ -37,10 +37,12 @@ impl EgressLog {
     /// Makes the gateway. The rules were checked when the job was scheduled; rules that can't be parsed now allow nothing.
     pub(super) fn new(job: &NewJob, row: &JobRow, context: &YardContext) -> Self {
         let config = &context.config.egress;
+        // Fails closed: the default policy has no rules.
         let policy = EgressPolicy::parse(job.egress.iter().map(String::as_str)).unwrap_or_default();
         let (sender, attempts) = mpsc::channel(QUEUED_ATTEMPTS);
         let private = Arc::clone(&config.private);
         let audit = OwnerAudit { store: Arc::clone(&context.store), fence: row.fence() };
+        // Bytes that earlier owners counted are part of the job's limit, or a restart would refill it.
         let gateway =
             EgressGateway::new(policy, private, &config.limits, row.egress_bytes, sender, Some(audit));
         Self { gateway, attempts, recorded: 0, refused: BTreeSet::new() }
@@ -69,7 +71,8 @@ impl EgressLog {
     /// Returns the changes that record an attempt.
     pub(super) fn record(&mut self, attempt: EgressAttempt) -> Vec<Change> {
         let mut changes = Vec::new();
-        // The gateway has written the audit record of an allowed attempt before it connected.
+        // The gateway has written the audit record of an allowed attempt before it connected. A second one here would be a
+        // duplicate.
         let is_recorded = attempt.outcome == AttemptOutcome::Allowed;
         let facts = match attempt.outcome {
             AttemptOutcome::Allowed => EgressFacts::allowed(attempt.target),
@@ -88,6 +91,7 @@ impl EgressLog {
         if !is_recorded {
             changes.push(Change::Audit(AuditEntry::new(AuditActor::Job, bounded(&facts))));
         }
+        // Beyond the bound only the event is left out. The audit record and the bytes above are part of the changes already.
         self.recorded += 1;
         if self.recorded <= MAX_EVENTS {
             changes.push(Change::Event(StoredEvent::Egress(facts)));

@@ -27,10 +27,10 @@ use crate::store::StoreError;
 
 /// Exports tried before the job ends without an artifact.
 const MAX_EXPORTS: u32 = 3;
-/// How long the machine that ran the job may take to link, or to answer with its last screenshot.
+/// Longest wait for the machine that ran the job to link, or to send its last screenshot.
 const LINK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A stored artifact.
+/// An artifact whose blob is on disk and that no row names yet.
 struct ExportedArtifact {
     artifact: ArtifactRow,
     /// Entries that were left out, with the reason.
@@ -41,12 +41,15 @@ impl JobOwner {
     pub(super) async fn finish(&mut self, mut row: JobRow) -> Result<NextStep, StoreError> {
         self.context.config.fail_points.reach("finishing").await;
         let (context, before) = (Arc::clone(&self.context), row.clone());
-        // A deletion does not wait for the export: the workspace would be thrown away anyway.
+        // A deletion does not wait for the export: its result would be thrown away. Cancelling the export loses nothing: a
+        // half-written archive is a scratch file, which its drop removes, and a rescue machine is named by the row, so `delete`
+        // stops it.
         let exported = tokio::select! {
             exported = self.export(&mut row) => exported?,
             deleted = context.deleted(&before) => return on(deleted?),
         };
         self.context.config.fail_points.reach("exported").await;
+        // `export` commits a rescue sandbox into `row`, so the row may be newer than the one that was watched.
         if row.delete_requested {
             return on(row);
         }
@@ -67,6 +70,7 @@ impl JobOwner {
                 changes.push(Change::Artifact(stored.artifact));
             }
             Err(failure) => {
+                // A job that failed keeps its own error, which matters more to its reader; the failed export becomes a note.
                 if row.failure.is_none() {
                     outcome = JobState::Failed;
                     reason = Some(failure.message.clone());
@@ -78,7 +82,7 @@ impl JobOwner {
                 }
             }
         }
-        // A kept machine stays reachable; every other is gone for clients from this commit on, and stopped by `closing`.
+        // A kept machine stays reachable. Clients see every other one as gone from this commit on, and `closing` stops it.
         let kept = row.keep && self.linked.is_some() && row.sandbox == SandboxState::Live;
         if !kept {
             changes.push(Change::Sandbox(SandboxState::Gone));
@@ -88,7 +92,7 @@ impl JobOwner {
         on(self.context.commit(&row, changes).await?)
     }
 
-    /// Stores the artifact, or returns why there is none.
+    /// Stores the artifact. The inner error says why there is none; only the store's own failures are tried again.
     async fn export(&mut self, row: &mut JobRow) -> Result<Result<ExportedArtifact, JobFailure>, StoreError> {
         let Some(driver) = self.context.driver(row) else {
             return Ok(Err(failure("its driver is not configured any more".into())));
@@ -103,6 +107,7 @@ impl JobOwner {
                     continue;
                 }
             };
+            // A rescue machine may have taken a while; a deletion that came meanwhile makes the export pointless.
             if row.delete_requested {
                 break;
             }
@@ -113,7 +118,8 @@ impl JobOwner {
             };
             match self.store_workspace(row, &machine, patch).await {
                 Ok(stored) => return Ok(Ok(stored)),
-                // Another machine would fail in the same way.
+                // These failures come from the host or from the size of the workspace, so another machine would fail in the
+                // same way.
                 Err(
                     error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_) | ArtifactError::Store(_)),
                 ) => {
@@ -122,6 +128,7 @@ impl JobOwner {
                 Err(error) => {
                     tracing::warn!(job = %row.id, error = %chain(&error), "the export failed");
                     last = chain(&error);
+                    // The guest or its link failed. The next attempt links again, or makes another machine on the same disk.
                     self.linked = None;
                 }
             }
@@ -131,6 +138,7 @@ impl JobOwner {
 
     /// Stores the last screenshot. A job ends without one rather than late.
     async fn keep_last_screenshot(&self, row: &JobRow, machine: &Machine) {
+        // Bounded: a guest that never answers must not keep the job from its end.
         match tokio::time::timeout(LINK_TIMEOUT, machine.last_screenshot()).await {
             Ok(Ok(Some(png))) => {
                 let blob = (BlobKey::new(&row.id, BlobNoun::LastScreenshot), png.into());
@@ -165,7 +173,7 @@ impl JobOwner {
         let bounds = self.context.config.export.on_a_disk(row.limits.machine.disk_mib);
         let packed = pack_export(export, &self.context.scratch, &bounds, additions).await?;
         let PackedExport { artifact, mut skipped, file } = packed;
-        // Stored before the row names it: a crash in between only repeats the export.
+        // The blob is stored before the row names it. A crash in between repeats the export, which replaces the blob.
         self.context.blobs.put_file(&BlobKey::new(&row.id, BlobNoun::ResultArchive), file).await?;
         skipped.extend(missing);
         Ok(ExportedArtifact { artifact, skipped })
@@ -190,10 +198,11 @@ impl JobOwner {
             {
                 return Ok(Ok(self.hold_link(machine)));
             }
-            // Two machines must not have the same disk, so the old one is stopped before the new one is named.
+            // Two machines that write to one disk would destroy it, so the old one is stopped before the new one gets its row.
             self.stop_sandbox(driver, &sandbox).await;
         }
         let change = self.context.new_sandbox(row, driver, Purpose::Rescue)?;
+        // The row of the rescue sandbox is committed before the machine is made: after a crash the next owner can stop it.
         *row = self.commit(row, vec![change]).await?;
         let Some(sandbox) = row.sandbox_id.clone() else { return Ok(Err("it has no sandbox".into())) };
         let context = Arc::clone(&self.context);

@@ -1,7 +1,8 @@
 //! The phase `running`: begins the job, takes events and output from the guest, and ends the job when asked to.
 //!
-//! A lost link is made again and the stream resumed from what is committed; `session` is one link's worth. A dead machine
-//! ends the job: its process has begun and is never begun twice. (A task has a journal and goes on in another one.) A guest that does not end in time is killed.
+//! A lost link is made again, and the stream resumes from the committed position; `session` follows the job over one link. A
+//! dead machine ends the job, because its process has begun and must not begin twice. A task has a journal and continues in
+//! another machine. The host kills a guest that does not end in time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,8 +41,8 @@ impl JobOwner {
             let outcome = JobOutcome::driver_gone(&row);
             return on(self.end(&row, outcome).await?);
         };
-        // Asked once: the answer is only counted. A machine whose liveness is unknown may link all the same, and waiting here would
-        // keep the job from its link, its cancellation and its time limit.
+        // Asked once: the answer is only counted. A machine whose liveness is unknown may link all the same, and waiting here
+        // would keep the job from its link, its cancellation and its time limit.
         let adopted = std::mem::take(&mut self.adopted);
         if adopted && matches!(driver.liveness(&sandbox).await, Ok(Liveness::Alive)) {
             yard::count(&self.context.metrics.sandboxes_adopted);
@@ -51,10 +52,12 @@ impl JobOwner {
         let mut recorder = OutputRecorder::resume(&row, cap, self.context.store.as_ref(), blobs).await?;
         let mut backstop = self.backstop(&row).await?;
         loop {
+            // A cancellation that came while no link was up must not wait for a guest that never dials again.
             if row.cancel_requested {
                 backstop = backstop.min(self.cancel_backstop());
             }
             let end = match self.link_again(driver.as_ref(), &row, &sandbox, backstop.at).await {
+                // Both lead to the checks below, which tell a slow machine from a dead one.
                 Err(NoLink::Dead) => SessionEnd::Lost,
                 Err(NoLink::Late) => SessionEnd::Lost,
                 Ok(()) => JobSession::new(self, &mut row, &mut recorder, &mut backstop).run().await?,
@@ -67,10 +70,13 @@ impl JobOwner {
                 }
                 SessionEnd::Lost => self.linked = None,
             }
+            // The deadline is checked before the liveness: a machine that is past its time is killed, whether it lives or not.
             if Instant::now() >= backstop.at {
                 return self.kill(driver.as_ref(), &sandbox, &row, backstop.outcome).await;
             }
             let is_alive = still_alive(driver.as_ref(), &sandbox).await;
+            // No session watched the row since the link was lost. The fresh row has requests of that time, and another epoch
+            // means that another owner has the job: this one must not touch the machine any more.
             match self.context.store.any_job(&row.id).await? {
                 Some(fresh) if fresh.epoch == row.epoch => row = fresh,
                 _ => return Err(StoreError::Stale(row.id)),
@@ -78,6 +84,7 @@ impl JobOwner {
             if row.delete_requested {
                 return on(row);
             }
+            // A deletion comes first: another machine for a task that is being deleted would be made in vain.
             if !is_alive {
                 return self.died(row, driver.as_ref()).await;
             }
@@ -129,13 +136,17 @@ impl JobOwner {
         outcome: JobOutcome,
     ) -> Result<NextStep, StoreError> {
         tracing::warn!(%sandbox, reason = outcome.reason.as_deref(), "the host ends the sandbox");
+        // Stopped before the end is committed. After a crash in between, the next owner finds a dead machine and decides by the
+        // row (`died`).
         self.stop_sandbox(driver, sandbox).await;
         on(self.end(row, outcome).await?)
     }
 
-    /// The machine is dead. What a task had done is in its journal, so that it can go on in another one.
+    /// Handles the death of the machine. A task continues in another one, because its journal has everything it had done; every
+    /// other job ends.
     async fn died(&mut self, row: JobRow, driver: &dyn Driver) -> Result<NextStep, StoreError> {
         let clock = self.context.clock;
+        // A task that was cancelled or has no time left gets no other machine: the new one would only be ended.
         let over = row.cancel_requested || time_left(&row, clock).is_zero();
         if row.task.is_some() && !over && row.attempts < MAX_TASK_MACHINES {
             return self.another_machine(row, driver).await;
@@ -146,6 +157,7 @@ impl JobOwner {
     /// Commits the end of a job whose machine is gone.
     pub(super) async fn end(&mut self, row: &JobRow, outcome: JobOutcome) -> Result<JobRow, StoreError> {
         let changes = vec![
+            // One commit: a job in `finishing` always has its outcome, and its sandbox is never shown as live.
             Change::Ended { outcome: outcome.state, exit_code: outcome.exit_code, failure: outcome.failure },
             Change::Sandbox(SandboxState::Gone),
             Change::Move { to: JobState::Finishing, reason: outcome.reason },
@@ -155,7 +167,7 @@ impl JobOwner {
 }
 
 impl EndDeadline {
-    /// The earlier of two.
+    /// Returns the earlier of two deadlines, with its outcome.
     pub(super) fn min(self, other: Self) -> Self {
         if other.at < self.at { other } else { self }
     }
@@ -177,7 +189,7 @@ pub(super) fn time_left(row: &JobRow, clock: Clock) -> Duration {
     Duration::from_secs(row.limits.timeout_s).saturating_sub(elapsed(row, clock))
 }
 
-/// Returns how long the job has run without waiting, by the wall clock; zero if that jumped back.
+/// Returns how long the job has run, without its waits for people, by the wall clock; zero if that clock jumped back.
 fn elapsed(row: &JobRow, clock: Clock) -> Duration {
     let started = row.started_ms.and_then(|ms| u64::try_from(ms).ok()).map(Duration::from_millis);
     let now = clock.since_epoch();
@@ -203,7 +215,7 @@ fn death(row: &JobRow, clock: Clock) -> JobOutcome {
     )
 }
 
-/// True if the machine lives. A lost link may be the first sign of its death, so that gets a moment to be seen.
+/// True if the machine lives. A lost link is often the first sign of a death, so the driver gets a moment to notice it.
 async fn still_alive(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     let dead = tokio::time::timeout(Duration::from_millis(200), driver.wait_dead(sandbox)).await;
     dead.is_err()

@@ -81,10 +81,12 @@ impl GuestScript<'_> {
         let feeding = feed(control, input);
         tokio::pin!(feeding);
         let (mut words, mut taken) = (VecDeque::new(), 0_u64);
-        // Kept until the exit: dropping the writing half ends the script (`ends_with_stream`).
+        // Kept until the exit: dropping the sending half ends the script (`ends_with_stream`).
         let mut control = None;
         let exit = loop {
-            // Output is read while input is still being sent: a script that fills its output pipe reads no more input.
+            // Output is read while input is still being sent: a script that fills its output pipe reads no more input, and both
+            // sides would wait for ever. `next` loses nothing when it is cancelled, and `feeding` is pinned outside the loop,
+            // so it continues.
             let said = tokio::select! {
                 said = reader.next() => said?,
                 fed = &mut feeding, if control.is_none() => {
@@ -94,9 +96,11 @@ impl GuestScript<'_> {
             };
             match said {
                 FromProcess::Exited(exit) => break exit,
+                // The guest has dropped the oldest output. A patch or pack with a hole is worthless.
                 FromProcess::Lost(_) => return Err(ScriptError::TooMuch(self.most_output)),
                 FromProcess::Output(chunk) if chunk.stream == OutputStream::Stdout => {
                     taken = taken.saturating_add(chunk.bytes.len() as u64);
+                    // Checked before the write: the script's output is hostile and must not fill the host's memory or disk.
                     if taken > self.most_output {
                         return Err(ScriptError::TooMuch(self.most_output));
                     }
@@ -104,6 +108,7 @@ impl GuestScript<'_> {
                 }
                 FromProcess::Output(chunk) => {
                     words.extend(&chunk.bytes);
+                    // Only the end is kept: memory stays bounded, and the last lines usually say why git failed.
                     words.drain(..words.len().saturating_sub(STDERR_TAIL_BYTES));
                 }
             }
@@ -114,6 +119,7 @@ impl GuestScript<'_> {
 
     fn start(&self) -> StartProcess {
         let fixed =
+            // An empty environment: variables of the job, GIT_DIR for example, must not steer git.
             ["/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "bash", "-c", self.text, "git"];
         StartProcess {
             argv: fixed.iter().chain(self.arguments).map(|&argument| argument.to_owned()).collect(),

@@ -1,4 +1,4 @@
-//! From a sandbox that runs to a machine that answers.
+//! Links a sandbox that runs: accepts its connection, checks its secret, and returns a machine that answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::job::JobRow;
 use crate::yard;
 use crate::yard::YardContext;
 
-/// Before sandboxes that could not be listed are listed again.
+/// Delay before sandboxes that could not be listed are listed again.
 const LIST_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// A sandbox has no link.
+/// Why a sandbox has no link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NoLink {
     /// The machine is dead.
     Dead,
-    /// It runs, but did not dial or prove itself in time.
+    /// The machine runs, but did not dial or prove itself in time.
     Late,
 }
 
@@ -40,6 +40,8 @@ pub(super) async fn link(
         epoch: row.epoch,
         unix_ms: context.clock.unix_ms(),
     };
+    // A connection that does not prove the secret is dropped, and the next one is awaited: a stranger who dials
+    // first must not keep the guest out.
     let attempt = async {
         loop {
             match driver.next_link(sandbox).await {
@@ -55,7 +57,8 @@ pub(super) async fn link(
             }
         }
     };
-    // A machine that dies while it is waited for ends the wait at once, not at the timeout.
+    // A machine that dies ends the wait at once, not at the timeout. Cancelling `next_link` loses no connection; a handshake that
+    // is cut off costs the guest one more dial.
     let linked = tokio::select! {
         linked = tokio::time::timeout(within, attempt) => linked.unwrap_or(Err(NoLink::Late)),
         () = driver.wait_dead(sandbox) => Err(NoLink::Dead),
@@ -76,7 +79,7 @@ pub(super) async fn link_first(
     link(context, driver, row, sandbox, context.config.link_timeout + driver.boot_time()).await
 }
 
-/// Returns the secret of a sandbox. One without a row was stopped, so nothing will dial for it.
+/// Returns the secret of a sandbox. A sandbox without a row was stopped, so nothing will dial for it.
 async fn secret(context: &YardContext, sandbox: &SandboxId) -> Result<Secret, NoLink> {
     match context.store.sandbox(sandbox).await {
         Ok(row) => row.map(|row| row.secret).ok_or(NoLink::Dead),
@@ -90,14 +93,14 @@ async fn secret(context: &YardContext, sandbox: &SandboxId) -> Result<Secret, No
 /// The state of a sandbox that has a marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FoundAlive {
-    /// Its machine runs.
+    /// The machine of the sandbox runs.
     Yes,
-    /// Its machine is dead or was never whole.
+    /// The machine is dead, or was never completed.
     No,
 }
 
-/// Looks for a sandbox by its marker; `None` if it has none. What can't be known now is asked again: a sandbox that was called
-/// dead by mistake would cost its job.
+/// Looks for a sandbox by its marker; `None` if it has none. Asks again while the answer is unknown: calling a live sandbox
+/// dead would cost its job.
 pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<FoundAlive> {
     loop {
         match driver.list().await {

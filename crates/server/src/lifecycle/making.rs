@@ -1,4 +1,4 @@
-//! What a machine is made from: the isolation that the job has, an image in the form that the driver wants, room, limits.
+//! The parts of a machine: the isolation that the job has, an image in the form that the driver wants, room, limits.
 //!
 //! A job never gets weaker isolation than its row says, whatever the operator has changed since. The status says what a start
 //! waits for.
@@ -29,6 +29,7 @@ pub(super) async fn spec(
     row: &mut JobRow,
     sandbox: &SandboxId,
 ) -> Result<SandboxSpec, StartFailure> {
+    // First: a job that may not run here must not wait for an image.
     hold_isolation(context, driver, row).await?;
     let image = image(context, row).await?;
     form(context, driver, row, &image).await?;
@@ -46,12 +47,13 @@ pub(super) async fn spec(
         lifetime_s: row.limits.timeout_s
             + LIFETIME_MARGIN_S
             + if row.keep { KEPT_MARGIN_S } else { 0 }
+            // A task's clocks stand while it waits for a person, but the driver's lifetime runs on.
             + if row.task.is_some() { LONGEST_WAITS_S } else { 0 },
         secret: stored.secret,
     })
 }
 
-/// Starts a machine. A failure that is not for lack of room has the driver tried before it is chosen for another job.
+/// Starts a machine. After a failure that is not for lack of room, the driver is tried again before another job gets it.
 pub(super) async fn start_machine(
     context: &YardContext,
     driver: &dyn Driver,
@@ -75,13 +77,14 @@ pub(super) async fn start_machine(
     })
 }
 
-/// Refuses weaker isolation than the row has, and writes other means of isolation into the row.
+/// Refuses weaker isolation than the row has. Writes changed means of isolation into the row.
 async fn hold_isolation(
     context: &YardContext,
     driver: &dyn Driver,
     row: &mut JobRow,
 ) -> Result<(), StartFailure> {
     let isolation = driver.isolation();
+    // The operator may have changed the driver's runtime since the job was claimed. The client was promised the level in the row.
     if let Some(level) = row.level.filter(|level| isolation.level < *level) {
         let message = format!(
             "the job runs with isolation `{}`, and {} gives only `{}` now",
@@ -137,6 +140,7 @@ async fn form(
             FormatState::Making(words) if !words.is_empty() => tell(context, row, words).await?,
             FormatState::Making(_) => {}
         }
+        // `borrow_and_update` has marked the state as seen, so a change since then returns at once.
         if form.changed().await.is_err() {
             return Err(StartFailure::Again(
                 "the making of the image's form ended without a word".to_owned(),
@@ -145,7 +149,7 @@ async fn form(
     }
 }
 
-/// Writes what the start waits for into the status.
+/// Writes the reason for the wait into the status.
 async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result<(), StoreError> {
     if row.reason.as_ref() != Some(&reason) {
         *row = context.commit(row, vec![Change::Reason(Some(reason))]).await?;
@@ -153,8 +157,8 @@ async fn tell(context: &YardContext, row: &mut JobRow, reason: String) -> Result
     Ok(())
 }
 
-/// The tree that a job's machine gets. What needs kernels, desktop or browser waits for the full one; a session makes do
-/// with the base only where no full one will come; a script takes the best there is now.
+/// Returns the image for a job. Jobs that need kernels, desktop or browser wait for the full one. A session waits for the full
+/// one too, unless none will come. A shell script takes the best image that is ready now.
 fn flavour(row: &JobRow, images: &dyn Images) -> ImageFlavour {
     match (row.kind, images.state(ImageFlavour::Full)) {
         (_, ImageState::Ready { .. }) | (JobKind::Session, ImageState::Preparing { .. }) => {

@@ -1,8 +1,8 @@
 //! Makes the world match the rows: one loop that claims, holds leases and cleans, and one task for each job it owns.
 //!
-//! Every task is owned by the loop, which can end it at any await; the next owner goes on from the row.
-//! A job whose lease ran out here, say because the process was stopped for a while, is let go of and claimed
-//! anew with a higher epoch, so that the store refuses every write of the old task.
+//! Every task is owned by the loop, which can end it at any await; the next owner continues from the row. A lease can run out
+//! here, for example while the process is suspended. The loop then drops the job's task and claims the job anew with a higher
+//! epoch, so that the store refuses every write of the old task.
 
 mod adopting;
 mod closing;
@@ -53,7 +53,7 @@ const CLAIM_PAGE: usize = 32;
 /// A job that was claimed as it was stored, with its room.
 pub(crate) type ClaimedJob = (Box<JobRow>, Permit);
 
-/// The loop.
+/// The loop of one server. It owns a task for each job whose lease this server holds.
 pub(crate) struct Reconciler {
     context: Arc<YardContext>,
     claimed: mpsc::Receiver<ClaimedJob>,
@@ -76,14 +76,16 @@ impl Reconciler {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let config = self.context.config.clone();
         let mut heartbeat = tokio::time::interval(config.lease.heartbeat);
+        // `Delay`: after a suspend one tick is enough; a burst of them would only repeat the same work.
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut cleaning =
             tokio::time::interval_at(Instant::now() + config.retention.interval, config.retention.interval);
         cleaning.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let wake = Arc::clone(&self.context);
         loop {
-            // A branch runs to its end before the next is picked, so none of them may wait for a sandbox: that is the work of
-            // the tasks. The heartbeat comes late by at most one branch, far less than a lease lasts.
+            // The heartbeat must not starve, or every lease of this server runs out. A branch runs to its end before the next
+            // is picked, so no branch may wait for a sandbox: that is the work of the tasks. Cancelling the waits loses
+            // nothing: queue, ticks, notices and ended tasks are kept by their sources until they are taken.
             tokio::select! {
                 () = stop.cancelled() => break,
                 _ = heartbeat.tick() => self.beat().await,
@@ -101,6 +103,7 @@ impl Reconciler {
                 }
             }
         }
+        // Only here: dropping the future leaves the leases to run out, as a crash does.
         self.let_go().await;
     }
 
@@ -108,6 +111,7 @@ impl Reconciler {
     async fn beat(&mut self) {
         let kept = match self.context.store.renew(&self.context.owner, self.context.ttl_ms()).await {
             Ok(kept) => kept,
+            // Tasks go on: until the leases run out nobody else can take the jobs, and afterwards the store refuses their writes.
             Err(error) => return tracing::warn!(error = %chain(&error), "the leases could not be renewed"),
         };
         let kept: HashMap<&JobId, u64> = kept.iter().map(|fence| (&fence.job, fence.epoch)).collect();
@@ -117,6 +121,8 @@ impl Reconciler {
             .filter(|(job, owned)| kept.get(job) != Some(&owned.epoch))
             .map(|(job, _)| job.clone())
             .collect();
+        // Lost jobs are dropped before orphans are taken: the same job may be taken back, and its old task must not write
+        // beside the new one.
         for job in lost {
             self.lose(&job).await;
         }
@@ -133,7 +139,7 @@ impl Reconciler {
         }
     }
 
-    /// Ends the task of a job whose lease is gone, unless it has just ended by itself.
+    /// Ends the task of a job whose lease is gone. A job that is done has no lease either, so it is left alone.
     async fn lose(&mut self, job: &JobId) {
         let still_open = matches!(self.context.store.any_job(job).await, Ok(Some(row)) if row.open);
         if let Some(owned) = self.owned.get(job).filter(|_| still_open) {
@@ -152,6 +158,7 @@ impl Reconciler {
                     let memory_mib = self.context.driver(&row).map_or(machine.memory_mib, |driver| {
                         self.context.memory_mib(driver.as_ref(), machine)
                     });
+                    // Adopted without asking for room: the machine runs already, so refusing it would not free anything.
                     let permit = self.context.admission.adopt(memory_mib);
                     tracing::info!(job = %row.id, state = row.state.as_str(), epoch = row.epoch, "took over a job");
                     self.spawn(row, permit, ClaimOrigin::Orphan);
@@ -170,8 +177,8 @@ impl Reconciler {
         }
     }
 
-    /// Starts queued jobs, oldest first, as long as there is room. One that does not fit holds the others up, so that
-    /// a large job is not starved by small ones.
+    /// Starts queued jobs, oldest first, while there is room. The first job that does not fit ends the round, so that small jobs
+    /// can't starve a large one.
     async fn claim(&mut self) {
         if let Err(error) = self.claim_some().await {
             tracing::warn!(error = %chain(&error), "queued jobs could not be claimed");
@@ -190,8 +197,11 @@ impl Reconciler {
                 }
                 let Some(choice) = self.choose(&row).await? else { continue };
                 let memory_mib = self.context.memory_mib(choice.driver.as_ref(), &row.limits.machine);
+                // Room is taken before the claim. The other way round, a claimed job could find the host full and would have to
+                // be put back.
                 let Some(permit) = self.context.admission.admit(memory_mib) else { return Ok(()) };
                 let claim = self.context.claim(&row, choice.driver.as_ref(), choice.reason)?;
+                // `None`: the job was cancelled or claimed since the page was read. The permit is given back when it is dropped.
                 if let Some(row) = self.context.store.claim_queued(&row.id, claim).await? {
                     self.spawn(row, permit, ClaimOrigin::Queue);
                 }
@@ -236,6 +246,7 @@ impl Reconciler {
 
     fn spawn(&mut self, row: JobRow, permit: Permit, origin: ClaimOrigin) {
         if let Some(old) = self.owned.remove(&row.id) {
+            // At most one task for each job. The old one has a lower epoch, so a write that it has sent already is refused.
             old.task.abort();
         }
         let (job, epoch) = (row.id.clone(), row.epoch);
@@ -251,16 +262,18 @@ impl Reconciler {
     fn ended(&mut self, key: Option<(JobId, u64)>) {
         match key {
             Some((job, epoch)) => {
+                // The epoch tells the task that ended from a newer one of the same job.
                 if self.owned.get(&job).is_some_and(|owned| owned.epoch == epoch) {
                     self.owned.remove(&job);
                 }
             }
+            // The task was aborted or panicked, so its key is lost.
             None => self.owned.retain(|_, owned| !owned.task.is_finished()),
         }
     }
 
-    /// Ends all tasks, then gives the leases back, so that no task writes behind the release. Jobs go on in their sandboxes, and
-    /// the next server adopts them.
+    /// Ends all tasks, then gives the leases back, so that no task writes after the release. Jobs continue in their sandboxes,
+    /// and the next server adopts them.
     async fn let_go(&mut self) {
         self.tasks.shutdown().await;
         if let Err(error) = self.context.store.release_all(&self.context.owner).await {

@@ -1,4 +1,4 @@
-//! How an exit becomes a last state, an error code and a reason in words.
+//! Turns the exit of a process into a last state, an error code and a reason in words.
 
 use sandyard_protocol::{EndReason, Exit};
 use sandyard_sandbox::driver::Usage;
@@ -65,24 +65,24 @@ impl JobOutcome {
         )
     }
 
-    /// Ended because nobody answered.
+    /// The outcome of a task whose question got no answer within `seconds`.
     pub(crate) fn unanswered(seconds: u64) -> Self {
         let message = format!("nobody answered its question within {seconds} s");
         let hint = "answer with `sandyard reply`, or allow more time with ask_timeout_s";
         Self::new(JobState::TimedOut, message, FailureCode::NoAnswer, Some(hint))
     }
 
-    /// Ended by request.
+    /// The outcome of a job that a client cancelled. Also used if the guest did not confirm the end.
     pub(crate) fn cancelled() -> Self {
         Self::new(JobState::Cancelled, "cancelled by request", FailureCode::Cancelled, None)
     }
 
-    /// Ended by the limit on its time.
+    /// The outcome of a job that reached `timeout_s`. A session that reaches it has succeeded.
     pub(crate) fn timed_out(around: EndCircumstances<'_>) -> Self {
         time_limit(around)
     }
 
-    /// Failed for a reason outside its process.
+    /// The outcome of a job that failed for a reason outside its process.
     pub(crate) fn failed(code: FailureCode, message: impl Into<String>, hint: Option<&str>) -> Self {
         Self::new(JobState::Failed, message, code, hint)
     }
@@ -104,6 +104,8 @@ fn own_end(exit: Exit, around: EndCircumstances<'_>) -> JobOutcome {
     }
     let machine = &around.limits.machine;
     let usage = around.usage.copied().unwrap_or_default();
+    // The limits come before signal and exit code: the kernel's kill of one child often shows only as a nonzero exit of its
+    // parent.
     if usage.memory_kills > 0 {
         let message = format!("out of memory (limit {} MiB)", machine.memory_mib);
         return JobOutcome::failed(
@@ -143,7 +145,7 @@ fn time_limit(around: EndCircumstances<'_>) -> JobOutcome {
     )
 }
 
-/// A limit that was met before the time was up is the likelier cause.
+/// Names a limit that the job met before its time was up, because it is the likelier cause.
 fn strain(around: EndCircumstances<'_>) -> String {
     let usage = around.usage.copied().unwrap_or_default();
     match usage {

@@ -29,38 +29,38 @@ pub(super) struct JobOwner {
     pub(super) egress_log: Option<EgressLog>,
     /// A task's journal service and model gateway, once it runs.
     pub(super) agent: Option<TaskServices>,
-    /// Whether another owner had the job before: a machine may be there already.
+    /// True if another owner had the job before, so that a machine may exist already.
     pub(super) adopted: bool,
-    /// Sandboxes that are stopped and whose rows the next commit deletes.
+    /// Sandboxes that their driver has stopped. The next commit deletes their rows.
     stopped: Vec<SandboxId>,
-    /// Its share of the host; given back when the owner is dropped.
+    /// The job's share of the host; given back when the owner is dropped.
     _permit: Permit,
 }
 
 /// A machine with a link.
 pub(super) struct LinkedMachine {
     pub(super) machine: Arc<Machine>,
-    /// Before a session: opened while the job was prepared. After it: held open, though nobody reads it after the job's end,
-    /// because the guest takes its loss for the loss of the host.
+    /// Before a session: opened while the job was prepared. After it: held open, though nobody reads it any more, because the
+    /// guest takes the loss of this stream for the loss of the host.
     pub(super) events: Option<GuestEventStream>,
-    /// Tools reach it while this is here.
+    /// Tools reach the machine while this is `Some`.
     pub(super) reachable: Option<Reachable>,
 }
 
 /// Where an owner got its job from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClaimOrigin {
-    /// From the queue: it has no machine.
+    /// From the queue. The job has no machine.
     Queue,
-    /// From an owner that is gone: it may have one.
+    /// From an owner that is gone. The job may have a machine.
     Orphan,
 }
 
-/// What follows a phase.
+/// The step that follows a phase.
 pub(super) enum NextStep {
-    /// The phase of this row.
+    /// The owner continues with the phase of this row.
     Row(Box<JobRow>),
-    /// Nothing: the job is done with, or belongs to another owner.
+    /// The owner stops: the job is done, or belongs to another owner.
     Done,
 }
 
@@ -101,7 +101,7 @@ impl JobOwner {
         Some(Arc::clone(&linked.machine))
     }
 
-    /// Works until the job is done with or belongs to somebody else.
+    /// Works until the job is done or belongs to another owner.
     pub(super) async fn run(mut self, mut row: JobRow) {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(5));
         loop {
@@ -118,6 +118,8 @@ impl JobOwner {
                 Err(error) => {
                     tracing::warn!(job = %row.id, error = %chain(&error), "trying again");
                     tokio::time::sleep(backoff.next_wait()).await;
+                    // The failed commit may have happened, so the step is repeated from the stored row, not from the one in
+                    // memory.
                     match self.reload(&row).await {
                         Some(fresh) => row = fresh,
                         None => return,
@@ -128,12 +130,14 @@ impl JobOwner {
     }
 
     async fn step(&mut self, row: JobRow) -> Result<NextStep, StoreError> {
+        // First, in every state: a deleted job must not start, export or be kept.
         if row.delete_requested {
             return self.delete(row).await;
         }
         match row.state {
             JobState::Queued => Ok(NextStep::Done),
             JobState::Starting => self.start(row).await,
+            // A task between two machines keeps its state; only its sandbox is `starting`.
             JobState::Running | JobState::Waiting if Self::is_restarting(&row) => self.start_again(row).await,
             JobState::Running | JobState::Waiting => self.follow(row).await,
             JobState::Finishing => self.finish(row).await,
@@ -148,6 +152,7 @@ impl JobOwner {
         match self.context.store.any_job(&row.id).await {
             Ok(Some(fresh)) if fresh.epoch == row.epoch => Some(fresh),
             Ok(_) => None,
+            // The caller waits before its next attempt, so a store that is down is not asked in a tight loop.
             Err(_) => Some(row.clone()),
         }
     }
@@ -156,6 +161,8 @@ impl JobOwner {
     pub(super) async fn requested(&mut self, row: &JobRow) -> Result<JobRow, StoreError> {
         loop {
             match self.context.store.any_job(&row.id).await? {
+                // The row is read before the watch is awaited, and the watch began with the owner: no request is missed in
+                // between.
                 Some(fresh) if fresh.epoch != row.epoch => return Err(StoreError::Stale(row.id.clone())),
                 Some(fresh) if fresh.cancel_requested || fresh.delete_requested => return Ok(fresh),
                 Some(_) => self.watch.changed().await,
@@ -166,6 +173,7 @@ impl JobOwner {
 
     /// Stops a sandbox, and repeats that until it works: a second machine on the same workspace would destroy it.
     pub(super) async fn stop_sandbox(&mut self, driver: &dyn Driver, sandbox: &SandboxId) {
+        // The link goes first, so that tools fail at once and do not wait for a machine that is being killed.
         self.linked = None;
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(10));
         while let Err(error) = driver.stop(sandbox).await {
@@ -191,12 +199,13 @@ impl JobOwner {
     ) -> Result<JobRow, StoreError> {
         changes.splice(0..0, self.stopped.iter().cloned().map(Change::SandboxStopped));
         let row = self.context.commit(row, changes).await?;
+        // Only after the commit: one that fails is repeated, and must delete the same rows.
         self.stopped.clear();
         Ok(row)
     }
 }
 
-/// Goes on with a row.
+/// Continues with the phase of a row.
 pub(super) fn on(row: JobRow) -> Result<NextStep, StoreError> {
     Ok(NextStep::Row(Box::new(row)))
 }

@@ -24,7 +24,7 @@ use crate::store::StoredRequest;
 const PATCH_NAME: &str = "changes.patch";
 /// Time for the comparison; a tree that takes longer gets no patch.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest patch: what a person or a program may still want to read.
+/// The longest patch that is still useful to a person or a program.
 const MAX_PATCH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The patch, or why there is none.
@@ -32,7 +32,7 @@ const MAX_PATCH_BYTES: u64 = 16 * 1024 * 1024;
 pub(super) enum PatchResult {
     /// Nothing to compare with, or nothing changed.
     None,
-    /// The workspace changed.
+    /// The difference, as git prints it.
     Patch(HostFile),
     /// The patch could not be made, for this reason.
     Missing(String),
@@ -57,7 +57,7 @@ impl JobOwner {
         let start = match (&request.job.git, request.files.is_empty()) {
             (Some(_), _) => match stored_start(self.context.blobs.as_ref(), row).await {
                 Some(start) => start,
-                // An event of the job has said why.
+                // `preparing` has recorded the reason as an event of the job.
                 None => return PatchResult::None,
             },
             (None, true) if row.task.is_none() => return PatchResult::None,
@@ -67,9 +67,10 @@ impl JobOwner {
     }
 }
 
-/// The start that `preparing` stored, if it could.
+/// Returns the start that `preparing` stored; `None` if it could not.
 async fn stored_start(blobs: &dyn Blobs, row: &JobRow) -> Option<StartTree> {
     let tree = blobs.read(&BlobKey::new(&row.id, BlobNoun::StartTree), BlobRange::Whole).await.ok()?;
+    // Read back from the host's disk, but first made by a script in the guest: only a hash may become an argument of git.
     let tree = String::from_utf8(tree.into()).ok().filter(|tree| is_object_id(tree))?;
     let pack = blobs.get(&BlobKey::new(&row.id, BlobNoun::StartPack), BlobRange::Whole).await.ok()?;
     Some(StartTree::Pack { tree, pack: pack.bytes })
@@ -123,6 +124,8 @@ fn quoted(path: &str) -> String {
     let mut quoted = String::from("\"");
     for byte in path.bytes() {
         match byte {
+            // Everything but printable ASCII becomes an octal escape. A raw line end in a path would begin another command of
+            // the stream.
             b'"' | b'\\' => quoted.extend(['\\', char::from(byte)]),
             b' '..=b'~' => quoted.push(char::from(byte)),
             other => quoted.push_str(&format!("\\{other:03o}")),

@@ -43,11 +43,14 @@ pub(super) async fn prepare(
     if let Some(git) = &request.job.git {
         let reason = Some(format!("cloning {}", git.url));
         row = context.commit(&row, vec![Change::Reason(reason)]).await?;
+        // Before the clone: the guest opens this stream first on every link, and the gateway's loop would drop it.
         events = Some(machine.event_stream().await.map_err(|error| StartFailure::Again(chain(&error)))?);
         row = clone(context, row, machine, request, git).await?;
     }
+    // After the clone, which empties the workspace first. Files of the request may replace files of the repository.
     write_files(&request.files, machine).await?;
     if request.job.git.is_some() {
+        // The snapshot comes last: it is the start that the patch compares with, and must contain the files of the request.
         let mut changes = vec![Change::Reason(None)];
         if let Err(detail) = snapshot(context, &row, machine).await {
             let text = format!("there will be no changes.patch: {detail}");
@@ -78,19 +81,22 @@ async fn clone(
     let mut nothing = tokio::io::sink();
     let running = script.run(machine, std::io::Cursor::new(trust), &mut nothing);
     tokio::pin!(running);
-    // Attempts are committed while git runs: the gateway stops when too many of them wait.
+    // Attempts are committed while git runs: the gateway waits when too many of them are queued, and so would git. `running` is
+    // pinned and `next` reads a channel, so cancelling either branch loses nothing.
     let ran = loop {
         tokio::select! {
             ran = &mut running => break ran,
             attempt = egress_log.next() => row = context.commit(&row, egress_log.record(attempt)).await?,
         }
     };
+    // The last attempts may still be queued when git exits.
     while let Some(attempt) = egress_log.waiting() {
         row = context.commit(&row, egress_log.record(attempt)).await?;
     }
     let detail = match ran {
         Ok(ran) if ran.succeeded() => return Ok(row),
         Ok(ran) => words(&ran),
+        // A lost machine says nothing about the repository: another machine may clone it.
         Err(ScriptError::Machine(error @ (MachineError::Lost | MachineError::Deadline))) => {
             return Err(StartFailure::Again(chain(&error)));
         }
@@ -118,6 +124,7 @@ fn words(ran: &ScriptResult) -> String {
 async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), StartFailure> {
     for file in files {
         write_file(machine, &file.path, &file.bytes).await.map_err(|error| match error {
+            // A path that the guest refuses is refused by every machine.
             MachineError::Guest(refusal) => StartFailure::Never(JobOutcome::failed(
                 FailureCode::FileRefused,
                 format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
@@ -150,13 +157,14 @@ async fn snapshot(context: &YardContext, row: &JobRow, machine: &Machine) -> Res
     };
     let mut output = tokio::fs::File::from_std(handle);
     let ran = script.run(machine, tokio::io::empty(), &mut output).await.map_err(|error| failed(&error))?;
+    // The id becomes an argument of a later script, so nothing but a hash is accepted.
     if !ran.succeeded() || !is_object_id(&ran.words) {
         return Err("the start of the workspace could not be read".to_owned());
     }
     let (pack_key, tree_key) =
         (BlobKey::new(&row.id, BlobNoun::StartPack), BlobKey::new(&row.id, BlobNoun::StartTree));
     context.blobs.put_file(&pack_key, pack).await.map_err(|error| failed(&error))?;
-    // Behind the pack: a tree without its pack would make a patch of everything.
+    // Stored after the pack: with a tree and no pack, the patch would contain the whole workspace.
     let tree = vec![(tree_key, ran.words.into())];
     context.blobs.put_all(tree, Durability::Synced).await.map_err(|error| failed(&error))
 }

@@ -17,9 +17,9 @@ pub(super) struct QuestionTimeout {
 /// The consequence of a question that nobody answered.
 #[derive(Debug, PartialEq)]
 pub(super) enum UnansweredAction {
-    /// The job ends.
+    /// The job ends as timed out.
     End,
-    /// The host says this in the person's place.
+    /// The host adds this entry to the journal in the person's place.
     Say(Box<JournalEntry>),
 }
 
@@ -34,6 +34,7 @@ impl QuestionTimeout {
         let task = row.task.as_ref()?;
         let question = task.question.as_ref()?;
         let asked = Duration::from_millis(u64::try_from(question.asked_ms).unwrap_or(0));
+        // The lifetime of the machine has room for this total (`making`). Without it, a task could ask for ever.
         let in_all =
             Duration::from_secs(LONGEST_WAITS_S).saturating_sub(Duration::from_millis(task.waited_ms));
         let waited = clock.since_epoch().saturating_sub(asked);
@@ -49,6 +50,7 @@ impl QuestionTimeout {
                     "Nobody answered in time. Decide yourself as you think best, and go on.".to_owned();
                 UnansweredAction::Say(Box::new(JournalEntry::Said { text, by: Speaker::Host, budget: None }))
             }
+            // A question about the budget ends the job: silence must not spend more money.
             _ => UnansweredAction::End,
         }
     }

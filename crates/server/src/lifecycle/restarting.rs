@@ -1,7 +1,7 @@
 //! Another machine for a task whose machine died: the workspace's disk and the journal are there, processes and kernels are not.
 //!
-//! The row stays in `running` or `waiting`; that its sandbox is `starting` says where it is. Nothing of the request is
-//! written again: what the job has made of it since is on the disk.
+//! The row stays in `running` or `waiting`; its sandbox is `starting` meanwhile. The files of the request are not written
+//! again: the disk has them, as the job has changed them since.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::store::StoreError;
 
 /// Machines that one task may have.
 pub(super) const MAX_TASK_MACHINES: u32 = 5;
-/// Before another one is made: what killed the first may need a moment to pass.
+/// Delay before another machine is made: the cause of the death may need a moment to pass.
 const RESTART_DELAY: Duration = Duration::from_millis(500);
 
 impl JobOwner {
@@ -27,13 +27,14 @@ impl JobOwner {
         row.task.is_some() && row.sandbox == SandboxState::Starting && !row.begun
     }
 
-    /// Gives the task another sandbox. The machine of the one before is dead.
+    /// Gives the task another sandbox. The previous machine must be dead.
     pub(super) async fn another_machine(
         &mut self,
         row: JobRow,
         driver: &dyn Driver,
     ) -> Result<NextStep, StoreError> {
         tracing::warn!(job = %row.id, attempts = row.attempts, "the sandbox died; the task goes on in another one");
+        // Also for a dead machine: its driver removes mounts and devices before another machine uses the disk.
         self.stop_present_sandbox(&row).await;
         let text = "the sandbox died; the task goes on in another one, its processes and kernels are gone";
         let changes = vec![
@@ -50,6 +51,8 @@ impl JobOwner {
             return on(self.end(&row, outcome).await?);
         };
         let context = Arc::clone(&self.context);
+        // A cancellation must not wait for a boot. Cancelling `bring_up_again` may leave a machine half made; its row is
+        // committed, so stopping the sandbox removes every part of it.
         let brought_up = tokio::select! {
             up = bring_up_again(&context, driver.as_ref(), row.clone(), &sandbox) => up?,
             requested = self.requested(&row) => {

@@ -1,4 +1,4 @@
-//! Retention: removes ended jobs by age and by total size, oldest first. The newest job is kept whatever its size.
+//! Retention: removes ended jobs by age and by total size, oldest first. Always keeps the newest job.
 //!
 //! Ages are computed from the times that the store committed. A download that has begun is not disturbed.
 
@@ -10,7 +10,7 @@ use crate::store::{EndedJob, StoreError};
 use crate::yard;
 use crate::yard::YardContext;
 
-/// Marks jobs as deleted; their next owner removes them.
+/// Marks jobs as deleted. The loop then takes them as orphans and their owner removes them.
 pub(super) async fn sweep(context: &YardContext) {
     let now_ms = context.clock.unix_ms();
     let ended = match due(context, now_ms).await {
@@ -22,13 +22,14 @@ pub(super) async fn sweep(context: &YardContext) {
         let entry = AuditEntry::new(AuditActor::Host, facts);
         match context.request_delete(&id, entry).await {
             Ok(Some(_)) => yard::count(&context.metrics.jobs_retired),
+            // A client deleted the job since it was listed.
             Ok(None) => {}
             Err(error) => return tracing::warn!(error = %chain(&error), "an old job could not be removed"),
         }
     }
 }
 
-/// Returns all ended jobs, or none if no job is old and the total size is within its bound: that needs no scan.
+/// Returns all ended jobs. Returns none, without a scan, if no job is old and the total size is within its bound.
 async fn due(context: &YardContext, now_ms: i64) -> Result<Vec<EndedJob>, StoreError> {
     let config = &context.config.retention;
     let retained = context.store.retained().await?;
@@ -38,6 +39,7 @@ async fn due(context: &YardContext, now_ms: i64) -> Result<Vec<EndedJob>, StoreE
 
 fn is_old(finished_ms: i64, config: &RetentionConfig, now_ms: i64) -> bool {
     let age_ms = i64::try_from(config.age.as_millis()).unwrap_or(i64::MAX);
+    // A clock that jumped back gives a negative age, which removes nothing.
     now_ms.saturating_sub(finished_ms) >= age_ms
 }
 
@@ -45,6 +47,7 @@ fn is_old(finished_ms: i64, config: &RetentionConfig, now_ms: i64) -> bool {
 fn to_remove(ended: &[EndedJob], config: &RetentionConfig, now_ms: i64) -> Vec<JobId> {
     let mut total: u64 = ended.iter().map(|job| job.bytes).sum();
     let mut gone = Vec::new();
+    // Without the last: the newest job is kept whatever its size, or a large result would be gone before it is downloaded.
     for job in ended.iter().take(ended.len().saturating_sub(1)) {
         let old = is_old(job.finished_ms, config, now_ms);
         if !old && total <= config.bytes {

@@ -1,7 +1,7 @@
 //! Follows a job over one link: events and output in, commits out, acknowledgements back.
 //!
-//! Reading goes on while a commit is under way, up to a bound. Output waits a moment for more of it, except the first
-//! after a pause; whatever was received is committed before the session returns, so a resume begins where the store ends.
+//! Reading continues while a commit is under way, up to a bound. Output waits a moment for more, except the first after a pause.
+//! Everything received is committed before the session returns, so a resume begins where the store ends.
 
 mod clocks;
 mod commits;
@@ -32,7 +32,7 @@ const FLUSH_DELAY: Duration = Duration::from_millis(20);
 const EVENT_FLUSH_DELAY: Duration = Duration::from_millis(4);
 /// Output that is committed without delay.
 const FLUSH_BYTES: usize = 256 * 1024;
-/// Output received beyond which the guest has to wait: bounds memory, whatever the disk does.
+/// Bytes of received output at which the guest has to wait. Bounds memory while the disk is slow.
 const MAX_PENDING_BYTES: usize = 6 * 1024 * 1024;
 /// Time for a guest to open its event stream, to begin its job or to set its clocks.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -45,9 +45,9 @@ pub(super) enum SessionEnd {
     Ended,
     /// The link is gone.
     Lost,
-    /// The job is to be deleted.
+    /// A client asked for the deletion of the job.
     Deleted(Box<JobRow>),
-    /// The guest can't or must not go on.
+    /// The guest can't or must not continue.
     Refused(JobOutcome),
 }
 
@@ -102,13 +102,16 @@ impl<'a> JobSession<'a> {
             Err(end) => return Ok(end),
         };
         self.owner.context.config.fail_points.reach("begun").await;
+        // Adopted or relinked: the job runs already, so tools may reach it at once.
         if self.row.state != JobState::Starting {
             self.owner.publish(self.row);
         }
+        // Before the first event is read: the job's process may connect as soon as it begins.
         self.owner.open_egress(self.row).await?;
         let agent = self.owner.agent.as_ref().map(TaskServices::gateways);
         let _gateways = self.owner.egress_log.as_ref().map(|egress_log| egress_log.serve(&machine, agent));
         let end = self.follow(&machine, &mut events).await?;
+        // The next session resumes from the committed position. Output that was received and not committed would come twice.
         if matches!(end, SessionEnd::Lost) {
             self.commit_rest().await?;
         }
@@ -123,9 +126,11 @@ impl<'a> JobSession<'a> {
         machine: &SharedMachine,
         events: &mut GuestEventStream,
     ) -> Result<SessionEnd, StoreError> {
+        // The row may have had a request before this link was made; the watch wakes only for later ones.
         self.check_requests(machine).await;
         self.hold_clocks(machine).await;
         loop {
+            // The end waits for the commit under way: it must not overtake output that was received before it.
             if let Some(exit) = self.ended.filter(|_| self.pending.is_none()) {
                 self.finish(exit, events).await?;
                 return Ok(SessionEnd::Ended);
@@ -134,8 +139,10 @@ impl<'a> JobSession<'a> {
             let may_read = self.ended.is_none() && self.recorder.pending_bytes() < MAX_PENDING_BYTES;
             let may_flush = self.pending.is_none() && self.flush_at.is_some();
             let question_until = self.question_until();
-            // Every branch is cancel-safe: what it took is in `self` before the next await. Output does not starve the others,
-            // because tokio picks a ready branch at random.
+            // Every branch is cancel-safe: the event stream, the channels and the watch keep every item until it is taken, and
+            // the commit is a future in `self.pending`. Output does not starve the others, because tokio picks a ready branch
+            // at random. The branches of the backstop and of the watch must always be open: they end a job whose guest hangs or
+            // floods.
             tokio::select! {
                 incoming = events.next(), if may_read => match incoming {
                     Ok(incoming) => {
@@ -146,6 +153,7 @@ impl<'a> JobSession<'a> {
                     Err(MachineError::Malformed(what)) => return Ok(SessionEnd::Refused(garbage(&what))),
                     Err(_) => return Ok(SessionEnd::Lost),
                 },
+                // Closed while many changes wait: the gateways then wait too, which bounds memory.
                 attempt = attempted(&mut self.owner.egress_log), if self.changes.len() < MAX_WAITING_CHANGES => {
                     self.take_attempt(attempt);
                 }
@@ -160,6 +168,7 @@ impl<'a> JobSession<'a> {
                     }
                 }
                 () = until(question_until), if !self.end_asked => self.unanswered(machine).await?,
+                // `follow` in `following` sees that the deadline has passed, and kills the machine.
                 () = until(Some(self.backstop.at)) => return Ok(SessionEnd::Lost),
             }
         }
@@ -168,7 +177,10 @@ impl<'a> JobSession<'a> {
     fn take(&mut self, incoming: FromGuest) -> Result<(), JobOutcome> {
         match incoming {
             FromGuest::Output(mut chunk) => {
+                // The guest counts from the start of its machine. A task in its second machine has output of the first before
+                // that.
                 chunk.offset = self.row.host_offset(chunk.stream, chunk.offset);
+                // A gap or an absurd offset is a broken protocol, not an error of the host.
                 self.recorder.push(chunk).map_err(|error| garbage(&error.to_string()))?;
                 let soon = match self.last_flush {
                     Some(last) if self.recorder.pending_bytes() < FLUSH_BYTES => last + FLUSH_DELAY,
@@ -196,6 +208,7 @@ impl<'a> JobSession<'a> {
     }
 
     fn take_event(&mut self, event: SequencedEvent) {
+        // After a resume the guest may repeat events that were received and not acknowledged.
         if event.sequence <= self.sequence {
             return;
         }
@@ -208,6 +221,7 @@ impl<'a> JobSession<'a> {
             }
             GuestEvent::Note { text } => self.note(&text),
         }
+        // In the same commit as the event's effects: otherwise a crash could repeat or lose them.
         self.changes.push(Change::GuestSequence(event.sequence));
         self.flush_by(Instant::now() + EVENT_FLUSH_DELAY);
     }
@@ -228,6 +242,7 @@ impl<'a> JobSession<'a> {
     }
 
     fn note(&mut self, text: &str) {
+        // The text comes from the sandbox, and every note is stored for good.
         let text: String = text.chars().take(limits::TEXT_BYTES).collect();
         self.changes.push(Change::Event(StoredEvent::Note { text }));
     }
@@ -247,6 +262,7 @@ impl<'a> JobSession<'a> {
         if fresh.delete_requested {
             return Ok(Some(SessionEnd::Deleted(Box::new(fresh))));
         }
+        // A commit of this session may have brought a newer row than the one just read.
         if fresh.revision > self.row.revision {
             *self.row = fresh;
         }
@@ -260,6 +276,7 @@ impl<'a> JobSession<'a> {
         if !self.row.cancel_requested || self.end_asked {
             return;
         }
+        // Set before the call: a guest that does not answer is not asked again over this link, and the backstop ends it.
         self.end_asked = true;
         *self.backstop = self.backstop.clone().min(self.owner.cancel_backstop());
         let grace = self.owner.context.config.end_grace;

@@ -1,7 +1,7 @@
-//! The phase `starting`: a machine (`making`), a link, and what the job starts from (`preparing`).
+//! The phase `starting`: makes a machine (`making`), links it, and prepares its workspace (`preparing`).
 //!
-//! The sandbox's row is committed before it is made. That the job's process may have begun is committed while the machine
-//! boots, before it is told to begin; until then a machine that fails is replaced, a few times.
+//! The row of a sandbox is committed before its machine is made. The row says `begun` before the guest is ordered to begin, so a
+//! process never begins twice. Until then a machine that fails is replaced, a few times.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,10 +25,10 @@ use crate::yard::YardContext;
 /// Delay before a job that found the host full is put back into the queue.
 const FULL_RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Owners that may die while they start a job; beyond that the job is taken for the cause.
+/// Owners that may die while they start a job. Beyond that the job itself is taken for the cause of their deaths.
 const MAX_OWNERS: u64 = 30;
 
-/// A machine did not come up.
+/// Why a machine did not come up.
 pub(super) enum StartFailure {
     /// Another attempt may work.
     Again(String),
@@ -36,7 +36,7 @@ pub(super) enum StartFailure {
     Never(JobOutcome),
     /// The host is full.
     Full(String),
-    /// The store failed.
+    /// The store failed, so it is unknown which state is stored. The machine must not be stopped.
     Store(StoreError),
 }
 
@@ -64,6 +64,7 @@ impl JobOwner {
         let Some(sandbox) = row.sandbox_id.clone() else {
             return self.next_sandbox(row, driver.as_ref()).await;
         };
+        // The process may run. This owner must follow it and not make another machine, in which it would begin twice.
         if row.begun {
             return self.follow(row).await;
         }
@@ -79,6 +80,8 @@ impl JobOwner {
         }
         let context = Arc::clone(&self.context);
         let began = Instant::now();
+        // A cancellation must not wait for a boot or a clone. Cancelling `bring_up` may leave a machine half made, or a commit of
+        // `begun` under way. Stopping the sandbox covers both: its row is stored, and `end_unstarted` resets `begun`.
         let brought_up = tokio::select! {
             up = bring_up(&context, driver.as_ref(), row.clone(), &sandbox) => up,
             requested = self.requested(&row) => {
@@ -97,8 +100,8 @@ impl JobOwner {
             }
             Err(failure) => {
                 yard::count(&self.context.metrics.sandbox_starts_failed);
-                // A commit that failed may have been kept all the same, and then only this machine may run the job; or the job
-                // has another owner by now, and so has the machine.
+                // A commit that failed may be stored all the same, and then only this machine may run the job. Or the job has
+                // another owner by now, and so has the machine.
                 if !matches!(failure, StartFailure::Store(_)) {
                     self.stop_sandbox(driver.as_ref(), &sandbox).await;
                 }
@@ -107,7 +110,7 @@ impl JobOwner {
         }
     }
 
-    /// True if an earlier owner left the machine half made. A machine that was not begun at all is begun now, and does not count
+    /// True if an earlier owner left the machine half made. A machine that was never begun is made now, and does not count
     /// as an attempt, unless that happened too often to be chance.
     async fn is_spoilt(&self, driver: &dyn Driver, row: &JobRow, sandbox: &SandboxId) -> bool {
         row.epoch > MAX_OWNERS || linking::find(driver, sandbox).await == Some(FoundAlive::No)
@@ -123,8 +126,10 @@ impl JobOwner {
             StartFailure::Store(error) => Err(error),
             StartFailure::Never(outcome) => self.end_unstarted(row, outcome).await,
             StartFailure::Full(detail) => {
+                // Without a pause, a full host would be asked in a tight loop: the wake below leads to the next claim.
                 tokio::time::sleep(FULL_RETRY_DELAY).await;
                 self.context.store.requeue(&row.fence(), detail).await?;
+                // After the commit: the loop must find the job in the queue.
                 self.context.wake.notify_one();
                 Ok(NextStep::Done)
             }
@@ -146,7 +151,7 @@ impl JobOwner {
         }
     }
 
-    /// Gives the job another sandbox. The one before is stopped.
+    /// Gives the job another sandbox. The previous one must be stopped: its row goes with this commit.
     async fn next_sandbox(&mut self, row: JobRow, driver: &dyn Driver) -> Result<NextStep, StoreError> {
         let change = self.context.new_sandbox(&row, driver, Purpose::Run)?;
         on(self.commit(&row, vec![change]).await?)
@@ -154,6 +159,7 @@ impl JobOwner {
 
     /// Ends a job whose process never began and whose sandbox is gone.
     async fn end_unstarted(&mut self, row: JobRow, outcome: JobOutcome) -> Result<NextStep, StoreError> {
+        // One commit, straight to the last state: nothing ran, so there is no workspace to export.
         let changes = vec![
             Change::Ended { outcome: outcome.state, exit_code: None, failure: outcome.failure },
             Change::Begun(false),
@@ -172,6 +178,7 @@ async fn bring_up(
 ) -> Result<(JobRow, Arc<Machine>, Option<GuestEventStream>), StartFailure> {
     let spec = spec(context, driver, &mut row, sandbox).await?;
     context.config.fail_points.reach("start").await;
+    // The row of the sandbox was committed before this phase began, so a machine that is made here can always be found.
     start_machine(context, driver, &spec).await?;
     yard::count(&context.metrics.sandboxes_started);
     context.config.fail_points.reach("started").await;
@@ -181,11 +188,12 @@ async fn bring_up(
         linked.map_err(StartFailure::from)
     };
     let (row, machine, events) = if request.files.is_empty() && request.job.git.is_none() {
-        // The commit and the boot take about as long, and neither needs the other.
+        // The commit and the boot take about as long, and neither needs the other. The order to begin is sent later, by the
+        // session, so `begun` is committed before it.
         let (begun, machine) = tokio::join!(context.commit(&row, begun(&spec)), link);
         (begun?, machine?, None)
     } else {
-        // A job that may have begun has all it starts from: whoever takes over must not bring it again.
+        // `begun` comes after the files: an owner that takes over a begun job does not write them again.
         let machine = link.await?;
         let (row, events) = prepare(context, row, &machine, &request).await?;
         context.config.fail_points.reach("written").await;
@@ -195,12 +203,12 @@ async fn bring_up(
     Ok((row, machine, events))
 }
 
-/// The job's process may begin in a machine that was made from this.
+/// The changes after which the job's process may begin in a machine of this specification.
 fn begun(spec: &SandboxSpec) -> Vec<Change> {
     vec![Change::Begun(true), Change::SandboxImage(spec.image.clone())]
 }
 
-/// Another machine for a task that has begun: as above, but for the files, and the row stays in its state.
+/// Makes another machine for a task that has begun. Writes no files, and the row stays in its state.
 pub(super) async fn bring_up_again(
     context: &YardContext,
     driver: &dyn Driver,
@@ -211,6 +219,7 @@ pub(super) async fn bring_up_again(
         let spec = spec(context, driver, &mut row, sandbox).await?;
         start_machine(context, driver, &spec).await?;
         yard::count(&context.metrics.sandboxes_started);
+        // Before the session can send the order to begin, as in `bring_up`.
         let begun = context.commit(&row, begun(&spec)).await?;
         let machine = linking::link_first(context, driver, &begun, sandbox).await?;
         Ok::<_, StartFailure>((begun, machine))
@@ -222,7 +231,7 @@ pub(super) async fn bring_up_again(
     }
 }
 
-/// A machine on the workspace of one that died, to take the workspace out.
+/// Makes a machine on the workspace of one that died, to export the workspace. The job's process does not begin in it.
 pub(super) async fn bring_up_rescue(
     context: &YardContext,
     driver: &dyn Driver,

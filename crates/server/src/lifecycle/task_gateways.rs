@@ -20,7 +20,7 @@ use crate::job::NewJob;
 use crate::job::{Change, JobRow, ModelAnswerEvent, SpentRow, StoredEvent, StoredModelEvent};
 use crate::yard::YardContext;
 
-/// Words and calls that wait for the next commit. A model that sends more waits.
+/// Texts and calls that wait for the next commit. A model that sends more has to wait.
 const QUEUED_NOTICES: usize = 64;
 /// Events about models that one owner records for a job. Costs are counted without a limit.
 const MAX_EVENTS: usize = 100_000;
@@ -44,6 +44,7 @@ impl TaskServices {
         };
         let task = row.task.clone().unwrap_or_default();
         let budget: TaskBudget = task.budget.unwrap_or(job.task.budget);
+        // Begins with the cost that earlier owners stored, or a restart would refill the budget.
         let account = ModelBudget::new(limits_of(&budget), spent(task.spent));
         let (sender, told) = mpsc::channel(QUEUED_NOTICES);
         let fence = row.fence();
@@ -111,6 +112,7 @@ impl TaskServices {
             }
             ModelReport::Call(called) => {
                 let mut changes = vec![Change::Spent(row_of(called.spent))];
+                // The cost is part of the same commit as the event, and is counted even beyond the bound on events.
                 changes.extend(unanswered(&called).map(Change::Audit));
                 (changes, describe(called))
             }

@@ -25,7 +25,7 @@ pub(crate) async fn consolidate(
         if row.stream(stream).bytes > 0 && blobs.length(&log).await?.is_none() {
             write_log(store, blobs, row, &log, stream).await?;
         }
-        // Only now: until the log is stored, the chunks are the output.
+        // Only after the log is stored: until then the chunks are the only copy of the output.
         blobs.remove_all(&BlobScope::Chunks(row.id.clone(), stream)).await?;
     }
     Ok(())

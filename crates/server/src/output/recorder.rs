@@ -164,10 +164,10 @@ impl OutputRecorder {
     }
 }
 
-/// How much of the pending output a flush takes.
+/// The part of the pending output that a flush takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// Whole characters.
+    /// Everything up to the last complete UTF-8 character.
     WholeCharacters,
     /// Every byte, also half a character: nothing follows.
     AllOfIt,
@@ -211,9 +211,11 @@ impl StreamRecorder {
 
     fn push(&mut self, chunk: OutputChunk) -> Result<(), OutputGap> {
         let expected = self.offset + self.pending.len() as u64;
+        // The guest chose the offset. A gap can't be filled later, so the stream would be wrong for good.
         if chunk.offset > expected {
             return Err(OutputGap { expected, found: chunk.offset });
         }
+        // After a resume the guest repeats bytes that were not acknowledged; they are pending or committed already.
         let known = usize::try_from(expected - chunk.offset).unwrap_or(usize::MAX).min(chunk.bytes.len());
         self.pending.extend_from_slice(&chunk.bytes[known..]);
         Ok(())
@@ -248,6 +250,7 @@ impl StreamRecorder {
         self.tail.push_back((number, length));
         self.tail_bytes += length;
         let mut dropped: Option<(u64, u64, u64)> = None;
+        // At least one chunk stays: the end of the output is worth more than the exact bound.
         while self.tail_bytes > self.cap - self.head() && self.tail.len() > 1 {
             let Some((number, length)) = self.tail.pop_front() else { break };
             self.tail_bytes -= length;

@@ -10,7 +10,7 @@ use super::{Store, StoreError};
 /// Records read at once.
 const PAGE_RECORDS: usize = 500;
 
-/// Records from a number to another, each with a newline.
+/// Returns the records from `first` to `last`, each with a newline.
 pub(crate) fn audit_lines(
     store: Arc<dyn Store>,
     job: i64,

@@ -1,4 +1,4 @@
-//! Errors of every store, whatever database is below.
+//! Errors of all stores, independent of their database.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ type DatabaseError = Box<dyn Error + Send + Sync>;
 /// A read or write failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// Another owner has taken the job; this one must let go of it.
+    /// Another owner has taken the job; the caller must stop working on it.
     #[error("job {0} belongs to another owner")]
     Stale(JobId),
     /// The row can't take the change.
@@ -62,7 +62,7 @@ pub(crate) enum OpenStoreError {
     /// Another server holds the yard.
     #[error("another server works on {}", path.display())]
     Held {
-        /// The data directory.
+        /// The data directory that another server holds.
         path: PathBuf,
     },
     /// The database is of a later release.

@@ -24,7 +24,7 @@ use crate::job::{
     Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, JobState, NotedEntries, SandboxRow,
 };
 
-/// What outlives a [`MemoryStore`]: its disk, so to speak.
+/// The state that outlives a [`MemoryStore`], as a disk outlives a server.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryTables {
     jobs: BTreeMap<i64, LeasedJob>,
@@ -38,7 +38,7 @@ pub(crate) struct MemoryTables {
     pub(crate) sandboxes: BTreeMap<SandboxId, SandboxRow>,
 }
 
-/// The store.
+/// A store in memory, for tests. Its tables outlive it, so that a test can open them again as after a crash.
 #[derive(Debug)]
 pub(crate) struct MemoryStore {
     tables: Arc<Mutex<MemoryTables>>,

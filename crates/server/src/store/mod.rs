@@ -1,9 +1,9 @@
-//! Where the truth is kept. SQLite by default; another database joins by implementing [`Store`].
+//! The store: the truth about jobs and sandboxes. SQLite by default; another database joins by implementing [`Store`].
 //!
-//! The interface speaks of jobs and sandboxes, not of tables. A store reads rows, asks [`rules`] what to do, and writes the answer
-//! in one commit, which also assigns the ids of its events. A write by an owner carries its [`JobFence`] and is refused once
-//! another owner has taken the job. After a commit, everyone who watches the job is woken. `conformance` holds every store to
-//! these promises; `memory` is a second store for tests, which shows that the rules suffice.
+//! The interface speaks of jobs and sandboxes, not of tables. A store reads rows, asks [`rules`] what to do, and writes the
+//! answer in one commit, which also assigns the ids of its events. A write by an owner carries its [`JobFence`] and is refused
+//! once another owner has taken the job. After a commit, everyone who watches the job is woken. `conformance` holds every store
+//! to these promises; `memory` is a second store for tests, which shows that the rules suffice.
 
 mod audit_lines;
 #[cfg(test)]
@@ -36,12 +36,12 @@ use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
 use crate::job::{Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NotedEntries, SandboxRow};
 
-/// Which store a yard has, and where.
+/// The kind and place of a yard's store.
 #[derive(Debug, Clone)]
 pub(crate) enum StoreConfig {
     /// A SQLite database in the data directory, for one server.
     Sqlite {
-        /// The data directory.
+        /// The data directory, which also holds the store's lock file.
         data: PathBuf,
     },
 }
@@ -73,8 +73,8 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Returns a job, also while it is being deleted: for its owner.
     async fn any_job(&self, id: &JobId) -> Result<Option<JobRow>, StoreError>;
 
-    /// True if the job that was read with this revision has not changed since. A store that only this process writes may answer
-    /// `true` without looking, because whoever keeps copies of rows hears of the writes of its own process.
+    /// True if the job that was read with this revision has not changed since. A store that only this process writes may return
+    /// `true` without looking, because every cache of rows in this process is notified of its writes.
     async fn is_current(&self, id: &JobId, revision: u64) -> Result<bool, StoreError>;
 
     /// Returns the request of a job.
@@ -146,7 +146,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Adds a person's words to a task that listens, and their speaker to its audit; the owner of the job is woken.
     async fn say(&self, id: &JobId, said: Box<JournalEntry>, entry: AuditEntry) -> Result<Said, StoreError>;
 
-    /// Adds entries to a job's audit, before the recorded acts are done; returns what became of each, or `None` if the job is
+    /// Adds entries to a job's audit, before the recorded acts are done. Returns a result for each, or `None` if the job is
     /// unknown. With an epoch, only for the owner. When it returns they outlive this process; the disk has them with the next
     /// commit of anything else, at most a heartbeat later.
     async fn note(
@@ -178,7 +178,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Removes every trace of a job that is marked as deleted. A sandbox that it still has keeps its row, to be stopped.
     async fn remove(&self, fence: &JobFence) -> Result<(), StoreError>;
 
-    /// Returns how much is kept and since when, without looking at every job.
+    /// Returns the total size of retained jobs and the time of the oldest end, without a scan of all jobs.
     async fn retained(&self) -> Result<Retained, StoreError>;
 
     /// Returns ended jobs with nothing left to do, oldest end first.
@@ -187,7 +187,7 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Returns jobs that have something left to do.
     async fn open_jobs(&self) -> Result<Vec<JobRow>, StoreError>;
 
-    /// Returns every job id there is, deleted or not.
+    /// Returns the ids of all jobs, including those that are being deleted.
     async fn all_ids(&self) -> Result<Vec<JobId>, StoreError>;
 
     /// Returns the row of a sandbox.
@@ -202,14 +202,15 @@ pub(crate) trait Store: Send + Sync + 'static {
     /// Returns the number of jobs in each state.
     fn counts(&self) -> StateCounts;
 
-    /// Wakes whenever something was committed for the job.
+    /// Returns a watch that wakes after every commit for the job.
     fn watch(&self, id: &JobId) -> JobWatch;
 
-    /// Returns when the store can't go on: after a failed sync nothing that it says is sure.
+    /// Returns when the store can't continue. After a failed sync the content of the disk is unknown, so no answer can be
+    /// trusted.
     async fn broken(&self) -> String;
 }
 
-/// Takes a job for an owner in the same commit as something else.
+/// Gives a job to an owner, and applies changes in the same commit.
 #[derive(Debug, Clone)]
 pub(crate) struct JobClaim {
     pub(crate) owner: String,

@@ -35,7 +35,7 @@ pub(crate) struct StoredKey {
 pub(crate) enum Inserted {
     /// The row is stored.
     New(Box<JobRow>),
-    /// The same request made this job before.
+    /// An equal request with the same key made this job before.
     Repeated(Box<JobRow>),
     /// The key belongs to another request.
     KeyTaken,

@@ -10,7 +10,7 @@ use crate::job::JobId;
 /// Ended jobs are never woken again, so their forgotten entries are swept when there are this many.
 const SWEEP_ENTRIES: usize = 1024;
 
-/// Watchers by job. A job without watchers has no entry.
+/// Watchers by job. The entry of a job without watchers is removed at its next commit, or by the sweep.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Watchers {
     jobs: Arc<Mutex<HashMap<JobId, watch::Sender<u64>>>>,
@@ -23,9 +23,10 @@ pub(crate) struct JobWatch {
 }
 
 impl Watchers {
-    /// Watches from now on: a commit after this call is not missed.
+    /// Watches from now on. A caller that reads the row after this call misses no commit.
     pub(crate) fn watch(&self, id: &JobId) -> JobWatch {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only at powers of two: a sweep of the whole map at every call would make watching quadratic.
         if jobs.len() >= SWEEP_ENTRIES && jobs.len().is_power_of_two() {
             jobs.retain(|_, sender| sender.receiver_count() > 0);
         }
@@ -38,6 +39,7 @@ impl Watchers {
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = jobs.get(id) {
             sender.send_modify(|count| *count += 1);
+            // Under the lock, so that nobody subscribes to a sender that is about to be dropped.
             if sender.receiver_count() == 0 {
                 jobs.remove(id);
             }
@@ -49,7 +51,7 @@ impl JobWatch {
     /// Returns after the next commit, or at once after one since the last call.
     pub(crate) async fn changed(&mut self) {
         if self.receiver.changed().await.is_err() {
-            // The entry was dropped while we subscribed anew elsewhere; only a later commit matters.
+            // The sender is gone, so no later commit can wake this watch. The caller's other branches or timeout decide.
             std::future::pending::<()>().await;
         }
     }

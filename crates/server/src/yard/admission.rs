@@ -1,4 +1,4 @@
-//! How much runs at once: a number of sandboxes, and memory by limits, so that the kernel never has to choose the server.
+//! Admission: bounds the number of sandboxes and their memory by limits, so that the kernel never has to kill the server.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,11 +58,12 @@ impl Admission {
 
     fn fits(&self, taken: &AdmittedTotal, memory_mib: u64) -> bool {
         let config = &self.gate.config;
+        // By limits, not by use: sandboxes that all use their limit at once must still fit beside the server.
         taken.sandboxes < config.concurrency
             && taken.memory_mib + memory_mib + config.reserve_mib <= config.memory_mib
     }
 
-    /// Admits a sandbox that exists already, whatever the limits say.
+    /// Admits a sandbox that exists already, even beyond the limits.
     pub(crate) fn adopt(&self, memory_mib: u64) -> Permit {
         let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
         self.take(&mut taken, memory_mib)
@@ -81,6 +82,7 @@ impl Admission {
 
     /// True if the yard's disk has its headroom, or can't be asked.
     pub(crate) fn has_disk(&self) -> bool {
+        // A disk that can't be asked does not stop the yard: writes to a full disk fail visibly anyway.
         rustix::fs::statvfs(&self.gate.data).map_or(true, |disk| {
             disk.f_bavail.saturating_mul(disk.f_frsize) / (1024 * 1024) >= self.gate.config.disk_headroom_mib
         })
@@ -98,6 +100,7 @@ impl Drop for Permit {
         let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.sandboxes -= 1;
         taken.memory_mib -= self.memory_mib;
+        // Wakes the loop, which claims the next queued job. The permit is kept by `Notify` if the loop is busy.
         self.gate.freed.notify_one();
     }
 }

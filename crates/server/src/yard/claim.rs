@@ -1,4 +1,4 @@
-//! What claiming a queued job changes in its row.
+//! The changes that claim a queued job.
 
 use sandyard_protocol::Secret;
 use sandyard_sandbox::driver::Driver;
@@ -37,6 +37,7 @@ impl YardContext {
         purpose: Purpose,
     ) -> Result<Change, RandomError> {
         let mut secret = [0; 32];
+        // A new secret for each sandbox: a guest of an earlier one can't prove itself as the new one.
         getrandom::fill(&mut secret)?;
         let (id, driver) = (random_sandbox_id()?, driver.name().to_owned());
         let sandbox = SandboxRow::for_job(id, driver, Secret::new(secret), row.limits.machine);

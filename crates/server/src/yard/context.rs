@@ -45,7 +45,7 @@ pub(crate) struct YardContext {
     /// Wakes the loop: a closed job was marked as deleted and needs an owner.
     pub(crate) orphaned: Notify,
     pub(crate) clock: Clock,
-    /// This process, in leases.
+    /// Name of this process in leases.
     pub(crate) owner: String,
 }
 
@@ -72,13 +72,14 @@ impl YardContext {
         entry: AuditEntry,
     ) -> Result<Option<JobRow>, StoreError> {
         let marked = self.store.request_delete(id, entry).await;
-        // Also after a failure: the commit may have happened.
+        // Also after a failure: the commit may have happened, and a cached status would show a deleted job.
         self.ended.forget(id);
         marked
     }
 
     /// Waits until the job is to be deleted; returns the row.
     pub(crate) async fn deleted(&self, row: &JobRow) -> Result<JobRow, StoreError> {
+        // Before the first read: a commit between the read and the wait still wakes the watch.
         let mut watch = self.store.watch(&row.id);
         loop {
             match self.store.any_job(&row.id).await? {

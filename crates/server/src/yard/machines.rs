@@ -29,7 +29,7 @@ impl Machines {
         Reachable { machines: self.clone(), job: job.clone(), machine }
     }
 
-    /// The machine of a job.
+    /// Returns the machine of a job, if tools can reach it now.
     pub(crate) fn get(&self, job: &JobId) -> Option<Arc<Machine>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner).get(job).cloned()
     }
@@ -38,6 +38,7 @@ impl Machines {
 impl Drop for Reachable {
     fn drop(&mut self) {
         let mut live = self.machines.live.lock().unwrap_or_else(PoisonError::into_inner);
+        // Only its own entry: the job may have another machine by now, which must stay reachable.
         if live.get(&self.job).is_some_and(|machine| Arc::ptr_eq(machine, &self.machine)) {
             live.remove(&self.job);
         }

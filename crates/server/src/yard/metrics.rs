@@ -29,7 +29,7 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// From claim to the running process.
+    /// Records the time from the claim of a job to its running process.
     pub(crate) fn started(&self, took: Duration) {
         self.start_count.fetch_add(1, Ordering::Relaxed);
         let microseconds = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
@@ -41,7 +41,7 @@ impl Metrics {
         }
     }
 
-    /// The text, with what others know: jobs by state, and sandboxes and memory in use.
+    /// Renders the text, with figures from outside: jobs by state, and sandboxes and memory in use.
     pub(crate) fn render(&self, jobs: &StateCounts, in_use: (usize, u64)) -> String {
         let mut text =
             String::from("# HELP sandyard_jobs Jobs in the store, by state.\n# TYPE sandyard_jobs gauge\n");
@@ -101,7 +101,7 @@ fn gauge(text: &mut String, name: &str, help: &str, value: u64) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}");
 }
 
-/// Counts one.
+/// Adds one to a counter. Relaxed: counters order nothing else.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Statuses of jobs that are over, kept for those who ask again.
+//! Cache of the statuses of ended jobs.
 //!
 //! A job with nothing left to do can only be deleted or get another record of its audit. Writers in this process call
 //! [`StatusCache::forget`] then. Writers in other processes can't, so every status carries the revision of its row, and a reader
@@ -12,9 +12,9 @@ use quick_cache::sync::Cache;
 
 use crate::job::{JobId, KnownStatus};
 
-/// Memory for statuses.
+/// Bound on the cache's memory: about 16,000 statuses without output.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// What a status takes, as nouns and as sent, beside its output, which is in both.
+/// Estimated bytes of a status and of its JSON, without the output, which both contain.
 const STATUS_BYTES: u64 = 2048;
 /// Longer output is read again each time: rare, and it would push out many others.
 const OUTPUT_BYTES: usize = 8 * 1024;
@@ -32,7 +32,7 @@ fn output_bytes(status: &KnownStatus) -> usize {
     status.stdout_tail.len() + status.stderr_tail.len()
 }
 
-/// The statuses.
+/// Statuses of jobs that have nothing left to do.
 pub(crate) struct StatusCache {
     statuses: Cache<JobId, Arc<KnownStatus>, StatusWeighter>,
     forgotten: AtomicU64,
@@ -53,7 +53,7 @@ impl Default for StatusCache {
 }
 
 impl StatusCache {
-    /// The status, if it is kept.
+    /// Returns the cached status. The caller must check that it is current.
     pub(crate) fn get(&self, id: &JobId) -> Option<Arc<KnownStatus>> {
         self.statuses.get(id)
     }
@@ -69,6 +69,7 @@ impl StatusCache {
             return;
         }
         self.statuses.insert(status.id.clone(), Arc::clone(status));
+        // Checked after the insert: a deletion between the read of the row and the insert has found nothing to remove.
         if self.forgotten.load(Ordering::SeqCst) != before.0 {
             self.statuses.remove(&status.id);
         }
@@ -76,6 +77,7 @@ impl StatusCache {
 
     /// To be called once the deletion of a job, or another record of its audit, is committed.
     pub(crate) fn forget(&self, id: &JobId) {
+        // Counted before the removal, or `keep` could insert an old status between the two and see no change.
         self.forgotten.fetch_add(1, Ordering::SeqCst);
         self.statuses.remove(id);
     }

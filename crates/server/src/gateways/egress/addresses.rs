@@ -18,9 +18,9 @@ const MAX_ADDRESSES: usize = 8;
 /// A private address that the operator lets jobs reach, by one host name and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateException {
-    /// Exact host name.
+    /// Host name, compared whole and in lower case. No wildcards.
     pub host: String,
-    /// Exact port.
+    /// Port of the exception. Other ports of the host stay refused.
     pub port: u16,
     /// Address to which the name must resolve.
     pub address: IpAddr,
@@ -50,6 +50,7 @@ pub(crate) async fn connect(
         Ok(Ok(found)) => found.take(MAX_ADDRESSES).collect::<Vec<_>>(),
         Ok(Err(_)) | Err(_) => return Err(EgressConnectError::Unresolved),
     };
+    // The checked addresses are connected to, not the name: a second lookup could give another answer (DNS rebinding).
     let allowed = permitted(target, &found, exceptions)?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in allowed {
@@ -80,6 +81,7 @@ fn permitted(
         })
     };
     let fine = |address: &SocketAddr| is_public(address.ip()) || excepted(address);
+    // One bad address refuses all, so that a name can't be retried until the resolver puts a private address first.
     if found.iter().all(fine) { Ok(found.to_vec()) } else { Err(EgressConnectError::Private) }
 }
 
@@ -116,6 +118,7 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = address.segments();
     let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match segments {
+        // `::` and `::1` are addresses of their own and no embedded IPv4; the rule for IPv6 refuses them.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] if (high, low) != (0, 0) && (high, low) != (0, 1) => {
             Some(of(high, low))
         }

@@ -58,12 +58,14 @@ impl EgressConnection {
 
     /// Carries bytes in both directions until both sides are done or the connection is idle.
     pub(super) async fn carry(mut self, mut client: impl AsyncRead + AsyncWrite + Unpin) {
+        // Before any byte reaches the server: a tunnel for one name must not carry a handshake for another.
         if self.check_greeting(&mut client).await.is_err() {
             return;
         }
         let moved = Arc::clone(&self.moved);
         tokio::select! {
-            // A failure of either side ends both.
+            // A failure of either side ends both. The copy ends by itself; `stalled` only wakes to compare counts, so it
+            // starves nothing.
             _ = tokio::io::copy_bidirectional(&mut client, &mut self) => {}
             () = stalled(&moved) => {}
         }
@@ -74,6 +76,7 @@ impl EgressConnection {
         let mut first = Vec::with_capacity(1024);
         let deadline = tokio::time::Instant::now() + GREETING_TIMEOUT;
         loop {
+            // All bytes are judged again each time: the hello may arrive in any pieces, and there are at most 16 KiB.
             let known = greeting(&first);
             match known {
                 Greeting::Tls(Some(name)) if name == self.target.host => break,
@@ -90,7 +93,8 @@ impl EgressConnection {
             match tokio::time::timeout_at(deadline, client.read_buf(&mut first)).await {
                 Ok(Ok(0)) => break,
                 Ok(read) => drop(read?),
-                // Without any bytes the server may speak first. Half a greeting is an error.
+                // Without any bytes the server may be the one that speaks first (SMTP, SSH), so the tunnel opens unchecked.
+                // Half a greeting is an error: the rest would pass unchecked.
                 Err(_) if first.is_empty() => break,
                 Err(_) => return Err(io::ErrorKind::TimedOut.into()),
             }
@@ -105,6 +109,7 @@ impl EgressConnection {
         self.received += received as u64;
         let count = (sent + received) as u64;
         self.moved.fetch_add(count, Ordering::Relaxed);
+        // One atomic step for all connections of the job: together they can't exceed the limit by more than one read each.
         let take = |left: u64| Some(left.saturating_sub(count));
         match self.bytes_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(before) if before >= count => Ok(()),

@@ -52,6 +52,7 @@ async fn answer(gateway: &Arc<EgressGateway>, request: Request<Incoming>) -> Res
 
 fn target(method: &Method, uri: &Uri) -> Result<EgressTarget, EgressRefusal> {
     let authority = uri.authority().ok_or(EgressRefusal::NotAProxyRequest)?;
+    // `user@host` is read differently by different parsers, so the checked name might not be the one that is connected to.
     if authority.as_str().contains('@') {
         return Err(EgressRefusal::NotAProxyRequest);
     }
@@ -70,6 +71,7 @@ async fn tunnel(
     target: EgressTarget,
 ) -> Result<Response<Body>, EgressRefusal> {
     let connection = gateway.reach(&target).await?;
+    // After the check: a refused CONNECT gets an ordinary answer, and the stream is never upgraded.
     let upgrade = hyper::upgrade::on(request);
     gateway.tunnels.spawn(async move {
         if let Ok(upgraded) = upgrade.await {
@@ -84,10 +86,12 @@ async fn forward(
     mut request: Request<Incoming>,
     target: EgressTarget,
 ) -> Result<Response<Body>, EgressRefusal> {
+    // Before the connection: a `Host` header for another site would reach a name that the policy never saw.
     same_host(request.headers(), &target)?;
     let connection = gateway.reach(&target).await?;
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse().map_err(|_| EgressRefusal::NotAProxyRequest)?;
+    // A forwarded `Transfer-Encoding` or `Connection` could let the sandbox smuggle a second request.
     drop_hop_by_hop(request.headers_mut());
     let host = if target.port == 80 { target.host.clone() } else { target.to_string() };
     request

@@ -37,7 +37,7 @@ pub(crate) const MAX_TARGET_BYTES: usize = 300;
 /// Limits of one job's network use.
 #[derive(Debug, Clone)]
 pub struct EgressLimits {
-    /// Concurrent connections.
+    /// Largest number of connections at once. Further attempts are refused, not queued.
     pub connections: usize,
     /// Bytes in both directions together, over the life of the job.
     pub bytes: u64,
@@ -138,6 +138,7 @@ struct Tunnels(Mutex<JoinSet<()>>);
 impl Tunnels {
     fn spawn(&self, tunnel: impl Future<Output = ()> + Send + 'static) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Removes finished tunnels, so that the set does not grow over the life of a job.
         while running.try_join_next().is_some() {}
         running.spawn(tunnel);
     }
@@ -180,6 +181,7 @@ impl EgressGateway {
         mut read: impl AsyncRead + Send + Unpin + 'static,
         write: impl AsyncWrite + Send + Unpin + 'static,
     ) {
+        // The first byte tells the protocols apart: no HTTP method begins with the byte 5.
         let Ok(first) = read.read_u8().await else { return };
         let whole = Box::pin(tokio::io::join(std::io::Cursor::new([first]).chain(read), write));
         if first == socks::VERSION {
@@ -226,14 +228,17 @@ impl EgressGateway {
     }
 
     async fn try_reach(&self, target: &EgressTarget) -> Result<EgressConnection, EgressRefusal> {
+        // The policy comes before the lookup: a denied name must not leave the host as a DNS query, which can carry data out.
         if !self.policy.allows(target) {
             return Err(EgressRefusal::Denied(target.to_string()));
         }
         if self.bytes_left.load(Ordering::Relaxed) == 0 {
             return Err(EgressRefusal::Bytes);
         }
+        // Before the record: an attempt beyond the bound is refused without an entry that says it was allowed.
         let permit =
             Arc::clone(&self.connections).try_acquire_owned().map_err(|_| EgressRefusal::Connections)?;
+        // Recorded before it is made. A crash after the connection would otherwise leave traffic that no audit shows.
         self.record(target).await?;
         self.report(target, AttemptOutcome::Allowed).await;
         let stream = addresses::connect(target, &self.exceptions).await?;

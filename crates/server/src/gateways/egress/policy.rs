@@ -54,6 +54,7 @@ impl EgressTarget {
     /// Makes a target from a host in any case, with or without a final dot.
     pub(crate) fn new(host: &str, port: u16) -> Result<Self, BadHost> {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        // Before the name: resolvers accept spellings of addresses that look like names, and an address has no rule.
         if is_address(&host) {
             return Err(BadHost::Address);
         }
@@ -126,6 +127,7 @@ impl EgressRule {
     fn allows(&self, target: &EgressTarget) -> bool {
         let host = match target.host.strip_suffix(&self.host) {
             Some("") => !self.below,
+            // The rest must end with a dot, or `*.github.com` would allow `evilgithub.com`.
             Some(rest) => self.below && rest.ends_with('.'),
             None => false,
         };

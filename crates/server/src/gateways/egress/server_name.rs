@@ -17,7 +17,7 @@ const HANDSHAKE: u8 = 22;
 pub(super) enum Greeting {
     /// Too few bytes to tell.
     Unfinished,
-    /// Not TLS.
+    /// Another protocol than TLS, which names no server.
     Other,
     /// TLS, with the requested name in lower case; none if the hello has no name or is not valid.
     Tls(Option<String>),

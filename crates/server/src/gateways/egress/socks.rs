@@ -71,7 +71,7 @@ async fn literal(stream: &mut (impl AsyncRead + Unpin), length: usize) -> io::Re
     Ok(None)
 }
 
-/// Answers a request.
+/// Sends the reply to a request. The bound address is zero: clients of CONNECT do not use it.
 pub(super) async fn answer(stream: &mut (impl AsyncWrite + Unpin), reply: SocksReply) -> io::Result<()> {
     stream.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await?;
     stream.flush().await

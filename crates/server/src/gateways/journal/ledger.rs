@@ -1,4 +1,4 @@
-//! The journal as the model gateway's ledger: stores answers in one commit with the spending.
+//! The journal as the model gateway's ledger: stores an answer and the spending in one commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,6 +41,7 @@ impl Ledger for JournalLedger {
             let Some(last) = page.last().map(|row| row.number) else { return Ok(None) };
             for row in page {
                 match row.entry {
+                    // People may have spoken after the agent chose its number, so the answer can be behind their words.
                     JournalEntry::Said { .. } => {}
                     JournalEntry::Answer { text, calls, stop, usage, .. } => {
                         return Ok(Some((row.number, KeptAnswer { text, calls, stop, usage })));
@@ -58,6 +59,7 @@ impl Ledger for JournalLedger {
         spent: Spent,
         cost: Option<Money>,
     ) -> Result<u64, LedgerError> {
+        // One commit: a crash can't leave an answer that is not charged, or a charge without its answer.
         let mut changes = vec![Change::Spent(row_of(spent))];
         changes.extend(describe(&answer, cost).map(Change::Audit));
         changes.push(Change::Journal(Box::new(answer)));
@@ -68,6 +70,7 @@ impl Ledger for JournalLedger {
     async fn record_outgoing(&self, call: OutgoingCall) -> Result<(), LedgerError> {
         let OutgoingCall { number, model, with_key, bytes, sha256 } = call;
         let provider = model.split('/').next().unwrap_or_default();
+        // The use of a key is a record of its own, so that an audit can be searched for it.
         let secret = with_key.then(|| {
             let secret = format!("the key of {provider}");
             let facts = AuditFacts::Secret { secret, purpose: "a model call", entry: number };

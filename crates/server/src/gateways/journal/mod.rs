@@ -102,6 +102,7 @@ impl JournalService {
 
     /// Serves one stream that an agent opened.
     pub(crate) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+        // Refused at once, not queued: an agent could fill the host's memory with streams that wait.
         let Ok(_permit) = self.connections.try_acquire() else { return };
         let (receiver, sender) = Framed::new(stream, FRAME_LIMITS).split();
         let watch = self.store.watch(self.id());
@@ -117,6 +118,7 @@ impl JournalService {
 
     async fn row(&self) -> Result<JobRow, StoreError> {
         let row = self.store.any_job(self.id()).await?;
+        // Reads have no fence in the store. Without this check, an agent could read through a service whose owner lost the job.
         row.filter(|row| row.epoch == self.parts.fence.epoch)
             .ok_or_else(|| StoreError::Stale(self.id().clone()))
     }
@@ -142,6 +144,7 @@ impl JournalService {
 
     async fn append(&self, number: u64, entry: JournalEntry) -> Result<DeskReply, StoreError> {
         let refused = |code, message: &str| DeskReply::Refused { code, message: message.to_owned() };
+        // The agent must not forge the host's entries: they carry people's words, budgets and paid answers.
         let is_ours = matches!(
             entry,
             JournalEntry::Task { .. } | JournalEntry::Said { .. } | JournalEntry::Answer { .. }
@@ -182,6 +185,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
         }
         self.open().await?;
         loop {
+            // Requests of the agent and commits of the job. Both are cancel-safe: a frame stays in its buffer, a commit in the
+            // watch. An agent that floods requests can't keep messages back for ever, because tokio picks a ready branch at
+            // random.
             let request = tokio::select! {
                 request = self.receiver.receive() => read_request(request)?,
                 // Every commit of the job wakes this, so a message of a person is pushed without polling.
@@ -204,6 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
 
     /// Waits until the job runs, because entries move its state, and then sends task and journal.
     async fn open(&mut self) -> Result<(), ConnectionEnd> {
+        // The row is read before the watch is awaited, so a move to `running` in between wakes it.
         let row = loop {
             let row = self.service.row().await?;
             if row.state != JobState::Starting {
@@ -223,6 +230,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
         let reply = self.service.append(number, entry).await?;
         match &reply {
             DeskReply::Appended { number } => {
+                // People's words before the reply: the entry got a number behind them, and the agent must know them to
+                // understand it.
                 self.push_messages_before(*number).await?;
                 self.known = self.known.max(*number);
             }
@@ -234,6 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
     async fn read(&mut self, first: u64, count: u64) -> Result<(), ConnectionEnd> {
         let first = first.max(1);
         let there = (entries(&self.service.row().await?) + 1).saturating_sub(first);
+        // The agent chose `first` and `count`. Both are bounded by the journal before anything is read.
         let count = count.min(limits::JOURNAL_READ_ENTRIES).min(there);
         self.send(&DeskReply::Reading { entries: count }).await?;
         self.entries(first, first + count - 1).await
@@ -261,6 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> JournalConnection<'_, S> {
 
     async fn push_messages(&mut self) -> Result<(), ConnectionEnd> {
         let row = self.service.row().await?;
+        // A person may have raised the budget. The model gateway must know it before the agent asks for its next answer.
         self.service.budget(&row);
         self.push_messages_before(entries(&row) + 1).await
     }

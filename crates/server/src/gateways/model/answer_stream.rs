@@ -25,6 +25,7 @@ impl ModelGateway {
         // Charged first, because the total is stored in one commit with the answer.
         let (usage, cost) = settlement.answered(end.usage);
         let answer = ledger::answer(settlement.model.name(), &received, end.stop, usage);
+        // Stored before `Kept` and `Done` are sent: after a crash the agent asks again, and the answer is not paid twice.
         let number = self.ledger.keep(answer, self.budget.spent(), cost).await.map_err(|_| SandboxGone)?;
         settlement.number = number;
         settlement.report(ModelCallEnd::Answered { usage, cost }).await;
@@ -50,13 +51,15 @@ impl ModelGateway {
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
-                // Due only while text waits, and reporting takes it all, so this branch can't starve the other.
+                // Events of the provider, and text that waits to be reported. `recv` loses nothing when it is cancelled. `due`
+                // waits only while there is text, and reporting takes all of it, so this branch can't starve the other.
                 () = text.due() => {
                     self.report_text(&mut text).await;
                     continue;
                 }
             };
             let Some(event) = event else { break };
+            // Counted before it is passed on: a sandbox that goes away pays for the text that it caused.
             settlement.with(|reservation| reservation.received(bytes_of(&event)));
             if let ModelEvent::Text { text: more } = &event {
                 text.add(more);

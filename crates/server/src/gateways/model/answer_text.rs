@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 /// The longest run in one event.
 const MAX_RUN_BYTES: usize = 64 * 1024;
-/// How long text waits for more.
+/// Longest time that text waits for more.
 const GATHER_TIME: Duration = Duration::from_millis(150);
 
 /// A run of an answer's text, and the collector of such runs.

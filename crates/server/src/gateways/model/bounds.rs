@@ -18,6 +18,7 @@ pub(super) fn read_call(json: &[u8]) -> Result<ModelCall, BadCall> {
     if outer > limits::MODEL_CALL_VALUES {
         return Err(BadCall::TooManyValues);
     }
+    // Only now: the count above bounds the memory of this parse.
     let call: ModelCall =
         serde_json::from_slice(json).map_err(|error| BadCall::Malformed(error.to_string()))?;
     let inner: usize = call

@@ -45,9 +45,9 @@ impl BudgetLimits {
 pub(crate) struct Spent {
     /// Calls that a provider answered, or rejected for their content.
     pub(crate) steps: u64,
-    /// Tokens of input.
+    /// Tokens of input, including those from the provider's cache.
     pub(crate) input: u64,
-    /// Tokens of output.
+    /// Tokens of output, as the provider counts them.
     pub(crate) output: u64,
     /// Money, for models with a known price.
     pub(crate) money: Money,
@@ -97,7 +97,7 @@ impl ModelBudget {
         Arc::new(Self { state: Mutex::new(BudgetState { limits, spent, reserved: Spent::default() }) })
     }
 
-    /// Replaces the limits.
+    /// Replaces the limits. Reservations and spending stay, so a lower limit stops only later calls.
     pub(crate) fn change(&self, limits: BudgetLimits) {
         self.state().limits = limits;
     }
@@ -230,6 +230,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         let charge = self.charge();
+        // One lock for both: between them, another call would see the cost neither as reserved nor as spent.
         let mut state = self.budget.state();
         state.reserved = state.reserved.minus(self.reserved);
         state.spent = state.spent.plus(charge);

@@ -60,7 +60,7 @@ const FRAME_LIMITS: FrameLimits = FrameLimits {
 pub(crate) enum ModelReport {
     /// A run of an answer's text, while the answer arrives.
     Text(AnswerText),
-    /// A call ended.
+    /// A call ended, with or without an answer.
     Call(CallReport),
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct CallReport {
     /// The model's name as the operator wrote it.
     pub(crate) model: String,
     pub(crate) end: ModelCallEnd,
-    /// What the job has spent in total, including this call.
+    /// Total spending of the job, including this call.
     pub(crate) spent: Spent,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct CallReport {
 pub(crate) enum ModelCallEnd {
     /// With an answer. `cost` is none if the model has no price.
     Answered { usage: ModelUsage, cost: Option<Money> },
-    /// Without an answer.
+    /// The provider or the host refused the call, or the call failed.
     Failed(ModelFailure),
     /// The sandbox went away before the answer was complete.
     CalledOff,
@@ -107,7 +107,7 @@ pub(crate) struct ModelGatewayParts {
     /// Models that the job may use; the first is its default.
     pub(crate) models: Vec<Arc<Model>>,
     pub(crate) budget: Arc<ModelBudget>,
-    /// Stores the answers.
+    /// Stores answers before the sandbox sees them as complete.
     pub(crate) ledger: Arc<dyn Ledger>,
     /// Records the answers for a replay.
     pub(crate) recorder: Option<Arc<AnswerRecorder>>,
@@ -130,7 +130,7 @@ impl ModelGateway {
     /// cancelled.
     pub(crate) async fn serve(&self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
         let (mut receiver, mut sender) = Framed::new(stream, FRAME_LIMITS).split();
-        // Taken before the call is read, which bounds the memory of parsing.
+        // Taken before the call is read: parsing a call needs many times its bytes, so the slots bound the memory.
         let Ok(_slot) = self.slots.acquire().await else { return };
         let call = match timeout(CALL_TIMEOUT, receive(&mut receiver)).await {
             Ok(Some(Ok(call))) => call,
@@ -147,7 +147,9 @@ impl ModelGateway {
         };
         tokio::select! {
             _ = answering => {}
-            // Drops the request to the provider; `CallSettlement` charges for what was sent and received.
+            // The sandbox closed the stream or sent more. The call to the provider is dropped, and `CallSettlement` charges for
+            // the part that was sent and received. An answer that is stored already stays in the journal, and a repeated call
+            // gets it from there.
             _ = receiver.receive() => {}
         }
     }
@@ -161,7 +163,10 @@ impl ModelGateway {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        // Held for the whole call. Numbers share a few locks: two different numbers may wait for each other, which costs only
+        // time.
         let _lock = self.number_locks[(call.number % MAX_CALLS_AT_ONCE as u64) as usize].lock().await;
+        // Under the lock: of two equal calls, the second finds the answer of the first and pays nothing.
         if let Some((number, answer)) = self.ledger.kept(call.number).await.map_err(|_| SandboxGone)? {
             return repeat(number, answer, sender).await;
         }
@@ -181,11 +186,13 @@ impl ModelGateway {
         };
         // The audit must have the call before the provider has it.
         self.record_outgoing(&model, &call).await?;
+        // Marked as sent before the request: if this future is dropped in the middle, the call is charged.
         settlement.with(Reservation::sent);
         let mut received = Vec::new();
         let (out, events) = mpsc::channel(BUFFERED_EVENTS);
         let asking = async {
             let asked = model.ask(&call, &out).await;
+            // Closes the channel, which ends `pass_on`.
             drop(out);
             Ok(asked)
         };

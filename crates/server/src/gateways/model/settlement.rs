@@ -5,7 +5,7 @@ use sandyard_protocol::{ModelFailure, ModelUsage};
 use super::budget::Reservation;
 use super::{CallReport, Model, ModelCallEnd, ModelGateway, ModelReport, Money};
 
-/// Charges and reports one call exactly once. Dropping it early, because the sandbox went away, charges for what is known.
+/// Charges and reports one call exactly once. Dropping it early, because the sandbox went away, charges the part that is known.
 #[derive(Debug)]
 pub(super) struct CallSettlement<'a> {
     pub(super) gateway: &'a ModelGateway,

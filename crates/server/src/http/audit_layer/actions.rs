@@ -1,4 +1,4 @@
-//! What the audit records about a request, one function for each kind of route. The table of routes names them.
+//! Audit records of requests, one function for each kind of route. The table of routes names them.
 
 use axum::extract::Request;
 use axum::http::Method;
@@ -10,7 +10,7 @@ use crate::http::request::query::query_value;
 /// Longest text in a record that a caller chose, such as a path.
 const MAX_TEXT_BYTES: usize = 500;
 
-/// What happens to a body on its way in.
+/// Treatment of a body on its way in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum BodyRecord {
     /// Nothing: there is none, or it is for a program on a port.

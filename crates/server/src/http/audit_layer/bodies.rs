@@ -35,6 +35,7 @@ pub(super) async fn read_first(request: Request) -> (Request, BodyFacts) {
             Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
             Some(Err(error)) => break Some(StreamExt::boxed(stream::once(async { Err::<Bytes, _>(error) }))),
         }
+        // The handler refuses such a body. It gets the bytes that were read and the rest as they come.
         if bytes.len() > bounds::BODY_BYTES {
             break Some(StreamExt::boxed(body.into_data_stream()));
         }

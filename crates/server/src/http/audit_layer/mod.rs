@@ -73,6 +73,7 @@ async fn run_recorded(
         facts.written = Some(WrittenFacts { sha256: hex(&hasher.finalize()), size });
     }
     let end = ResultOnDrop { result: Some((call, facts)), changes: action.changes };
+    // A streamed answer ends with its body, so its result is recorded then. Any other is complete here.
     let streams = response
         .headers()
         .get(CONTENT_TYPE)

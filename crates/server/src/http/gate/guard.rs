@@ -1,4 +1,4 @@
-//! The rules of one route, around its handler: who sends the request, whose job it is, and what the audit says.
+//! The rules of one route, around its handler: identity of the sender, right to the job, and record in the audit.
 //!
 //! The order matters. A ticket is used up before anything else is looked at, so that a ticket in the wrong place is lost. Then
 //! the request's name and origin are checked, then the key, then the right to the job. The audit comes last: a request that
@@ -74,13 +74,14 @@ async fn enter(
     }
     // Text that is no id is an unknown job, like any other.
     let id = job_segment(request.uri().path()).and_then(JobId::parse).ok_or_else(AppError::unknown_job)?;
+    // Before the audit: a caller without a right must not be able to fill a foreign job's audit.
     let job = state.yard().job(&caller, &id, scope).await?;
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(job.clone());
     Ok(audit_layer::record(state, rule.audit, &job, request, next).await?)
 }
 
-/// Rejects what no route takes: an absolute address, a foreign name, a foreign page.
+/// Rejects requests that no route takes: an absolute address, a foreign name, a foreign page.
 fn check(state: &HttpState, request: &Request) -> Result<(), HttpFailure> {
     refuse_absolute(request)?;
     Ok(state.access().check(request.method(), request.headers())?)

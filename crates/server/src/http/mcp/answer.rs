@@ -44,7 +44,7 @@ impl ToolAnswer {
         self.blocks.push(ContentBlock::image(base64, mime));
     }
 
-    /// Adds a picture.
+    /// Encodes a picture and adds it, or says that it is too large.
     pub(super) fn picture_bytes(&mut self, mime: &str, bytes: &[u8]) {
         self.picture(mime, &STANDARD.encode(bytes));
     }

@@ -36,26 +36,26 @@ pub trait ApiTransport: Send + Sync + 'static {
 /// The method of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallVerb {
-    /// Reads.
+    /// `GET`: reads, and changes nothing.
     Get,
-    /// Makes or does something.
+    /// `POST`: makes or does something.
     Post,
-    /// Writes a whole file.
+    /// `PUT`: writes a whole file.
     Put,
-    /// Changes a file.
+    /// `PATCH`: changes a part of a file.
     Patch,
 }
 
 /// One request to the API.
 #[derive(Debug, Clone)]
 pub struct ApiCall {
-    /// The method.
+    /// Method of the request.
     pub verb: CallVerb,
-    /// Path and query.
+    /// Path and query of the request.
     pub path: String,
     /// Headers beside those that every request has.
     pub headers: Vec<(&'static str, String)>,
-    /// The body.
+    /// Body of the request; empty for none.
     pub body: Bytes,
     half_bytes: usize,
 }
@@ -73,7 +73,7 @@ impl ApiCall {
         self.header("content-type", "application/json")
     }
 
-    /// Adds a header.
+    /// Adds a header. The value must be valid in HTTP.
     #[must_use]
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
@@ -98,12 +98,12 @@ impl ApiCall {
 pub struct ReplyCollector(HeadAndTail);
 
 impl ReplyCollector {
-    /// Adds bytes.
+    /// Adds bytes of the body. Keeps the beginning and the end, within the bound of the call.
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.push(bytes);
     }
 
-    /// The whole answer.
+    /// Returns the answer with the status and headers that the transport received.
     pub fn finish(self, status: u16, header: impl Fn(&str) -> Option<String>) -> ApiReply {
         ApiReply {
             status,

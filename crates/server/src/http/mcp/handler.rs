@@ -105,6 +105,8 @@ impl ServerHandler for Tools {
         let behalf = context.extensions.get::<Parts>().and_then(|client| self.api.on_behalf(client));
         let api = behalf.unwrap_or_else(|| Arc::clone(&self.api));
         let tool_context = McpToolContext { api: api.as_ref(), address: &address };
+        // The client may cancel at any time. Dropping the call drops its request to the API, which ends a command or code that
+        // runs for it in the sandbox.
         tokio::select! {
             answer = tool.call(tool_context, request.arguments.unwrap_or_default()) => {
                 let result = answer.map_or_else(|error| refusal(&error), |answer| answer.into_result());

@@ -28,10 +28,10 @@ use crate::http::HttpState;
 use crate::http::request::body::idle_limited;
 use crate::job::JobId;
 
-/// Longest head of an answer, the same as of a request.
+/// Longest head of an answer; equal to the limit for requests.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 const MAX_HEADERS: usize = 200;
-/// How long a program may take for the head of its answer: a long poll, a heavy page.
+/// Longest wait for the head of an answer: a long poll, or a heavy page.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(300);
 /// Longest pause within an answer: event streams send a keep-alive more often.
 const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -45,7 +45,7 @@ pub(super) struct PortTarget<'a> {
     pub(super) target: String,
     /// Where the client sees the port.
     pub(super) address: PortAddress,
-    /// How long to wait for a program that starts; `None` waits as long as the machine does.
+    /// Longest wait for a program that starts; `None` waits as long as the machine does.
     pub(super) timeout: Option<Duration>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct PortTarget<'a> {
 pub(super) enum Unanswered {
     /// Too many connections to ports of this job.
     Busy,
-    /// Nothing listens there.
+    /// No program listens on the port.
     Nothing,
     /// The program there is being started.
     Starting,
@@ -75,10 +75,12 @@ pub(super) async fn forward(
     destination: PortTarget<'_>,
     mut request: Request,
 ) -> Result<Response, Unanswered> {
+    // Before anything is opened in the sandbox: the bound protects the streams of the job's pipe.
     let lane = state.lanes().enter(destination.job).ok_or(Unanswered::Busy)?;
     let upgrade = is_websocket(&request).then(|| hyper::upgrade::on(&mut request));
     let stream = connect(machine, destination.port, destination.timeout).await?;
     let authorization = stream.authorization().map(str::to_owned);
+    // `authorization` is the guest's own token for services that keeper starts. The client's key never reaches the sandbox.
     let mut headers =
         to_sandbox(request.headers(), destination.port, state.access(), authorization.as_deref());
     if upgrade.is_some() {
@@ -86,6 +88,7 @@ pub(super) async fn forward(
     }
     let sent = outgoing(request, &destination.target, headers, state.limits().body_idle)?;
     let mut builder = http1::Builder::new();
+    // The answer's head comes from the sandbox and is hostile.
     builder.max_buf_size(MAX_HEAD_BYTES).max_headers(MAX_HEADERS);
     let (mut sender, connection) =
         builder.handshake(TokioIo::new(stream)).await.map_err(|_| Unanswered::Malformed)?;
@@ -94,11 +97,13 @@ pub(super) async fn forward(
             tracing::debug!(%error, "a connection to a port ended");
         }
     }));
+    // Dropping the request, because the client went away, drops `driver` and with it the connection.
     let answer = tokio::time::timeout(HEAD_TIMEOUT, sender.send_request(sent)).await;
     let answer = answer.map_err(|_| Unanswered::Late)?.map_err(|_| Unanswered::Malformed)?;
     let held = HeldConnection { _driver: driver, _lane: lane };
     match upgrade {
         Some(client) => Ok(upgraded(state, client, answer, held, &destination)),
+        // A 101 that nobody asked for would desynchronise the client's connection.
         None if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Unanswered::Malformed),
         None => Ok(incoming(answer, held, &destination)),
     }

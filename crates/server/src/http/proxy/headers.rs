@@ -1,4 +1,4 @@
-//! Which headers of a client reach a sandbox, and which of a sandbox reach a client.
+//! Filters headers in both directions between a client and a sandbox.
 //!
 //! To the program on the port every request looks as if it came from inside its machine, for `localhost:<port>`: development
 //! servers trust that name and no other, and a job learns nothing about its viewers. No header of an answer that reaches
@@ -85,6 +85,7 @@ pub(super) fn to_sandbox(
     access: &AccessRules,
     authorization: Option<&str>,
 ) -> HeaderMap {
+    // Taken before the header is replaced: the client's own host decides whether a `Referer` is of the same origin.
     let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let mut sent = headers.clone();
     remove_hop_by_hop(&mut sent);
@@ -105,6 +106,7 @@ pub(super) fn to_sandbox(
     if let Some(cookies) = other_cookies(headers) {
         insert(&mut sent, COOKIE, &cookies);
     }
+    // The key of the yard must never reach a program in a sandbox. Other credentials may be meant for that program.
     let ours = |value: &HeaderValue| value.to_str().is_ok_and(|text| access.is_own_key(text));
     if sent.get_all(AUTHORIZATION).iter().any(ours) {
         sent.remove(AUTHORIZATION);
@@ -121,6 +123,7 @@ pub(super) fn to_client(headers: &HeaderMap, port: u16, shown: &PortAddress) -> 
     let mut sent = headers.clone();
     remove_hop_by_hop(&mut sent);
     remove_if(&mut sent, |name| FAR_REACHING.contains(&name));
+    // A sandbox must not set the server's cookie, nor one for the whole domain: other jobs are sibling hosts.
     let cookies: Vec<HeaderValue> =
         sent.get_all(SET_COOKIE).iter().filter(|cookie| may_be_set(cookie, shown)).cloned().collect();
     sent.remove(SET_COOKIE);
@@ -134,6 +137,8 @@ pub(super) fn to_client(headers: &HeaderMap, port: u16, shown: &PortAddress) -> 
         PortAddress::Origin => keep_to_itself(&mut sent),
         PortAddress::Below(_) => {
             remove_if(&mut sent, |name| FAR_REACHING_BELOW_API.contains(&name));
+            // Below the API's origin a page would act with the API's rights. `sandbox` gives it an origin of its own, without
+            // scripts.
             sent.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
             sent.insert("x-frame-options", HeaderValue::from_static("DENY"));
         }
@@ -141,7 +146,7 @@ pub(super) fn to_client(headers: &HeaderMap, port: u16, shown: &PortAddress) -> 
     sent
 }
 
-/// A page of a sandbox is framed by its own origin alone, and neither opened nor loaded with a handle by another. A policy of
+/// Isolates a page of a sandbox: only its own origin may frame it, and no other origin gets a handle of it. A policy of
 /// the page's own stays: browsers obey all that they are given.
 fn keep_to_itself(sent: &mut HeaderMap) {
     sent.append(CONTENT_SECURITY_POLICY, HeaderValue::from_static("frame-ancestors 'self'"));
@@ -180,7 +185,7 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     }
 }
 
-/// All cookies but ours.
+/// Returns the client's cookies without the pass of this server.
 fn other_cookies(headers: &HeaderMap) -> Option<String> {
     let values = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).map(str::trim).filter(|pair| !pair.is_empty());
@@ -189,7 +194,7 @@ fn other_cookies(headers: &HeaderMap) -> Option<String> {
     (!kept.is_empty()).then(|| kept.join("; "))
 }
 
-/// The path of a `Referer` of the same origin; nothing of any other.
+/// Returns the path of a `Referer` of the same origin; `None` for any other, which would tell the job about its viewer.
 fn own_referer(headers: &HeaderMap, host: &str) -> Option<String> {
     let value = headers.get(REFERER)?.to_str().ok()?;
     let rest = value.strip_prefix("http://").or_else(|| value.strip_prefix("https://"))?;
@@ -197,7 +202,7 @@ fn own_referer(headers: &HeaderMap, host: &str) -> Option<String> {
     path.starts_with('/').then(|| path.to_owned())
 }
 
-/// A cookie stays with its host; below the API also within its path, and ours is nobody else's to set.
+/// True if a sandbox may set the cookie: never the server's own, never for a domain, and below the API only within its path.
 fn may_be_set(cookie: &HeaderValue, shown: &PortAddress) -> bool {
     let Ok(text) = cookie.to_str() else { return false };
     let mut parts = text.split(';').map(str::trim);
@@ -222,11 +227,12 @@ fn may_be_set(cookie: &HeaderValue, shown: &PortAddress) -> bool {
     !has("domain") && !is_pass_cookie(name) && within
 }
 
-/// The target of a redirect, as the client sees it.
+/// Returns the target of a redirect as the client sees it.
 fn outside(location: &str, port: u16, shown: &PortAddress) -> String {
     let inside = ["localhost", "127.0.0.1", "[::1]"].iter().find_map(|host| {
         let rest = location.strip_prefix("http://").or_else(|| location.strip_prefix("https://"))?;
         let rest = rest.strip_prefix(&format!("{host}:{port}"))?;
+        // The port must end here: `localhost:80801` is another port than 8080.
         (rest.is_empty() || rest.starts_with(['/', '?', '#'])).then_some(rest)
     });
     let path = match inside {

@@ -47,7 +47,7 @@ pub(super) async fn record(
 }
 
 impl RecordedFileCall {
-    /// Records the result.
+    /// Records the status of the answer, and requests a workspace diff if the call may have changed files.
     pub(super) fn ended(self, answer: Option<&Response>) {
         if self.changes {
             self.call.diff_workspace();

@@ -30,6 +30,7 @@ impl Lanes {
 
     fn of(&self, job: &JobId) -> Arc<Semaphore> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Weak: the lanes in use hold the semaphore, so a job without connections leaves nothing but an entry to sweep.
         if let Some(semaphore) = known.get(job).and_then(Weak::upgrade) {
             return semaphore;
         }

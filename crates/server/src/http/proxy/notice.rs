@@ -14,7 +14,7 @@ use crate::http::request::conditions::wants_page;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 static OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// One page.
+/// A page or plain text of the server's own. All texts are escaped when the page is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::http) struct Notice {
     pub(in crate::http) status: StatusCode,
@@ -32,19 +32,19 @@ impl Notice {
         Self { status, title: title.to_owned(), lines: vec![line.into()], again: None, links: Vec::new() }
     }
 
-    /// Adds a reload.
+    /// Adds a reload after that many seconds, from `address` or from the page's own address if that is empty.
     pub(in crate::http) fn again(mut self, seconds: u32, address: impl Into<String>) -> Self {
         self.again = Some((seconds, address.into()));
         self
     }
 
-    /// Adds a line.
+    /// Adds a paragraph of plain text.
     pub(in crate::http) fn line(mut self, line: impl Into<String>) -> Self {
         self.lines.push(line.into());
         self
     }
 
-    /// Adds a link.
+    /// Adds a link with these words. An empty address is the page's own.
     pub(in crate::http) fn link(mut self, address: impl Into<String>, words: &str) -> Self {
         self.links.push((address.into(), words.to_owned()));
         self

@@ -28,13 +28,14 @@ use crate::http::resources::lab::LAB_PORT;
 const OWN_PATHS: &str = "/.sandyard/";
 /// The path where a ticket is exchanged for the cookie; `to` in the query is the path to go to afterwards.
 pub(in crate::http) const ENTER: &str = "/.sandyard/enter";
-/// How long a page waits for a program that starts, before a person sees that it starts rather than an empty tab.
+/// Longest wait of a page for a program that starts. Afterwards a person sees a notice rather than an empty tab.
 const PAGE_TIMEOUT: Duration = Duration::from_millis(1500);
-/// How soon a page that waits reloads.
+/// Seconds until a page that waits reloads.
 const RELOAD_S: u32 = 1;
 
 /// Answers a request to a job's origin.
 pub(in crate::http) async fn serve(state: &HttpState, origin: JobOrigin, request: Request) -> Response {
+    // First: the sandbox must never see a ticket, nor answer on a path of the server.
     if request.uri().path().starts_with(OWN_PATHS) {
         return enter(state, &origin, request.method(), request.uri(), request.headers()).await;
     }
@@ -75,13 +76,14 @@ async fn pass_on(
     let target = target(request.uri(), "").ok_or_else(|| {
         Notice::new(StatusCode::BAD_REQUEST, "Refused", "The address can be read in more than one way.")
     })?;
-    // A pass says who made it; whether the job is theirs is decided at each request.
+    // A pass names its maker. Each request checks again that the maker may use the job, so a lost right takes effect at once.
     let job = state.yard().job(caller, &origin.job, AccessScope::UseSandbox).await.map_err(|_| no_job())?;
     let machine = match state.machine(&job).await {
         Ok(machine) => machine,
         Err(_) => return Err(no_machine(state, &job).await),
     };
     let timeout = wants_page(request.headers()).then_some(PAGE_TIMEOUT);
+    // Before the request is passed on: a change of files without a record must not happen.
     let recorded = lab_files::record(state, &job, origin.port, request.method(), &target).await;
     let recorded = recorded.map_err(|_: AppError| {
         let line = "What is done with files is recorded, and can't be at the moment.";
@@ -167,6 +169,7 @@ async fn enter(
     let mut response =
         Notice::new(StatusCode::OK, "Sandyard", line).again(0, &to).link(&to, "Go on").answer(headers);
     if !is_browser(headers) {
+        // Clients without a browser's cookie rules follow a redirect.
         *response.status_mut() = StatusCode::SEE_OTHER;
         response
             .headers_mut()
@@ -175,14 +178,14 @@ async fn enter(
     with_cookie(response, &cookie)
 }
 
-/// The maker of the ticket in a query, if the ticket is good here and its maker may still use the sandbox.
+/// Redeems the ticket in a query. Returns its maker if the ticket is valid here and the maker may still use the sandbox.
 async fn ticket_maker(state: &HttpState, origin: &JobOrigin, uri: &Uri) -> Option<Caller> {
     let ticket = query_value(uri, "ticket")?;
     let maker = state.yard().redeem_ticket(&origin.job, TicketTarget::Origin(origin.port), &ticket)?;
     state.yard().job(&maker, &origin.job, AccessScope::UseSandbox).await.ok().map(|job| job.caller().clone())
 }
 
-/// A path of this origin and nothing else.
+/// True for a path of this origin. Rejects `//host` and backslashes, which browsers read as another host.
 fn is_local_path(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~?&=%@:+,".contains(&byte));
     path.starts_with('/') && !path.starts_with("//") && plain

@@ -60,6 +60,7 @@ pub(in crate::http) async fn pass_on(
     RouteJob(job): RouteJob,
     request: Request,
 ) -> HttpAnswer {
+    // First: a page from a sandbox on the API's own origin could act as the person who views it.
     refuse_browsers(request.headers())?;
     if matches!(*request.method(), Method::CONNECT | Method::TRACE) {
         return Err(ApiError::new(ErrorCode::MethodNotAllowed, "ports take ordinary requests").into());
@@ -104,6 +105,7 @@ pub(in crate::http) async fn connection(
     }
     let machine = state.machine(&job).await?;
     let busy = || failure(Unanswered::Busy, port);
+    // Held by the tunnel until it ends.
     let lane = state.lanes().enter(job.id()).ok_or_else(busy)?;
     let client = hyper::upgrade::on(&mut request);
     let stream = connect(&machine, port, None).await.map_err(|error| failure(error, port))?;

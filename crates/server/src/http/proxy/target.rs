@@ -2,10 +2,10 @@
 
 use axum::http::Uri;
 
-/// The request target to send to a port, without `prefix`; `None` if it is ambiguous. Browsers resolve dot segments and never send
-/// control characters, so nothing that a person can click is refused.
+/// The request target to send to a port, without `prefix`; `None` if it is ambiguous. Browsers resolve dot segments and never
+/// send control characters, so nothing that a person can click is refused.
 pub(super) fn target(uri: &Uri, prefix: &str) -> Option<String> {
-    // An absolute target names a host of its own, beside the one in `Host`.
+    // An absolute target names a second host beside `Host`, and programs disagree about which one counts.
     if uri.scheme().is_some() || uri.authority().is_some() {
         return None;
     }

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-/// How long an upgrade may take. Both sides have just agreed; one that takes longer is gone.
+/// Longest time of an upgrade. Both sides have just agreed to it; one that takes longer is gone.
 const UPGRADE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A development server's socket may be silent through a lunch break; a half-open one would be for days.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
@@ -30,8 +30,11 @@ pub(super) fn carry<S>(
 {
     tokio::spawn(async move {
         let _held = held;
+        // Bounded: a client that never completes its upgrade would hold a lane and a stream of the pipe for ever.
         let both = async { tokio::join!(client, sandbox) };
         let Ok((Ok(client), Ok(sandbox))) = tokio::time::timeout(UPGRADE_TIMEOUT, both).await else { return };
+        // The exchange ends by itself; the server's stop must not wait for a silent socket. Cancelling drops both streams, and
+        // bytes that were read and not yet written are lost, as with any connection that is closed.
         tokio::select! {
             () = exchange(TokioIo::new(client), sandbox, IDLE_TIMEOUT) => {}
             () = stop.cancelled() => {}
@@ -50,13 +53,13 @@ async fn exchange(
     let copy =
         tokio::io::copy_bidirectional_with_sizes(&mut client, &mut sandbox, BUFFER_BYTES, BUFFER_BYTES);
     tokio::select! {
-        // Either side's failure is the other's end.
+        // A failure of either side ends both. `silence` only reads a clock, so it takes nothing from the copy.
         _ = copy => {}
         () = clock.silence(idle) => {}
     }
 }
 
-/// When bytes last came from either side.
+/// The time of the last bytes from either side.
 #[derive(Debug, Clone)]
 struct ActivityClock {
     start: Instant,
@@ -75,7 +78,7 @@ impl ActivityClock {
         self.last_ms.store(now, Ordering::Relaxed);
     }
 
-    /// Returns when nothing came for this long.
+    /// Returns when no byte came from either side for this long.
     async fn silence(&self, limit: Duration) {
         loop {
             let last = Duration::from_millis(self.last_ms.load(Ordering::Relaxed));
@@ -100,6 +103,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedStream<I> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
         let poll = Pin::new(&mut self.io).poll_read(context, buffer);
+        // An end or an error counts too: the copy ends then, and the clock no longer matters.
         if poll.is_ready() {
             self.clock.note();
         }

@@ -27,7 +27,7 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 pub(in crate::http) enum BodyType {
     /// `application/json`, or anything that ends in `+json`.
     Json,
-    /// `text/plain` in UTF-8.
+    /// `text/plain`, read as UTF-8.
     Text,
 }
 
@@ -85,6 +85,7 @@ pub(in crate::http) async fn whole(
 ) -> Result<Bytes, HttpFailure> {
     let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limit) {
+        // A client that expects `100 Continue` has not sent the body. Any other is writing, and would not read the refusal.
         if !headers.contains_key(EXPECT) {
             discard(body).await;
         }
@@ -93,6 +94,7 @@ pub(in crate::http) async fn whole(
     let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| unreadable(&error))?.into_data() else { continue };
+        // Counted while it comes: a chunked body announces no length.
         if bytes.len() + data.len() > limit {
             discard(body).await;
             return Err(too_large(limit));
@@ -112,7 +114,7 @@ async fn discard(mut body: Body) {
             }
         }
     };
-    // Running out of time is as good as reading to the end.
+    // Reading on lets most clients see the refusal. After the timeout the connection is closed all the same.
     let _ = tokio::time::timeout(DISCARD_TIMEOUT, reading).await;
 }
 

@@ -1,4 +1,4 @@
-//! What a client accepts, and what it knows already.
+//! Conditions of a request: the types that a client accepts, and the version that it knows already.
 
 use axum::http::header::{ACCEPT, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderValue};

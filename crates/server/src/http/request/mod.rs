@@ -1,4 +1,4 @@
-//! What a handler reads of a request: the job and caller that the gate admitted, the query, conditions, the body.
+//! The parts of a request that handlers read: the job and caller that the gate admitted, the query, conditions, the body.
 
 pub(in crate::http) mod body;
 pub(in crate::http) mod conditions;

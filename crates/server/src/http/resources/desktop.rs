@@ -109,6 +109,7 @@ pub(in crate::http) async fn socket(
         .max_frame_size(MAX_FRAME_BYTES)
         .on_upgrade(move |mut socket| async move {
             // A page can't read a refused upgrade, so the refusal comes after it.
+            // A client that leaves must not hold a connection attempt. Cancelling it drops the half-open desktop stream.
             let connected = tokio::select! {
                 connected = machine.connect_desktop(mode) => connected,
                 () = left(&mut socket) => return,
@@ -184,6 +185,8 @@ impl Viewer {
     }
 
     async fn serve(mut self, stop: CancellationToken) {
+        // The server's stop must not wait for a viewer. Cancelling the exchange loses at most a frame of pixels; the desktop
+        // continues without its viewer.
         let end = tokio::select! {
             end = self.exchange() => end,
             () = stop.cancelled() => SocketEnd::Close(close_code::AWAY, "the server stops; the desktop goes on".to_owned()),
@@ -198,8 +201,9 @@ impl Viewer {
         let inputs = self.inputs.clone();
         let mut room = None;
         loop {
-            // A client's frame is only read once there is room to pass it on, so a desktop that does not read slows its
-            // client down, while pixels and pings go on.
+            // A client's frame is only read once there is room to pass it on, so a desktop that does not read slows its client
+            // down, while pixels and pings continue. The ping must not starve: it finds clients that are gone. Cancelling loses
+            // nothing: a permit that was reserved is kept in `room`, and socket and desktop keep unread bytes.
             let step = tokio::select! {
                 count = self.desktop.read(&mut buffer) => match count {
                     Ok(count @ 1..) => socket::send(&mut self.socket, Message::Binary(Bytes::copy_from_slice(&buffer[..count]))).await,

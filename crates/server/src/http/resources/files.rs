@@ -168,6 +168,7 @@ async fn content(
             length
         }
     };
+    // The program may have changed the file between the two opens. The headers would promise a wrong length.
     if !only_head && opened.length != length {
         let changed = ApiError::new(ErrorCode::SandboxFailed, "the file changed while it was read");
         return Err(ContentRefusal::Other(changed.into()));

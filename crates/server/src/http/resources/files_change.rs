@@ -46,6 +46,7 @@ pub(in crate::http) async fn write(
     let path = named_path(&uri)?;
     let mode = mode(&uri)?;
     let machine = state.machine(&job).await?;
+    // Check and write are two calls to the guest: two requests at once may both find no file, and the later one wins.
     if headers.get(IF_NONE_MATCH).is_some_and(|value| value == "*") && exists(&machine, &path).await? {
         return Err(ApiError::new(ErrorCode::PreconditionFailed, "there is such a file already").into());
     }
@@ -74,6 +75,7 @@ async fn write_file(
             (bytes.len() as u64, bytes)
         }
     };
+    // Dropping the writer, because the client went away, leaves the old file as it was.
     let mut writer = machine.write(path, size, mode).await?;
     loop {
         writer.send(&pending).await?;

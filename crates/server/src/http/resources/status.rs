@@ -53,6 +53,8 @@ pub(in crate::http) async fn status(
     let stale = headers.contains_key("if-none-match") && !known(&status);
     if wait > 0 && !stale && !status.state.is_terminal() {
         let change = state.yard().status_after_change(&job, output, Duration::from_secs(wait));
+        // A long poll must not delay the stop of the server: the client then gets the status that was read before. Both branches
+        // only wait, so cancelling one loses nothing.
         tokio::select! {
             changed = change => status = changed?,
             () = state.shutdown().cancelled() => {}

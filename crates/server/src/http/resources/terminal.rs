@@ -118,6 +118,7 @@ impl Terminal {
     }
 
     async fn serve(mut self, stop: CancellationToken) {
+        // The server's stop must not wait for a terminal. Cancelling the exchange loses at most the output that is being sent.
         let end = tokio::select! {
             end = self.exchange() => end,
             () = stop.cancelled() => SocketEnd::Close(close_code::AWAY, "the server stops; the job goes on".to_owned()),
@@ -131,8 +132,9 @@ impl Terminal {
         let inputs = self.inputs.clone();
         let mut room = None;
         loop {
-            // A client's frame is only read once there is room to pass it on, so a shell that does not read slows its
-            // client down, while output and pings go on.
+            // A client's frame is only read once there is room to pass it on, so a shell that does not read slows its client
+            // down, while output and pings continue. The ping must not starve: it finds clients that are gone. Cancelling loses
+            // nothing: a permit that was reserved is kept in `room`, and socket and reader keep unread bytes.
             let step = tokio::select! {
                 output = self.reader.next() => self.show(output).await,
                 permit = inputs.reserve(), if room.is_none() => {

@@ -15,7 +15,7 @@ use crate::http::request::body;
 use crate::http::request::extract::RouteJob;
 use crate::http::response::failure::HttpAnswer;
 
-/// How long a ticket is good, as the contract says.
+/// Lifetime of a ticket in seconds, as the contract states it.
 const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 
 /// A link that works once, within 30 seconds, without a key.

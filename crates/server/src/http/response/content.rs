@@ -19,15 +19,15 @@ pub(in crate::http) type ByteStream = Pin<Box<dyn Stream<Item = Result<Bytes, st
 /// The headers of some content.
 #[derive(Debug)]
 pub(in crate::http) struct ContentHead<'a> {
-    /// The media type.
+    /// Media type for `Content-Type`.
     pub(in crate::http) kind: &'static str,
     /// The name it is saved under.
     pub(in crate::http) file_name: &'a str,
     /// Its entity tag, with quotes.
     pub(in crate::http) tag: &'a str,
-    /// Its whole length.
+    /// Length of the whole content in bytes, also if only a part is sent.
     pub(in crate::http) length: u64,
-    /// Which part is sent.
+    /// The part of the content that is sent.
     pub(in crate::http) part: ContentPart,
 }
 

@@ -22,12 +22,12 @@ pub(in crate::http) struct HttpFailure {
     message: String,
     hint: Option<String>,
     retry_after_s: Option<u64>,
-    /// For 416: the length of what was asked for.
+    /// For 416: the length of the requested content.
     length: Option<u64>,
 }
 
 impl HttpFailure {
-    /// The stable code.
+    /// Returns the stable code of the HTTP contract.
     pub(in crate::http) fn code(&self) -> &'static str {
         self.code.as_str()
     }

@@ -27,7 +27,7 @@ impl HeadAndTail {
         Self { half_bytes, head: Vec::new(), tail: VecDeque::new(), dropped: 0 }
     }
 
-    /// Takes more output.
+    /// Adds output. Memory stays below twice the half, however much comes.
     pub(in crate::http) fn push(&mut self, bytes: &[u8]) {
         let half_bytes = self.half_bytes;
         let room = half_bytes - self.head.len();
@@ -56,7 +56,7 @@ impl HeadAndTail {
         self.dropped
     }
 
-    /// What was kept, without a mark where something is left out.
+    /// Returns the kept bytes, without a mark where something is left out.
     pub(in crate::http) fn into_bytes(mut self) -> Vec<u8> {
         self.head.extend(self.tail);
         self.head

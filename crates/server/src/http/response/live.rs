@@ -18,7 +18,7 @@ use crate::http::request::conditions::wants_events;
 pub(in crate::http) trait LiveOutput: Send + 'static {
     /// One event of the stream.
     type Event: Serialize + Send + 'static;
-    /// The whole answer.
+    /// The answer for a client that does not stream: all output and the end.
     type View: Serialize;
 
     /// The next event. It is not called again after the last one.
@@ -33,7 +33,7 @@ pub(in crate::http) trait LiveOutput: Send + 'static {
     /// Reads to the end.
     fn collect(self) -> impl Future<Output = Result<Self::View, HttpFailure>> + Send;
 
-    /// What the audit records about the end.
+    /// Returns the facts about the end that the audit records.
     fn outcome(view: &Self::View) -> CallOutcome;
 }
 

@@ -1,4 +1,4 @@
-//! What a handler answers with: views, failures, bytes to download, streams of events.
+//! Answers of handlers: views, failures, bytes to download, streams of events.
 
 pub(in crate::http) mod content;
 pub(in crate::http) mod failure;

@@ -6,7 +6,7 @@ use axum::http::header::{IF_RANGE, RANGE};
 /// The part of a content to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum ContentPart {
-    /// The whole content.
+    /// The whole content, because no valid range was asked for.
     Whole,
     /// At least one byte.
     Range { start: u64, length: u64 },

@@ -1,4 +1,4 @@
-//! What the WebSockets of a terminal and of a desktop have in common: pings, and how they end.
+//! Common parts of the WebSockets of a terminal and of a desktop: pings and closing.
 
 use std::time::Duration;
 

@@ -34,10 +34,10 @@ pub(super) enum RouteMethod {
     Any,
 }
 
-/// Who may use a route.
+/// The callers that may use a route.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum AccessRule {
-    /// Everybody: the answer is the same for all.
+    /// Everybody: the answer does not depend on the caller.
     Public,
     /// The holder of a key with this scope.
     Key(AccessScope),
@@ -47,7 +47,7 @@ pub(super) enum AccessRule {
     Person(AccessScope, Option<TicketRule>),
 }
 
-/// Which ticket opens a route.
+/// The tickets that open a route.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TicketRule {
     /// A ticket for this purpose, with GET.
@@ -58,7 +58,7 @@ pub(super) enum TicketRule {
     Port,
 }
 
-/// What the audit of a job calls a request.
+/// The audit's name for a request.
 #[derive(Clone, Copy)]
 pub(super) enum AuditRule {
     /// Nothing is recorded, for this reason.
@@ -103,7 +103,7 @@ where
     })
 }
 
-/// What is enforced on every request of a route.
+/// The rules that are enforced on every request of a route.
 #[derive(Clone, Copy)]
 pub(super) struct RouteRule {
     pub(super) access: AccessRule,

@@ -34,7 +34,7 @@ macro_rules! row {
     };
 }
 
-/// Every route.
+/// Returns all routes of the service. A path that is not here has no handler.
 pub(in crate::http) fn routes() -> Vec<Route> {
     let mut routes = about_the_server();
     routes.extend(about_jobs());

@@ -29,7 +29,7 @@ impl HttpCounters {
         RequestInFlight(&self.in_flight)
     }
 
-    /// Counts one answer.
+    /// Counts an answer by the class of its status.
     pub(in crate::http) fn count(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).saturating_sub(1).min(4);
         self.classes[class].fetch_add(1, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// Wraps a stream.
+/// A stream whose writes fail after `limit` without progress. Reads pass through.
 #[derive(Debug)]
 pub(super) struct IdleWrites<I> {
     io: I,

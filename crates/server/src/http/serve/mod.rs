@@ -1,4 +1,4 @@
-//! Connections: taken, bounded, timed, and let go politely.
+//! Connections: accepted, bounded, timed, and closed gracefully.
 //!
 //! One task for each connection, owned by a tracker. When the server stops, no more are taken, idle ones are
 //! closed, requests under way have a grace time to end.
@@ -84,9 +84,11 @@ pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
     let connections = TaskTracker::new();
     loop {
         let taken = async {
+            // Room before the accept: connections beyond the bound wait in the kernel's queue and cost no memory here.
             let permit = Arc::clone(&room).acquire_owned().await;
             (permit, listener.accept().await.0)
         };
+        // A full server must still stop at once. Cancelling `taken` loses nothing that was accepted: accepting is its last step.
         let (permit, io) = tokio::select! {
             taken = taken => taken,
             () = shutdown.cancelled() => break,
@@ -98,11 +100,12 @@ pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
             drop(permit);
         });
     }
+    // Each connection has seen the same token and ends within the grace time.
     connections.close();
     connections.wait().await;
 }
 
-/// One connection, to its end.
+/// Serves one connection to its end.
 async fn follow<I>(io: I, router: Router, limits: ServeLimits, shutdown: CancellationToken)
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
@@ -117,6 +120,8 @@ where
         .serve_connection(TokioIo::new(IdleWrites::new(io, limits.write_idle)), service)
         .with_upgrades();
     tokio::pin!(connection);
+    // Requests under way must not be cut by the stop: the second branch only asks the connection to end, and the timeout below
+    // bounds the wait. The connection is pinned, so it continues after this block.
     tokio::select! {
         ended = connection.as_mut() => return note(ended),
         () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),

@@ -106,7 +106,7 @@ fn kind(entry: &JournalEntry) -> &'static str {
 }
 
 /// Returns the audit record of an entry: names and hashes, not the text. The model gateway records answers, and the use case
-/// `reply` records what people say.
+/// `reply` records messages of people.
 fn record(task: &TaskRow, entry: &JournalEntry) -> Option<AuditEntry> {
     let facts = match entry {
         JournalEntry::StepBegan { call, name, arguments } => {

@@ -1,7 +1,7 @@
 //! Applies changes to a row. Pure, so that every store behaves alike.
 //!
-//! `Applied` lists what the store must write in the same commit. A rejected change leaves nothing behind, because the store
-//! works on a copy of the row.
+//! `Applied` lists the rows that the store must write in the same commit. A rejected change leaves nothing behind, because the
+//! store works on a copy of the row.
 
 use sandyard_protocol::OutputStream;
 use sandyard_sandbox::driver::{ImageDigest, SandboxId};
@@ -31,7 +31,7 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// Adds what a later batch of the same commit adds.
+    /// Appends the additions of a later batch of the same commit.
     pub(crate) fn extend(&mut self, later: Self) {
         self.events.extend(later.events);
         self.chunks.extend(later.chunks);
@@ -45,15 +45,15 @@ impl Applied {
 /// A write to the row of a sandbox.
 #[derive(Debug)]
 pub(crate) enum SandboxWrite {
-    /// A new row.
+    /// Inserts a row. Fails if the id exists: ids are never used twice.
     Insert(Box<SandboxRow>),
-    /// What its machine is made from.
+    /// Stores the image of the machine.
     Image { sandbox: SandboxId, image: ImageDigest },
-    /// The server that holds it now.
+    /// Stores the server that holds the sandbox now.
     Owner { sandbox: SandboxId, owner: String },
-    /// Its job is done with it, and nobody has stopped it.
+    /// Marks a sandbox that its job no longer needs and that nobody has stopped.
     Leave(SandboxId),
-    /// It is stopped, and its row goes.
+    /// Deletes the row of a sandbox that its driver has stopped.
     Remove(SandboxId),
 }
 
@@ -134,6 +134,7 @@ fn apply_one(
         Change::SandboxStopped(sandbox) => sandbox_stopped(row, sandbox, applied),
         Change::Begun(begun) => row.begun = begun,
         Change::Sandbox(state) => row.sandbox = state,
+        // Never backwards: a repeated event after a resume must not lower the position.
         Change::GuestSequence(sequence) => row.guest_sequence = row.guest_sequence.max(sequence),
         Change::Output(chunk) => return output(row, chunk, now_ms, applied),
         Change::Dropped { stream, first, end, bytes } => {
@@ -155,6 +156,7 @@ fn apply_one(
         Change::EgressBytes(bytes) => row.egress_bytes = row.egress_bytes.saturating_add(bytes),
         Change::Spent(spent) => {
             if let Some(task) = &mut row.task {
+                // Totals come from two writers, the journal's commits and the reports. The greater one is the later one.
                 task.spent = task.spent.most(spent);
             }
         }
@@ -174,7 +176,7 @@ fn apply_one(
     Ok(())
 }
 
-/// The job gets a sandbox, whose machine is made after this commit.
+/// Gives the job a sandbox. Its machine is made after this commit.
 fn new_sandbox(
     row: &mut JobRow,
     mut sandbox: SandboxRow,
@@ -182,6 +184,7 @@ fn new_sandbox(
     now_ms: i64,
     applied: &mut Applied,
 ) {
+    // A sandbox that was stopped has been taken out of the row before, so only one that nobody stopped is left here.
     leave_sandbox(row, applied);
     (sandbox.job, sandbox.created_ms) = (Some(row.id.clone()), now_ms);
     row.sandbox_id = Some(sandbox.id.clone());
@@ -199,12 +202,13 @@ fn new_sandbox(
     }
 }
 
-/// A sandbox that nobody has stopped, say because its driver is not configured any more, keeps its row until somebody does.
+/// Leaves a sandbox that nobody has stopped, for example because its driver is not configured. Its row stays until one does.
 fn leave_sandbox(row: &mut JobRow, applied: &mut Applied) {
     applied.sandboxes.extend(row.sandbox_id.take().map(SandboxWrite::Leave));
 }
 
 pub(crate) fn sandbox_stopped(row: &mut JobRow, sandbox: SandboxId, applied: &mut Applied) {
+    // The row may name a newer sandbox by now, which must stay.
     row.sandbox_id = row.sandbox_id.take().filter(|present| *present != sandbox);
     applied.sandboxes.push(SandboxWrite::Remove(sandbox));
 }
@@ -226,6 +230,7 @@ pub(super) fn move_to(
     }
     row.state = to;
     row.reason.clone_from(&reason);
+    // Only the first time: a task that waited comes back to `running`.
     if to == JobState::Running && row.started_ms.is_none() {
         row.started_ms = Some(now_ms);
     }
@@ -248,6 +253,7 @@ fn state_record(row: &mut JobRow, now_ms: i64, applied: &mut Applied) {
         runtime: row.runtime.clone().filter(|_| starting),
         exit_code: row.exit_code.filter(|_| row.state.is_terminal()),
     };
+    // Sealed before the record of the state: entries from before the end must not be recorded after it.
     if row.state.is_terminal() {
         seal(row, now_ms, applied);
     }
@@ -292,6 +298,7 @@ pub(crate) fn state_event(row: &mut JobRow, now_ms: i64, applied: &mut Applied) 
 
 fn output(row: &mut JobRow, chunk: ChunkRow, now_ms: i64, applied: &mut Applied) -> Result<(), ChangeError> {
     let stream = row.stream_mut(chunk.stream);
+    // A commit that is repeated after an unknown result would store the same output twice.
     if chunk.offset != stream.bytes || chunk.number != stream.next_chunk {
         return Err(ChangeError::OutputGap { job: row.id.clone(), offset: chunk.offset });
     }

@@ -1,4 +1,4 @@
-//! The clocks of a task while it waits for a person, and what its end means.
+//! The clocks of a task while it waits for a person, and the meaning of its end.
 
 use std::time::Instant;
 
@@ -18,9 +18,9 @@ use crate::store::{Said, StoreError};
 pub(super) enum GuestClocks {
     /// Not set over this link.
     Unset,
-    /// They run.
+    /// The guest counts the job's time and its idle time.
     Run,
-    /// They stand.
+    /// The guest counts neither, because the task waits for a person.
     Stand,
 }
 
@@ -42,6 +42,7 @@ impl JobSession<'_> {
         if wanted == GuestClocks::Run && was == GuestClocks::Unset && never_stood {
             return;
         }
+        // The host's deadline changes before the guest is asked: a guest that does not answer must not gain time.
         *self.backstop = match (wanted, agent.patience().until(self.row, clock)) {
             (GuestClocks::Stand, Some(until)) => waiting_backstop(until, agent.patience().seconds()),
             _ => running_backstop(self.row, clock),
@@ -71,12 +72,15 @@ impl JobSession<'_> {
         let facts = AuditFacts::Reply(ReplyFacts::Host { by: "host", waited_s: seconds });
         let entry = AuditEntry::new(AuditActor::Host, facts);
         if let UnansweredAction::Say(said) = agent.patience().silence(self.row)
+            // Only a stored answer counts. If the journal is full or the job was cancelled, nothing is stored and the job ends
+            // below.
             && let Said::Kept(fresh) = self.owner.context.store.say(&self.row.id, said, entry).await?
         {
             *self.row = *fresh;
             self.hold_clocks(machine).await;
             return Ok(());
         }
+        // Set before the guest is asked, so that the session asks once over each link.
         self.end_asked = true;
         let backstop = self.owner.end_backstop(JobOutcome::unanswered(seconds));
         *self.backstop = self.backstop.clone().min(backstop);

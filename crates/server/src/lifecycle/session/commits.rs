@@ -33,12 +33,15 @@ impl JobSession<'_> {
         changes.extend(flush.changes.iter().cloned());
         self.flush_at = None;
         self.last_flush = Some(Instant::now());
+        // The flush times are reset above even so: otherwise the loop would come back at once, for ever.
         if changes.is_empty() {
             return;
         }
         let (context, row, sequence) = (self.owner.context.clone(), self.row.clone(), self.sequence);
         self.pending = Some(
             async move {
+                // Output files before the row that names them: a crash in between leaves files that no row names, never a hole
+                // in a log.
                 write_until_it_works(&flush).await;
                 let row = commit_until_it_works(&context, &row, changes).await?;
                 Ok((row, flush, sequence))
@@ -57,7 +60,7 @@ impl JobSession<'_> {
         let (row, flush, sequence) = commit;
         self.take_row(row, flush.bytes());
         self.owner.context.config.fail_points.reach("committed").await;
-        // A link that is gone is noticed by the next read.
+        // Acknowledged only after the commit: the guest forgets acknowledged output. A lost link is noticed by the next read.
         let output = self.row.guest_offsets(flush.offsets);
         let _ = events.acknowledge(&Ack { sequence, output }).await;
         flush.clean().await;
@@ -71,7 +74,7 @@ impl JobSession<'_> {
     }
 
     pub(super) fn take_row(&mut self, row: JobRow, bytes: u64) {
-        // The row may have been read again since this commit.
+        // `look_at_row` may have read a newer row since this commit.
         if row.revision >= self.row.revision {
             *self.row = row;
         }
@@ -85,6 +88,7 @@ impl JobSession<'_> {
     pub(super) async fn commit_rest(&mut self) -> Result<(), StoreError> {
         loop {
             if let Some(pending) = self.pending.take() {
+                // Not acknowledged: the link is gone, and the next link's handshake reports the committed position.
                 let (row, flush, _) = pending.await?;
                 self.take_row(row, flush.bytes());
                 flush.clean().await;
@@ -102,12 +106,15 @@ impl JobSession<'_> {
         exit: Exit,
         events: &mut GuestEventStream,
     ) -> Result<(), StoreError> {
+        // Bounds the last commit: the rest fits into one chunk.
         while self.recorder.pending_bytes() > crate::output::CHUNK_BYTES {
             self.begin_commit(Take::WholeCharacters);
             self.commit_rest().await?;
         }
+        // The job passes through `running` even if its end came before its start was committed.
         self.started();
         let usage = usage(&self.owner.context, self.row).await;
+        // The journal's service commits beside this session, so the task's result may be newer than the session's row.
         let latest = self.owner.context.store.any_job(&self.row.id).await?;
         let latest = latest.ok_or_else(|| StoreError::Stale(self.row.id.clone()))?;
         let around = EndCircumstances {
@@ -118,6 +125,7 @@ impl JobSession<'_> {
         let outcome = self.outcome(exit, around, &latest);
         let flush = self.recorder.take(Take::AllOfIt);
         let mut changes = std::mem::take(&mut self.changes);
+        // Model calls that are still queued: their cost belongs to this job.
         changes.extend(self.owner.agent.iter_mut().flat_map(TaskServices::rest));
         changes.extend(flush.changes.iter().cloned());
         changes.extend(usage.map(Change::Usage));
@@ -129,6 +137,7 @@ impl JobSession<'_> {
                 None => outcome.failure,
             },
         });
+        // One commit with the rest of the output: a reader that sees the end also sees all output.
         changes.push(Change::Move { to: JobState::Finishing, reason: outcome.reason });
         write_until_it_works(&flush).await;
         let row = commit_until_it_works(&self.owner.context, self.row, changes).await?;

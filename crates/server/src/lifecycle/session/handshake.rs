@@ -1,4 +1,4 @@
-//! The beginning of a session: the event stream, the job itself, and what serves the streams that the guest opens.
+//! The beginning of a session: the event stream, the job itself, and the gateways for streams that the guest opens.
 
 use sandyard_protocol::{BeginJob, Resume};
 use sandyard_sandbox::machine::{GuestEventStream, MachineError};
@@ -24,6 +24,7 @@ impl JobSession<'_> {
     ) -> Result<Result<GuestEventStream, SessionEnd>, StoreError> {
         let output = self.row.guest_offsets(self.row.output_offsets());
         let resume = Resume { next_sequence: self.row.guest_sequence + 1, output };
+        // Repeated after every lost link until `started` is committed: a second order for the same job is harmless.
         let begins = self.row.state == JobState::Starting || self.row.sandbox == SandboxState::Starting;
         let begin = if begins { Some(begin_job(&self.owner.context, self.row).await?) } else { None };
         // A link has one event stream; the preparation of the job may have opened it.
@@ -42,9 +43,11 @@ impl JobSession<'_> {
                 None => Ok(()),
             }
         };
+        // Both at once saves a round trip. Bounded, because a guest may accept the streams and never answer.
         let both = tokio::time::timeout(HANDSHAKE_TIMEOUT, async { tokio::join!(open, begin) }).await;
         Ok(match both {
             Ok((Ok(events), Ok(()))) => Ok(events),
+            // The guest refused the job itself, so another link would be refused too.
             Ok((_, Err(MachineError::Guest(refusal)))) => {
                 let message = format!("the job could not begin: {refusal}");
                 Err(SessionEnd::Refused(JobOutcome::failed(FailureCode::JobRefused, message, None)))
@@ -73,16 +76,18 @@ impl JobOwner {
     }
 }
 
-/// Returns the guest's order to begin.
+/// Returns the order to begin that the guest gets.
 async fn begin_job(context: &YardContext, row: &JobRow) -> Result<BeginJob, StoreError> {
     let stored = context.store.request(&row.id).await?;
     let request = stored.ok_or(StoreError::Damaged { what: "request" })?.job;
     Ok(BeginJob {
         work: request.work(),
         env: request.env,
+        // The rest of the job's time, not all of it: a task in its second machine has used some.
         timeout_ms: u64::try_from(time_left(row, context.clock).as_millis()).unwrap_or(u64::MAX),
         idle_timeout_ms: row.limits.idle_timeout_s.map(|seconds| seconds.saturating_mul(1000)),
         keep: row.keep,
+        // A job without network has no use for the operator's certificates.
         trust: if request.egress.is_empty() { None } else { context.config.egress.trust.clone() },
     })
 }

@@ -1,4 +1,4 @@
-//! Who owns a job. A lease gives a job to one server for a time; the epoch, which rises with every claim, fences all writes of
+//! Ownership of jobs. A lease gives a job to one server for a time; the epoch, which rises with every claim, fences all writes of
 //! earlier owners.
 
 use super::{JobBefore, JobWrite, StoreRules, owned};
@@ -6,7 +6,7 @@ use crate::job::apply::{self, SandboxWrite};
 use crate::job::{Change, JobFence, JobRow, JobState};
 use crate::store::{JobClaim, StoreError};
 
-/// Who owns a job, and until when by the clock of leases.
+/// The owner of a job, and the end of the ownership by the clock of leases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JobLease {
     pub(crate) owner: Option<String>,
@@ -32,7 +32,7 @@ impl JobLease {
 }
 
 impl StoreRules<'_> {
-    /// Gives a queued job that is free to an owner; `None` if it is not to be had.
+    /// Gives a queued job that is free to an owner; `None` if it is not queued, is being deleted, or has an owner.
     pub(crate) fn claim_queued(
         &self,
         found: Option<LeasedJob>,
@@ -46,7 +46,7 @@ impl StoreRules<'_> {
         self.take(JobBefore::of(&row), row, claim).map(Some)
     }
 
-    /// Takes a job that has begun its life, is not done with, and whose lease has run out. Its sandbox changes hands with it.
+    /// Takes an unfinished job whose lease has run out; `None` for any other job. Its sandbox changes hands with it.
     pub(crate) fn claim_orphan(
         &self,
         found: LeasedJob,
@@ -54,6 +54,7 @@ impl StoreRules<'_> {
         ttl_ms: u64,
     ) -> Result<Option<JobWrite>, StoreError> {
         let LeasedJob { row, lease } = found;
+        // A queued job is claimed through the queue, where admission counts it. A deleted one needs an owner only to be removed.
         let has_begun = row.state != JobState::Queued || row.delete_requested;
         if !row.open || !has_begun || !lease.is_free(self.now.lease_ms) {
             return Ok(None);
@@ -68,6 +69,7 @@ impl StoreRules<'_> {
 
     /// The lease of an owner, prolonged; `None` if it has run out or belongs to another.
     pub(crate) fn renew(&self, lease: &JobLease, owner: &str, ttl_ms: u64) -> Option<JobLease> {
+        // A lease that ran out is never revived: another server may be about to take the job.
         let holds = lease.owner.as_deref() == Some(owner) && !lease.is_free(self.now.lease_ms);
         holds.then(|| self.lease(owner.to_owned(), ttl_ms))
     }
@@ -80,6 +82,7 @@ impl StoreRules<'_> {
         reason: String,
     ) -> Result<JobWrite, StoreError> {
         let mut row = owned(found, fence)?;
+        // The row forgets its sandbox here, so the next claim gives it a new one with a new secret.
         let (before, stopped) = (JobBefore::of(&row), row.sandbox_id.take());
         let back = Change::Move { to: JobState::Queued, reason: Some(reason) };
         let mut write = self.change(before, row, vec![back])?;
@@ -96,6 +99,7 @@ impl StoreRules<'_> {
         mut row: JobRow,
         claim: JobClaim,
     ) -> Result<JobWrite, StoreError> {
+        // Every claim raises the epoch: from this commit on, all writes of earlier owners are refused.
         row.epoch += 1;
         let lease = Some(self.lease(claim.owner, claim.ttl_ms));
         Ok(JobWrite { lease, ..self.change(before, row, claim.changes)? })

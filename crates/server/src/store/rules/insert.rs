@@ -15,10 +15,10 @@ pub(crate) struct FoundKey {
     pub(crate) job: i64,
 }
 
-/// What a key that is stored already means for a request.
+/// The meaning of a stored key for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RepeatedKey {
-    /// The same request made the job of that number.
+    /// An equal request made the job of that number before.
     Same(i64),
     /// The key belongs to another request.
     Taken,
@@ -29,12 +29,12 @@ pub(crate) fn answer_repeat(found: FoundKey, key: &StoredKey) -> RepeatedKey {
     if found.body_sha256 == key.body_sha256 { RepeatedKey::Same(found.job) } else { RepeatedKey::Taken }
 }
 
-/// What becomes of a request whose key is new.
+/// The decision on a request whose key is new.
 #[derive(Debug)]
 pub(crate) enum InsertDecision {
-    /// Nothing is written.
+    /// The store writes nothing and returns this answer.
     Answer(Inserted),
-    /// The job is written.
+    /// The store writes the job.
     Write(Box<NewJobWrite>),
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct NewJobWrite {
 }
 
 impl StoreRules<'_> {
-    /// Decides on a request whose key is new, with so many jobs in the queue. A claimed job never waits, so it needs no room
+    /// Decides on a request whose key is new, with `queued` jobs in the queue. A claimed job never waits, so it needs no room
     /// there; its events are those of a job that was queued and then claimed.
     pub(crate) fn insert(
         &self,
@@ -61,6 +61,7 @@ impl StoreRules<'_> {
             return Ok(InsertDecision::Answer(Inserted::QueueFull));
         }
         let (mut row, mut applied) = (job.row, Applied::default());
+        // The time of the write: a request may have waited in the writer's queue.
         row.created_ms = self.now.wall_ms;
         apply::state_event(&mut row, self.now.wall_ms, &mut applied);
         apply::audit(&mut row, &job.entry, self.now.wall_ms, &mut applied);

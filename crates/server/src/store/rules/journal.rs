@@ -14,23 +14,23 @@ const LAST_ENTRIES: u64 = 8;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredEntry {
     pub(crate) number: u64,
-    /// As JSON.
+    /// The entry as JSON. Compared as text to detect a repeated append.
     pub(crate) text: String,
 }
 
-/// What becomes of an entry that a loop wants to add.
+/// The decision on an entry that a loop wants to add.
 #[derive(Debug)]
 pub(crate) enum AppendDecision {
-    /// Nothing is written.
+    /// The store writes nothing and returns this answer.
     Answer(Appended),
     /// The entry is written under that number.
     Write { number: u64, write: Box<JobWrite> },
 }
 
-/// What becomes of a person's words.
+/// The decision on a person's words.
 #[derive(Debug)]
 pub(crate) enum SayDecision {
-    /// Nothing is written.
+    /// The store writes nothing and returns this answer.
     Answer(Said),
     /// The words are written.
     Write(Box<JobWrite>),
@@ -51,10 +51,11 @@ impl StoreRules<'_> {
             return answer(Appended::Ended);
         };
         let text = entry_text(&entry)?;
+        // A gap would mean that the loop knows entries which the store never had. The number comes from the guest.
         if number == 0 || number > entries + 1 {
             return answer(Appended::NumberTaken);
         }
-        // An entry that was kept stays kept, also once the job is over: the loop may not have heard of it.
+        // A repeated append gets the same answer, even after the end of the job: the loop may not have received the first one.
         match found {
             Some(found) if found.text == text => return answer(Appended::Kept { number: found.number }),
             Some(_) => return answer(Appended::NumberTaken),
@@ -63,6 +64,7 @@ impl StoreRules<'_> {
         if !matches!(row.state, JobState::Running | JobState::Waiting | JobState::Starting) {
             return answer(Appended::Ended);
         }
+        // After the check for a repeat: a full journal must still confirm what it holds.
         if is_full(&row, entries, &text, &entry) {
             return answer(Appended::Full);
         }

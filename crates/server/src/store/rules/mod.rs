@@ -1,8 +1,8 @@
-//! What a store decides, without I/O: every store reads rows, asks a rule, and writes the answer in the same commit.
+//! The decisions of a store, without I/O: every store reads rows, asks a rule, and writes the answer in the same commit.
 //!
-//! A rule takes the rows that the store has read and returns what to answer and what to write. It never waits, never fails for
+//! A rule takes the rows that the store has read and returns the answer and the writes. It never waits, never fails for
 //! reasons of a database, and gives the same answer for the same rows, time and key. `insert` makes jobs, `claim` gives them
-//! to owners, `requests` are what clients ask of them, `journal` and `audit` add entries, `sandboxes` says which are needed.
+//! to owners, `requests` handles cancel and delete, `journal` and `audit` add entries, `sandboxes` says which are needed.
 
 mod audit;
 mod claim;
@@ -45,7 +45,7 @@ pub(crate) struct StoreRules<'a> {
     pub(crate) signer: &'a AuditSigner,
 }
 
-/// What one decision writes about a job that is stored, all in one commit.
+/// The writes of one decision about a stored job, all in one commit.
 #[derive(Debug)]
 pub(crate) struct JobWrite {
     /// The row as it is to be stored.
@@ -53,11 +53,11 @@ pub(crate) struct JobWrite {
     pub(crate) before: JobBefore,
     /// The lease as it is to be stored; `None` leaves it alone.
     pub(crate) lease: Option<JobLease>,
-    /// What is added beside the row.
+    /// The rows to add beside the job's own.
     pub(crate) applied: Applied,
 }
 
-/// What the totals of a store need to know of a row before a write.
+/// The facts about a row before a write that the totals of a store need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct JobBefore {
     pub(crate) state: JobState,
@@ -98,6 +98,8 @@ impl StoreRules<'_> {
         changes: Vec<Change>,
     ) -> Result<JobWrite, StoreError> {
         let applied = apply::apply(&mut row, changes, self.now.wall_ms)?;
+        // Signed once for all records of the commit, in the writer: no row is ever stored with a head that its signature does
+        // not cover.
         self.sign(&mut row, &applied);
         Ok(JobWrite { row, before, lease: None, applied })
     }
@@ -109,7 +111,7 @@ impl StoreRules<'_> {
     }
 }
 
-/// The row, if the fence still stands.
+/// Returns the row if the fence's epoch is still the row's. Every write of an owner goes through this check.
 pub(crate) fn owned(found: Option<JobRow>, fence: &JobFence) -> Result<JobRow, StoreError> {
     found.filter(|row| row.epoch == fence.epoch).ok_or_else(|| StoreError::Stale(fence.job.clone()))
 }

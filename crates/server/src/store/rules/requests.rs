@@ -1,4 +1,4 @@
-//! What clients ask of a job: its end, and its removal.
+//! Requests of clients about a job: its end, and its removal.
 
 use sandyard_sandbox::driver::SandboxId;
 
@@ -7,7 +7,7 @@ use crate::audit::AuditEntry;
 use crate::job::{Change, JobFence, JobRow, JobState};
 use crate::store::StoreError;
 
-/// What becomes of a request to end a job.
+/// The decision on a request to end a job.
 #[derive(Debug)]
 pub(crate) enum CancelDecision {
     /// There is no such job.
@@ -41,7 +41,7 @@ impl StoreRules<'_> {
         row.cancel_requested = true;
         let mut changes = vec![Change::Audit(entry)];
         if row.state == JobState::Queued {
-            // Nobody owns it, so nobody else would end it; the higher epoch stops an owner that is about to take it.
+            // A queued job has no owner, so nobody else would end it. The higher epoch stops an owner that is about to take it.
             row.epoch += 1;
             let reason = Some("cancelled before it started".into());
             changes.extend([Change::Move { to: JobState::Cancelled, reason }, Change::Closed]);
@@ -58,15 +58,18 @@ impl StoreRules<'_> {
         let Some(mut row) = known(found) else { return Ok(None) };
         let before = JobBefore::of(&row);
         row.delete_requested = true;
+        // A deletion also ends a running job. The owner sees both flags and goes straight to the removal.
         row.cancel_requested |= !row.state.is_terminal();
+        // A closed job has no owner any more. Opening it with a free lease lets the loop take it as an orphan and remove it.
         let lease = (!row.open).then(JobLease::free);
         row.open = true;
         Ok(Some(JobWrite { lease, ..self.change(before, row, vec![Change::Audit(entry)])? }))
     }
 
-    /// Lets the owner of a job remove every trace of it.
+    /// Lets the owner of a job remove all its rows.
     pub(crate) fn remove(&self, found: Option<JobRow>, fence: &JobFence) -> Result<RemovedJob, StoreError> {
         let mut row = owned(found, fence)?;
+        // The row still names a sandbox only if nobody has stopped it: `commit` deletes the rows of stopped ones.
         let leaves = row.sandbox_id.take();
         Ok(RemovedJob { row, leaves })
     }

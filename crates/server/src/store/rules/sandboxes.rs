@@ -1,9 +1,9 @@
-//! Rows of sandboxes: which are needed, and what a write makes of one.
+//! Rows of sandboxes: the rule for those that are needed, and the effect of each write.
 
 use crate::job::apply::{ChangeError, SandboxWrite};
 use crate::job::{JobRow, SandboxPhase, SandboxRow};
 
-/// What becomes of a sandbox when a server looks after those that others left.
+/// The fate of a sandbox when a server cleans up after others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SandboxFate {
     /// It stays: a job needs it, or it waits for one.
@@ -19,14 +19,14 @@ pub(crate) fn fate_of(sandbox: &SandboxRow, job: Option<&JobRow>) -> SandboxFate
             job.is_some_and(|job| job.open && job.sandbox_id.as_ref() == Some(&sandbox.id))
         }
         SandboxPhase::Parked => true,
-        // Nobody finishes what a dead server began to make.
+        // An owner still makes it. Without an owner its server is dead, and nobody finishes a machine that is half made.
         SandboxPhase::Starting => sandbox.owner.is_some(),
         SandboxPhase::Leaving => false,
     };
     if is_needed { SandboxFate::Keep } else { SandboxFate::Stop }
 }
 
-/// The row of a sandbox after a write; `None` if it has none then. Writing the same again changes nothing.
+/// Returns the row of a sandbox after a write; `None` if the row is deleted. A repeated write changes nothing.
 pub(crate) fn write_sandbox(
     found: Option<SandboxRow>,
     write: &SandboxWrite,

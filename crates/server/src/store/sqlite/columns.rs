@@ -113,7 +113,7 @@ macro_rules! update_sql {
 const INSERT: &str = job_columns!(insert_sql);
 const UPDATE: &str = job_columns!(update_sql);
 
-/// One row.
+/// Decodes a row of `jobs`. A value that no release writes is reported as damage.
 pub(super) fn read(found: &Row<'_>) -> Result<JobRow, StoreError> {
     read_columns(&mut Columns::new(found))
 }

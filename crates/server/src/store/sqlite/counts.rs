@@ -31,7 +31,7 @@ impl Counts {
         Ok(counts)
     }
 
-    /// A job moved; `None` is outside the store.
+    /// Counts the move of a job. `None` stands for a job that is not stored yet, or no longer.
     pub(super) fn moved(&mut self, from: Option<JobState>, to: Option<JobState>) {
         if let Some(from) = from {
             self.states[place(from)] = self.states[place(from)].saturating_sub(1);
@@ -45,7 +45,7 @@ impl Counts {
         self.states[place(state)]
     }
 
-    /// A job's bytes changed.
+    /// Counts a change of a job's size on disk.
     pub(super) fn resized(&mut self, before: u64, after: u64) {
         self.bytes = (self.bytes + after).saturating_sub(before);
     }

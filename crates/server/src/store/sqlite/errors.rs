@@ -42,7 +42,7 @@ pub(super) fn copy(error: &rusqlite::Error) -> StoreError {
     }
 }
 
-/// True after a failed read, write or sync: what is on the disk is then unknown. Full, locked and read-only pass.
+/// True after a failed read, write or sync: the content of the disk is then unknown. Full, locked and read-only pass.
 pub(super) fn is_fatal(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -43,7 +43,7 @@ const CACHE_KIB: i64 = 4096;
 /// Statements kept prepared on each connection.
 const CACHED_STATEMENTS: usize = 64;
 
-/// A yard's database.
+/// The database of one yard, with one writer thread and a few readers.
 pub(crate) struct SqliteStore {
     writer: Option<Writer>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -58,6 +58,7 @@ pub(crate) struct SqliteStore {
 impl SqliteStore {
     /// Opens or makes the database of a data directory and takes the yard.
     pub(crate) fn open(data: &Path, signer: AuditSigner, clock: Clock) -> Result<Self, OpenStoreError> {
+        // Before the database is opened: a second server must not even migrate it.
         let lock = lock(data)?;
         let path = data.join("yard.db");
         let mut connection = connect(&path, OpenFlags::default())?;
@@ -65,10 +66,12 @@ impl SqliteStore {
         if mode != "wal" {
             tracing::warn!(mode, "the database could not be switched to a write-ahead log");
         }
+        // Before the readers are opened: they must see the final schema.
         schema::migrate(&mut connection)?;
-        // The lock is ours, so no earlier owner is alive.
+        // This process holds the lock, so every earlier owner is dead. Without this, jobs would wait until their leases run out.
         connection.execute("UPDATE jobs SET lease_owner = NULL, lease_until = 0 WHERE open = 1", [])?;
         connection.execute("UPDATE sandboxes SET owner = NULL WHERE owner IS NOT NULL", [])?;
+        // Counted once, before the writer starts. From then on only the writer changes the totals, with each commit.
         let (counts_sender, counts) = watch::channel(Counts::read(&connection)?);
         let readers = (0..READERS)
             .map(|_| {
@@ -92,9 +95,11 @@ impl SqliteStore {
 
     fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let first = self.next_reader.fetch_add(1, Ordering::Relaxed);
+        // A free reader first: a slow scan on one connection must not hold up reads that take microseconds.
         for step in 0..self.readers.len() {
             match self.readers[(first + step) % self.readers.len()].try_lock() {
                 Ok(connection) => return work(&connection),
+                // A panic in a read leaves no half-written state: the connection is read-only.
                 Err(TryLockError::Poisoned(poisoned)) => return work(&poisoned.into_inner()),
                 Err(TryLockError::WouldBlock) => {}
             }
@@ -109,9 +114,10 @@ impl SqliteStore {
 }
 
 impl Drop for SqliteStore {
-    /// Ends the writer before the lock is given up, so that two writers never meet.
+    /// Ends the writer before the lock is released, so that two writers never meet.
     fn drop(&mut self) {
         self.writer = None;
+        // The queue is closed now. The thread commits every operation that is queued, then ends.
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -126,6 +132,7 @@ fn lock(data: &Path) -> Result<File, OpenStoreError> {
         .write(true)
         .open(&path)
         .map_err(|source| OpenStoreError::Prepare { path: path.clone(), source })?;
+    // The kernel releases the lock when the process dies, however it dies, so no stale lock can block a start.
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(std::fs::TryLockError::WouldBlock) => Err(OpenStoreError::Held { path: data.to_owned() }),
@@ -136,7 +143,9 @@ fn lock(data: &Path) -> Result<File, OpenStoreError> {
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
+    // FULL: in WAL mode, NORMAL does not sync at COMMIT, and a power cut could lose an answered write.
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // Off by default in SQLite, and set for each connection.
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // Without it a statement is compiled anew whenever a bound value changes.
@@ -156,7 +165,7 @@ impl Store for SqliteStore {
         self.read(|connection| read::job(connection, id))
     }
 
-    /// The lock keeps other processes from writing, so every writer is in this one and its cache was told.
+    /// Always true: the lock keeps other processes from writing, and caches in this process are notified of its writes.
     async fn is_current(&self, _: &JobId, _: u64) -> Result<bool, StoreError> {
         Ok(true)
     }

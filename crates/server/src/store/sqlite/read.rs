@@ -133,7 +133,7 @@ pub(super) fn list(
     jobs(connection, &condition, values)
 }
 
-/// What a job is to do.
+/// Returns the request of a job, with its files.
 pub(super) fn request(connection: &Connection, id: &JobId) -> Result<Option<StoredRequest>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT r.request, r.job FROM requests r JOIN jobs j ON j.number = r.job WHERE j.id = ?1",
@@ -278,7 +278,7 @@ pub(super) fn ended(connection: &Connection) -> Result<Vec<EndedJob>, StoreError
     Ok(found)
 }
 
-/// Every job id.
+/// Returns the ids of all jobs, including those that are being deleted.
 pub(super) fn all_ids(connection: &Connection) -> Result<Vec<JobId>, StoreError> {
     let mut statement = connection.prepare_cached("SELECT id FROM jobs")?;
     let mut rows = statement.query([])?;

@@ -19,14 +19,14 @@ macro_rules! select_sandboxes {
     };
 }
 
-/// One sandbox.
+/// Returns the row of a sandbox; `None` if it was stopped or never made.
 pub(super) fn one(connection: &Connection, id: &SandboxId) -> Result<Option<SandboxRow>, StoreError> {
     let mut statement = connection.prepare_cached(select_sandboxes!("WHERE id = ?1"))?;
     let found = statement.query_row([id.as_str()], |row| Ok(read(row))).optional()?;
     found.transpose()
 }
 
-/// Every sandbox, oldest first.
+/// Returns all sandboxes, oldest first.
 pub(super) fn all(connection: &Connection) -> Result<Vec<SandboxRow>, StoreError> {
     let mut statement = connection.prepare_cached(select_sandboxes!("ORDER BY created_ms, id"))?;
     let mut rows = statement.query([])?;
@@ -53,7 +53,7 @@ fn read(row: &Row<'_>) -> Result<SandboxRow, StoreError> {
     })
 }
 
-/// Does what a rule decided about a sandbox.
+/// Carries out the decision of a rule about a sandbox.
 pub(super) fn write(connection: &Connection, write: &SandboxWrite) -> Result<(), StoreError> {
     let id = write.sandbox();
     match write_sandbox(one(connection, id)?, write)? {

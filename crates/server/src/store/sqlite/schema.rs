@@ -4,15 +4,15 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::store::OpenStoreError;
 
-/// Each brings the schema from its index to the next version, in one transaction.
+/// Migrations in order. Each brings the schema from its index to the next version; all that are due run in one transaction.
 const MIGRATIONS: [&str; 6] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
 
 const LEVEL: &str = "ALTER TABLE jobs ADD COLUMN level TEXT";
 
-/// Sandboxes get rows of their own. Until then a job's present one was named by the job and the number of its sandboxes so far,
-/// and its secret was the job's: live ones keep both, so that they are adopted. A queued job has stopped what it had.
+/// Gives sandboxes rows of their own. Before, a sandbox was named by its job and a count, and used the job's secret. Live
+/// sandboxes keep name and secret, so that the server can adopt them. A queued job has none: its earlier ones are stopped.
 const SANDBOXES: &str = "
 CREATE TABLE sandboxes (
     id TEXT PRIMARY KEY,
@@ -152,14 +152,16 @@ CREATE TABLE chunks (
 /// Brings the database up to date, or refuses one of a later release.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), OpenStoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
-    // Immediate, so that two processes that migrate at once do it one after the other.
+    // Immediate: two processes that migrate at once do it one after the other, and the second finds nothing left to do.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    // A newer schema may have columns and states that this release does not know.
     if found > known {
         return Err(OpenStoreError::Newer { found, known });
     }
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(migration)?;
+        // In the same transaction as the tables: a crash leaves the old version with the old tables.
         transaction.pragma_update(None, "user_version", i64::try_from(index + 1).unwrap_or(i64::MAX))?;
     }
     Ok(transaction.commit()?)

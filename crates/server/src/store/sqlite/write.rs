@@ -23,6 +23,7 @@ pub(super) fn insert(
     job: InsertJob,
     claim: Option<JobClaim>,
 ) -> Result<Inserted, StoreError> {
+    // The key is checked in the transaction that stores it: two requests with one key can't both insert.
     if let Some(key) = &job.key
         && let Some(found) = find_key(writing.connection, key)?
     {
@@ -70,6 +71,7 @@ fn insert_new(writing: &mut Writing<'_>, write: NewJobWrite) -> Result<JobRow, S
             )?
             .execute(params![key.key_sha256, key.body_sha256, row.number])?;
     }
+    // After the row: events, journal and audit refer to its number.
     add(writing, row.number, &applied)?;
     writing.counts.moved(None, Some(row.state));
     writing.counts.resized(0, row.kept_bytes());
@@ -93,7 +95,7 @@ pub(super) fn claim_orphans(
     ttl_ms: u64,
 ) -> Result<Vec<JobRow>, StoreError> {
     let rules = writing.rules();
-    // The rule decides; the condition keeps most open jobs from being read.
+    // The rule decides. The condition only keeps most open jobs from being read.
     let candidates = read::leased_jobs(
         writing.connection,
         "open = 1 AND (lease_owner IS NULL OR lease_until <= ?1) ORDER BY number",
@@ -111,6 +113,7 @@ pub(super) fn claim_orphans(
 pub(super) fn renew(writing: &Writing<'_>, owner: &str, ttl_ms: u64) -> Result<Vec<JobFence>, StoreError> {
     let rules = writing.rules();
     let mut kept = Vec::new();
+    // A lease that has run out is not renewed, even if nobody took the job: its owner lets go and claims it anew.
     for (fence, lease) in read::leases(writing.connection, owner)? {
         if let Some(lease) = rules.renew(&lease, owner, ttl_ms) {
             writing
@@ -178,7 +181,7 @@ pub(super) fn say(
     }
 }
 
-/// Adds entries to an audit. Of the row only that is written, because a note is made for every call of a tool.
+/// Adds entries to an audit. Writes only the audit's columns, because every call of a tool adds a note.
 pub(super) fn note(
     writing: &mut Writing<'_>,
     id: &JobId,
@@ -224,6 +227,7 @@ pub(super) fn remove(writing: &mut Writing<'_>, fence: &JobFence) -> Result<(), 
     let found = read::job(writing.connection, &fence.job)?;
     let removed = writing.rules().remove(found, fence)?;
     let row = removed.row;
+    // Before the job goes: the reference to it becomes NULL, and only the phase `leaving` tells that the sandbox must be stopped.
     if let Some(sandbox) = removed.leaves {
         sandboxes::write(writing.connection, &SandboxWrite::Leave(sandbox))?;
     }
@@ -241,7 +245,7 @@ pub(super) fn remove_sandbox(writing: &Writing<'_>, sandbox: SandboxId) -> Resul
     sandboxes::write(writing.connection, &SandboxWrite::Remove(sandbox))
 }
 
-/// Writes what a rule decided about a job that is stored, and returns its row.
+/// Writes the decision of a rule about a stored job. Returns the row.
 fn save(writing: &mut Writing<'_>, write: JobWrite) -> Result<JobRow, StoreError> {
     let row = &write.row;
     columns::update(writing.connection, row)?;
@@ -262,11 +266,12 @@ fn save(writing: &mut Writing<'_>, write: JobWrite) -> Result<JobRow, StoreError
         writing.counts.moved(Some(write.before.state), Some(row.state));
     }
     writing.counts.resized(write.before.kept_bytes, row.kept_bytes());
+    // Woken after the commit, never before it.
     writing.touched.push(row.id.clone());
     Ok(write.row)
 }
 
-/// Writes what is added beside a row.
+/// Writes the rows that belong to a job beside its own: events, chunks, journal, sandboxes, audit.
 fn add(writing: &Writing<'_>, job: i64, applied: &Applied) -> Result<(), StoreError> {
     let connection = writing.connection;
     for event in &applied.events {
@@ -282,6 +287,7 @@ fn add(writing: &Writing<'_>, job: i64, applied: &Applied) -> Result<(), StoreEr
             )?
             .execute(params![job, stream, chunk.number, chunk.offset, chunk.length, chunk.inline.as_deref()])?;
     }
+    // In the same commit that counts them as dropped: a reader never finds a gap that the row does not explain.
     for (stream, first, end) in &applied.dropped {
         connection
             .prepare_cached(
@@ -302,7 +308,7 @@ fn add(writing: &Writing<'_>, job: i64, applied: &Applied) -> Result<(), StoreEr
     add_audit(writing, job, &applied.audit)
 }
 
-/// Writes records of an audit. The primary key keeps a second one of a number out.
+/// Writes records of an audit. The primary key rejects a second record of the same number, which would fork the chain.
 fn add_audit(writing: &Writing<'_>, job: i64, lines: &[AuditLine]) -> Result<(), StoreError> {
     for line in lines {
         writing

@@ -4,8 +4,8 @@
 //! failing one undoes itself alone, and is answered only after the COMMIT. A failed COMMIT fails the whole group; a failed sync
 //! ends the writer, because the content of the disk is then unknown.
 //!
-//! A light operation does not wait for the disk: once committed it outlives this process, and a power cut only with the next
-//! synced commit. A light one may join a synced group, but a synced one never joins a light group.
+//! A light operation does not wait for the disk. Once committed it survives the death of this process; it survives a power cut
+//! only after the next synced commit. A light one may join a synced group, but a synced one never joins a light group.
 
 use std::time::Duration;
 
@@ -36,18 +36,18 @@ pub(super) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// The rules as they are at this moment.
+    /// Returns the rules with the present time.
     pub(super) fn rules(&self) -> StoreRules<'a> {
         StoreRules { now: WriteTime::of(&self.clock), signer: self.signer }
     }
 }
 
-/// How durable an operation is when it is answered.
+/// Durability of an operation at the time of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteWeight {
-    /// On the disk.
+    /// The operation is on the disk and survives a power cut.
     Synced,
-    /// In the kernel's hands.
+    /// The operation is written to the kernel and survives the death of this process.
     Light,
 }
 
@@ -56,9 +56,9 @@ type WriteWork<T> = Box<dyn FnOnce(&mut Writing<'_>) -> Result<T, StoreError> + 
 /// An operation whose result type is hidden from the queue.
 trait WriteOperation: Send {
     fn weight(&self) -> WriteWeight;
-    /// Runs inside a savepoint; `false` means undo.
+    /// Runs inside a savepoint. Returns false if the savepoint is to be undone.
     fn run(&mut self, writing: &mut Writing<'_>) -> bool;
-    /// Answers, after the commit or its failure.
+    /// Sends the answer. Called after the commit, or with its failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
 }
 
@@ -82,6 +82,7 @@ impl<T: Send> WriteOperation for PendingWrite<T> {
     }
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
+        // A rule's own error stands even if the commit failed too. A success counts only if the commit succeeded.
         let result = match (self.result, failure) {
             (Some(Ok(_)) | None, Some(failure)) => Err(failure),
             (Some(result), _) => result,
@@ -100,7 +101,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread.
+    /// Starts the thread, which owns the connection from then on.
     pub(super) fn start(
         connection: Connection,
         watchers: Watchers,
@@ -141,10 +142,11 @@ impl Writer {
         let pending = PendingWrite { weight, work: Some(Box::new(work)), result: None, reply };
         let closed = || StoreError::Closed(self.broken.borrow().clone().unwrap_or_else(|| "stopped".into()));
         self.queue.send(Box::new(pending)).await.map_err(|_| closed())?;
+        // A caller that is dropped here does not undo the operation: it may still be committed.
         answer.await.map_err(|_| closed())?
     }
 
-    /// Returns when the writer has given up.
+    /// Returns the reason when the writer has stopped for good.
     pub(super) async fn broken(&self) -> String {
         let mut broken = self.broken.clone();
         let reason = broken.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
@@ -176,6 +178,7 @@ impl WriteQueue {
 
     /// Returns an operation that waits already and may share a transaction of this weight.
     fn next(&mut self, weight: WriteWeight) -> Option<Box<dyn WriteOperation>> {
+        // The held operation comes first in the next group. Taking another one would change the order of writes.
         if self.held.is_some() {
             return None;
         }
@@ -196,6 +199,7 @@ impl WriterThread {
             let outcome = self.transaction(&mut group, &mut queue);
             let failure = match outcome {
                 Ok(writing) => {
+                    // Totals and watchers change only after the COMMIT, or readers would look for rows that are not there yet.
                     self.counts.send_replace(writing.counts);
                     for job in &writing.touched {
                         self.watchers.wake(job);
@@ -207,10 +211,12 @@ impl WriterThread {
                     Some(error)
                 }
             };
+            // Answers come last: a caller that reads after its answer finds totals and rows as it wrote them.
             for operation in group {
                 operation.answer(failure.as_ref().map(copy));
             }
             if let Some(error) = failure.filter(is_fatal) {
+                // After a failed sync the kernel may have dropped the pages, and a retry would report success for lost data.
                 self.broken.send_replace(Some(error.to_string()));
                 return;
             }
@@ -223,12 +229,13 @@ impl WriterThread {
         queue: &mut WriteQueue,
     ) -> Result<Writing<'_>, rusqlite::Error> {
         let weight = group.first().map_or(WriteWeight::Synced, |first| first.weight());
-        // Not in the transaction: there the level can't be changed.
+        // Set before the transaction: SQLite refuses to change this level inside one.
         self.connection.pragma_update(
             None,
             "synchronous",
             if weight == WriteWeight::Light { "NORMAL" } else { "FULL" },
         )?;
+        // IMMEDIATE takes the write lock now. A deferred transaction could fail with SQLITE_BUSY in the middle of a group.
         self.connection.execute_batch("BEGIN IMMEDIATE")?;
         let mut writing = Writing {
             connection: &self.connection,
@@ -241,6 +248,7 @@ impl WriterThread {
             .run_all(group, queue, &mut writing, weight)
             .and_then(|()| self.connection.execute_batch("COMMIT"));
         if let Err(error) = done {
+            // Some errors make SQLite roll back by itself, and then a ROLLBACK would fail.
             if !self.connection.is_autocommit() {
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
@@ -258,6 +266,7 @@ impl WriterThread {
     ) -> Result<(), rusqlite::Error> {
         let mut next = 0;
         while let Some(operation) = group.get_mut(next) {
+            // The savepoint undoes only the database; these two are undone by hand.
             let (touched, counts) = (writing.touched.len(), writing.counts);
             self.connection.prepare_cached("SAVEPOINT one")?.execute([])?;
             if !operation.run(writing) {
@@ -265,8 +274,10 @@ impl WriterThread {
                 writing.touched.truncate(touched);
                 writing.counts = counts;
             }
+            // Also after ROLLBACK TO, which undoes the changes but leaves the savepoint open.
             self.connection.prepare_cached("RELEASE one")?.execute([])?;
             next += 1;
+            // Operations join while the transaction is open: one sync then serves all callers that arrived meanwhile.
             if next < MAX_GROUPED_WRITES
                 && let Some(operation) = queue.next(weight)
             {
@@ -277,5 +288,5 @@ impl WriterThread {
     }
 }
 
-/// How long the writer waits for another program that holds the database.
+/// Longest wait for another program that holds the database, for example `sqlite3` in an operator's shell.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -31,7 +31,7 @@ struct AuditWriter {
 }
 
 impl AuditWriter {
-    /// Returns what became of each entry; none if there is no such job.
+    /// Writes entries. Returns the result for each; `None` if there is no such job.
     async fn write(
         &self,
         job: &JobId,
@@ -72,6 +72,7 @@ impl AuditRecorder {
     ) -> Result<Option<RecordedCall>, StoreError> {
         let entry = AuditEntry::new(AuditActor::Operator, AuditFacts::Call(Box::new(call)));
         let kind = entry.kind();
+        // Awaited, unlike the result: the caller must not act before its call is in the audit.
         let noted = self.writer.write(job, vec![entry]).await?;
         Ok(noted.map(|noted| {
             let number = noted.into_iter().find_map(|noted| match noted {
@@ -94,7 +95,7 @@ impl AuditRecorder {
 }
 
 impl RecordedCall {
-    /// Records the result.
+    /// Records the result of the call, soon and without a wait.
     pub(crate) fn ended(mut self, end: CallEnd) {
         self.queue_result(end);
     }

@@ -14,7 +14,7 @@ use crate::audit::AuditEntry;
 use crate::error_chain::chain;
 use crate::job::JobId;
 
-/// How long results are gathered before they are written in one commit.
+/// Time for which results are gathered before they are written in one commit.
 const GATHER_TIME: Duration = Duration::from_millis(200);
 
 type PendingResults = Arc<Mutex<HashMap<JobId, Vec<AuditEntry>>>>;
@@ -48,6 +48,7 @@ impl ResultQueue {
 
 async fn write_forever(writer: AuditWriter, pending: PendingResults, wake: Arc<Notify>) {
     loop {
+        // A result that is added during the write wakes the next round: `Notify` keeps one permit.
         wake.notified().await;
         tokio::time::sleep(GATHER_TIME).await;
         write(&writer, &pending).await;

@@ -17,7 +17,7 @@ use crate::audit::{AuditActor, AuditEntry, AuditFacts, FileDigest, WorkspaceFact
 use crate::error_chain::chain;
 use crate::job::JobId;
 
-/// How long requests are gathered, so that a flood of calls costs few diffs.
+/// Time for which requests are gathered, so that a flood of calls costs few diffs.
 const GATHER_TIME: Duration = Duration::from_millis(100);
 /// Longest wait for the guest, which bounds its own time below this.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(20);
@@ -59,6 +59,7 @@ impl WorkspaceDiffs {
             return;
         }
         requests.insert(job.clone(), vec![after]);
+        // One lock at a time. The entry in the map is what keeps a second task from being spawned.
         drop(requests);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
@@ -109,6 +110,7 @@ async fn diff(machine: &Machine, after: Vec<String>) -> Option<WorkspaceFacts> {
 fn describe(changes: &WorkspaceChanges, took: Duration) -> WorkspaceFindings {
     let mut room = MAX_PATHS;
     let mut list = |paths: &[ChangedPath]| -> Vec<FileDigest> {
+        // The guest's lists are hostile: without a bound, one diff could fill the audit.
         let listed: Vec<FileDigest> = paths.iter().take(room).map(bounded).collect();
         room -= listed.len();
         listed

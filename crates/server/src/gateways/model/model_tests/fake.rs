@@ -41,7 +41,7 @@ pub(super) enum FakeAnswer {
     Endless(String),
     /// No head of an answer.
     Silence,
-    /// A refusal.
+    /// Refuses with this status, headers and body.
     Refuse(u16, Vec<(&'static str, String)>, String),
     /// A refusal that repeats what was sent.
     EchoRefusal(u16),

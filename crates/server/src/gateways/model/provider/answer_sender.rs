@@ -34,6 +34,7 @@ impl<'a> AnswerSender<'a> {
                 self.send_text(text).await
             }
             ModelEvent::Call(call) => {
+                // Held text first, or the call would overtake the words before it.
                 self.flush().await?;
                 let clean = |text: &String| self.key.map_or_else(|| text.clone(), |key| key.strip(text));
                 let call = ToolCall {
@@ -71,6 +72,7 @@ impl<'a> AnswerSender<'a> {
                 "the provider's answer is too long",
             ));
         }
+        // Before the send: a send that is cancelled may have happened.
         self.used = true;
         let gone = |_| AttemptError::failed(ModelFailureCode::Unavailable, "nobody listens to the answer");
         self.out.send(event).await.map_err(gone)

@@ -85,6 +85,7 @@ impl Endpoint {
                 Err(AttemptError::Passing { message, after }) => (message, after),
             };
             failed += 1;
+            // Never again once a part was passed on: the sandbox would get the beginning of two answers as one.
             let wait = self.timeouts.wait(failed, after, chance()).filter(|_| !sender.was_used());
             let failure = self.clean(ModelFailureCode::Unavailable, &message);
             tracing::info!(model, failed, wait = ?wait, reason = failure.message, "a call of a model failed");
@@ -101,6 +102,7 @@ impl Endpoint {
         call: &ModelCall,
         sender: &mut AnswerSender<'_>,
     ) -> Result<AnswerEnd, AttemptError> {
+        // Taken for each attempt, so that a call which waits to be repeated holds no slot.
         let place = timeout(self.timeouts.queue, self.places.acquire()).await;
         let Ok(Ok(_place)) = place else {
             return Err(AttemptError::passing("too many calls wait for the provider"));
@@ -140,6 +142,7 @@ impl Endpoint {
                 .map_err(|error| lost(&error))?;
             let Some(chunk) = chunk else { break };
             bytes += chunk.len();
+            // A provider, or a server that poses as one, must not fill the host's memory.
             if bytes > MAX_ANSWER_BYTES {
                 return Err(AttemptError::failed(
                     ModelFailureCode::Rejected,

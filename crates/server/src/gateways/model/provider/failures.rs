@@ -52,7 +52,7 @@ impl AttemptError {
 pub(super) struct ProviderError {
     /// Type, code and status, in lower case, as far as given.
     kind: String,
-    /// The provider's text.
+    /// The provider's own message, for people.
     pub(super) message: String,
 }
 

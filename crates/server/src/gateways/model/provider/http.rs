@@ -17,7 +17,7 @@ pub struct ProviderTimeouts {
     pub idle: Duration,
     /// Longest time for a whole answer.
     pub whole: Duration,
-    /// Number of attempts.
+    /// Attempts for one call, the first included.
     pub attempts: u32,
     /// Delay before the second attempt, doubled before each later one.
     pub backoff: Duration,

@@ -21,13 +21,13 @@ pub struct ModelConfig {
     pub default: Option<ModelSpec>,
     /// Other models that a job may name.
     pub allowed: Vec<ModelSpec>,
-    /// Keys, by provider.
+    /// Keys of providers, by the provider's name.
     pub keys: BTreeMap<String, ApiKey>,
     /// Base URLs that replace the default ones, by provider.
     pub base_urls: BTreeMap<String, String>,
     /// Calls that one provider gets at once, of all jobs together.
     pub calls_at_once: usize,
-    /// Timeouts and retries.
+    /// Timeouts and retries, the same for all providers.
     pub timeouts: ProviderTimeouts,
     /// The operator's own table of models, in TOML. Its rows win over those of the table in the server.
     pub table: Option<String>,
@@ -60,7 +60,7 @@ pub enum ModelsError {
     /// The provider needs a key.
     #[error("the model {model} needs a key; set {variable}")]
     NoKey {
-        /// The model.
+        /// The model as the operator wrote it.
         model: String,
         /// The environment variable of the key.
         variable: &'static str,

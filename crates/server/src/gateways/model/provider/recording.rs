@@ -12,7 +12,7 @@ use crate::audit::hex;
 /// Version of the format.
 pub(super) const FORMAT: u32 = 1;
 
-/// The first line.
+/// The first line of a recording. It names the format and the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordingHead {
     /// Version of the format.
@@ -21,7 +21,7 @@ pub(super) struct RecordingHead {
     pub(super) model: String,
 }
 
-/// One recorded answer.
+/// One recorded answer: a line of the recording after the first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ReplayTurn {
     /// Number of the turn, from 1.

@@ -24,9 +24,9 @@ pub enum ReplayError {
     /// The file can't be read.
     #[error("read the recording {}", path.display())]
     Read {
-        /// The file.
+        /// The recording that could not be read.
         path: PathBuf,
-        /// The failure.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The file is larger than the longest recording.
@@ -35,11 +35,11 @@ pub enum ReplayError {
     /// A line is not valid.
     #[error("{}, line {line}: {what}", path.display())]
     Line {
-        /// The file.
+        /// The recording with the fault.
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// The fault.
+        /// Description of the fault.
         what: String,
     },
 }
@@ -52,7 +52,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Reads a file.
+    /// Reads a whole recording into memory; blocks.
     pub(super) fn open(path: &Path) -> Result<Self, ReplayError> {
         let read = |source| ReplayError::Read { path: path.to_owned(), source };
         if std::fs::metadata(path).map_err(read)?.len() > MAX_FILE_BYTES {

@@ -1,4 +1,4 @@
-//! A provider's key, and the removal of it from text.
+//! A provider's key, and its removal from text.
 //!
 //! Any text of a provider may contain the key: some echo headers, in errors or even in answers. All text that leaves the
 //! gateway passes through here. Keys shorter than [`MIN_SECRET_BYTES`] are placeholders for local servers, not secrets.
@@ -41,7 +41,7 @@ impl ApiKey {
         Ok(value)
     }
 
-    /// Replaces the key, and every long part of it, in a text.
+    /// Replaces the key, and its long parts, in a text.
     pub(super) fn strip(&self, text: &str) -> String {
         if self.0.len() < MIN_SECRET_BYTES {
             return text.to_owned();

@@ -10,14 +10,14 @@ use super::wire::WireFormat;
 /// The longest name; names in use have a few dozen bytes.
 const MAX_NAME_BYTES: usize = 300;
 
-/// A known provider.
+/// A provider whose address and wire format the server knows.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Provider {
     /// Name before the model's name.
     pub name: &'static str,
     /// Environment variable of its key.
     pub key_variable: &'static str,
-    /// Default address.
+    /// Base URL unless the operator gives another; `None` if the operator must.
     pub(super) base_url: Option<&'static str>,
     pub(super) wire: WireFormat,
     /// True if it rejects calls without a key.
@@ -26,7 +26,7 @@ pub struct Provider {
 
 const OLD_LIMIT: WireFormat = WireFormat::OpenAi(AnswerLimit::MaxTokens);
 
-/// The known providers.
+/// All known providers. The operator names one in front of the model: `provider/model`.
 pub const PROVIDERS: [Provider; 7] = [
     Provider {
         name: "openai",
@@ -93,7 +93,7 @@ pub struct ModelSpec {
 /// The source of a model's answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum AnswerSource {
-    /// A provider.
+    /// A model of a provider, reached over the network.
     Remote { provider: &'static Provider, base_url: Option<String>, model: String },
     /// A file with a recording.
     Replay(PathBuf),

@@ -18,7 +18,7 @@ impl Default for SseEvents {
 }
 
 impl SseEvents {
-    /// Adds bytes.
+    /// Adds bytes as they arrive, in pieces of any size.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), SseTooLong> {
         self.parser.feed(bytes)
     }

@@ -15,9 +15,9 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// The wire format of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WireFormat {
-    /// OpenAI's chat completions.
+    /// The chat completions of OpenAI, which many other servers speak.
     OpenAi(AnswerLimit),
-    /// Anthropic's messages.
+    /// The messages API of Anthropic.
     Anthropic,
 }
 

@@ -19,18 +19,18 @@ use super::answer::ToolAnswer;
 use super::arguments::Arguments;
 use super::call::{ApiCall, ApiReply, ApiTransport};
 
-/// What a tool does to the world, for clients that ask a person first.
+/// The effect of a tool, for clients that ask a person first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolEffect {
-    /// It only reads.
+    /// The tool changes nothing.
     Reads,
-    /// It adds something and changes nothing else.
+    /// The tool adds something and changes nothing else.
     Adds,
-    /// It may change or end something.
+    /// The tool may change or end something.
     Changes,
 }
 
-/// One tool.
+/// A row of the table of tools: the texts that clients see, and the function that runs.
 pub(super) struct ToolEntry {
     name: &'static str,
     title: &'static str,
@@ -99,7 +99,7 @@ impl ToolEntry {
             .with_annotations(hints)
     }
 
-    /// Runs the tool.
+    /// Runs the tool. Rejects arguments that its schema does not name.
     pub(super) async fn call(
         &self,
         context: McpToolContext<'_>,
