@@ -1,7 +1,5 @@
 //! Machines on another host: a server that can't tell whether they live neither gives them up nor starts others beside them.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -37,12 +37,16 @@ pub(crate) async fn serve(
 ) {
     let _end = EndTunnels(Arc::clone(&egress));
     let mut streams = JoinSet::new();
+    // Kept across turns of the loop: dropping it would reset a stream whose purpose is not read yet.
+    let opened = machine.next_asked();
+    tokio::pin!(opened);
     loop {
         // New streams, and the removal of finished ones. Neither branch starves: the second is closed while the set is empty.
-        // Cancelling `join_next` loses nothing. Cancelling `next_asked` drops a stream whose purpose is not read yet; the guest
-        // sees it reset.
+        // Cancelling `join_next` loses nothing.
         tokio::select! {
-            asked = machine.next_asked() => match asked {
+            stream = &mut opened => {
+                opened.set(machine.next_asked());
+                match stream {
                 Ok(OpenedByGuest::Egress { stream, early }) => {
                     let gateway = Arc::clone(&egress);
                     streams.spawn(async move {
@@ -66,7 +70,8 @@ pub(crate) async fn serve(
                 // The owner takes the event stream before this loop runs; another one is dropped, as is a malformed stream.
                 Ok(OpenedByGuest::Events(_)) | Err(MachineError::Deadline | MachineError::Malformed(_) | MachineError::Guest(_)) => {}
                 Err(MachineError::Lost) => return,
-            },
+                }
+            }
             // Removes finished streams, so that the set does not grow.
             Some(_) = streams.join_next(), if !streams.is_empty() => {}
         }

@@ -67,7 +67,7 @@ fn an_engine_finds_layer_configuration_and_name() {
     assert_eq!(format!("sha256:{config_name}"), format!("{id}.json"));
     let config: serde_json::Value = serde_json::from_slice(&files[config_name]).unwrap();
     assert_eq!(config["config"]["Labels"][IMAGE_LABEL], "a".repeat(64));
-    let layer = format!("sha256:{}", hex::encode(&Sha256::digest(&files["layer.tar"])));
+    let layer = format!("sha256:{}", hex::encode(Sha256::digest(&files["layer.tar"])));
     assert_eq!(config["rootfs"]["diff_ids"][0], layer);
     assert_eq!(told.last(), Some(&100));
     assert!(told.is_sorted());

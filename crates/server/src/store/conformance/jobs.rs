@@ -128,8 +128,11 @@ pub(crate) async fn lists_are_paged_newest_first_and_filtered(harness: &impl Sto
     let ids = |rows: Vec<crate::job::JobRow>| rows.into_iter().map(|row| row.id).collect::<Vec<_>>();
     let all = ids(store.list(&everything, None, 10).await.unwrap());
     assert_eq!(all, [second.id.clone(), first.id.clone()]);
-    assert_eq!(ids(store.list(&everything, None, 1).await.unwrap()), [second.id.clone()]);
-    assert_eq!(ids(store.list(&everything, Some(second.number), 10).await.unwrap()), [first.id.clone()]);
+    assert_eq!(ids(store.list(&everything, None, 1).await.unwrap()), std::slice::from_ref(&second.id));
+    assert_eq!(
+        ids(store.list(&everything, Some(second.number), 10).await.unwrap()),
+        std::slice::from_ref(&first.id)
+    );
     let starting = JobFilter { states: vec![JobState::Starting], kind: Some(JobKind::Shell) };
     assert_eq!(ids(store.list(&starting, None, 10).await.unwrap()), [second.id]);
     let tasks = JobFilter { states: Vec::new(), kind: Some(JobKind::Task) };
