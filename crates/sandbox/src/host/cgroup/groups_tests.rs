@@ -89,7 +89,8 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
     let groups = Groups::new(&version_1(root.path()), "y", "s");
     groups.create().unwrap();
     let memory = root.path().join("memory/sandyard-y/s/job");
-    fs::write(memory.join("memory.memsw.limit_in_bytes"), "").unwrap();
+    // As the kernel shows a group without a limit.
+    fs::write(memory.join("memory.memsw.limit_in_bytes"), "9223372036854771712\n").unwrap();
     fs::write(memory.join("memory.kmem.tcp.limit_in_bytes"), "").unwrap();
     groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0 }).unwrap();
     assert_eq!(read(&memory, "memory.limit_in_bytes"), "67108864");
