@@ -48,10 +48,12 @@ pub fn launcher_main() -> ExitCode {
 /// Lets go of everything inherited but the socket, so that nothing of the driver's can reach a sandbox.
 fn prepare() -> io::Result<()> {
     processes::close_from(3)?;
-    // Fails only for the leader of a process group, which has no terminal to lose then.
+    // setsid fails only for the leader of a process group, which has no terminal to lose.
     let _ = rustix::process::setsid();
     rustix::process::chdir("/")?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
+    // Sandboxes are children of the launcher, which waits for none of them. Without this each would stay a
+    // zombie.
     processes::reap_children_automatically();
     Ok(())
 }
@@ -71,6 +73,8 @@ fn serve(orders: BorrowedFd<'_>) -> io::Result<()> {
                     }
                 }
             }
+            // Never returns on success: the launcher is executed again inside and reads the next errand from
+            // the same socket.
             LauncherErrand::Enter => return Err(home::enter(&packet.fds)),
             LauncherErrand::Hold { record } => return home::hold(orders, &record),
         }

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::process::DumpableBehavior;
 
-/// Which side of a fork this is.
+/// Side of a fork on which the caller finds itself.
 pub(in super::super) enum ForkSide {
     /// The caller, with the new process's id.
     Parent(i32),
@@ -26,7 +26,7 @@ pub(in super::super) fn fork() -> io::Result<ForkSide> {
     }
 }
 
-/// Which process becomes the parent of the new one.
+/// Parent of a new process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum CloneParent {
     /// The calling process.
@@ -35,7 +35,7 @@ pub(in super::super) enum CloneParent {
     Grandparent,
 }
 
-/// Duplicates this process of root's into new namespaces that belong to another user of the host.
+/// Duplicates this process of root into new namespaces that belong to another user of the host.
 pub(in super::super) fn clone_into_of(
     owner: u32,
     namespaces: libc::c_int,
@@ -43,10 +43,12 @@ pub(in super::super) fn clone_into_of(
 ) -> io::Result<ForkSide> {
     sandyard_sys::act_as(owner)?;
     let cloned = clone_into(namespaces, parent);
-    // The child becomes root of its own namespace once that has ids.
+    // The child stays that user until it becomes root of its own namespace.
     if !matches!(cloned, Ok(ForkSide::Child)) {
         sandyard_sys::act_as(0)?;
     }
+    // Changing the effective user made the process undumpable (prctl(2)), which closes its /proc files to its
+    // own user.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     cloned
 }
@@ -69,7 +71,7 @@ pub(in super::super) fn clone_into(namespaces: libc::c_int, parent: CloneParent)
     }
 }
 
-/// Ends the process without running destructors or flushing what a parent shares.
+/// Ends the process without running destructors or flushing buffers that a parent shares.
 pub(in super::super) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit touches no memory of this process.
     unsafe { libc::_exit(code) }
@@ -125,7 +127,7 @@ pub(in super::super) fn reset_signals() {
     }
 }
 
-/// Leaves the caller's session keyring, which would otherwise be shared with the host.
+/// Leaves the caller's session keyring, which the sandbox would otherwise share with the host.
 pub(in super::super) fn leave_session_keyring() -> io::Result<()> {
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: a null name asks for an anonymous keyring.
