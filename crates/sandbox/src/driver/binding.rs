@@ -20,7 +20,7 @@ pub struct Binding {
 pub struct BindSupport {
     /// Processors, memory and processes.
     pub limits: bool,
-    /// Whether the workspace can be replaced.
+    /// True if the workspace can be replaced.
     pub workspace: bool,
 }
 
@@ -29,7 +29,7 @@ pub struct BindSupport {
 pub enum BindingPart {
     /// Processors, memory and processes.
     Limits,
-    /// The workspace.
+    /// The directory that holds the sandbox's disk.
     Workspace,
 }
 

@@ -1,4 +1,4 @@
-//! How strong the wall between a sandbox and its host is.
+//! Strength of the wall between a sandbox and its host.
 
 use serde::{Deserialize, Serialize};
 

@@ -23,7 +23,7 @@ pub(super) fn require_host(
         let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
         return Err(DriverOpenError::unusable(detail, "install runc 1.3.6, crun 1.30 or newer"));
     };
-    // One that made sandboxes which still run must be able to end them; it starts no others.
+    // A runtime whose sandboxes still run must be able to end them; it starts no others.
     if let (false, Some((detail, fix))) = (in_use, refusal(config, &runtime)) {
         return Err(DriverOpenError::unusable(detail, fix));
     }
