@@ -43,7 +43,6 @@ impl OciState {
         self.forget_container(other.as_ref().unwrap_or(&self.runtime), &record.id)
             .await
             .map_err(failed("delete the container"))?;
-        // After the runtime, which refuses to delete a container whose groups it can't find.
         groups.clear().await.map_err(failed("remove the control groups"))?;
         self.links.remove(&record.id).map_err(failed("remove the link directory"))
     }
