@@ -30,7 +30,7 @@ impl Check {
     }
 }
 
-/// Runs all checks.
+/// Runs all checks of the host that concern every driver.
 pub(crate) fn all(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![kernel(), cgroups(), overlay(), landlock(), seccomp(), kvm()];
     // An ordinary user's workspaces are in memory, and images are root's to build.

@@ -24,13 +24,13 @@ pub(crate) struct Ui {
 pub(crate) enum Tone {
     Plain,
     Strong,
-    /// Less important text.
+    /// Grey, for less important text.
     Faint,
-    /// Success.
+    /// Green, for success.
     Good,
-    /// A warning.
+    /// Yellow, for a warning.
     Warning,
-    /// A failure.
+    /// Red, for a failure.
     Bad,
 }
 

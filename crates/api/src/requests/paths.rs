@@ -38,6 +38,7 @@ pub fn workspace_path(path: &str) -> Result<&str, ApiError> {
 pub fn workspace_path_of_uri(raw: &str) -> Result<String, ApiError> {
     let path = String::from_utf8(percent_decode(raw)?).map_err(|_| refused("the path is not UTF-8"))?;
     let checked = workspace_path(&path)?.to_owned();
+    // Some proxies and libraries decode once more, and the path must not climb there either.
     let again = percent_decode(&checked).unwrap_or_default();
     let climbs = again.split(|byte| *byte == b'/').any(|name| name == b"..");
     if climbs || again.contains(&0) {

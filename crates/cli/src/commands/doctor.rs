@@ -37,7 +37,7 @@ pub(crate) struct DoctorCommand {
     json: bool,
 }
 
-/// All results.
+/// Results of all checks, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct DoctorReport {
     drivers: Vec<DriverFinding>,

@@ -102,6 +102,8 @@ impl RunCommand {
         let data = settings.data.display().to_string();
         let socket = ServerAddress::Socket(settings.socket());
         let mut stop = machine::stop_signals();
+        // A signal must not wait for the lock or for a slow driver. Dropping the attempt is as safe as a
+        // kill: no job was scheduled yet.
         let opened = tokio::select! {
             opened = YardServer::open(&context.surroundings, context.ui, &settings) => opened,
             () = stop.next() => return Ok(CommandExit::Interrupted),

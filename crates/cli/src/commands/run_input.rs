@@ -83,7 +83,7 @@ impl RunInput {
         self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task)
     }
 
-    /// Returns the request.
+    /// Returns the body of the request to schedule the job.
     pub(super) fn body(&self, surroundings: &Surroundings) -> Result<ScheduleBody, CommandError> {
         let kind = self.kind();
         let text = self.text(kind)?;

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A busy machine needs seconds.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whose engine.
+/// Owner of the engine under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Make {
     Docker,

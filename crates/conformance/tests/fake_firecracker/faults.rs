@@ -15,7 +15,7 @@ use crate::schema::Minor;
 pub(crate) struct Faults {
     /// The version that is told.
     pub(crate) version: Option<String>,
-    /// The jailer fails.
+    /// True if the jailer fails.
     pub(crate) jailer_fails: bool,
     /// The jailer never comes to its end.
     pub(crate) jailer_stalls: bool,
@@ -49,7 +49,7 @@ impl Faults {
         self.version.as_deref().unwrap_or("1.16.1")
     }
 
-    /// Its second number.
+    /// Returns the second number of the version.
     pub(crate) fn minor(&self) -> Minor {
         self.version().split('.').nth(1).unwrap().parse().unwrap()
     }

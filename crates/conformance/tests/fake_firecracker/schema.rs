@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-/// Which version 1.x.
+/// Second number of a version 1.x.
 pub(crate) type Minor = u32;
 
 /// What all versions know that a driver of ours may use.

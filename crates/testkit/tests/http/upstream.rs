@@ -29,7 +29,7 @@ impl Upstream {
         .await
     }
 
-    /// An ordinary page.
+    /// Serves an ordinary page.
     pub(crate) async fn page() -> Self {
         Self::answering(plain("hello", "")).await
     }
@@ -57,7 +57,7 @@ impl Upstream {
     }
 }
 
-/// A whole answer.
+/// Returns a whole HTTP answer.
 pub(crate) fn plain(body: &str, headers: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n{headers}\r\n{body}",

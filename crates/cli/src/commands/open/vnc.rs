@@ -75,6 +75,8 @@ async fn carry(client: ApiClient, job: String, control: bool, stream: TcpStream)
         }
         Ok(())
     };
+    // The session ends when either direction does. Dropping the other direction loses only bytes that nobody
+    // would read: its peer is gone.
     tokio::select! {
         done = upward => done,
         done = downward => done,
