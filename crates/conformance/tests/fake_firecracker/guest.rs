@@ -20,7 +20,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 /// Where ext4 says that it is ext4.
 const EXT4_MAGIC: (u64, [u8; 2]) = (1080, [0x53, 0xef]);
-/// Longest boot document.
+/// Longest boot document that is read.
 const DOCUMENT_BYTES: u64 = 1024 * 1024;
 
 /// Boots. `disks` are in the order in which the guest finds them.

@@ -23,7 +23,7 @@ pub struct Loop {
 pub struct OpenDesk {
     /// Facts about the task, as the host describes it.
     pub facts: TaskFacts,
-    /// Journal so far.
+    /// Journal entries so far, oldest first.
     pub journal: Vec<JournalRow>,
     stream: Framed<PipeStream>,
 }

@@ -34,7 +34,7 @@ pub(crate) enum DelegationError {
     /// The group lacks controllers.
     #[error("the delegated control group lacks the {missing} controller")]
     Controllers {
-        /// Missing controllers.
+        /// Names of the missing controllers, joined by "and".
         missing: String,
     },
 }

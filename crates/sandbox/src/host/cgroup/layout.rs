@@ -9,13 +9,13 @@ pub(super) const HOST_GROUP: &str = "sandyard-host";
 /// The controllers we limit with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Controller {
-    /// Memory, swap included.
+    /// Limits memory, swap included.
     Memory,
-    /// Processor quota.
+    /// Limits processor time by a quota.
     Cpu,
     /// Processor time, which version 1 counts in a hierarchy of its own.
     CpuAccounting,
-    /// Number of processes.
+    /// Limits the number of processes and threads.
     Pids,
 }
 
@@ -47,7 +47,7 @@ impl Controller {
 pub(crate) enum CgroupVersion {
     /// One hierarchy for each controller or group of them.
     One,
-    /// The unified hierarchy.
+    /// The unified hierarchy of version 2.
     Two,
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Supply {
     Subordinate {
         /// First id, in the numbering of the host.
         first: u32,
-        /// Number of ids.
+        /// Number of ids that the user has.
         count: u32,
     },
 }

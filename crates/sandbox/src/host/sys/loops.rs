@@ -13,7 +13,7 @@ const LO_FLAGS_AUTOCLEAR: u32 = 4;
 /// Attempts to get a device: another process may take the free one between the two calls.
 const ATTEMPTS: usize = 64;
 
-/// `struct loop_info64`.
+/// The kernel's `struct loop_info64`.
 #[repr(C)]
 struct LoopInfo {
     device: u64,
@@ -31,7 +31,7 @@ struct LoopInfo {
     init: [u64; 2],
 }
 
-/// `struct loop_config`.
+/// The kernel's `struct loop_config`.
 #[repr(C)]
 struct LoopConfig {
     fd: u32,

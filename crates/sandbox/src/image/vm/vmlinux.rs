@@ -16,7 +16,7 @@ const ELF: &[u8] = b"\x7fELF";
 const LZ4_LEGACY: &[u8] = &[0x02, 0x21, 0x4c, 0x18];
 /// Length of the word behind the payload with its unpacked size. gzip ends with the same word.
 const SIZE_BYTES: usize = 4;
-/// Largest unpacked kernel.
+/// Largest unpacked kernel that is accepted, in bytes.
 const MAX_KERNEL_BYTES: usize = 512 * 1024 * 1024;
 
 /// Returns the unpacked kernel beside a packed one, made if it is missing.

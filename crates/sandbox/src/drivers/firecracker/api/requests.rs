@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(in super::super) enum ApiRequest {
-    /// Processors and memory.
+    /// Sets processors and memory.
     MachineConfig(VmConfig),
     /// Kernel, initrd and kernel arguments.
     BootSource(BootSource),

@@ -56,7 +56,7 @@ impl GuestFds {
 enum Word {
     /// The mounts of the machine are in place.
     Built(Vec<(NativeStep, u64)>),
-    /// A step failed.
+    /// A step failed; the process ends.
     Failed { step: NativeStep, object: String, errno: i32 },
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Materials {
     pub(super) disk: OwnedFd,
     /// The link directory, a detached mount.
     pub(super) link: OwnedFd,
-    /// Descriptors of init.
+    /// Descriptors of init, the machine's first process.
     pub(super) guest: GuestFds,
     /// Descriptors of the spawner.
     pub(super) spawner: GuestFds,

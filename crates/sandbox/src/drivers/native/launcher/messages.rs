@@ -123,7 +123,7 @@ pub(in super::super) struct LaunchPlan {
 /// Storage of the writable places.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) enum DiskPlan {
-    /// A disk image.
+    /// A disk image, mounted through a loop device.
     Image {
         /// Path on the host.
         path: PathBuf,
@@ -181,7 +181,7 @@ pub(in super::super) enum FileOwners {
 pub(in super::super) enum HelperAnswer {
     /// The helper is in its groups.
     Parked,
-    /// The guest runs.
+    /// Init and spawner have executed the guest.
     Launched {
         /// First process of the guest, as the host sees it.
         pid: i32,

@@ -29,7 +29,7 @@ pub(in super::super) fn fork() -> io::Result<ForkSide> {
 /// Parent of a new process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum CloneParent {
-    /// The calling process.
+    /// The calling process, which gets SIGCHLD when the child ends.
     Caller,
     /// The caller's parent, so that the caller may exit at once.
     Grandparent,
