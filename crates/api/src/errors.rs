@@ -37,7 +37,7 @@ pub struct ApiError {
     pub code: ErrorCode,
     /// The error in one sentence, for a person.
     pub message: String,
-    /// How to avoid or fix it.
+    /// Remedy for a person.
     pub hint: Option<String>,
     /// Seconds after which a retry makes sense, for `Retry-After`.
     pub retry_after_s: Option<u64>,

@@ -25,7 +25,7 @@ pub struct SseParser {
     pending: Vec<u8>,
     /// Bytes of `pending` that `take` has consumed.
     taken: usize,
-    /// Where the search for the end of a line continues, so that no byte is searched twice.
+    /// Position at which the search for the end of a line continues, so that no byte is searched twice.
     searched: usize,
     frame: SseFrame,
     has_data: bool,

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::progress::ProgressLine;
 
-/// How the command prints.
+/// Output settings of the command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
     colour_out: bool,

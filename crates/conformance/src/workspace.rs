@@ -103,7 +103,8 @@ async fn race(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     ))
 }
 
-/// F10 and R14: an export of odd files ends, follows nothing and holds only files, directories and links; all of it can be removed.
+/// F10 and R14: an export of odd files ends, follows no link and holds only files, directories and links. The
+/// whole tree can be removed.
 async fn odd_trees(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let made = session.run(&["/usr/bin/python3", "-c", ODD_TREE]).await?;
     let mut export = session.machine.export("").await?;

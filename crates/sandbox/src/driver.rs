@@ -71,7 +71,7 @@ pub trait Driver: Send + Sync + 'static {
     /// `stop` removes the marker, the caller the workspace. A sandbox never starts with less isolation than `isolation` says.
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError>;
 
-    /// Reports what [`Driver::bind`] can change. Constant for the life of the process.
+    /// Returns the parts that [`Driver::bind`] can change. Constant for the life of the process.
     fn binds(&self) -> BindSupport {
         BindSupport::default()
     }

@@ -307,7 +307,8 @@ async fn an_image_that_cant_take_the_drivers_form_fails_the_job() {
     assert!(machine.docker.world.started().is_empty());
 }
 
-/// A fault of ours in one driver is told like anything else that it lacks, and mended by the next try; nobody waits for it.
+/// A panic in one driver is reported like any other missing part, cleared by the next attempt, and nobody
+/// waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_driver_that_panics_is_missing_and_tried_again() {
     let machine = Machine::without_kvm();

@@ -1,4 +1,4 @@
-//! The life of jobs on the fake driver: what they print, how they end, what is left of them.
+//! The life of jobs on the fake driver: their output, their end and their remains.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 

@@ -32,7 +32,7 @@ pub fn workspace_path(path: &str) -> Result<&str, ApiError> {
     Ok(trimmed)
 }
 
-/// Decodes the path of a raw URI once and checks it. `raw` is what follows `/files/`.
+/// Decodes the path of a raw URI once and checks it. `raw` is the part after `/files/`.
 ///
 /// Also rejects a path that would leave the workspace if it were decoded twice: no real file has such a name.
 pub fn workspace_path_of_uri(raw: &str) -> Result<String, ApiError> {

@@ -71,7 +71,7 @@ impl RunCommand {
         let layers = context.layers(&flags)?;
         let mut settings = Settings::new(&layers)?;
         if !layers.is_set("images") {
-            // One job should not build what only other jobs need.
+            // One job should not build images that only other jobs need.
             settings.images = if self.input.is_task() { ImageChoice::Full } else { ImageChoice::Base };
         }
         Ok(settings)

@@ -184,7 +184,7 @@ fn limits(given: &[String]) -> Result<Option<RequestedLimits>, CommandError> {
     named_numbers(given, "limit", &ScheduleBody::limit_names())
 }
 
-/// Reads what a task may spend, as `NAME=NUMBER`.
+/// Parses one limit of a task's budget, as `NAME=NUMBER`.
 pub(super) fn budget(given: &[String]) -> Result<Option<TaskBudget>, CommandError> {
     named_numbers(given, "budget", &ScheduleBody::budget_names())
 }

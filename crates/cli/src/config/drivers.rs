@@ -48,13 +48,13 @@ pub(crate) struct DockerSettings {
 pub(crate) struct QemuSettings {
     /// Path of the program; `None` searches the PATH for the one of this processor.
     pub(crate) program: Option<PathBuf>,
-    /// How QEMU runs the code of the guest.
+    /// Accelerator that runs the code of the guest.
     pub(crate) accelerator: QemuAccelerator,
     /// Longest time that a machine may take to boot.
     pub(crate) boot_time: Duration,
 }
 
-/// How QEMU runs the code of the guest.
+/// Accelerator that runs the code of the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum QemuAccelerator {
     /// KVM if a guest boots with it, else TCG.

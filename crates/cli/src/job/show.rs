@@ -75,7 +75,7 @@ impl OutputSink {
     }
 
     fn state(&self, state: JobState, reason: Option<&str>) {
-        // The end is told by whoever waits for it, with the exit code.
+        // The caller that waits for the end prints it, with the exit code.
         if state.is_terminal() {
             return;
         }

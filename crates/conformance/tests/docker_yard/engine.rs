@@ -67,7 +67,7 @@ impl Make {
     }
 }
 
-/// An engine and whoever must end it.
+/// An engine, with its process if the test started it.
 pub(crate) struct TestEngine {
     pub(crate) make: Make,
     pub(crate) socket: PathBuf,
@@ -97,7 +97,7 @@ impl TestEngine {
         Ok(engine)
     }
 
-    /// Whether the test may kill and restart it.
+    /// True if the test may kill and restart the engine.
     pub(crate) fn is_ours(&self) -> bool {
         self.daemon.is_some()
     }
@@ -142,7 +142,7 @@ impl TestEngine {
         }
     }
 
-    /// Removes what tests left, this one or one that was killed.
+    /// Removes the remains of this test and of one that was killed.
     pub(crate) fn remove_containers(&self) {
         let listed = self.ask(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]);
         for id in listed.unwrap_or_default().lines() {
@@ -150,7 +150,7 @@ impl TestEngine {
         }
     }
 
-    /// Kills our own in the middle of whatever it does. Containers go on.
+    /// Kills our own engine in the middle of its work. Containers go on.
     pub(crate) fn kill(&mut self) {
         let mut daemon = self.daemon.take().unwrap();
         daemon.kill().unwrap();
@@ -162,7 +162,7 @@ impl TestEngine {
         self.ask(arguments).unwrap()
     }
 
-    /// Runs Docker's command line, which Podman answers too; what it said against it is the error.
+    /// Runs Docker's command line, which Podman answers too. The error is its output.
     fn ask(&self, arguments: &[&str]) -> Result<String, String> {
         let host = format!("unix://{}", self.socket.display());
         let output = Command::new("docker").env("DOCKER_HOST", host).args(arguments).output().unwrap();
@@ -181,7 +181,7 @@ impl TestEngine {
 }
 
 impl Drop for TestEngine {
-    /// Ends the engine, and then whatever outlived one that was killed: nobody else knows its shims and monitors any more.
+    /// Ends the engine, and then the shims and monitors that outlived a killed one: nobody else knows them.
     fn drop(&mut self) {
         if self._lock.is_none() {
             return;
@@ -220,7 +220,7 @@ pub(crate) fn attendants(home: &Path) -> Vec<Pid> {
     pids.filter(is_ours).filter_map(Pid::from_raw).collect()
 }
 
-/// Where images are kept.
+/// Directory of the engine's images.
 pub(crate) fn cache() -> PathBuf {
     std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into()).into()
 }

@@ -13,7 +13,7 @@ use crate::schema::Minor;
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Faults {
-    /// The version that is told.
+    /// Version that the double reports.
     pub(crate) version: Option<String>,
     /// True if the jailer fails.
     pub(crate) jailer_fails: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Those of the program's folder.
+    /// Reads the faults in the program's folder.
     pub(crate) fn read(folder: &Path) -> Self {
         match std::fs::read(folder.join("faults.json")) {
             Ok(text) => serde_json::from_slice(&text).unwrap(),

@@ -18,7 +18,7 @@ use sandyard_protocol::{
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Where ext4 says that it is ext4.
+/// Place and value of ext4's magic number.
 const EXT4_MAGIC: (u64, [u8; 2]) = (1080, [0x53, 0xef]);
 /// Longest boot document that is read.
 const DOCUMENT_BYTES: u64 = 1024 * 1024;

@@ -40,7 +40,7 @@ impl DoubleYard {
         yard
     }
 
-    /// The same yard, in another process.
+    /// Opens the same yard in another process.
     pub(crate) fn at(directory: PathBuf) -> Self {
         Self { directory, kept: None }
     }
@@ -92,7 +92,7 @@ impl DoubleYard {
         subject.spec(name, SMALL).unwrap()
     }
 
-    /// Tells the double what to do wrong from now on.
+    /// Sets the faults of the double from now on.
     pub(crate) fn faults(&self, faults: &Value) {
         fs::write(self.directory.join("programs/faults.json"), faults.to_string()).unwrap();
     }
@@ -109,7 +109,7 @@ impl DoubleYard {
         text.lines().map(line).collect()
     }
 
-    /// Whether the double was asked that by now.
+    /// True if the double got that request by now.
     pub(crate) fn asked(&self, what: &str) -> bool {
         let text = fs::read_to_string(self.directory.join("programs/transcript.jsonl")).unwrap_or_default();
         text.contains(&format!("\"what\":\"{what}\""))

@@ -76,7 +76,7 @@ pub(crate) fn processes_in(group: &Path) -> Vec<i32> {
     format!("{}{}", own("own"), own("job")).lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Kills what a failed test left; the directories go once they are empty.
+/// Kills processes that a failed test left. The directories go once they are empty.
 pub(crate) fn kill_groups(data: &Path) {
     for group in groups(data) {
         let _ = fs::write(group.join("cgroup.kill"), "1");
@@ -151,7 +151,7 @@ fn tasks_of(data: &Path, id: &str) -> Vec<Task> {
     tasks.filter_map(|task| read_task(&task)).collect()
 }
 
-/// Where an ordinary user's groups are: beside the one this process was moved to.
+/// Returns the directory of an ordinary user's groups: beside the group this process was moved to.
 fn delegated(root: &Path) -> PathBuf {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();

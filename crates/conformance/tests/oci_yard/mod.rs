@@ -70,7 +70,7 @@ impl OciYard {
         }
     }
 
-    /// The same with a runtime that hangs in `start` and then fails.
+    /// Returns a configuration whose runtime hangs in `start` and then fails.
     pub(crate) fn config_that_hangs(&self) -> OciConfig {
         let program = self.home().join(self.runtime);
         let script = "#!/bin/sh\nfor word; do [ \"$word\" = start ] && { sleep 8; exit 1; }; done\nexec ";

@@ -73,7 +73,7 @@ impl Default for Limits {
     }
 }
 
-/// Whether the machine of a sandbox runs.
+/// State of a sandbox's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// The machine runs. Judged by pid, start time and boot id, or reported by its host; never judged by pid alone.

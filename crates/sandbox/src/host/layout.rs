@@ -88,7 +88,7 @@ fn memory(target: &str, size_bytes: u64, inodes: u64, mode: u32, owner: u32) -> 
     MemoryMount { target: target.into(), size_bytes, inodes, mode, owner }
 }
 
-/// How the first processes of a machine get their boot document and programs.
+/// Way in which the first processes of a machine get their boot document and programs.
 #[derive(Debug, Clone)]
 pub(crate) enum Birth {
     /// As descriptors, with a spawner that the driver made.

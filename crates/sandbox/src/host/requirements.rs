@@ -6,7 +6,7 @@ use crate::driver::DriverOpenError;
 use crate::host::cgroup::CgroupLayout;
 use crate::host::storage::disk;
 
-/// Where distributions put programs; PATH of a service often lacks sbin.
+/// Directories in which distributions install programs; PATH of a service often lacks sbin.
 pub(crate) const PROGRAM_PLACES: [&str; 5] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
 

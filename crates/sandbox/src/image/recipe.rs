@@ -153,7 +153,7 @@ mod tests {
     fn the_program_carries_every_file_of_the_recipe() {
         let mut found = BTreeSet::new();
         files_below(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../images/agent"), "", &mut found);
-        // Read by people, by whoever renews the locks and by `docker build`, not by a build of ours.
+        // People, `make-locks.sh` and `docker build` read these, but not a build of ours.
         let others = ["README.md", "make-locks.sh", "Dockerfile"];
         found.retain(|path| !path.ends_with(".in") && !others.contains(&path.as_str()));
         let carried: BTreeSet<_> = FILES.iter().map(|file| file.path.to_owned()).collect();

@@ -1,7 +1,7 @@
 //! Runs the tools of a build on the host and reads their output.
 //!
 //! Each tool runs in a pid and mount namespace of its own that dies with the thread that started it: a killed builder
-//! leaves neither processes nor mounts. Its environment is empty but for what the build gives it.
+//! leaves neither processes nor mounts. Its environment has only the variables that the build gives it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};

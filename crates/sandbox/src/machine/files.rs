@@ -23,7 +23,7 @@ impl Machine {
         }
     }
 
-    /// Reads a file or a part of it.
+    /// Reads a file or a range of it.
     pub async fn read(&self, path: &str, range: Option<FileRange>) -> Result<FileContent, MachineError> {
         match self.call(&Request::Read { path: path.into(), range }).await? {
             (stream, Reply::Content { stat, length }) => {

@@ -344,7 +344,7 @@ async fn w9_no_byte_passes_before_the_101_and_any_other_answer_closes() {
         assert_eq!(upstream.seen().len(), 1, "{:?}", upstream.seen());
         assert!(!upstream.seen()[0].contains("smuggled"));
     }
-    // Early bytes wait for the 101 and then arrive as what they are: the socket's own.
+    // Early bytes wait for the 101 and then arrive as bytes of the socket.
     let upstream = Upstream::with(|mut stream, seen| async move {
         let mut buffer = vec![0; 4096];
         let count = stream.read(&mut buffer).await.unwrap();

@@ -233,7 +233,7 @@ mod tests {
         assert!(mounts.iter().all(|mount| !mount["Source"].as_str().unwrap().contains("docker.sock")));
     }
 
-    /// Docker refuses what it does not know, Podman leaves its masks on without it.
+    /// Docker refuses an option that it does not know; Podman keeps its masks on without it.
     #[test]
     fn each_engine_is_told_in_its_own_words_to_mask_nothing() {
         let options = |make| body(make)["HostConfig"]["SecurityOpt"].as_array().unwrap().len();

@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(jails.names().unwrap(), [""; 0]);
     }
 
-    /// D7, CVE-2026-1386: what was there before is never used.
+    /// D7, CVE-2026-1386: a file that was there before is never used.
     #[test]
     fn a_planted_folder_or_link_is_refused() {
         let folder = tempfile::tempdir().unwrap();

@@ -83,7 +83,8 @@ mod tests {
     use super::super::jail::Jails;
     use super::*;
 
-    /// D7: a jailed user who plants a link in the socket's place gets a socket there, and what the link named is left alone.
+    /// D7: a jailed user who plants a link in the socket's place gets a socket there, and the target of the
+    /// link is left alone.
     #[tokio::test]
     async fn a_planted_link_is_replaced_and_not_followed() {
         let folder = tempfile::tempdir().unwrap();

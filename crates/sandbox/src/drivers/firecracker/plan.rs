@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(drives, [("root", true), ("workspace", false), ("boot", true)]);
     }
 
-    /// R11, and an older one refuses what it does not know.
+    /// R11: an older version refuses members that it does not know.
     #[test]
     fn the_console_is_limited_by_those_that_can() {
         let told = |version| {

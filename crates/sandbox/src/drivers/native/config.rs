@@ -14,7 +14,7 @@ pub struct NativeConfig {
     pub data: PathBuf,
     /// Directory that holds the link directories. Its path may have any length; it need not survive a reboot.
     pub run: PathBuf,
-    /// How to run the launcher.
+    /// Program that runs as the launcher.
     pub launcher: LauncherProgram,
     /// Number of helpers that wait in control groups for the next starts.
     pub parked_slots: usize,

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// How to run the launcher: a program that calls `launcher_main` when given these arguments.
+/// Program and arguments of the launcher: a program that calls `launcher_main` when given these arguments.
 #[derive(Debug, Clone)]
 pub struct LauncherProgram {
     /// Path of the program, usually `/proc/self/exe`.

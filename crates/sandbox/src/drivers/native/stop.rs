@@ -1,4 +1,4 @@
-//! Removing sandboxes: kill the groups, wait until they are empty, remove what they held, the marker last.
+//! Removing sandboxes: kill the groups, wait until they are empty, remove links and groups, the marker last.
 //!
 //! Works from the marker alone, however far the start came and whichever process made it. Whatever of this yard has no
 //! marker is an orphan of a killed server and removed by `sweep`.

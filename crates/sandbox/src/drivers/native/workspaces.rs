@@ -17,7 +17,7 @@ use crate::host::storage::disk::{self, Disks, SetAside};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Where workspaces are stored.
+/// Storage of workspaces.
 #[derive(Debug, Clone)]
 pub(super) enum Workspaces {
     /// Disk images, some kept in stock.

@@ -13,7 +13,7 @@ use crate::driver::DriverOpenError;
 const FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/libexec"];
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// How the guest's code is executed.
+/// Means by which the guest's code is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {

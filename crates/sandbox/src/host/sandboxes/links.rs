@@ -20,7 +20,7 @@ use crate::driver::SandboxId;
 use crate::host::layout::LINK_SOCKET;
 use crate::host::sandboxes::folders;
 
-/// How keeper gets access to its socket.
+/// Way in which keeper gets access to its socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum KeeperEntry {
     /// Keeper's group owns directory and socket.

@@ -119,7 +119,7 @@ mod tests {
         );
     }
 
-    /// Two starts at once, after somebody removed it.
+    /// Two starts at once, after the file was removed.
     #[test]
     fn several_may_want_it_at_once() {
         let folder = tempfile::tempdir().unwrap();

@@ -3,8 +3,9 @@
 //! The driver executes it with a socket as standard input and sends it errands. For most it forks a helper, which parks
 //! in the control groups of one sandbox and later makes that sandbox; then the helper is gone. Sandboxes are
 //! the launcher's children until it ends, which it does when the driver's end of the socket closes, and go on without it.
-//! For an ordinary user it first enters the yard's namespaces, which another process of it made and holds (`home`).
-//! Nothing here is async and nothing holds state: killing it loses only what had not begun.
+//! For an ordinary user it first enters the yard's namespaces, which another launcher process made and holds
+//! (`home`).
+//! Nothing here is async and nothing holds state: killing the launcher loses only starts that had not begun.
 
 pub(super) mod channel;
 mod companion;

@@ -29,7 +29,7 @@ pub(super) fn isolate_mounts() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Makes `tree` the root directory and lets go of the old root.
+/// Makes `tree` the root directory and unmounts the old root.
 pub(super) fn enter(tree: BorrowedFd<'_>) -> io::Result<()> {
     let here = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     attach(tree, here.as_fd())?;

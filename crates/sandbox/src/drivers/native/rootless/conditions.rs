@@ -8,7 +8,7 @@ use crate::driver::DriverOpenError;
 use crate::host::cgroup::{self, DelegationError};
 use crate::host::sandboxes::ids::Supply;
 
-/// Where distributions put newuidmap and newgidmap.
+/// Directories in which distributions install newuidmap and newgidmap.
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
 /// Remedy for a group that is not delegated. systemd does not delegate the controllers below by itself.
 const DELEGATE: &str = "start it with `systemd-run --user --scope -p Delegate=yes sandyard up`";

@@ -1,6 +1,6 @@
 //! Processes: fork, clone3 into namespaces, descriptors at fixed numbers, execveat.
 //!
-//! All of it assumes a single-threaded caller, which the launcher and its helpers are.
+//! All functions assume a single-threaded caller, which the launcher and its helpers are.
 #![expect(unsafe_code, reason = "fork, clone3 and execveat have no safe form")]
 
 use std::ffi::CStr;
@@ -100,7 +100,7 @@ fn range(first: u32, flags: libc::c_uint) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes `fd` also number `target`, open across exec, replacing whatever was there.
+/// Makes `fd` also number `target`, open across exec. Replaces the descriptor that had the number.
 pub(in super::super) fn place(fd: BorrowedFd<'_>, target: RawFd) -> io::Result<()> {
     // SAFETY: dup2 takes integers; the caller made sure that `target` is no descriptor it still needs.
     let result = unsafe { libc::dup2(fd.as_raw_fd(), target) };
