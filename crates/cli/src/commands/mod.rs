@@ -52,7 +52,7 @@ pub(crate) struct ServerArguments {
     pub(crate) token: Option<String>,
 }
 
-/// Subcommands of the program.
+/// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliVerb {
     Up(up::UpCommand),
