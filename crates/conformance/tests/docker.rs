@@ -212,7 +212,7 @@ async fn never_starts_with_less(make: Make) {
     }
 }
 
-/// It really starts one, and an old runtime is used by those alone who name the driver, if at all.
+/// Checks that availability starts a sandbox, and that only jobs that name the driver get an old runtime.
 async fn says_that_it_works_here_and_how_old_it_is(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let driver = (yard.subject().open)();

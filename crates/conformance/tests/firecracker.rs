@@ -317,7 +317,7 @@ async fn a_killed_server_leaves_nothing() {
         server.wait().unwrap();
         expect_clean(&yard, &faults.to_string()).await;
     }
-    // And at moments that nobody chose.
+    // Also kills the server at arbitrary moments.
     yard.faults(&json!({}));
     for delay_ms in (0..60).step_by(6) {
         let mut server = server_of(&yard);
@@ -361,7 +361,7 @@ async fn wait_until(holds: impl Fn() -> bool) {
     timeout(SOON, waited).await.unwrap();
 }
 
-/// What has no marker belongs to nobody.
+/// Jails and groups without a marker are orphans.
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_removed() {
     let Some(yard) = yard() else { return };

@@ -100,8 +100,8 @@ async fn a_flooded_console_stays_small() {
     yard.assert_clean();
 }
 
-/// What the host sees of a machine: nobody's process, in groups and namespaces of its own, behind another kernel. And its death is
-/// noticed, whoever killed it.
+/// Checks a machine from the host: a process of a user of its own, in groups and namespaces of its own,
+/// behind another kernel. The driver notices its death, whoever killed it.
 #[tokio::test(flavor = "multi_thread")]
 async fn is_confined_and_its_death_is_noticed() {
     let Some(yard) = QemuYard::open() else { return };

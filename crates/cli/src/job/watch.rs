@@ -20,7 +20,7 @@ pub(crate) enum Watched {
     Left,
 }
 
-/// What `watch` does with the output of the job.
+/// Treatment of the job's output by `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputDisplay {
     /// Show the output as it arrives.

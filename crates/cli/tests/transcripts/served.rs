@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _yard: TestYard,
 }
 
-/// What a command said.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,

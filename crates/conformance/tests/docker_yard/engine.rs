@@ -116,7 +116,7 @@ impl TestEngine {
         let name = self.make.name();
         let mut daemon = daemon.map_err(|error| format!("start {name}: {error}"))?;
         let deadline = Instant::now() + ENGINE_PATIENCE;
-        // It listens before it answers.
+        // The engine listens before it answers.
         while self.ask(&["version"]).is_err() {
             if daemon.try_wait().unwrap().is_some() || Instant::now() >= deadline {
                 let said = fs::read_to_string(self.home.join("log")).unwrap_or_default();
@@ -129,7 +129,8 @@ impl TestEngine {
         Ok(())
     }
 
-    /// What a killed one left would be taken for a running one, its containerd too.
+    /// Removes pid files of a killed engine, which the next one, and its containerd, would take for a running
+    /// one.
     fn forget_the_one_before(&self) {
         let containerd = self.home.join("exec/containerd/containerd.pid");
         let left = fs::read_to_string(&containerd).unwrap_or_default();

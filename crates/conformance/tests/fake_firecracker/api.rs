@@ -139,7 +139,7 @@ impl Machine {
         outcome
     }
 
-    /// What the real one does with it, as far as it can fail.
+    /// Applies a request as the real Firecracker does, with the failures that it can have.
     fn apply(&mut self, path: &str, body: Value) -> Result<(), String> {
         match path {
             "/boot-source" => {

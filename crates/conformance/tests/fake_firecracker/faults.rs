@@ -1,4 +1,4 @@
-//! What the double shall do wrong, and what it was asked: both beside its program, where the test writes and reads them.
+//! Faults and requests of the double: files beside its program, which the test writes and reads.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::schema::Minor;
 
-/// Everything that can go wrong. Nothing does by itself.
+/// Faults that a test can switch on. All are off by default.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Faults {
@@ -60,7 +60,7 @@ pub(crate) fn own_folder() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// What was asked, in order, one line each.
+/// Requests that the double got, in order, one line each.
 #[derive(Debug)]
 pub(crate) struct Transcript(File);
 

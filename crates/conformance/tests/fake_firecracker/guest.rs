@@ -1,5 +1,5 @@
-//! What boots in the double: nothing, but the document on the boot disk is read as a guest would, and a real keeper dials where a
-//! guest's connection would arrive. Questions to the first process of the machine are answered as it would.
+//! Stands for a booted machine in the double: reads the document on the boot disk as a guest would, and lets
+//! a real keeper dial the socket of a guest's connection. Answers requests to the machine's first process.
 
 use std::collections::BTreeMap;
 use std::fs::File;

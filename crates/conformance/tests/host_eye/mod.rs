@@ -1,4 +1,4 @@
-//! What a look from the host shows of sandboxes that have control groups there: tasks, groups, loop devices, images.
+//! The host's view of sandboxes that have control groups there: tasks, groups, loop devices, images.
 
 #![expect(clippy::unwrap_used, reason = "support of tests, which fail by panicking")]
 
@@ -70,7 +70,7 @@ pub(crate) fn group_homes(data: &Path) -> BTreeSet<PathBuf> {
     groups(data).iter().filter_map(|group| group.parent().map(Path::to_owned)).collect()
 }
 
-/// Everything in a group.
+/// Returns the processes in a group.
 pub(crate) fn processes_in(group: &Path) -> Vec<i32> {
     let own = |name: &str| fs::read_to_string(group.join(name).join("cgroup.procs")).unwrap_or_default();
     format!("{}{}", own("own"), own("job")).lines().filter_map(|line| line.parse().ok()).collect()
@@ -168,7 +168,7 @@ fn is_named(path: &Path, prefix: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
 }
 
-/// Everything in a directory.
+/// Returns the entries of a directory.
 pub(crate) fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

@@ -17,7 +17,7 @@ use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDri
 
 use crate::host_eye::{self, image_root, list};
 
-/// What a test can't do without.
+/// Conditions of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// Root, or the conditions of an ordinary user, and a root file system to start.
@@ -107,7 +107,7 @@ impl NativeYard {
         host_eye::loop_devices_below(&self.workspaces())
     }
 
-    /// Nothing of this yard is left on the host.
+    /// Asserts that nothing of this yard is left on the host.
     pub(crate) async fn assert_clean(&self) {
         assert!(!self.data().join("holder.json").exists(), "the yard's namespace is still held");
         host_eye::assert_clean(self.directory.path(), &self.data(), &self.run()).await;

@@ -24,7 +24,7 @@ pub struct BindSupport {
     pub workspace: bool,
 }
 
-/// One part of a binding.
+/// A part of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindingPart {
     /// Processors, memory and processes.

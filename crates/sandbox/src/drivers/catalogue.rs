@@ -17,7 +17,7 @@ pub struct DriverEntry {
     pub about: &'static str,
 }
 
-/// Who can use a driver.
+/// Users that a driver is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverStage {
     /// Everybody whose host can run it.

@@ -1,4 +1,4 @@
-//! Who gets in: hosts, origins, keys, tickets, for plain requests and for upgrades alike.
+//! Access: hosts, origins, keys, tickets, for plain requests and for upgrades alike.
 
 use sandyard_server::app::{AppError, ErrorCode, JobFilter, TicketTarget};
 use sandyard_server::auth::{AccessRules, AccessScope, AccessScopes, AccountId, Caller, KeyStore, TenantId};

@@ -310,7 +310,8 @@ async fn w10_no_request_hides_in_another() {
         let mut answer = Vec::new();
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("no end");
         let seen = upstream.seen();
-        // What follows a whole request may be a request of its own, to a host that is not ours; never a second one here.
+        // Bytes after a whole request may form another request, to a host that is not ours. The upstream must
+        // never see a second one.
         assert!(seen.len() <= 1, "{head:?}: {seen:?}");
         assert!(seen.iter().all(|text| text.starts_with("POST /first ")), "{head:?}: {seen:?}");
         let answers = String::from_utf8_lossy(&answer).matches("HTTP/1.1 200").count();

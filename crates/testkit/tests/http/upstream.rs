@@ -51,7 +51,7 @@ impl Upstream {
         Self { port, seen, task }
     }
 
-    /// Everything that came, one text for each connection.
+    /// Returns everything that arrived, one text for each connection.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }

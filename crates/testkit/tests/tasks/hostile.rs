@@ -1,4 +1,4 @@
-//! What a loop may try that no loop of ours would.
+//! Attacks by a loop: messages that no loop of ours sends.
 
 use std::time::{Duration, Instant};
 

@@ -38,6 +38,7 @@ impl OpenVncCommand {
         let mut clients = JoinSet::new();
         loop {
             // At the limit nothing is accepted: further clients wait in the kernel's queue until one leaves.
+            // Dropping `accept` or `join_next` loses nothing.
             tokio::select! {
                 accepted = listener.accept(), if clients.len() < CLIENTS => {
                     if let Ok((stream, _)) = accepted {

@@ -51,7 +51,7 @@ impl QemuLinks {
     }
 }
 
-/// One link. While it lives, the machine has no other.
+/// A link over the serial line. While it lives, the machine has no other.
 #[derive(Debug)]
 pub(super) struct QemuLink {
     stream: UnixStream,

@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-/// One request, all of which are `PUT`.
+/// A request to the API. All requests are `PUT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(in super::super) enum ApiRequest {

@@ -1,6 +1,6 @@
 //! The device nodes a sandbox gets: clones of the host's own, verified before use.
 //!
-//! They come from the host's /dev by descriptor, never from the image, so an image can't put anything in their place.
+//! The nodes come from the host's /dev by descriptor, never from the image, so an image can't replace them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

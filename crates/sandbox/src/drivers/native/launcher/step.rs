@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::steps;
 
-/// One step. The order here is the order in time.
+/// Step of a start. The order here is the order in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NativeStep {
