@@ -133,7 +133,7 @@ impl Driver for DockerDriver {
         let link = running.link(links.accept(id, sandboxes.keeper_on_host(&running.record))).await;
         match &link {
             Ok(_) => {
-                // Init has read the document by now. Removing it keeps the secret off the disk.
+                // Init has read the document by now. Removing it leaves no copy of the secret on the disk.
                 let _ = std::fs::remove_file(self.state.boot_directory(id).join(layout::BOOT_FILE));
             }
             Err(LinkError::NotRunning(_)) => self.state.tell_end(id).await,

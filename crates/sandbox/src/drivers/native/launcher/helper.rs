@@ -286,8 +286,8 @@ fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     Ok(open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?)
 }
 
-// AT_SYMLINK_NOFOLLOW: a link in this place would put another directory into the sandbox.
 fn clone_link(path: &Path) -> io::Result<OwnedFd> {
+    // AT_SYMLINK_NOFOLLOW: a link in this place would put another directory into the sandbox.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
