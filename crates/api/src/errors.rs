@@ -33,11 +33,11 @@ pub struct ErrorDetail {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
-    /// The stable code.
+    /// Stable code of the error.
     pub code: ErrorCode,
     /// The error in one sentence, for a person.
     pub message: String,
-    /// How to avoid or fix it.
+    /// Remedy for a person.
     pub hint: Option<String>,
     /// Seconds after which a retry makes sense, for `Retry-After`.
     pub retry_after_s: Option<u64>,
@@ -49,7 +49,7 @@ impl ApiError {
         Self { code, message: message.into(), hint: None, retry_after_s: None }
     }
 
-    /// Adds a hint.
+    /// Adds a hint: how to avoid or fix the error.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -76,17 +76,17 @@ impl ApiError {
 
 macro_rules! error_codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $status:literal $text:literal,)+) => {
-        /// The known errors.
+        /// Codes of all errors that a client can receive.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum ErrorCode {
             $($(#[doc = $doc])+ $name,)+
         }
 
         impl ErrorCode {
-            /// Every code.
+            /// Every code of this version.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The stable name.
+            /// Returns the stable name, in snake_case.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)+ }
             }
@@ -96,7 +96,7 @@ macro_rules! error_codes {
                 Self::ALL.iter().copied().find(|code| code.as_str() == name && code.status() == status)
             }
 
-            /// The HTTP status that goes with it.
+            /// Returns the HTTP status of the code.
             pub fn status(self) -> u16 {
                 match self { $(Self::$name => $status,)+ }
             }

@@ -33,7 +33,7 @@ macro_rules! failure_codes {
             /// Every code of this version.
             pub const ALL: &[Self] = &[$(Self::$name,)+];
 
-            /// The stable name.
+            /// Returns the stable name, in snake_case.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$name => $text,)+

@@ -21,7 +21,7 @@ pub struct JobId(String);
 pub struct InvalidJobId;
 
 impl JobId {
-    /// Characters in an id.
+    /// Number of characters in an id.
     pub const LENGTH: usize = 26;
 
     /// Returns the id of these random bytes.
@@ -41,7 +41,7 @@ impl JobId {
         text.parse().ok()
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

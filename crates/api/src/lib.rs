@@ -1,9 +1,9 @@
 //! The HTTP contract: requests, answers, events and errors.
 //!
-//! Owns requests (read by serde; a refusal names the member and the nearest known one), views, events and error codes.
-//! Nouns that the guest knows too (languages, desktop actions, budgets) are those of `protocol`.
-//! Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app` fills the views, and
-//! `cli` reads them. The OpenAPI document is generated from here.
+//! Owns requests (read by serde; a refusal names the member and the nearest known one), views, events and
+//! error codes. Types that the guest knows too (languages, desktop actions, budgets) come from `protocol`.
+//! Does no I/O and knows no server: `server::http` turns bytes into these types, `server::app` fills the
+//! views, and `cli` reads them. The OpenAPI document is generated from here.
 
 mod errors;
 mod events;

@@ -1,11 +1,11 @@
 //! Server-sent events: bytes in, frames out, by the rules of the HTML standard for `event`, `id` and `data`.
 
-/// One server-sent event.
+/// One server-sent event with the fields that Sandyard uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SseFrame {
     /// The field `id`, if it is a number.
     pub id: Option<u64>,
-    /// The field `event`.
+    /// Value of the field `event`; empty if it is missing.
     pub event: String,
     /// The fields `data`, one line each.
     pub data: String,
@@ -25,7 +25,7 @@ pub struct SseParser {
     pending: Vec<u8>,
     /// Bytes of `pending` that `take` has consumed.
     taken: usize,
-    /// Where the search for the end of a line continues, so that no byte is searched twice.
+    /// Position at which the search for the end of a line continues, so that no byte is searched twice.
     searched: usize,
     frame: SseFrame,
     has_data: bool,
@@ -54,6 +54,7 @@ impl SseParser {
         self.searched -= self.taken;
         self.taken = 0;
         self.pending.extend_from_slice(bytes);
+        // Before anything is parsed: a server that never ends a line could fill the client's memory.
         if self.pending.len() + self.frame.data.len() > self.max_bytes {
             return Err(SseTooLong { max_bytes: self.max_bytes });
         }

@@ -14,7 +14,7 @@ pub(crate) fn unix_s() -> u64 {
     since_epoch().as_secs()
 }
 
-/// A clock before 1970 counts as 1970.
+/// Returns the time since 1970. A clock before 1970 counts as 1970.
 fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use crate::ui::Ui;
 /// Default address of a server.
 const DEFAULT_URL: &str = "http://127.0.0.1:8000";
 
-/// How long to wait for the socket of a server that another `run` is starting.
+/// Longest wait for the socket of a server that another `run` is starting.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay between two attempts to reach a server that is starting.
 const START_CHECK: Duration = Duration::from_millis(50);
@@ -19,9 +19,9 @@ const START_CHECK: Duration = Duration::from_millis(50);
 pub(crate) struct CommandContext {
     pub(crate) ui: Ui,
     pub(crate) surroundings: Surroundings,
-    /// `--url` or `SANDYARD_URL`.
+    /// Address from `--url` or `SANDYARD_URL`.
     pub(crate) url: Option<String>,
-    /// `--token` or `SANDYARD_TOKEN`.
+    /// Key from `--token` or `SANDYARD_TOKEN`.
     pub(crate) token: Option<String>,
 }
 
@@ -89,7 +89,7 @@ impl CommandContext {
                 tokio::time::sleep(START_CHECK).await;
             }
         };
-        // If it never answers, the next call says so.
+        // If the server never answers, the next call reports it.
         drop(tokio::time::timeout(START_TIMEOUT, ready).await);
         Ok(client)
     }

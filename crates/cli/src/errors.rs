@@ -59,7 +59,7 @@ pub(crate) enum CommandError {
     /// No job has this id or name.
     #[error("no job is called `{0}`")]
     NoSuchJob(String),
-    /// Several jobs match.
+    /// Several jobs match the given beginning of an id.
     #[error("`{given}` could be any of {count} jobs")]
     AmbiguousJob { given: String, count: usize },
 }
@@ -80,7 +80,7 @@ impl CommandError {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
 
-    /// The exit code of the process.
+    /// Returns the exit code of the process.
     pub(crate) fn exit(&self) -> CommandExit {
         match self {
             Self::Client(error) => error.exit(),

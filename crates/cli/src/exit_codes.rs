@@ -36,7 +36,7 @@ pub(crate) enum CommandExit {
 }
 
 impl CommandExit {
-    /// The code as a number.
+    /// Returns the code as a number.
     pub(crate) fn code(self) -> u8 {
         match self {
             Self::Success => 0,

@@ -19,7 +19,7 @@ pub(crate) struct Check {
     pub(crate) ok: bool,
     /// The finding in words.
     pub(crate) detail: String,
-    /// How to fix it.
+    /// Remedy for a person.
     pub(crate) fix: Option<String>,
 }
 
@@ -30,7 +30,7 @@ impl Check {
     }
 }
 
-/// Runs all checks.
+/// Runs all checks of the host that concern every driver.
 pub(crate) fn all(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![kernel(), cgroups(), overlay(), landlock(), seccomp(), kvm()];
     // An ordinary user's workspaces are in memory, and images are root's to build.
@@ -71,7 +71,7 @@ fn overlay() -> Check {
 fn landlock() -> Check {
     let modules = read("/sys/kernel/security/lsm");
     let on = modules.split(',').any(|name| name.trim() == "landlock");
-    // Where securityfs is not mounted the kernel may have it all the same; the driver, which needs it, finds out.
+    // Without securityfs the kernel may still have Landlock; the driver, which needs it, finds out.
     let (ok, detail) = match (on, modules.is_empty()) {
         (true, _) => (true, "on".to_owned()),
         (false, true) => (true, "told by the driver: /sys/kernel/security is not mounted".to_owned()),

@@ -9,7 +9,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// Sets up the log of this process from a level, or from `target=level` directives. Invalid directives are ignored.
 pub(crate) fn to_stderr(directives: &str, json: bool) {
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
-    // Told by panicking, if standard error can't be written: a log on a full disk must not end what it tells of.
+    // With internal errors on, a failed write to standard error panics. A log on a full disk must not end the
+    // server.
     let layer = layer.with_ansi(io::stderr().is_terminal()).log_internal_errors(false);
     let registry = tracing_subscriber::registry().with(filter(directives));
     // Set up once, from main; a second time would be a mistake without consequence.

@@ -49,6 +49,8 @@ pub(crate) fn stop_signals() -> StopSignals {
 impl StopSignals {
     /// Returns when one of the signals arrived.
     pub(crate) async fn next(&mut self) {
+        // Either signal ends the wait. Dropping the other `recv` loses nothing: a signal that arrives later
+        // is seen by the next call.
         tokio::select! {
             () = receive(&mut self.interrupt) => {}
             () = receive(&mut self.terminate) => {}

@@ -55,14 +55,14 @@ impl ProgressLine {
         }
     }
 
-    /// Adds transferred bytes.
+    /// Adds transferred bytes to the bar.
     pub(crate) fn advance(&self, bytes: usize) {
         if let Some(bar) = &self.bar {
             bar.inc(bytes as u64);
         }
     }
 
-    /// Removes the bar.
+    /// Removes the bar from the terminal.
     pub(crate) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::progress::ProgressLine;
 
-/// How the command prints.
+/// Output settings of the command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
     colour_out: bool,
@@ -24,13 +24,13 @@ pub(crate) struct Ui {
 pub(crate) enum Tone {
     Plain,
     Strong,
-    /// Less important text.
+    /// Grey, for less important text.
     Faint,
-    /// Success.
+    /// Green, for success.
     Good,
-    /// A warning.
+    /// Yellow, for a warning.
     Warning,
-    /// A failure.
+    /// Red, for a failure.
     Bad,
 }
 

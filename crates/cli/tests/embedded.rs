@@ -132,7 +132,7 @@ async fn a_job_that_is_left_goes_on_and_the_next_server_finishes_it() {
     let status = tokio::time::timeout(PATIENCE, first.wait()).await.expect("SIGTERM is ignored").unwrap();
     assert_eq!(status.code(), Some(130));
 
-    // Its server is the second run, which ends when both jobs have.
+    // The second run serves the first job too, and ends when both jobs have ended.
     let second = yard.spawn("sleep 4");
     until("the second serves", || yard.path("sandyard.sock").exists()).await;
     let status = yard.run(&["status", "--wait", "--json", &id]).await;

@@ -1,16 +1,16 @@
-//! Late binding: a sandbox that runs with provisional limits is given those of its job.
+//! Late binding: a running sandbox with provisional limits gets those of its job.
 
 use sandyard_sandbox::driver::{BindError, Binding, BindingPart, IsolationLevel, Limits};
 
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 
-/// Limits of a parked sandbox: too little for either script below.
+/// Limits of a parked sandbox, too low for either script below.
 const PARKED_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
-/// Limits of its job: enough for both.
+/// Limits of its job, enough for both.
 const BOUND_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256 };
 /// Holds 200 MiB in memory: `tail` keeps the last line, which never ends.
 const EAT_MEMORY: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > /dev/null";
-/// Holds 100 processes, and prints how many it got.
+/// Starts 100 processes and prints how many it got.
 const EAT_PROCESSES: [&str; 3] = ["/workspace/probe", "fork-many", "100"];
 
 /// Binds a running sandbox to higher and lower limits, and checks the driver against its own `binds`.
@@ -29,7 +29,7 @@ pub async fn binding(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Suite
             ("bind.raised", BOUND_LIMITS, true),
             ("bind.lowered", PARKED_LIMITS, false),
         ] {
-            // Twice: the second call must change nothing.
+            // Twice, because the second call must change nothing.
             for call in ["first", "again"] {
                 let bound = driver.bind(&id, &bind(limits)).await;
                 outcomes.push(CheckOutcome::new(
@@ -43,7 +43,7 @@ pub async fn binding(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Suite
                 let judged = (ran.exit.code == 0) == fits;
                 outcomes.push(CheckOutcome::new(format!("{check} memory"), judged, format!("{ran:?}")));
                 let ran = session.run(&EAT_PROCESSES).await?;
-                // Ends the processes, so that the next limits find room. The shell ends itself with them.
+                // Ends the processes, so that the next limits find room. The shell ends with them.
                 let _ = session.shell("kill -9 -1").await;
                 let judged = (ran.stdout.trim() == "100") == fits;
                 outcomes.push(CheckOutcome::new(format!("{check} processes"), judged, format!("{ran:?}")));

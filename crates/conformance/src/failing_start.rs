@@ -9,9 +9,9 @@ use crate::subject::DriverSubject;
 /// One step of a driver's start.
 #[derive(Debug, Clone, Copy)]
 pub struct FailingStep<'a> {
-    /// Its number among the driver's steps.
+    /// Position among the driver's steps.
     pub number: usize,
-    /// Its text in errors.
+    /// Text of the step in errors.
     pub text: &'a str,
 }
 
@@ -24,7 +24,7 @@ pub async fn failing_start(
     leftovers: impl FnOnce(&SandboxId) -> Vec<String>,
 ) -> Result<Vec<CheckOutcome>, SuiteError> {
     let FailingStep { number, text } = step;
-    // Control groups have this name, and other tests run beside this one.
+    // Control groups get this name, and other tests run at the same time.
     let spec = subject.spec(&format!("fails-{number}-{}", std::process::id()), Limits::default())?;
     let started = driver.start(&spec).await;
     let named = matches!(&started, Err(StartError::Step { step, .. }) if step.starts_with(text));

@@ -12,14 +12,15 @@ pub struct TestImages {
 }
 
 impl TestImages {
-    /// Images with one tree, which is also the probe image.
+    /// Creates a set with one tree, which is also the probe image.
     pub fn of(tree: &Path) -> Self {
         let images = Self::default();
         images.add(tree);
         images
     }
 
-    /// Adds a tree and returns its digest: that of the image store for a tree in one, a made-up one otherwise.
+    /// Adds a tree and returns its digest: that of the image store if the tree is in one, otherwise an
+    /// invented one.
     pub fn add(&self, tree: &Path) -> ImageDigest {
         let mut trees = self.trees();
         let stored =
@@ -44,7 +45,7 @@ impl LocalImages for TestImages {
     }
 }
 
-/// The digest of an image that exists nowhere, for drivers that read none.
+/// Returns the digest of an image that does not exist, for drivers that read none.
 pub fn unread_image() -> ImageDigest {
     numbered(0)
 }

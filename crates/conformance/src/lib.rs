@@ -1,12 +1,13 @@
-//! The conformance suite: rules for every driver, and attacks that no sandbox may allow. Only tests link this crate.
+//! The conformance suite: rules for every driver, and attacks that no sandbox may allow. Only tests link this
+//! crate.
 //!
 //! [`fake`] is a driver in memory that runs the guest's keeper in the test's own process.
 //!
-//! `lifecycle` holds a driver to its contract; `probe` runs a program inside that reports what it can see and do, and judges
-//! the report by the attack ids of the threat list (docs/attacks.md); `resources` lets jobs use all they can get; `neighbours`
-//! lets one sandbox look for another; `workspace` fills one with names and links that try to mislead their reader; `own_kernel`
-//! is for virtual machines alone. A driver's test makes a [`DriverSubject`] and asserts that [`failures`] of each part's
-//! outcomes are none.
+//! `lifecycle` holds a driver to its contract. `probe` runs a program inside that reports what it can see and
+//! do, and judges the report by the attack ids of the threat list (docs/attacks.md). `resources` lets jobs
+//! use all they can get; `neighbours` lets one sandbox look for another; `workspace` fills one with names and
+//! links that try to mislead their reader; `own_kernel` is for virtual machines only. A driver's test makes a
+//! [`DriverSubject`] and asserts that [`failures`] of each part's outcomes are none.
 
 mod binding;
 mod failing_start;

@@ -8,7 +8,7 @@ use super::session::dial;
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::{Driver, FoundSandbox, Limits, LinkError, ListError, Liveness, SandboxId};
 
-/// A level that should come at once gets this long.
+/// Longest wait for a state that should come at once.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Delay between two lists of a driver that can't tell yet which machines live.
 const LIST_DELAY: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ pub async fn lifecycle(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Sui
     Ok(outcomes)
 }
 
-/// Calls about a sandbox that never was.
+/// Calls about a sandbox that never existed.
 async fn nothing_there(subject: &DriverSubject) -> Vec<CheckOutcome> {
     let driver = (subject.open)();
     let Some(id) = SandboxId::parse("never-was") else { return Vec::new() };
@@ -55,7 +55,7 @@ async fn nothing_there(subject: &DriverSubject) -> Vec<CheckOutcome> {
     ]
 }
 
-/// Another sandbox finds the files of the first; its death is noticed.
+/// Starts another sandbox, which must find the files of the first and whose death must be noticed.
 async fn second_on_the_same_workspace(
     subject: &DriverSubject,
     driver: &dyn Driver,
@@ -64,7 +64,7 @@ async fn second_on_the_same_workspace(
     let mut spec = subject.spec("life-2", Limits::default())?;
     workspace.clone_into(&mut spec.workspace);
     let opened = (subject.open)();
-    // A machine that boots slowly answers slowly too.
+    // A machine that boots slowly also answers slowly.
     spec.lifetime_s = 4 + opened.boot_time().as_secs() / 4;
     let session = SandboxSession::start(opened.clone(), spec.clone()).await?;
     let ran = session.shell("cat kept.txt && echo more >> kept.txt && stat -c %u:%g kept.txt").await?;
@@ -81,7 +81,7 @@ async fn second_on_the_same_workspace(
     Ok(outcomes)
 }
 
-/// Judges the list of a driver, as soon as the driver can tell which machines live.
+/// Judges the list of a driver once the driver can tell which machines live.
 async fn listed(
     check: &str,
     driver: &dyn Driver,

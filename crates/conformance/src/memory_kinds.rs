@@ -1,21 +1,22 @@
-//! R3: memory that no program owns (files in memory, buffers of pipes and sockets) counts against the job's limit like any other.
+//! R3: memory that no program owns (files in memory, buffers of pipes and sockets) counts against the job's
+//! limit like any other memory.
 
 use sandyard_sandbox::driver::Limits;
 
 use super::{CheckOutcome, SandboxSession, SuiteError};
 
-/// Limits of a sandbox that eats all it can: small enough to be hit within a second.
+/// Limits of a sandbox that uses all it can, low enough to be hit within a second.
 pub(super) const EATER_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 96, disk_mib: 96, pids: 48 };
 
-/// Directories that may be in memory, filled with files.
+/// Directories that may be in memory, which the check fills with files.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/run/user/1000"];
 /// Kinds of memory that the probe fills.
 const KINDS: [&str; 5] = ["memory-file", "pipes", "unix-sockets", "tcp", "udp"];
-/// The smallest file system in memory, and more names than it may have.
+/// The smallest file system in memory, and more files than it may have.
 const NAMES_PLACE: &str = "/run/user/1000";
 const NAME_COUNT: u64 = 17_000;
 
-/// Fills each kind of memory. None may exceed `largest_mib` by much, and the machine must go on.
+/// Fills each kind of memory. None may exceed `largest_mib` by much, and the machine must keep answering.
 pub(super) async fn memory_kinds(
     session: &SandboxSession,
     largest_mib: u64,
@@ -56,7 +57,7 @@ async fn buffers(session: &SandboxSession, kind: &str, largest_mib: u64) -> Resu
     let ran = session.run(&["/workspace/probe", "fill", kind]).await?;
     let got_mib = ran.stdout.trim().parse::<u64>().map(|bytes| bytes / (1024 * 1024));
     let killed = ran.exit.signal == Some(9);
-    // Every socket may have a page or two, however little is left for all of them.
+    // Every socket may have a page or two, even when little is left for all of them.
     let bounded = killed || got_mib.as_ref().is_ok_and(|mib| *mib <= largest_mib * 3 / 2);
     let alive = session.machine.ping().await.is_ok();
     Ok(CheckOutcome::new(

@@ -1,5 +1,5 @@
-//! Two sandboxes at once: neither finds the other or the host's own services, and neither takes resources from the other. And
-//! what a sandbox left behind is not found by the next.
+//! Two sandboxes at once: neither finds the other or the host's own services, and neither takes resources
+//! from the other. The next sandbox finds nothing that an earlier one left behind.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use super::rules::{CheckRule, RuleTable};
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
 
-/// Enough for a small program, and half a processor each.
+/// Limits of each neighbour: enough for a small program, and half a processor.
 const NEIGHBOUR_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
-/// Written by one sandbox and looked for by the next.
+/// Text that one sandbox writes and the next one looks for.
 const CANARY: &str = "left-by-the-canary";
-/// Where a job can write.
+/// Directories that a job can write.
 const WRITABLE: &str = "/workspace /home/agent /tmp /var/tmp /dev/shm /run/user/1000";
-/// How long both compute.
+/// Time for which both compute, in milliseconds.
 const BURN_MS: &str = "2000";
 
-/// ENOENT and ECONNREFUSED: not there. EACCES: not for us.
+/// ENOENT, ECONNREFUSED, EADDRNOTAVAIL and ENETUNREACH: not there. EACCES: not allowed.
 const NOT_THERE: CheckRule = CheckRule::OneOf(&["errno 2", "errno 111", "errno 13", "errno 99", "errno 101"]);
 
 const RULES: &[(&str, CheckRule)] = &[
@@ -28,7 +28,7 @@ const RULES: &[(&str, CheckRule)] = &[
     ("R16.", CheckRule::Is("made")),
 ];
 
-/// Lets sandboxes look for each other.
+/// Checks that sandboxes can't find each other.
 pub async fn neighbours(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let mut outcomes = Vec::new();
     let driver = (subject.open)();
@@ -59,7 +59,7 @@ async fn leave_canary(session: &SandboxSession) -> Result<CheckOutcome, SuiteErr
     Ok(CheckOutcome::new("S8.left", ran.exit.code == 0, format!("{ran:?}")))
 }
 
-/// Looks for it in every writable place, and in room that is taken without being written.
+/// Searches every writable place for the text, also space that is allocated and not written.
 async fn find_canary(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     let script = format!(
         "fallocate -l 30M /workspace/room && truncate -s 30M /workspace/hole && \
@@ -69,7 +69,7 @@ async fn find_canary(session: &SandboxSession) -> Result<CheckOutcome, SuiteErro
     Ok(CheckOutcome::new("S8.residue", ran.stdout == "looked\n" && ran.stderr.is_empty(), format!("{ran:?}")))
 }
 
-/// N12, N13 and R16: one serves and exhausts, the other looks, while the host listens too.
+/// N12, N13 and R16: one sandbox serves and exhausts, the other searches, while the host listens too.
 async fn look_around(one: &SandboxSession, two: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let serving = one.stay(&["/workspace/probe", "serve"]).await?;
     let exhausting = one.stay(&["/workspace/probe", "exhaust"]).await?;
@@ -86,17 +86,17 @@ async fn look_around(one: &SandboxSession, two: &SandboxSession) -> Result<Vec<C
     Ok(outcomes)
 }
 
-/// Loopback, and whatever address the host has for others.
+/// Returns loopback and the host's address for other hosts.
 fn host_addresses() -> Vec<String> {
     let mut addresses = vec!["127.0.0.1".to_owned()];
-    // Connecting a datagram socket sends nothing; it shows the address that would be used.
+    // Connecting a datagram socket sends nothing; it shows the address that the host would use.
     let own = std::net::UdpSocket::bind(("0.0.0.0", 0))
         .and_then(|socket| socket.connect(("192.0.2.1", 9)).and_then(|()| socket.local_addr()));
     addresses.extend(own.map(|own| own.ip().to_string()));
     addresses
 }
 
-/// R12: many busy processes in one take nothing from a single one in the other.
+/// R12: many busy processes in one sandbox take nothing from a single one in the other.
 async fn share_of_a_busy_neighbour(
     one: &SandboxSession,
     two: &SandboxSession,
@@ -111,7 +111,7 @@ async fn share_of_a_busy_neighbour(
         timeout(Duration::from_secs(120), both).await.map_err(|_| SuiteError::TooLong("computing"))?;
     let well = crowd?.exit.code == 0 && single?.exit.code == 0;
     let spent = (used(one).await - before.0, used(two).await - before.1);
-    // Without walls it would have a twelfth of what they have; a busy host gives no exact halves.
+    // Without walls the single process would get a twelfth of theirs. A busy host gives no exact halves.
     let fair = spent.1 >= 0.2 * spent.0;
     Ok(CheckOutcome::new("R12.neighbour", well && fair, format!("{spent:?} s")))
 }

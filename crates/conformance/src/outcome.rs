@@ -1,4 +1,4 @@
-//! Outcomes of checks.
+//! Outcomes of the suite's checks.
 
 /// Outcome of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,18 +7,18 @@ pub struct CheckOutcome {
     pub check: String,
     /// True if the check passed.
     pub passed: bool,
-    /// Observed value.
+    /// Observed value, for the report of a failure.
     pub found: String,
 }
 
 impl CheckOutcome {
-    /// Creates an outcome.
+    /// Records the outcome of a check with the observed value.
     pub fn new(check: impl Into<String>, passed: bool, found: impl Into<String>) -> Self {
         Self { check: check.into(), passed, found: found.into() }
     }
 }
 
-/// The checks that did not pass, one line each.
+/// Returns the checks that did not pass, one line each.
 pub fn failures(outcomes: &[CheckOutcome]) -> Vec<String> {
     let failed = outcomes.iter().filter(|outcome| !outcome.passed);
     failed.map(|outcome| format!("{}: {}", outcome.check, outcome.found)).collect()

@@ -10,19 +10,21 @@ use super::session::dial;
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::{Driver, Limits, LinkError, SandboxSpec};
 
-/// Enough to boot with.
+/// Limits of a machine, enough to boot with.
 const MACHINE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 128, disk_mib: 64, pids: 64 };
-/// Lines, consoles, disks and memory of a machine, none of which is the job's.
+/// Devices of a machine that would lead to the host: lines, consoles, disks and memory. The job must see
+/// none.
 const WAYS: &str = "/dev/vsock /dev/vhost-vsock /dev/ttyS0 /dev/hvc0 /dev/console /dev/kmsg /dev/mem /dev/port /dev/nvram \
                     /dev/hwrng /dev/vda /dev/vdb /dev/vdc /dev/vport0p1 /dev/vport1p1";
-/// The file in a workspace's folder that is a virtual machine's disk. Fixed: later versions must find the disks of this one.
+/// Name of a virtual machine's disk in a workspace's folder. Fixed: later versions must find the disks of
+/// this one.
 const DISK_FILE: &str = "machine.ext4";
-/// Bytes of the file system's superblock; the rest follows.
+/// Size of the file system's superblock, which stays intact; the damage follows it.
 const SUPERBLOCK_BYTES: u64 = 4096;
-/// Tables and journal of a small disk.
+/// Size of the damage: tables and journal of a small disk.
 const DAMAGED_BYTES: usize = 4 * 1024 * 1024;
 
-/// Looks at machines from inside and at their disks from outside.
+/// Examines machines from inside and their disks from outside.
 pub async fn own_kernel(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
     let spec = subject.spec("own-1", MACHINE_LIMITS)?;
     let disk = spec.workspace.join(DISK_FILE);
@@ -45,7 +47,7 @@ pub async fn own_kernel(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Su
     Ok(outcomes)
 }
 
-/// A machine overwrites its own file system. Only another machine may fail on it, never the host.
+/// Lets a machine overwrite its own file system. Only another machine may fail on it, never the host.
 async fn hostile_disk(subject: &DriverSubject, disk: &Path) -> Result<Vec<CheckOutcome>, SuiteError> {
     let driver = (subject.open)();
     let spec = subject.spec("own-2", MACHINE_LIMITS)?;
@@ -70,7 +72,7 @@ fn damage(disk: &Path) -> io::Result<()> {
     File::options().write(true).open(disk)?.write_all_at(&bytes, SUPERBLOCK_BYTES)
 }
 
-/// Nothing of this host's kernel reads the disk's file system.
+/// Checks that this host's kernel does not read the disk's file system.
 fn unread(check: &str, disk: &Path) -> CheckOutcome {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let backing =

@@ -9,7 +9,7 @@ use sandyard_sandbox::driver::Limits;
 
 const NO_CAPABILITY: &str = "0000000000000000";
 
-/// The first rule whose prefix fits a check's name judges it.
+/// Rules by the beginning of a check's name. The first that fits judges the check.
 const RULES: &[(&str, CheckRule)] = &[
     ("K1.pid", CheckRule::NotTheHosts("pid")),
     ("K1.mnt", CheckRule::NotTheHosts("mnt")),
@@ -39,7 +39,7 @@ const RULES: &[(&str, CheckRule)] = &[
     ("K6.x32", CheckRule::OneOf(&["signal 31", "errno 38", "errno 1"])),
     ("K7.tasks", CheckRule::Is("2 1 0000000000000000 0000000000000000")),
     ("K8.clone3", CheckRule::Is("errno 38")),
-    // 3 is the directory that is being read.
+    // Number 3 is the directory that is being read.
     ("K9.descriptors", CheckRule::Is("0 1 2 3")),
     ("K10.cwd", CheckRule::Is("/workspace")),
     ("K13.writable_elsewhere", CheckRule::Is("")),
@@ -68,7 +68,7 @@ const RULES: &[(&str, CheckRule)] = &[
     ("N7.", CheckRule::Unreachable),
     ("N8.socket.", CheckRule::Refused),
     ("N8.", CheckRule::Unreachable),
-    // The loop of a task speaks to keeper there; others are not listened to.
+    // The loop of a task talks to keeper there; keeper listens to nobody else.
     ("N11.sockets", CheckRule::Is("/run/job/agent.sock")),
     ("N11.", CheckRule::Empty),
     ("R16.uid_map", CheckRule::Holds(is_own_range)),
@@ -81,7 +81,7 @@ const RULES: &[(&str, CheckRule)] = &[
     ("W./", CheckRule::Closed),
 ];
 
-/// Where these checks lead elsewhere in a machine with a kernel of its own: its users are that kernel's, and nobody else's.
+/// Rules that differ for a machine with a kernel of its own: its users belong to that kernel alone.
 const RULES_OF_OWN_KERNEL: &[(&str, CheckRule)] = &[
     ("K1.user", CheckRule::Holds(|found| found.starts_with("user:["))),
     ("R16.uid_map", CheckRule::Holds(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))),
@@ -115,7 +115,7 @@ fn switches() -> Vec<String> {
     names.iter().map(read).collect()
 }
 
-/// K10: wherever a command is asked to begin, it is inside or nowhere.
+/// K10: asks a command to begin in several directories. It must run inside or not at all.
 async fn working_directories(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     session.shell("ln -s / root-link; ln -s /proc/1/root first-root; ln -s /proc/self/fd fd-link").await?;
     let places =
@@ -134,24 +134,25 @@ async fn working_directories(session: &SandboxSession) -> Result<Vec<CheckOutcom
     Ok(outcomes)
 }
 
-/// The usual names; `core` is a link that runtimes make to what is covered in proc.
+/// Accepts the usual names. `core` is a link that runtimes make to a file that is covered in proc.
 fn only_plain_devices(names: &str) -> bool {
     let expected = "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero";
     names.split(' ').filter(|name| *name != "core").eq(expected.split(' '))
 }
 
-/// Device nodes are mounted one by one, and covers of files in proc are one of them; everything else refuses devices.
+/// Accepts mounts that allow devices: device nodes are mounted one by one, and one of them covers files in
+/// proc.
 fn only_devices(targets: &str) -> bool {
     targets.split(' ').all(|target| target.starts_with("/dev/") || target.starts_with("/proc/"))
 }
 
-/// The spawner, the probe, and the programs that led to it.
+/// Accepts the spawner, the probe, and the programs that started it.
 fn only_ours(names: &str) -> bool {
     let known = ["sandyard-guest", "probe", "memfd:sandyard-", "3", "4", "5", "bash"];
     !names.is_empty() && names.split(' ').all(|name| known.contains(&name))
 }
 
-/// Either a whole range of the host's, or just those ids that exist inside; never the host's root.
+/// Accepts a whole range of the host's ids, or only the ids that exist inside; never the host's root.
 fn is_own_range(map: &str) -> bool {
     let fields: Vec<_> = map.split_whitespace().filter_map(|field| field.parse::<u64>().ok()).collect();
     let single = |line: &[u64]| matches!(line, [_, outside, 1] if *outside > 0);

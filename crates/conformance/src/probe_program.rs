@@ -1,4 +1,4 @@
-//! Where the probe program is.
+//! Path of the probe program.
 
 use std::path::{Path, PathBuf};
 

@@ -49,7 +49,7 @@ async fn processes(session: &SandboxSession) -> Result<CheckOutcome, SuiteError>
     let got = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
     let usage = session.driver.usage(&session.spec.id).await.unwrap_or_default();
     let alive = session.machine.ping().await.is_ok();
-    // Ends the sleepers, so that the next check has room.
+    // Ends the sleeping processes, so that the next check has room.
     let ended = session.shell("kill -9 -1").await;
     let refused = got <= EATER_LIMITS.pids && got + 12 >= EATER_LIMITS.pids && usage.pids_refused >= 1;
     Ok(CheckOutcome::new(
@@ -104,7 +104,8 @@ async fn inodes(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     Ok(CheckOutcome::new("R6.inodes", refused, format!("{made} files: {}", ran.stdout)))
 }
 
-/// One process meets its own limit; many together meet that of memory, which the kernel charges for open files too.
+/// Checks open files: one process hits its own limit, and many together hit the memory limit, since the
+/// kernel charges open files to memory.
 async fn open_files(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let ran = session.run(&["/workspace/probe", "open-files"]).await?;
     let opened = ran.stdout.trim().parse::<u64>().unwrap_or(u64::MAX);
@@ -122,7 +123,7 @@ async fn open_files(session: &SandboxSession) -> Result<Vec<CheckOutcome>, Suite
     ])
 }
 
-/// Space that a workspace takes on the host.
+/// Returns the space that a workspace takes on the host.
 fn allocated_mib(workspace: &std::path::Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
     let entries = std::fs::read_dir(workspace).into_iter().flatten().flatten();

@@ -1,7 +1,7 @@
-//! How findings of the probe are judged: by tables of rules, which neither side can drift away from.
+//! Judges findings of the probe by tables of rules.
 //!
-//! A check that the probe reports and the table does not know fails, and so does one that the table knows and the probe does not
-//! report.
+//! A check that the probe reports and the table does not know fails. So does one that the table knows and the
+//! probe does not report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,34 +10,35 @@ use serde::Deserialize;
 
 use super::CheckOutcome;
 
-/// EPERM and ENOSYS.
+/// Results of a system call that the filter refuses: EPERM and ENOSYS.
 const REFUSED: [&str; 2] = ["errno 1", "errno 38"];
-/// ENOENT, EACCES, EPERM, EROFS, ENXIO, ENOTDIR.
+/// Results of opening a file that is closed: ENOENT, EACCES, EPERM, EROFS, ENXIO, ENOTDIR.
 const CLOSED: [&str; 6] = ["errno 2", "errno 13", "errno 1", "errno 30", "errno 6", "errno 20"];
-/// ENETUNREACH, EADDRNOTAVAIL, EHOSTUNREACH, EINVAL (a link-local address without an interface), EAFNOSUPPORT.
+/// Results of connecting to an address that can't be reached: ENETUNREACH, EADDRNOTAVAIL, EHOSTUNREACH,
+/// EINVAL (a link-local address without an interface), EAFNOSUPPORT.
 const UNREACHABLE: [&str; 5] = ["errno 101", "errno 99", "errno 113", "errno 22", "errno 97"];
 
-/// A finding and the rule that judges it.
+/// Rule that judges a finding.
 pub(super) enum CheckRule {
-    /// Exactly this.
+    /// The finding is exactly this text.
     Is(&'static str),
-    /// One of these.
+    /// The finding is one of these texts.
     OneOf(&'static [&'static str]),
-    /// Another namespace than the host's.
+    /// The finding names another namespace than the host's.
     NotTheHosts(&'static str),
-    /// Refused by the system-call filter.
+    /// The system-call filter refused the call.
     Refused,
-    /// Not there, or can't be opened.
+    /// The file does not exist or can't be opened.
     Closed,
-    /// Nothing in it, not there, or can't be read.
+    /// The file is empty, does not exist or can't be read.
     Empty,
-    /// No way leads there.
+    /// The address can't be reached.
     Unreachable,
-    /// Judged by a function.
+    /// The function accepts the finding.
     Holds(fn(&str) -> bool),
 }
 
-/// Rules by the beginning of a check's name: the first that fits judges it.
+/// Rules by the beginning of a check's name. The first that fits judges the check.
 pub(super) struct RuleTable<'a> {
     /// Rules that replace others for this subject.
     pub(super) first: &'a [(&'a str, CheckRule)],
@@ -45,7 +46,7 @@ pub(super) struct RuleTable<'a> {
     pub(super) rules: &'a [(&'a str, CheckRule)],
 }
 
-/// One line of a report.
+/// One line of the probe's report.
 #[derive(Debug, Deserialize)]
 struct ProbeFinding {
     check: String,

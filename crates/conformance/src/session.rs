@@ -11,14 +11,14 @@ use super::probe_program::probe_program;
 use sandyard_sandbox::driver::{Driver, LinkError, SandboxSpec, StartError, StopError};
 use sandyard_sandbox::machine::{FromProcess, Machine, MachineError, ProcessStream};
 
-/// A loaded machine needs tens of milliseconds to dial.
+/// Longest wait for a dial. A loaded machine needs tens of milliseconds.
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The longest any command of the suite may take.
+/// Longest run of any command of the suite.
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
-/// Output kept of one command.
+/// Most bytes of output kept for one command and stream.
 const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 
-/// A running sandbox.
+/// A running sandbox with an authenticated link.
 pub struct SandboxSession {
     /// Driver that started the sandbox.
     pub driver: Arc<dyn Driver>,
@@ -28,21 +28,21 @@ pub struct SandboxSession {
     pub machine: Machine,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug, Clone)]
 pub struct CommandResult {
-    /// Exit status.
+    /// Exit status, with the signal if one ended the command.
     pub exit: Exit,
-    /// Standard output.
+    /// Standard output, at most 4 MiB.
     pub stdout: String,
-    /// Standard error.
+    /// Standard error, at most 4 MiB.
     pub stderr: String,
 }
 
-/// The suite could not get to the point of a check.
+/// The suite failed before it could check anything.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// The name is no sandbox id.
+    /// The name is not a valid sandbox id.
     #[error("{0} is no sandbox id")]
     Name(String),
     /// The workspace directory could not be made.
@@ -51,25 +51,25 @@ pub enum SuiteError {
     /// The sandbox did not start.
     #[error("start")]
     Start(#[from] StartError),
-    /// It did not stop.
+    /// The sandbox did not stop.
     #[error("stop")]
     Stop(#[from] StopError),
-    /// It did not dial.
+    /// The sandbox did not dial.
     #[error("wait for the link")]
     Link(#[from] LinkError),
-    /// It did not prove itself.
+    /// The sandbox did not authenticate.
     #[error("hello")]
     Hello(#[from] HelloError),
     /// A call to the guest failed.
     #[error("call")]
     Machine(#[from] MachineError),
-    /// Something took too long.
+    /// A step took too long.
     #[error("{0} took too long")]
     TooLong(&'static str),
-    /// A program that should have stayed ended.
+    /// A program ended that should have stayed.
     #[error("a program ended before it was ready: {0}")]
     NotReady(String),
-    /// The probe program is not there.
+    /// The probe program could not be read.
     #[error("read the probe")]
     Probe(#[source] std::io::Error),
 }
@@ -87,7 +87,7 @@ impl SandboxSession {
         self.run_to_its_end(command(argv)).await
     }
 
-    /// Runs a command that is asked to begin in a directory.
+    /// Runs a command that is asked to begin in a directory, to its end.
     pub async fn run_in(&self, directory: &str, argv: &[&str]) -> Result<CommandResult, SuiteError> {
         self.run_to_its_end(StartProcess { cwd: Some(directory.to_owned()), ..command(argv) }).await
     }
@@ -162,7 +162,7 @@ impl SandboxSession {
         Ok(())
     }
 
-    /// Stops the sandbox.
+    /// Stops the sandbox and removes everything but its workspace.
     pub async fn stop(self) -> Result<(), SuiteError> {
         Ok(self.driver.stop(&self.spec.id).await?)
     }
@@ -172,8 +172,8 @@ fn command(argv: &[&str]) -> StartProcess {
     StartProcess { argv: argv.iter().map(|&word| word.to_owned()).collect(), ..StartProcess::default() }
 }
 
-/// Waits for a sandbox to dial and greets it under a lease's epoch. A connection that its keeper has given up since is
-/// followed by another, as it is for a server.
+/// Waits for a sandbox to dial and greets it under a lease's epoch. If keeper has given a connection up
+/// meanwhile, another one follows, as it does for a server.
 pub(super) async fn dial(driver: &dyn Driver, spec: &SandboxSpec, epoch: u64) -> Result<Machine, SuiteError> {
     let offer = HostOffer {
         sandbox: spec.id.to_string(),

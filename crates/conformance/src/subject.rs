@@ -8,7 +8,8 @@ use sandyard_sandbox::driver::{Driver, Limits, LocalImages, SandboxId, SandboxSp
 use crate::images::{TestImages, unread_image};
 use crate::session::SuiteError;
 
-/// A sandbox that a failed test leaves ends by itself. A machine within an emulated machine takes minutes for a part of the suite.
+/// Lifetime of a sandbox, after which one that a failed test left ends by itself. A machine within an
+/// emulated machine takes minutes for a part of the suite.
 const LIFETIME_S: u64 = 1_200;
 
 /// Opens the driver again, as a restarted server would.
@@ -16,20 +17,20 @@ pub type ReopenDriver = Box<dyn Fn() -> Arc<dyn Driver> + Send + Sync>;
 
 /// A driver under test.
 pub struct DriverSubject {
-    /// Opens it; each call stands for a new server on the same yard.
+    /// Opens the driver. Each call stands for a new server on the same yard.
     pub open: ReopenDriver,
-    /// Its images; sandboxes get the first one.
+    /// Images of the driver. Sandboxes get the first one.
     pub images: TestImages,
-    /// A directory in which workspaces are made.
+    /// Directory in which workspaces are made.
     pub workspaces: PathBuf,
-    /// Whether its sandboxes' disks are in memory and charged to it.
+    /// True if the disks of sandboxes are in memory and charged to it.
     pub disk_in_memory: bool,
-    /// Whether its sandboxes have a kernel of their own, to which its first users and namespaces belong.
+    /// True if each sandbox has a kernel of its own, to which its first users and namespaces belong.
     pub own_kernel: bool,
 }
 
 impl DriverSubject {
-    /// A specification with its own workspace directory; `name` must be new.
+    /// Creates a specification with its own workspace directory. `name` must be new.
     pub fn spec(&self, name: &str, limits: Limits) -> Result<SandboxSpec, SuiteError> {
         let workspace = self.workspaces.join(name);
         std::fs::create_dir_all(&workspace).map_err(SuiteError::Workspace)?;

@@ -1,5 +1,5 @@
-//! F1 to F4, F10 and R14: a workspace full of entries that try to mislead a reader from outside: names, links, races, files
-//! that are none, trees that can't be walked. Everything goes over the link, as the API does it.
+//! F1 to F4, F10 and R14: a workspace full of entries that try to mislead a reader from outside: names,
+//! links, races, special files, and trees that can't be walked. All reads go over the link, as the API's do.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use sandyard_sandbox::machine::{Machine, MachineError};
 const WORKSPACE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 256, disk_mib: 64, pids: 128 };
 /// First bytes of every image's `/etc/passwd`, and of no file of the job.
 const CANARY: &str = "root:x:0:0";
-/// How long two names change places under a reader.
+/// Time for which two names change places under a reader.
 const RACE_TIME: Duration = Duration::from_secs(3);
-/// The most that is read of a file.
+/// Most bytes kept of a file.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// Paths that lead out, or would if they were decoded once more.
 const PATHS: [&str; 12] = [
@@ -63,7 +63,7 @@ pub async fn workspace(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Sui
     Ok(outcomes)
 }
 
-/// Reads a path that must not lead to anything of the machine's own.
+/// Reads a path that must not lead to a file of the machine itself.
 async fn refused(id: &str, machine: &Machine, path: &str) -> CheckOutcome {
     let (passed, found) = match read(machine, path).await {
         Ok(text) => (!text.contains(CANARY), text),
@@ -103,7 +103,8 @@ async fn race(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     ))
 }
 
-/// F10 and R14: an export of odd files ends, follows nothing and holds only files, directories and links; all of it can be removed.
+/// F10 and R14: an export of odd files ends, follows no link and holds only files, directories and links. The
+/// whole tree can be removed.
 async fn odd_trees(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
     let made = session.run(&["/usr/bin/python3", "-c", ODD_TREE]).await?;
     let mut export = session.machine.export("").await?;
@@ -142,7 +143,7 @@ async fn odd_trees(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteE
     ])
 }
 
-/// R14: a job that closes its own folder still has its work taken out.
+/// R14: a job that closes its own folder does not keep its work from being exported.
 async fn closed_folder(session: &SandboxSession) -> Result<CheckOutcome, SuiteError> {
     session.shell("echo kept > kept; chmod 000 /workspace").await?;
     let found = read(&session.machine, "kept").await;
@@ -164,7 +165,7 @@ async fn read(machine: &Machine, path: &str) -> Result<String, MachineError> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Names, kinds and shapes that tools stumble over.
+/// Script that makes names, kinds and shapes on which tools fail.
 const ODD_TREE: &str = r"
 import os, socket
 os.mkdir('odd'); os.chdir('odd')

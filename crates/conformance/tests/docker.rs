@@ -1,4 +1,4 @@
-//! The conformance suite against real engines, Docker's and Podman's, and what only a look from the host can prove.
+//! The conformance suite against real engines, Docker's and Podman's, and checks that only the host can make.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -19,7 +19,7 @@ use serde_json::json;
 
 const NONE: Vec<String> = Vec::new();
 
-/// The same tests on each engine.
+/// Runs the same tests on each engine.
 macro_rules! on_every_engine {
     ($($test:ident),* $(,)?) => {
         on_every_engine!(docker, Make::Docker, $($test),*);
@@ -85,7 +85,8 @@ async fn limits_hold(make: Make) {
     yard.assert_clean();
 }
 
-/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+/// N12, N13, R12, R16 and S8: two sandboxes at once know nothing of each other, and the remains of the last
+/// one are gone.
 async fn neighbours_are_strangers(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let outcomes = neighbours(&yard.subject()).await.unwrap();
@@ -146,7 +147,7 @@ async fn the_engine_gives_the_least_and_every_task_is_confined() {
     yard.assert_clean();
 }
 
-/// D2: what bears another yard's label, or ours without its label, is nobody's business but its owner's.
+/// D2: containers that bear another yard's label, or a name like ours without our label, are left alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn containers_of_others_are_left_alone() {
     let Some(yard) = DockerYard::open(Make::Docker) else { return };
@@ -211,7 +212,7 @@ async fn never_starts_with_less(make: Make) {
     }
 }
 
-/// It really starts one, and an old runtime is used by those alone who name the driver, if at all.
+/// Checks that availability starts a sandbox, and that only jobs that name the driver get an old runtime.
 async fn says_that_it_works_here_and_how_old_it_is(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     let driver = (yard.subject().open)();
@@ -302,7 +303,8 @@ async fn an_engine_that_goes_away_is_told_and_nothing_is_called_dead(make: Make)
     assert_eq!(docker_yard::engine::attendants(&home), vec![]);
 }
 
-/// One that is installed and stopped is no reason to give the driver up: whoever starts it later need not restart the server.
+/// A stopped engine does not make the driver unusable: once somebody starts it, the server need not be
+/// restarted.
 async fn an_engine_that_is_not_started_yet_is_told_and_asked_again(make: Make) {
     let Some(yard) = DockerYard::open(make) else { return };
     if !yard.engine.is_ours() {

@@ -41,7 +41,7 @@ fn yard() -> Option<DoubleYard> {
     None
 }
 
-/// The double is worth what it refuses.
+/// Checks that the double refuses bad requests; otherwise it proves nothing.
 #[test]
 fn the_double_refuses_what_the_published_api_does_not_have() {
     use schema::Phase::{AfterBoot, BeforeBoot};
@@ -101,7 +101,7 @@ fn the_double_refuses_what_its_version_does_not_have_yet() {
     assert_eq!([13, 15, 16].map(|version| known(version, limited())), [false, false, true]);
 }
 
-/// R11: every version that may be used is told what it knows, and nothing else.
+/// R11: the driver sends to each usable version only the requests that it knows.
 #[tokio::test(flavor = "multi_thread")]
 async fn older_versions_are_told_what_they_know() {
     let Some(yard) = yard() else { return };
@@ -160,7 +160,8 @@ async fn says_what_the_published_api_allows() {
     assert_eq!(yard.leftovers(&names), NOTHING);
 }
 
-/// D7, from the host: a user, root, network and process namespace of its own; nothing of it is open to others.
+/// D7, from the host: each machine has its own user, root, network and process namespace, and no file of it
+/// is open to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn locks_every_machine_up() {
     let Some(yard) = yard() else { return };
@@ -222,7 +223,7 @@ async fn is_adopted_by_the_next_server() {
     assert_eq!(yard.transcript().last().unwrap().0, "guest leaves");
 }
 
-/// A machine that dies is noticed, told as dead, and removed.
+/// A machine that dies is noticed, reported as dead, and removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_machine_is_noticed() {
     let Some(yard) = yard() else { return };
@@ -256,7 +257,7 @@ async fn a_machine_that_does_not_leave_is_killed() {
     assert_eq!(yard.leftovers(&names), NOTHING);
 }
 
-/// K21 and L22: whatever fails fails the start, which says what it was and leaves nothing but the marker.
+/// K21 and L22: any fault fails the start, which names the step and leaves nothing but the marker.
 #[tokio::test(flavor = "multi_thread")]
 async fn any_fault_fails_the_start_and_leaves_nothing() {
     let Some(yard) = yard() else { return };
@@ -316,7 +317,7 @@ async fn a_killed_server_leaves_nothing() {
         server.wait().unwrap();
         expect_clean(&yard, &faults.to_string()).await;
     }
-    // And at moments that nobody chose.
+    // Also kills the server at arbitrary moments.
     yard.faults(&json!({}));
     for delay_ms in (0..60).step_by(6) {
         let mut server = server_of(&yard);
@@ -360,7 +361,7 @@ async fn wait_until(holds: impl Fn() -> bool) {
     timeout(SOON, waited).await.unwrap();
 }
 
-/// What has no marker belongs to nobody.
+/// Jails and groups without a marker are orphans.
 #[tokio::test(flavor = "multi_thread")]
 async fn orphans_are_removed() {
     let Some(yard) = yard() else { return };
@@ -373,7 +374,7 @@ async fn orphans_are_removed() {
     assert_eq!(yard.leftovers(&names), NOTHING);
 }
 
-/// D10: what is missing is named, and nothing is taken for usable that was not seen to boot.
+/// D10: a missing part is named, and nothing counts as usable that was not seen to boot.
 #[tokio::test(flavor = "multi_thread")]
 async fn says_whether_machines_start_here() {
     let Some(yard) = yard() else { return };
@@ -393,7 +394,7 @@ async fn says_whether_machines_start_here() {
     }
 }
 
-/// The conformance suite on the real one, and what a machine of it costs.
+/// The conformance suite on the real Firecracker, and the cost of one of its machines.
 mod real {
     use std::time::Instant;
 

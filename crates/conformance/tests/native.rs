@@ -1,4 +1,4 @@
-//! The conformance suite against the native driver, and what only a look from the host can prove.
+//! The conformance suite against the native driver, and checks that only the host can make.
 
 mod host_eye;
 mod native_yard;
@@ -48,7 +48,8 @@ async fn limits_are_bound_after_the_start() {
     assert_eq!(failures(&outcomes), NONE);
 }
 
-/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+/// N12, N13, R12, R16 and S8: two sandboxes at once know nothing of each other, and the remains of the last
+/// one are gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_are_strangers() {
     let Some(yard) = NativeYard::open(Need::Image) else { return };

@@ -1,4 +1,5 @@
-//! The conformance suite against the driver of OCI runtimes with runc and crun, and what only a look from the host can prove.
+//! The conformance suite against the driver of OCI runtimes with runc and crun, and checks that only the host
+//! can make.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -18,7 +19,7 @@ use sandyard_sandbox::drivers::oci::{OciConfig, OciDriver, OciStep};
 
 const NONE: Vec<String> = Vec::new();
 
-/// The same tests with each runtime.
+/// Runs the same tests with each runtime.
 macro_rules! with_every_runtime {
     ($($test:ident),* $(,)?) => {
         with_every_runtime!(runc: $($test),*);
@@ -82,7 +83,8 @@ async fn limits_are_bound_after_the_start(runtime: &'static str) {
     assert_eq!(failures(&outcomes), NONE);
 }
 
-/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+/// N12, N13, R12, R16 and S8: two sandboxes at once know nothing of each other, and the remains of the last
+/// one are gone.
 async fn neighbours_are_strangers(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     let outcomes = neighbours(&yard.subject()).await.unwrap();

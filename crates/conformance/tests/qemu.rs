@@ -43,7 +43,8 @@ async fn limits_hold() {
     assert_eq!(failures(&outcomes), NONE);
 }
 
-/// N12, N13, R12, R16 and S8: two at once know nothing of each other, and what the last one left is gone.
+/// N12, N13, R12, R16 and S8: two sandboxes at once know nothing of each other, and the remains of the last
+/// one are gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn neighbours_are_strangers() {
     let Some(yard) = QemuYard::open() else { return };
@@ -99,8 +100,8 @@ async fn a_flooded_console_stays_small() {
     yard.assert_clean();
 }
 
-/// What the host sees of a machine: nobody's process, in groups and namespaces of its own, behind another kernel. And its death is
-/// noticed, whoever killed it.
+/// Checks a machine from the host: a process of a user of its own, in groups and namespaces of its own,
+/// behind another kernel. The driver notices its death, whoever killed it.
 #[tokio::test(flavor = "multi_thread")]
 async fn is_confined_and_its_death_is_noticed() {
     let Some(yard) = QemuYard::open() else { return };
@@ -125,12 +126,12 @@ async fn is_confined_and_its_death_is_noticed() {
         assert_ne!(of(&pid.to_string()), of("self"), "{namespace}");
     }
     assert!(QemuYard::groups_of(pid).iter().any(|group| group.ends_with("seen-1/job")));
-    // R22: every thread of it, those that emulate processors and disks too.
+    // R22: every thread of QEMU, including those that emulate processors and disks.
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten() {
         let groups = std::fs::read_to_string(task.path().join("cgroup")).unwrap();
         assert!(groups.contains("/seen-1/job"), "{groups}");
     }
-    // D8: this host's kernel has no part in what the machine writes.
+    // D8: this host's kernel takes no part in the machine's writes.
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(yard.data().parent().unwrap().to_str().unwrap()), "{mounts}");
     assert!(yard.loop_devices().is_empty(), "{:?}", yard.loop_devices());

@@ -33,7 +33,7 @@ use async_trait::async_trait;
 /// Starts, stops, lists and connects machines of one kind. Only the job lifecycle calls it.
 #[async_trait]
 pub trait Driver: Send + Sync + 'static {
-    /// The name in configuration, requests and status.
+    /// Returns the name in configuration, requests and status.
     fn name(&self) -> &'static str;
 
     /// Returns the isolation of this driver's sandboxes. Constant for the life of the process.
@@ -71,7 +71,7 @@ pub trait Driver: Send + Sync + 'static {
     /// `stop` removes the marker, the caller the workspace. A sandbox never starts with less isolation than `isolation` says.
     async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError>;
 
-    /// Reports what [`Driver::bind`] can change. Constant for the life of the process.
+    /// Returns the parts that [`Driver::bind`] can change. Constant for the life of the process.
     fn binds(&self) -> BindSupport {
         BindSupport::default()
     }

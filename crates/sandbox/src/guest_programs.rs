@@ -1,7 +1,9 @@
-//! The programs that run inside every sandbox, carried by this crate: as files in memory, or as files of a yard.
+//! The programs that run inside every sandbox, carried by this crate: as files in memory, or as files of a
+//! yard.
 //!
-//! A driver whose machines inherit descriptors hands them over as sealed memory files. The others mount a directory, named by what
-//! is in it, so that a sandbox started by one version never sees another's; it holds nothing secret and nothing writable.
+//! A driver whose machines inherit descriptors passes the programs as sealed memory files. Other drivers
+//! mount a directory named by its content, so that a sandbox started by one version never sees another's
+//! programs. The directory holds nothing secret and nothing writable.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -17,10 +19,11 @@ use sha2::{Digest, Sha256};
 pub(crate) const GUEST_PROGRAM: &str = "sandyard-guest";
 /// The guest's program, built with this crate for the static target.
 pub(crate) static GUEST: &[u8] = include_bytes!(env!("SANDYARD_GUEST_BINARY"));
-/// The program of the loop that works on tasks, built beside it.
+/// Program of the loop that works on tasks, built beside the guest's.
 pub(crate) static AGENT: &[u8] = include_bytes!(env!("SANDYARD_AGENT_BINARY"));
 
-/// The guest's program, which nobody can change any more. One copy in memory serves every sandbox.
+/// Returns the guest's program as a sealed file, which nobody can change. One copy in memory serves every
+/// sandbox.
 pub(crate) fn guest_in_memory() -> io::Result<OwnedFd> {
     sealed(GUEST_PROGRAM, GUEST)
 }
@@ -39,12 +42,14 @@ fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
     let mut file = File::from(fd);
     file.write_all(program)?;
     let fd = OwnedFd::from(file);
+    // Sealed before any sandbox gets it: all sandboxes share this copy, and one of them could rewrite it for
+    // the others.
     fcntl_add_seals(&fd, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(fd)
 }
 
-/// The directory in `home` that holds both programs, made whole if it is not there; those of other versions are removed, which
-/// takes nothing from sandboxes that have them mounted.
+/// Returns the directory in `home` that holds both programs, made if it is missing. Removes directories of
+/// other versions, which sandboxes that have them mounted keep.
 pub(crate) fn install(home: &Path) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     hash.update(GUEST);
@@ -52,6 +57,7 @@ pub(crate) fn install(home: &Path) -> io::Result<PathBuf> {
     let name = hex::encode(&hash.finalize()[..16]);
     let directory = home.join(&name);
     fs::create_dir_all(home)?;
+    // Also removes a `new` that a killed process left, which would make the creation below fail.
     for entry in fs::read_dir(home)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy() != name {

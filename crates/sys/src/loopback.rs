@@ -1,4 +1,4 @@
-//! The loopback interface.
+//! Raises the loopback interface of a network namespace.
 
 #![expect(unsafe_code, reason = "interface flags are set by ioctl, which takes a C structure")]
 

@@ -1,4 +1,4 @@
-//! Acting as another user.
+//! Acts as another user without losing capabilities.
 
 use std::io;
 

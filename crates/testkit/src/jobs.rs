@@ -1,10 +1,10 @@
-//! Jobs to schedule.
+//! Jobs that tests schedule.
 
 use std::collections::BTreeMap;
 
 use sandyard_server::app::{Floor, JobKind, NewJob, RequestedLimits, TaskOptions};
 
-/// A shell job with small limits.
+/// Creates a shell job with small limits.
 pub fn shell(code: &str) -> NewJob {
     NewJob {
         kind: JobKind::Shell,
@@ -21,12 +21,12 @@ pub fn shell(code: &str) -> NewJob {
     }
 }
 
-/// A task in plain words.
+/// Creates a task in plain words.
 pub fn task(words: &str) -> NewJob {
     NewJob { kind: JobKind::Task, ..shell(words) }
 }
 
-/// Returns a session job: a sandbox that stays open.
+/// Creates a session job: a sandbox that stays open.
 pub fn session() -> NewJob {
     NewJob { kind: JobKind::Session, ..shell("") }
 }

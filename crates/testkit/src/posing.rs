@@ -23,31 +23,31 @@ pub struct PosingDriver {
     _folder: TempDir,
 }
 
-/// The present pose; may be changed at any time.
+/// The current pose, which a test may change at any time.
 #[derive(Debug, Clone)]
 pub struct Pose {
-    /// The wall that it claims.
+    /// Isolation that the driver claims.
     pub level: IsolationLevel,
-    /// Reported availability.
+    /// Availability that the driver reports.
     pub answer: Availability,
-    /// How long it takes to say it.
+    /// Delay before it reports its availability.
     pub takes: Duration,
-    /// How often it was asked.
+    /// Number of calls of `availability`.
     pub asked: usize,
-    /// Whether it panics, where it is asked or makes an image.
+    /// True if `availability` and `prepare_image` panic.
     pub panics: bool,
-    /// Whether starts find it unusable.
+    /// True if starts find the driver unusable.
     pub breaks: bool,
     /// Duration of `prepare_image`, which reports `disk 50 %`; `None` prepares nothing.
     pub image_takes: Option<Duration>,
-    /// Whether the making of an image fails.
+    /// True if `prepare_image` fails.
     pub image_fails: bool,
-    /// How often an image was made.
+    /// Number of images made.
     pub images_made: usize,
 }
 
 impl PosingDriver {
-    /// A driver that works.
+    /// Creates a driver that works.
     pub fn new(name: &'static str, level: IsolationLevel) -> io::Result<Arc<Self>> {
         let folder = tempfile::tempdir()?;
         let world = FakeWorld::new(folder.path());
@@ -66,17 +66,17 @@ impl PosingDriver {
         Ok(Arc::new(Self { name, world, inner, pose: Mutex::new(pose), _folder: folder }))
     }
 
-    /// Changes the pose.
+    /// Changes the pose for later calls.
     pub fn pose(&self, change: impl FnOnce(&mut Pose)) {
         change(&mut self.state());
     }
 
-    /// How often it was asked whether it works.
+    /// Returns the number of calls of `availability`.
     pub fn asked(&self) -> usize {
         self.state().asked
     }
 
-    /// How often it made an image.
+    /// Returns the number of images made.
     pub fn images_made(&self) -> usize {
         self.state().images_made
     }

@@ -18,10 +18,10 @@ use sandyard_server::config::{AdmissionConfig, ServerConfig};
 use sandyard_server::job::JobId;
 use tempfile::TempDir;
 
-/// Every wait of a test ends by then.
+/// Longest wait of a test.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Something a test can't go on without failed.
+/// A test can't continue.
 #[derive(Debug, thiserror::Error)]
 pub enum TestError {
     /// The yard rejected a request.
@@ -36,7 +36,7 @@ pub enum TestError {
     /// The expected state was not reached in time.
     #[error("not within {} s: {what}; last seen: {last}", DEADLINE.as_secs())]
     Late {
-        /// The expected state.
+        /// Name of the expected state.
         what: &'static str,
         /// The last observed state.
         last: String,
@@ -45,21 +45,21 @@ pub enum TestError {
 
 /// A server on the fake driver, or on drivers that pose as others.
 pub struct TestYard {
-    /// The running server.
+    /// Handle of the running server.
     pub yard: Yard,
-    /// The machines of the fake driver.
+    /// World of the fake driver's machines.
     pub world: Arc<FakeWorld>,
     open_drivers: OpenDrivers,
     folders: Arc<Folders>,
     config: ServerConfig,
 }
 
-/// Opens the drivers of one server; each server on the same machines calls it anew.
+/// Opens the drivers of one server. Each server on the same machines calls it again.
 type OpenDrivers = Arc<dyn Fn(&Arc<FakeWorld>) -> Vec<Arc<dyn Driver>> + Send + Sync>;
 
-/// The data and machines of a yard whose server died.
+/// Data and machines of a yard whose server died.
 pub struct Crashed {
-    /// The machines, which live on.
+    /// World of the machines, which outlive the server.
     pub world: Arc<FakeWorld>,
     open_drivers: OpenDrivers,
     folders: Arc<Folders>,
@@ -71,7 +71,7 @@ struct Folders {
     _machines: TempDir,
 }
 
-/// Images that are always there.
+/// Images that always exist.
 pub struct ReadyImages;
 
 #[async_trait]
@@ -86,18 +86,19 @@ impl Images for ReadyImages {
 }
 
 impl TestYard {
-    /// A yard with defaults that suit a test.
+    /// Opens a yard with defaults that suit a test.
     pub async fn new() -> Result<Self, TestError> {
         Self::with(|_| {}).await
     }
 
-    /// A yard with other settings.
+    /// Opens a yard with changed settings.
     pub async fn with(change: impl FnOnce(&mut ServerConfig)) -> Result<Self, TestError> {
         let open = |world: &Arc<FakeWorld>| vec![Arc::new(FakeDriver::new(world.clone())) as Arc<dyn Driver>];
         Self::opening(Arc::new(open), change).await
     }
 
-    /// A yard whose machines behave as on another host: they dial a door of the server, and each server has another one.
+    /// Opens a yard whose machines behave as on another host: they dial a door of the server, and each server
+    /// has another one.
     pub async fn remote(change: impl FnOnce(&mut ServerConfig)) -> Result<Self, TestError> {
         let open = |world: &Arc<FakeWorld>| {
             vec![Arc::new(FakeDriver::remote(world.clone(), InboundLinks::default())) as Arc<dyn Driver>]
@@ -105,7 +106,7 @@ impl TestYard {
         Self::opening(Arc::new(open), change).await
     }
 
-    /// A yard with these drivers, in this order.
+    /// Opens a yard with these drivers, in this order.
     pub async fn with_drivers(
         drivers: Vec<Arc<dyn Driver>>,
         change: impl FnOnce(&mut ServerConfig),
@@ -134,33 +135,33 @@ impl TestYard {
         Crashed { world, open_drivers, folders, config }
     }
 
-    /// The server stops as on SIGTERM.
+    /// Stops the server as SIGTERM does.
     pub async fn stop(self) -> Crashed {
         self.yard.stop().await;
         self.crash()
     }
 
-    /// The data directory.
+    /// Returns the data directory of the yard.
     pub fn data(&self) -> &Path {
         &self.config.data
     }
 
-    /// The folder of a job.
+    /// Returns the folder of a job.
     pub fn job_folder(&self, id: &JobId) -> std::path::PathBuf {
         self.config.data.join("jobs").join(id.as_str())
     }
 
-    /// Schedules a job.
+    /// Schedules a job as the operator and returns its id.
     pub async fn schedule(&self, job: NewJob) -> Result<JobId, TestError> {
         Ok(self.yard.schedule(&Caller::operator(), job, None).await?.id)
     }
 
-    /// A job as the operator uses it.
+    /// Returns the operator's access to a job.
     pub async fn job(&self, id: &JobId) -> Result<JobAccess, AppError> {
         self.yard.job(&Caller::operator(), id, AccessScope::ReadJobs).await
     }
 
-    /// The status of a job.
+    /// Returns the status of a job.
     pub async fn status(&self, id: &JobId, output: WithOutput) -> Result<Arc<KnownStatus>, AppError> {
         self.yard.status(&self.job(id).await?, output).await
     }
@@ -176,7 +177,7 @@ impl TestYard {
         self.wait(id, "the end of the job", |status| status.state.is_terminal()).await
     }
 
-    /// Waits until a job's status is as wanted.
+    /// Waits until `wanted` accepts the job's status.
     pub async fn wait(
         &self,
         id: &JobId,
@@ -201,7 +202,7 @@ impl TestYard {
         download_whole(&self.yard, id).await
     }
 
-    /// Waits until something of the world is as wanted.
+    /// Waits until `wanted` accepts the world.
     pub async fn wait_world(
         &self,
         what: &'static str,
@@ -217,7 +218,7 @@ impl TestYard {
         Ok(())
     }
 
-    /// All events of an ended job above an id.
+    /// Returns all events of an ended job above an id.
     pub async fn events(&self, id: &JobId, after: u64) -> Result<Vec<CommittedEvent>, TestError> {
         let mut stream = self.yard.events(&self.job(id).await?, after).await?;
         let mut events = Vec::new();
@@ -227,7 +228,7 @@ impl TestYard {
         Ok(events)
     }
 
-    /// The whole of a log.
+    /// Returns the whole log of a stream.
     pub async fn log(&self, id: &JobId, stream: OutputStream) -> Result<Vec<u8>, TestError> {
         let mut log = self.yard.logs(&self.job(id).await?, stream).await?;
         let mut bytes = Vec::new();
@@ -237,14 +238,14 @@ impl TestYard {
         Ok(bytes)
     }
 
-    /// All sandboxes that a job has had, in order.
+    /// Returns all sandboxes that a job has had, in order.
     pub fn sandboxes(&self, id: &JobId) -> Vec<SandboxId> {
         self.world.started_in(&self.job_folder(id))
     }
 }
 
 impl Crashed {
-    /// Another server on the same data and machines.
+    /// Starts another server on the same data and machines.
     pub async fn restart(self) -> Result<TestYard, TestError> {
         let Self { world, open_drivers, folders, config } = self;
         let drivers = open_drivers(&world);
@@ -268,7 +269,7 @@ impl Crashed {
         self
     }
 
-    /// Gives the next server the fake driver of these machines alone.
+    /// Gives the next server only the fake driver of these machines.
     #[must_use]
     pub fn with_fake_driver(mut self) -> Self {
         self.open_drivers = Arc::new(|world| vec![Arc::new(FakeDriver::new(Arc::clone(world)))]);

@@ -32,7 +32,7 @@ struct Scheduled {
     id: JobId,
     notes: PathBuf,
     deleted: bool,
-    /// Whether something was done to it that may end it early.
+    /// True if a test step may end the job early.
     disturbed: bool,
     keeper_killed: bool,
 }

@@ -24,7 +24,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// One without KVM: Firecracker is missing and QEMU slow.
+    /// Creates a machine without KVM: Firecracker is missing and QEMU slow.
     fn without_kvm() -> Self {
         let driver = |name, level| PosingDriver::new(name, level).unwrap();
         let machine = Self {
@@ -210,7 +210,7 @@ async fn a_driver_that_breaks_before_the_start_fails_the_job_and_is_not_replaced
     let status = yard.run(with_floor(named("docker"), shell("true"))).await.unwrap();
     assert_eq!((status.state, status.error.unwrap().code.as_str()), (JobState::Failed, "no_driver"));
     assert!(machine.native.world.started().is_empty() && machine.qemu.world.started().is_empty());
-    // It was tried again, so the next one is refused at the door.
+    // The driver was tried again, so the next job is refused when it is scheduled.
     let error = refusal(&yard, named("docker")).await;
     assert!(error.message.contains("docker: the engine is gone"), "{}", error.message);
     // Somebody mends it: a failure is believed for a few seconds only.
@@ -307,7 +307,8 @@ async fn an_image_that_cant_take_the_drivers_form_fails_the_job() {
     assert!(machine.docker.world.started().is_empty());
 }
 
-/// A fault of ours in one driver is told like anything else that it lacks, and mended by the next try; nobody waits for it.
+/// A panic in one driver is reported like any other missing part, cleared by the next attempt, and nobody
+/// waits for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_driver_that_panics_is_missing_and_tried_again() {
     let machine = Machine::without_kvm();

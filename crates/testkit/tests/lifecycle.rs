@@ -1,4 +1,4 @@
-//! The life of jobs on the fake driver: what they print, how they end, what is left of them.
+//! The life of jobs on the fake driver: their output, their end and their remains.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -8,7 +8,7 @@ use sandyard_protocol::OutputStream;
 use sandyard_server::app::{FailureCode, InputFile, JobState, NewJob, RequestedLimits, SandboxState};
 use sandyard_testkit::{TestYard, session, shell};
 
-/// What the job left; the host adds a folder of its own.
+/// Returns the files that the job left. The host adds a folder of its own, which is left out.
 fn names(zip: &std::path::Path) -> String {
     let script = "import sys,zipfile\nz=zipfile.ZipFile(sys.argv[1])\n\
                   print(sorted((n, z.read(n).decode()) for n in z.namelist() if not n.startswith('.sandyard/')))";

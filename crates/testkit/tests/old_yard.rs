@@ -29,7 +29,7 @@ use sandyard_testkit::ReadyImages;
 /// Every wait of this test ends by then.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What the running job does; it is in the old database too.
+/// Script of the running job, which is in the old database too.
 const RUNNING: &str = "echo one; touch printed; until [ -e go ]; do sleep 0.05; done; echo two";
 
 struct OldYard {

@@ -23,7 +23,7 @@ fn runs(notes: &Path) -> usize {
     std::fs::read_to_string(notes).map_or(0, |text| text.lines().count())
 }
 
-/// What must hold of every job after everything: one last state, events without a gap, no machine left.
+/// Checks the invariants of a job: one last state, events without a gap, no machine left.
 async fn check_invariants(yard: &TestYard, id: &JobId) -> JobStatus {
     let status = yard.ended(id).await.unwrap();
     let events = yard.events(id, 0).await.unwrap();

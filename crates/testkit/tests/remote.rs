@@ -22,7 +22,7 @@ async fn an_unseen_machine_is_adopted_by_its_link() {
     yard.world.script(|faults| faults.unreachable = true);
     let yard = yard.crash().restart().await.unwrap();
     std::fs::write(&go, "").unwrap();
-    // The link does not depend on what the driver can see.
+    // The link does not depend on the driver's view of the host.
     yard.wait(&id, "its last line", |status| status.stdout_tail == "begun\nwent on\n").await.unwrap();
     yard.world.script(|faults| faults.unreachable = false);
     let status = yard.ended(&id).await.unwrap();

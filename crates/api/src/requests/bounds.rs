@@ -2,45 +2,47 @@
 
 use std::ops::RangeInclusive;
 
-/// A whole request body. Twice the largest piece of code, so code and some files fit; more belongs in `PUT …/files`.
+/// Largest request body. Twice the largest piece of code, so code and some files fit; more belongs in `PUT
+/// …/files`.
 pub const BODY_BYTES: usize = 16 * 1024 * 1024;
-/// A task or a piece of code: the guest's own bound.
+/// Longest piece of code: the guest's own bound.
 pub const CODE_BYTES: usize = 8 * 1024 * 1024;
-/// A task in plain words: a quarter of a million tokens, more than most models read. Longer texts belong in `files`.
+/// Longest task in plain words: a quarter of a million tokens, more than most models read. Longer texts
+/// belong in `files`.
 pub const TASK_BYTES: usize = 1024 * 1024;
-/// All files of a request, decoded.
+/// Size of all files of a request, decoded.
 pub const FILES_BYTES: usize = 12 * 1024 * 1024;
-/// Files of a request.
+/// Most files of a request.
 pub const FILES: usize = 1000;
 /// Longest path in the workspace: the kernel's PATH_MAX.
 pub const PATH_BYTES: usize = 4096;
 /// Longest component of a path: the kernel's NAME_MAX.
 pub const NAME_BYTES: usize = 255;
-/// A job's name for people: one line of a listing.
+/// Longest name of a job: one line of a listing.
 pub const JOB_NAME_CHARS: usize = 200;
-/// Environment variables of a request.
+/// Most environment variables of a request.
 pub const ENV_VARIABLES: usize = 256;
-/// One environment variable, name and value: the kernel's MAX_ARG_STRLEN.
+/// Longest environment variable, name and value: the kernel's MAX_ARG_STRLEN.
 pub const ENV_BYTES: usize = 128 * 1024;
-/// All environment variables: half of the guest's bound on arguments and environment.
+/// Size of all environment variables: half of the guest's bound on arguments and environment.
 pub const ENV_TOTAL_BYTES: usize = 512 * 1024;
-/// Egress rules of a request.
+/// Most egress rules of a request.
 pub const EGRESS_RULES: usize = 256;
-/// A shell command: the kernel's MAX_ARG_STRLEN, because it is one argument of the shell.
+/// Longest shell command: the kernel's MAX_ARG_STRLEN, because it is one argument of the shell.
 pub const COMMAND_BYTES: usize = 128 * 1024 - 1;
-/// An idempotency key.
+/// Longest idempotency key, enough for any UUID or hash.
 pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
-/// A message to a job.
+/// Longest message to a job.
 pub const REPLY_BYTES: usize = 64 * 1024;
-/// Edits in one change of a file.
+/// Most edits in one change of a file.
 pub const EDITS: usize = 1000;
-/// Actions in one request on a desktop: the guest's own bound.
+/// Most actions in one request on a desktop: the guest's own bound.
 pub const GUI_ACTIONS: usize = 256;
-/// Text typed by one action, or a script for xdotool: the guest's own bound.
+/// Longest text typed by one action, or script for xdotool: the guest's own bound.
 pub const GUI_TEXT_BYTES: usize = 64 * 1024;
 /// The longest wait of one action.
 pub const GUI_WAIT_MS: u64 = 300_000;
-/// Text to search for.
+/// Longest text to search for.
 pub const SEARCH_BYTES: usize = 1024;
 
 /// Processors: a hundredth is too little to start a shell in time.

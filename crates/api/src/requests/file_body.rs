@@ -23,7 +23,7 @@ pub enum FileBody {
 }
 
 impl FileBody {
-    /// Size of the file.
+    /// Returns the size of the file in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -31,7 +31,7 @@ impl FileBody {
         }
     }
 
-    /// The content of the file.
+    /// Returns the content of the file.
     pub fn into_bytes(self) -> Vec<u8> {
         match self {
             Self::Text(text) => text.into_bytes(),

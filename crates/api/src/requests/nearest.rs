@@ -5,7 +5,7 @@
 /// The distance counts letters that were inserted, removed, replaced or swapped with their neighbour.
 /// Case and the difference between `-` and `_` do not count.
 pub fn nearest<'a>(mistaken: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The distance takes quadratic time, and the word comes from a stranger.
+    // The distance takes quadratic time, and the word comes from a client.
     if mistaken.len() > 64 {
         return None;
     }

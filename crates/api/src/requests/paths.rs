@@ -32,12 +32,13 @@ pub fn workspace_path(path: &str) -> Result<&str, ApiError> {
     Ok(trimmed)
 }
 
-/// Decodes the path of a raw URI once and checks it. `raw` is what follows `/files/`.
+/// Decodes the path of a raw URI once and checks it. `raw` is the part after `/files/`.
 ///
 /// Also rejects a path that would leave the workspace if it were decoded twice: no real file has such a name.
 pub fn workspace_path_of_uri(raw: &str) -> Result<String, ApiError> {
     let path = String::from_utf8(percent_decode(raw)?).map_err(|_| refused("the path is not UTF-8"))?;
     let checked = workspace_path(&path)?.to_owned();
+    // Some proxies and libraries decode once more, and the path must not climb there either.
     let again = percent_decode(&checked).unwrap_or_default();
     let climbs = again.split(|byte| *byte == b'/').any(|name| name == b"..");
     if climbs || again.contains(&0) {

@@ -87,7 +87,7 @@ impl JobState {
         }
     }
 
-    /// Parses a state.
+    /// Returns the state of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == name)
     }
@@ -118,7 +118,7 @@ impl SandboxState {
         }
     }
 
-    /// Parses a state.
+    /// Returns the state of that name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::None, Self::Starting, Self::Live, Self::Gone].into_iter().find(|state| state.as_str() == name)
     }

@@ -30,7 +30,7 @@ impl ApiClient {
     }
 }
 
-/// The sending half.
+/// Sending half of a desktop's WebSocket.
 pub(crate) struct ToDesktop(SplitSink<Socket, Message>);
 
 impl ToDesktop {
@@ -40,7 +40,7 @@ impl ToDesktop {
     }
 }
 
-/// The receiving half.
+/// Receiving half of a desktop's WebSocket.
 pub(crate) struct FromDesktop(SplitStream<Socket>);
 
 impl FromDesktop {

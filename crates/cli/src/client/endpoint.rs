@@ -9,7 +9,7 @@ use std::path::PathBuf;
 pub(crate) enum ServerAddress {
     /// `http://host:port`, without a slash at the end.
     Http(String),
-    /// A socket file.
+    /// Path of a Unix socket.
     Socket(PathBuf),
 }
 

@@ -14,7 +14,7 @@ pub(crate) enum ClientError {
     /// TLS could not be set up.
     #[error("set up TLS")]
     Tls(#[from] rustls::Error),
-    /// No server answers.
+    /// No server answers at the address.
     #[error("no server answers at {endpoint}")]
     Unreachable {
         endpoint: String,
@@ -33,7 +33,7 @@ pub(crate) enum ClientError {
     /// The connection broke during the response.
     #[error("the connection to the server was lost")]
     Lost(#[source] reqwest::Error),
-    /// The WebSocket broke.
+    /// The WebSocket of a terminal or desktop broke.
     #[error("the connection to the server was lost")]
     TerminalLost(#[source] Box<tokio_tungstenite::tungstenite::Error>),
     /// The response is not the expected JSON.

@@ -16,7 +16,7 @@ impl ApiClient {
         }
     }
 
-    /// Streams a file.
+    /// Streams the content of a file.
     pub(crate) async fn read_file(&self, job: &str, path: &str) -> Result<Response, ClientError> {
         self.send(self.request(Method::GET, &file_url(job, path))).await
     }
@@ -36,7 +36,7 @@ impl ApiClient {
         body: Body,
     ) -> Result<(), ClientError> {
         let url = format!("{}?mode={mode:o}", file_url(job, path));
-        // Without a length the server takes no more than it can keep in memory.
+        // Without a length the server accepts only as much as it can hold in memory.
         let request = self
             .request(Method::PUT, &url)
             .header("content-type", "application/octet-stream")

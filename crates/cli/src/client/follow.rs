@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{ApiClient, ClientError, SseReader};
 
-/// How long to retry while the server is away; a restart takes seconds.
+/// Longest time to retry while the server is away; a restart takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ pub(crate) enum FollowUpdate {
     Ended(JobState),
 }
 
-/// Follows one job.
+/// Follows the events of one job.
 pub(crate) struct Follow {
     client: ApiClient,
     job: String,
@@ -73,6 +73,8 @@ impl Follow {
                         return Ok(FollowUpdate::Event(Box::new(event)));
                     }
                 }
+                // The next turn connects again and asks for the events after the last one, so an event cut in
+                // half comes again whole.
                 Ok(None) | Err(ClientError::Lost(_)) => self.reader = None,
                 Err(error) => return Err(error),
             }
@@ -107,6 +109,8 @@ impl Follow {
         if id <= self.after {
             return None;
         }
+        // Before the event is parsed: an unknown event of a newer server must not be requested again without
+        // end.
         self.after = id;
         self.pause = FIRST_PAUSE;
         let mut event: JobEvent = serde_json::from_str(&frame.data).ok()?;

@@ -1,4 +1,4 @@
-//! Calls about jobs.
+//! API calls about jobs.
 
 use reqwest::{Method, Response};
 use sandyard_api::{
@@ -25,7 +25,7 @@ pub(crate) struct JobQuery {
 }
 
 impl ApiClient {
-    /// Schedules a job.
+    /// Schedules a job and returns its id and addresses.
     pub(crate) async fn schedule(&self, body: &ScheduleBody) -> Result<ScheduleView, ClientError> {
         self.json(self.request(Method::POST, "/schedule").json(body)).await
     }
@@ -67,7 +67,7 @@ impl ApiClient {
         self.send(self.request(Method::POST, &format!("/jobs/{job}/reply")).json(body)).await.map(drop)
     }
 
-    /// Cancels a job.
+    /// Cancels a job. Its workspace stays.
     pub(crate) async fn cancel(&self, job: &str) -> Result<(), ClientError> {
         self.send(self.request(Method::POST, &format!("/jobs/{job}/cancel"))).await.map(drop)
     }

@@ -27,17 +27,17 @@ pub(crate) use jobs::JobQuery;
 pub(crate) use sse::SseReader;
 pub(crate) use terminal::{TerminalEvent, WindowSize};
 
-/// How long connecting may take; after that no server is running there.
+/// Longest time to connect. After that no server counts as running there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whether a server is running.
+/// Result of looking for a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// No server answers.
+    /// No server answers at the address.
     Absent,
     /// The server rejects the key.
     Locked,
-    /// The server answers.
+    /// The server answers and accepts the key.
     Open,
 }
 
@@ -55,6 +55,7 @@ impl ApiClient {
         let tls = sandyard_server::trust::of_this_host()?;
         let mut builder =
             reqwest::Client::builder().tls_backend_preconfigured(tls).connect_timeout(CONNECT_TIMEOUT);
+        // A proxy of the environment must not see requests, and the key in them, to this machine.
         if endpoint.is_local() {
             builder = builder.no_proxy();
         }

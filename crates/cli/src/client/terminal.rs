@@ -123,7 +123,7 @@ impl RemoteTerminal {
 pub(crate) struct TerminalInput(SplitSink<Socket, Message>);
 
 impl TerminalInput {
-    /// Sends keys.
+    /// Sends typed bytes to the shell.
     pub(crate) async fn send(&mut self, bytes: Vec<u8>) -> Result<(), ClientError> {
         self.put(Message::Binary(bytes.into())).await
     }

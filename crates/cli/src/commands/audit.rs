@@ -70,7 +70,7 @@ impl AuditCommand {
 impl Verify {
     async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let path = PathBuf::from(&self.what);
-        // A job's id or name has no ending, so a file is meant.
+        // A job's id or name has no extension, so this names a file.
         let found = if path.is_file() || self.what.ends_with(".zip") {
             check_zip(&path, self.key)?
         } else {

@@ -61,7 +61,7 @@ impl CodeCommand {
         follow(context, &client, &id, &request).await
     }
 
-    /// The language of `--language`, or that of the file's extension.
+    /// Returns the language of `--language`, or that of the file's extension.
     fn language(&self) -> Result<Language, CommandError> {
         let extension = self.file.as_ref().and_then(|file| file.extension()).and_then(|name| name.to_str());
         self.language.or_else(|| extension.and_then(Language::of_extension)).ok_or_else(|| {

@@ -168,7 +168,7 @@ async fn push_folder(
 async fn push_file(client: &ApiClient, id: &str, source: &Path, target: &str) -> Result<(), CommandError> {
     let file = tokio::fs::File::open(source).await.map_err(CommandError::file("open", source))?;
     let facts = file.metadata().await.map_err(CommandError::file("read", source))?;
-    // One that grows meanwhile is copied as it was.
+    // A file that grows meanwhile is sent with its size at the start, which the header announces.
     let body = Body::wrap_stream(ReaderStream::new(file.take(facts.len())));
     Ok(client.write_file(id, target, facts.permissions().mode() & 0o777, facts.len(), body).await?)
 }

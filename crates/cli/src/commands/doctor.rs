@@ -1,4 +1,4 @@
-//! `sandyard doctor`: report what works on this machine, what does not, and how to fix it.
+//! `sandyard doctor`: report which drivers work on this machine, and a remedy for each that does not.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(crate) struct DoctorCommand {
     json: bool,
 }
 
-/// All results.
+/// Results of all checks, as `--json` prints them.
 #[derive(Debug, Serialize)]
 struct DoctorReport {
     drivers: Vec<DriverFinding>,
@@ -124,7 +124,7 @@ async fn try_drivers(
 
 async fn try_driver(driver: &dyn Driver) -> DriverFinding {
     let availability = driver.availability().await;
-    // Some know by then what they run on.
+    // Some drivers know their runtime only after the check.
     let isolation = driver.isolation();
     DriverFinding {
         name: driver.name(),

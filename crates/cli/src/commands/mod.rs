@@ -81,7 +81,7 @@ pub(crate) enum CliVerb {
 }
 
 impl CliVerb {
-    /// Runs the verb.
+    /// Runs the chosen subcommand.
     pub(crate) async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         match self {
             Self::Up(command) => command.run(context).await,

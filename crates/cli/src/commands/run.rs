@@ -71,7 +71,7 @@ impl RunCommand {
         let layers = context.layers(&flags)?;
         let mut settings = Settings::new(&layers)?;
         if !layers.is_set("images") {
-            // One job should not build what only other jobs need.
+            // One job should not build images that only other jobs need.
             settings.images = if self.input.is_task() { ImageChoice::Full } else { ImageChoice::Base };
         }
         Ok(settings)
@@ -102,6 +102,8 @@ impl RunCommand {
         let data = settings.data.display().to_string();
         let socket = ServerAddress::Socket(settings.socket());
         let mut stop = machine::stop_signals();
+        // A signal must not wait for the lock or for a slow driver. Dropping the attempt is as safe as a
+        // kill: no job was scheduled yet.
         let opened = tokio::select! {
             opened = YardServer::open(&context.surroundings, context.ui, &settings) => opened,
             () = stop.next() => return Ok(CommandExit::Interrupted),

@@ -83,7 +83,7 @@ impl RunInput {
         self.kind.or_else(|| self.file.as_deref().and_then(kind_of_file)).unwrap_or(JobKind::Task)
     }
 
-    /// Returns the request.
+    /// Returns the body of the request to schedule the job.
     pub(super) fn body(&self, surroundings: &Surroundings) -> Result<ScheduleBody, CommandError> {
         let kind = self.kind();
         let text = self.text(kind)?;
@@ -184,7 +184,7 @@ fn limits(given: &[String]) -> Result<Option<RequestedLimits>, CommandError> {
     named_numbers(given, "limit", &ScheduleBody::limit_names())
 }
 
-/// Reads what a task may spend, as `NAME=NUMBER`.
+/// Parses one limit of a task's budget, as `NAME=NUMBER`.
 pub(super) fn budget(given: &[String]) -> Result<Option<TaskBudget>, CommandError> {
     named_numbers(given, "budget", &ScheduleBody::budget_names())
 }

@@ -97,8 +97,9 @@ async fn interact(client: &ApiClient, id: &str) -> Result<CommandExit, CommandEr
     let mut keys = keyboard();
     let raw = RawMode::enter()?;
     let ended = loop {
-        // `output` comes to an end when the shell does. `keys` may close earlier (end of standard input): then its branch is
-        // disabled and the shell is still followed.
+        // `output` ends when the shell does and must not wait for keys. `keys` may close earlier (end of
+        // standard input), which disables its branch; the shell is still followed. Dropping a branch loses
+        // nothing: keys stay in the channel, and the socket keeps unread output.
         tokio::select! {
             event = output.next() => match event? {
                 Some(TerminalEvent::Output(bytes)) => show(&bytes)?,

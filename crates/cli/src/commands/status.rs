@@ -10,7 +10,7 @@ use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::clean;
 
-/// How long one request of `--wait` waits on the server.
+/// Longest wait of one request of `--wait` on the server.
 const WAIT_S: u64 = 30;
 
 /// Show one job

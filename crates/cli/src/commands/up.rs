@@ -157,12 +157,14 @@ async fn serve(context: &CommandContext, settings: &Settings) -> Result<(), Comm
     if let Some(key) = created {
         tell_key(context, address, &key);
     }
+    // Waits for the first reason to stop. Both only watch, so dropping the other loses nothing.
     let ended = tokio::select! {
         () = stop.next() => Ok(()),
         error = server.broken() => Err(error),
     };
     context.ui.note("stopping; jobs continue");
-    // A second signal does not wait for open connections.
+    // A second signal does not wait for open connections. Dropping `stop` in the middle is safe, as a killed
+    // server is: the next one takes the jobs over.
     tokio::select! {
         () = server.stop() => {}
         () = stop.next() => context.ui.warn("stopped at once"),

@@ -14,7 +14,7 @@ pub(crate) struct DriverSettings {
     pub(crate) qemu: QemuSettings,
 }
 
-/// `[drivers.firecracker]`
+/// Settings of `[drivers.firecracker]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct FirecrackerSettings {
     /// Path of the program; `None` searches the PATH for `firecracker`.
@@ -25,7 +25,7 @@ pub(crate) struct FirecrackerSettings {
     pub(crate) boot_time: Duration,
 }
 
-/// `[drivers.oci]`
+/// Settings of `[drivers.oci]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OciSettings {
     /// Name or path of the runtime; `None` selects the first one that is installed.
@@ -34,7 +34,7 @@ pub(crate) struct OciSettings {
     pub(crate) allow_outdated_runtime: bool,
 }
 
-/// `[drivers.docker]`
+/// Settings of `[drivers.docker]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct DockerSettings {
     /// Socket of the engine; `None` tries the usual sockets of Docker and Podman.
@@ -43,18 +43,18 @@ pub(crate) struct DockerSettings {
     pub(crate) allow_outdated_runtime: bool,
 }
 
-/// `[drivers.qemu]`
+/// Settings of `[drivers.qemu]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct QemuSettings {
     /// Path of the program; `None` searches the PATH for the one of this processor.
     pub(crate) program: Option<PathBuf>,
-    /// How QEMU runs the code of the guest.
+    /// Accelerator that runs the code of the guest.
     pub(crate) accelerator: QemuAccelerator,
     /// Longest time that a machine may take to boot.
     pub(crate) boot_time: Duration,
 }
 
-/// How QEMU runs the code of the guest.
+/// Accelerator that runs the code of the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum QemuAccelerator {
     /// KVM if a guest boots with it, else TCG.
@@ -67,7 +67,7 @@ pub(crate) enum QemuAccelerator {
 }
 
 impl DriverSettings {
-    /// Parses every value.
+    /// Parses every value. Reports the first bad one with its source.
     pub(super) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let path = |key| text(layers, key).map(PathBuf::from);
         let flag = |key| one_of(layers, key, &[("true", true), ("false", false)], "true or false");

@@ -16,7 +16,7 @@ pub(super) struct SettingKey {
 
 #[derive(Debug)]
 pub(super) enum Fallback {
-    /// A fixed value.
+    /// The same value on every host.
     Fixed(&'static str),
     /// The system's or the user's data directory.
     Data,
@@ -42,7 +42,7 @@ pub(super) const DRIVERS: &str = "drivers";
 pub(super) const KEYS: &[SettingKey] = &[
     fixed("listen", "SANDYARD_LISTEN", "127.0.0.1:8000"),
     SettingKey { name: "data", variable: "SANDYARD_DATA", default: Fallback::Data },
-    // Root builds images and everybody uses them.
+    // Root builds images, and all users of the host share them.
     fixed("cache", "SANDYARD_CACHE", "/var/cache/sandyard"),
     fixed("domain", "SANDYARD_DOMAIN", ""),
     fixed("driver", "SANDYARD_DRIVER", "auto"),

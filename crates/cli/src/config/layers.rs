@@ -15,11 +15,11 @@ use super::keys::{self, DRIVERS, KEYS, OTHER_VARIABLES};
 pub(crate) enum ConfigLayer {
     /// The value is not set.
     Default,
-    /// The configuration file.
+    /// The configuration file at this path.
     File(PathBuf),
     /// The named environment variable.
     Environment(&'static str),
-    /// The command line.
+    /// A flag of the command line.
     Flag,
 }
 

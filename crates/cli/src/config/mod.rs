@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// Environment and user of the process. Nothing else reads the environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Surroundings {
-    /// Environment variables.
+    /// Environment variables, by name.
     pub(crate) variables: BTreeMap<String, String>,
     /// True if the effective user is root.
     pub(crate) root: bool,
@@ -37,7 +37,7 @@ impl Surroundings {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Home directory of the user.
+    /// Returns the home directory of the user.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)
     }
@@ -47,12 +47,12 @@ impl Surroundings {
         self.get("NO_COLOR").is_some() || self.get("TERM") == Some("dumb")
     }
 
-    /// Default data directory: the system's for root, the user's own otherwise.
+    /// Returns the default data directory: the system's for root, the user's own otherwise.
     fn data(&self) -> String {
         self.place("/var/lib/sandyard", "XDG_DATA_HOME", ".local/share")
     }
 
-    /// Path of the configuration file that is read without being named.
+    /// Returns the path of the configuration file that is read without being named.
     fn config_file(&self) -> PathBuf {
         PathBuf::from(self.place("/etc/sandyard", "XDG_CONFIG_HOME", ".config")).join("config.toml")
     }

@@ -16,7 +16,7 @@ use super::layers::{ConfigError, Layers};
 pub(crate) enum ImageChoice {
     /// None: the images were built beforehand.
     Nothing,
-    /// The base image.
+    /// Only the base image.
     Base,
     /// The base image first, then the full image.
     Full,
@@ -27,9 +27,9 @@ pub(crate) enum ImageChoice {
 pub(crate) struct Settings {
     /// Address to listen on.
     pub(crate) listen: SocketAddr,
-    /// Data directory.
+    /// Directory of the database, the jobs and their results.
     pub(crate) data: PathBuf,
-    /// Image cache.
+    /// Directory of images and kernels.
     pub(crate) cache: PathBuf,
     /// Domain below which, beside `localhost`, each port of a sandbox has an origin of its own.
     pub(crate) domain: Option<Domain>,
@@ -56,13 +56,13 @@ pub(crate) struct Settings {
     pub(crate) memory_mib: Option<u64>,
     /// Largest number of queued jobs.
     pub(crate) queue: usize,
-    /// How long a server keeps its jobs without a heartbeat.
+    /// Seconds for which a server keeps its jobs without a heartbeat.
     pub(crate) lease_s: u64,
-    /// Stored size of each output stream of a job.
+    /// Stored size of each output stream of a job, in MiB.
     pub(crate) output_cap_mib: u64,
-    /// How long ended jobs are stored.
+    /// Days for which ended jobs are stored.
     pub(crate) retention_days: u64,
-    /// Stored size of all ended jobs together.
+    /// Stored size of all ended jobs together, in GiB.
     pub(crate) retention_gib: u64,
     /// Private addresses that jobs may reach if their `egress` names them.
     pub(crate) egress_private: Vec<PrivateException>,
@@ -76,7 +76,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Parses every value.
+    /// Parses every value. Reports the first bad one with its source.
     pub(crate) fn new(layers: &Layers) -> Result<Self, ConfigError> {
         let driver = text(layers, "driver");
         Ok(Self {
@@ -114,7 +114,7 @@ impl Settings {
         })
     }
 
-    /// Path of the Unix socket on which every server of this yard listens.
+    /// Returns the path of the Unix socket on which every server of this yard listens.
     pub(crate) fn socket(&self) -> PathBuf {
         self.data.join("sandyard.sock")
     }

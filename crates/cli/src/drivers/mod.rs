@@ -25,7 +25,7 @@ struct DriverOpener {
     open: fn(&DriverPlan<'_>) -> Result<Arc<dyn Driver>, DriverOpenError>,
 }
 
-/// In the order of the catalogue.
+/// Openers of all drivers, in the order of the catalogue.
 const OPENERS: &[DriverOpener] = &[
     DriverOpener { entry: catalogue::FIRECRACKER, open: firecracker::open },
     DriverOpener { entry: catalogue::NATIVE, open: native::open },
@@ -38,7 +38,7 @@ const OPENERS: &[DriverOpener] = &[
 pub(crate) struct DriverPlan<'a> {
     /// The data directory, or a temporary folder for trials.
     pub(crate) data: &'a Path,
-    /// The image cache.
+    /// Directory of images and kernels.
     pub(crate) cache: &'a Path,
     /// Number of prepared control groups and blank disks.
     pub(crate) pool: usize,
@@ -76,6 +76,8 @@ fn open_one(opener: &DriverOpener, plan: &DriverPlan<'_>) -> Result<Arc<dyn Driv
     let entry = &opener.entry;
     match (opener.open)(plan) {
         Ok(driver) => Ok(driver),
+        // Only `Unusable`: a driver that failed to prepare may own live sandboxes, and a placeholder would
+        // report them as dead.
         Err(DriverOpenError::Unusable { detail, fix }) => {
             Ok(Arc::new(Unusable::new(entry.name, entry.level, detail, fix)))
         }

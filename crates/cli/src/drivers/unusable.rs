@@ -6,7 +6,7 @@ use sandyard_sandbox::driver::{
     SandboxId, SandboxSpec, StartError, StopError, Usage, UsageError,
 };
 
-/// The placeholder.
+/// Stands in for a driver that can't run here.
 pub(super) struct Unusable {
     name: &'static str,
     level: IsolationLevel,

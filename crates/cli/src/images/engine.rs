@@ -15,7 +15,7 @@ use crate::ui::Ui;
 pub(crate) enum EngineDestination {
     /// The engine behind this socket.
     Engine(PathBuf),
-    /// A new file.
+    /// The archive is written to a new file.
     File(PathBuf),
 }
 

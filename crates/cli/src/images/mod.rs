@@ -33,7 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Why an image could not be built, found or removed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImageError {
-    /// The build failed.
+    /// The image could not be built.
     #[error("the {flavour} image was not built")]
     Build {
         flavour: ImageFlavour,

@@ -53,6 +53,7 @@ impl Preparation {
     pub(crate) fn end(mut self) {
         self.cancellation.cancel();
         // The thread may have ended before.
+        // After `cancel`, so that the thread, once awake, starts no other build.
         let _ = self.stop.send(());
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
@@ -74,7 +75,7 @@ impl PreparationThread {
                 return;
             }
         }
-        // What nobody wants built may still be built by hand.
+        // An image that the server does not build may still be built by hand.
         let unwanted: Vec<_> =
             ImageFlavour::ALL.into_iter().filter(|flavour| !wanted.contains(flavour)).collect();
         while !self.rest() {

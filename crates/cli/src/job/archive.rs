@@ -22,6 +22,7 @@ const LINK_BYTES: u64 = 4096;
 /// Unpacks a received zip. Returns the number of files and links that were created.
 pub(crate) async fn unpack(ui: &Ui, response: Response, folder: &Path) -> Result<usize, CommandError> {
     fs::create_dir_all(folder).map_err(CommandError::file("create", folder))?;
+    // In the target folder, because a result of many gigabytes may not fit on the file system of /tmp.
     let mut file = tempfile::tempfile_in(folder).map_err(CommandError::file("create a file in", folder))?;
     stream_to(response, &mut file, folder, "download").await?;
     unpack_file(ui, file, folder)
@@ -43,6 +44,7 @@ fn unpack_file(ui: &Ui, file: impl Read + Seek, folder: &Path) -> Result<usize, 
         if entry.is_dir() {
             make_folder(folder, &path)?;
         } else if entry.is_symlink() {
+            // A link's target is bounded: the sandbox could announce any size.
             let mut text = String::new();
             entry
                 .by_ref()
@@ -52,10 +54,13 @@ fn unpack_file(ui: &Ui, file: impl Read + Seek, folder: &Path) -> Result<usize, 
             links.push((path, text));
         } else {
             make_folder(folder, path.parent().unwrap_or(Path::new("")))?;
+            // `make_folder` has checked every parent; `create_new` in `write_file` refuses whatever appeared
+            // since.
             write_file(&mut entry, &target)?;
             count += 1;
         }
     }
+    // Links last, so that no file of the archive is written through one of its own links.
     Ok(count + make_links(ui, folder, links)?)
 }
 
@@ -85,7 +90,7 @@ fn make_folder(folder: &Path, below: &Path) -> Result<(), CommandError> {
 
 fn write_file(entry: &mut zip::read::ZipFile<'_, impl Read>, target: &Path) -> Result<(), CommandError> {
     remove_old(target)?;
-    // Only the user's own bits: a setuid bit of a sandbox means nothing here.
+    // Only the permission bits of the user: a setuid bit of a sandbox must not work here.
     let mode = entry.unix_mode().unwrap_or(0o644) & 0o777;
     let mut file = OpenOptions::new()
         .write(true)

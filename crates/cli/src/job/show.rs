@@ -33,7 +33,7 @@ impl OutputSink {
         Self { ui, only, remarks: false, story: Story::new(ui), refused: BTreeSet::new() }
     }
 
-    /// Prints only remarks.
+    /// Prints the remarks of an event, without output of the job.
     pub(crate) fn show_remarks(&mut self, event: &JobEvent) {
         self.story.before(&event.body);
         match &event.body {
@@ -57,7 +57,7 @@ impl OutputSink {
         }
     }
 
-    /// Prints an event.
+    /// Prints an event: output to its stream, remarks to standard error.
     pub(crate) fn show(&mut self, event: &JobEvent) -> io::Result<()> {
         match &event.body {
             EventBody::Stdout(text) if self.only != Some(OutputStream::Stderr) => {
@@ -75,7 +75,7 @@ impl OutputSink {
     }
 
     fn state(&self, state: JobState, reason: Option<&str>) {
-        // The end is told by whoever waits for it, with the exit code.
+        // The caller that waits for the end prints it, with the exit code.
         if state.is_terminal() {
             return;
         }

@@ -17,7 +17,7 @@ use crate::ui::{Ui, counted};
 /// Destination of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResultDestination {
-    /// A zip file.
+    /// The result is saved as this zip file.
     Zip(PathBuf),
     /// A folder to unpack into.
     Folder(PathBuf),
@@ -65,11 +65,12 @@ pub(crate) async fn save(response: Response, path: &Path, what: &str) -> Result<
     std::fs::create_dir_all(folder).map_err(CommandError::file("create", folder))?;
     let mut file = tempfile::Builder::new()
         .prefix(".sandyard-")
-        // What the user's mask leaves of it, as for any file of theirs.
+        // The umask of the user applies, as for any new file.
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder)
         .map_err(CommandError::file("create a file in", folder))?;
     let length = stream_to(response, file.as_file_mut(), path, what).await?;
+    // Renamed only when the whole body has arrived, so a broken transfer never replaces an older result.
     file.persist(path).map_err(|error| CommandError::file("write", path)(error.error))?;
     Ok(length)
 }

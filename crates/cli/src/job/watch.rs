@@ -20,7 +20,7 @@ pub(crate) enum Watched {
     Left,
 }
 
-/// What `watch` does with the output of the job.
+/// Treatment of the job's output by `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputDisplay {
     /// Show the output as it arrives.
@@ -65,8 +65,9 @@ impl<'a> Watch<'a> {
         let mut events = Follow::new(self.client.clone(), self.id);
         let mut sink = OutputSink::new(*self.ui);
         loop {
-            // Cancelling `next` loses no event, so a key press may interrupt it at any time. The question is answered on a
-            // thread of its own: events are shown while the person decides.
+            // Events, keys and answers must not wait for each other. Cancelling `next` loses no event, and a
+            // signal that arrives meanwhile stays pending. The question is answered on a thread of its own:
+            // events are shown while the person decides.
             tokio::select! {
                 followed = events.next() => match followed? {
                     FollowUpdate::Event(event) if self.output == OutputDisplay::Live => sink.show(&event)?,

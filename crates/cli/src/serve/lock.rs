@@ -10,8 +10,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::ServeError;
 
-/// How long to wait for the lock. A server that was killed a moment ago may have left a child that holds the lock until it executes
-/// another program.
+/// Longest wait for the lock. A server that was killed a moment ago may have left a child that holds the lock
+/// until it executes another program.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 /// Delay between two attempts.
 const LOCK_RETRY: Duration = Duration::from_millis(20);
@@ -41,13 +41,14 @@ pub(super) async fn lock(data: &Path) -> Result<File, ServeError> {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut pid = String::new();
-            // Only for the message; its absence says nothing.
+            // The pid is only for the message; the lock itself decides.
             drop(file.read_to_string(&mut pid));
             let owner = if pid.trim().is_empty() { String::new() } else { format!(" (pid {})", pid.trim()) };
             return Err(ServeError::InUse { path: data.to_owned(), owner });
         }
         Err(error) => return Err(failed(error.into())),
     }
+    // Only the holder of the lock writes its pid, so the file never names a server that does not run.
     file.set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()))

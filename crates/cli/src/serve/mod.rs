@@ -32,7 +32,7 @@ pub(crate) use self::errors::ServeError;
 
 /// Delay between two checks of the jobs.
 const IDLE_CHECK: Duration = Duration::from_millis(50);
-/// How long to wait for sandboxes to be removed. The next server removes the rest.
+/// Longest wait for sandboxes to be removed. The next server removes the rest.
 const CLEAN_UP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Jobs that are checked for unfinished ones; a server for one `run` has few.
 const MAX_JOBS: usize = 500;
@@ -60,6 +60,7 @@ impl YardServer {
             return Err(ServeError::UnknownDriver(name.to_owned()));
         }
         make_folder(&settings.data)?;
+        // First of all: without the lock two servers could remove each other's sockets, groups and jobs.
         let lock = lock::lock(&settings.data).await?;
         let socket = settings.socket();
         let listener = bind_socket(&socket)?;
@@ -79,7 +80,7 @@ impl YardServer {
         let yard = Yard::start(config, drivers, Arc::new(images)).await?;
         let shutdown = CancellationToken::new();
         let mut server = Self { yard, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
-        // Who can open the socket can read the key too, so none is asked for.
+        // Whoever can open the socket can also read the key, so the server asks for none.
         let config = server.http(AccessRules::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve(listener, config)));
         Ok(server)
@@ -120,6 +121,7 @@ impl YardServer {
             if unfinished && !std::mem::replace(&mut told, true) {
                 ui.note("serving until the other jobs have ended; Ctrl-C leaves them to the next server");
             }
+            // A signal must not wait for the next check. Dropping the timer or the watch loses nothing.
             tokio::select! {
                 () = tokio::time::sleep(IDLE_CHECK) => {}
                 () = stop.next() => return,
@@ -139,13 +141,15 @@ impl YardServer {
 
     /// Stops serving. Jobs continue in their sandboxes.
     pub(crate) async fn stop(self) {
+        // The reverse order of `open`: no request may arrive at a yard that has stopped.
         self.shutdown.cancel();
         for listener in self.listeners {
-            // A listener that panicked has nothing left to let go of.
+            // A listener that panicked has nothing left to release.
             drop(listener.await);
         }
         self.yard.stop().await;
         drop(tokio::task::spawn_blocking(|| self.preparation.end()).await);
+        // Last, while the lock is still held: the file can't be the socket of another server yet.
         drop(std::fs::remove_file(&self.socket));
     }
 }
@@ -164,6 +168,7 @@ fn bind_socket(path: &Path) -> Result<UnixListener, ServeError> {
         _ => {}
     }
     let listener = UnixListener::bind(path).map_err(failed)?;
+    // Only this user may connect, even where an existing data folder is open to others.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(path, mode).map_err(failed)?;
     Ok(listener)

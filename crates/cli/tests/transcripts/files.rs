@@ -39,7 +39,7 @@ async fn files_and_folders_go_in_and_come_back() {
     yard.run(&["shell", &id, "--", "test -f in/deep/run.sh"]).await.expect(0);
 }
 
-/// The server takes that much only of a file whose length it is told.
+/// The server accepts that many bytes only for a file whose length it knows.
 #[tokio::test]
 async fn a_large_file_goes_in() {
     let yard = Served::start().await;

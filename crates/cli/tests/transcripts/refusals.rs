@@ -1,4 +1,4 @@
-//! What goes wrong, in words a person can use, with the exit code a script can.
+//! Failures, in words that a person can use, with an exit code that a script can use.
 
 use crate::served::{Served, command, said};
 

@@ -21,7 +21,7 @@ pub(crate) struct Served {
     _yard: TestYard,
 }
 
-/// What a command said.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -35,7 +35,7 @@ impl Said {
         Self { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// The same, after the exit code was found right.
+    /// Asserts the exit code and returns the output.
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
         self

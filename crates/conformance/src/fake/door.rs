@@ -1,4 +1,5 @@
-//! Where fake machines on another host find the server: the door of the server that opened a driver last.
+//! The door by which fake machines on another host find the server: that of the server that opened a driver
+//! last.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +7,7 @@ use sandyard_sandbox::driver::InboundLinks;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-/// The address of the present server.
+/// The address of the current server.
 #[derive(Debug, Default)]
 pub(super) struct FakeDoor {
     links: Mutex<Option<InboundLinks>>,
@@ -14,18 +15,18 @@ pub(super) struct FakeDoor {
 }
 
 impl FakeDoor {
-    /// Machines dial this server from now on.
+    /// Makes machines dial this server from now on.
     pub(super) fn set(&self, links: InboundLinks) {
         *self.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(links);
         self.changed.notify_waiters();
     }
 
-    /// Returns the door of the present server, once there is one.
+    /// Returns the door of the current server. Waits until there is one.
     pub(super) async fn links(&self) -> InboundLinks {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look, so that a server in between is not missed.
+            // Registered before the look, so that a server set in between is not missed.
             changed.as_mut().enable();
             if let Some(links) = self.links.lock().unwrap_or_else(PoisonError::into_inner).clone() {
                 return links;
@@ -34,8 +35,8 @@ impl FakeDoor {
         }
     }
 
-    /// Resolves when another server has opened a driver. The door of a dead server would keep a machine waiting: no connection
-    /// breaks here as one over a network does.
+    /// Resolves when another server has opened a driver. A machine would wait at the door of a dead server
+    /// without end: unlike over a network, no connection breaks.
     pub(super) fn replaced(&self) -> Notified<'_> {
         self.changed.notified()
     }

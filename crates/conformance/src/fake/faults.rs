@@ -5,32 +5,32 @@ use std::time::Duration;
 
 use sandyard_sandbox::driver::{StartError, Usage};
 
-/// A script of faults; nothing goes wrong by default.
+/// A script of faults. Nothing fails by default.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    /// The next starts that fail at a step.
+    /// Number of next starts that fail at a step.
     pub failing_starts: u32,
-    /// The next starts that find the host full.
+    /// Number of next starts that find the host full.
     pub full_starts: u32,
-    /// How long each start takes.
+    /// Duration of each start.
     pub start_delay: Duration,
-    /// The next stops that fail.
+    /// Number of next stops that fail.
     pub refused_stops: u32,
-    /// Machines that are started from now on never dial.
+    /// True if machines that start from now on never dial.
     pub mute: bool,
     /// Bytes after which each link of later machines breaks.
     pub link_bytes: Option<u64>,
-    /// The driver can't reach the host of its machines: it can start and stop none, and can't tell which of them live. Links are
-    /// not affected, because the machines dial.
+    /// True if the driver can't reach the host of its machines: it can start and stop none, and can't tell
+    /// which of them live. Links work, because the machines dial.
     pub unreachable: bool,
-    /// The next lists in which the driver can't tell which machines live.
+    /// Number of next lists in which the driver can't tell which machines live.
     pub unknown_lists: u32,
-    /// Reported usage of every machine.
+    /// Usage that every machine reports.
     pub usage: Usage,
 }
 
 impl Faults {
-    /// Whether the next start fails.
+    /// Fails if the script says so for the next start.
     pub(super) fn start(&mut self) -> Result<(), StartError> {
         self.reach().map_err(|source| StartError::Step { step: "reach the host".into(), source })?;
         if take(&mut self.failing_starts) {
@@ -45,7 +45,7 @@ impl Faults {
         Ok(())
     }
 
-    /// Fails if the next stop does.
+    /// Fails if the script says so for the next stop.
     pub(super) fn stop(&mut self) -> io::Result<()> {
         self.reach()?;
         if take(&mut self.refused_stops) { Err(io::Error::other("scripted")) } else { Ok(()) }

@@ -1,5 +1,5 @@
-//! Links of a fake machine, with a pump that can be cut. Keeper's dial meets the server's wait in memory, or, for a machine that
-//! pretends to be remote, at the server's door.
+//! Links of a fake machine, with a pump that can be cut. Keeper's dial meets the server's wait in memory. For
+//! a machine that pretends to be remote it arrives at the server's door.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,13 +15,13 @@ use tokio::task::JoinHandle;
 
 use super::door::FakeDoor;
 
-/// As much as a Unix socket holds.
+/// Size of a link's buffer, as much as a Unix socket holds.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long a keeper waits before it dials a door again that refused it.
+/// Delay before keeper dials again after a door refused it.
 const DIAL_DELAY: Duration = Duration::from_millis(20);
 
-/// Where keeper and server meet.
+/// Meeting point of keeper and server.
 #[derive(Debug, Clone)]
 pub(super) struct FakeLinks {
     shared: Arc<SharedLinks>,
@@ -29,7 +29,7 @@ pub(super) struct FakeLinks {
 
 #[derive(Debug)]
 struct SharedLinks {
-    /// Set for a remote machine: its id, and the place where it finds the server's door.
+    /// Id and door of a remote machine; `None` for a local one.
     remote: Option<(SandboxId, Arc<FakeDoor>)>,
     waiting: Mutex<VecDeque<oneshot::Sender<DuplexStream>>>,
     arrived: Notify,
@@ -60,7 +60,7 @@ impl FakeLinks {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The server's side: the next time keeper dials.
+    /// Waits on the server's side for keeper's next dial.
     pub(super) async fn next(&self) -> DuplexStream {
         loop {
             let (sender, receiver) = oneshot::channel();
@@ -82,6 +82,7 @@ impl FakeLinks {
         loop {
             let arrived = self.shared.arrived.notified();
             tokio::pin!(arrived);
+            // Registered before the look, so that a server that comes in between is not missed.
             arrived.as_mut().enable();
             {
                 let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,6 +103,9 @@ impl FakeLinks {
             tokio::pin!(replaced);
             let links = door.links().await;
             let (guest, far) = tokio::io::duplex(BUFFER_BYTES);
+            // A machine dials the newest server only: `replaced` ends the wait at an older one, which would
+            // never take the link. Dropping `deliver` withdraws the stream, so nothing is left at the old
+            // door.
             tokio::select! {
                 delivered = links.deliver(id, Box::new(far)) => {
                     if delivered.is_ok() {
@@ -136,10 +140,10 @@ impl Dial for FakeLinks {
         }
     }
 
-    /// A server that waits while a link is up has taken over.
+    /// Returns when another server has taken over: one that waits while a link is up.
     async fn replaced(&mut self) {
         match self.shared.remote {
-            // A remote keeper learns of a takeover by the end of its link.
+            // A remote keeper learns of it by the end of its link.
             Some(_) => std::future::pending().await,
             None => self.somebody_waits().await,
         }
@@ -150,6 +154,8 @@ impl Dial for FakeLinks {
 async fn pump(guest: DuplexStream, host: DuplexStream, bytes: Option<u64>) {
     let (guest_read, guest_write) = tokio::io::split(guest);
     let (host_read, host_write) = tokio::io::split(host);
+    // The link ends when either direction does. Dropping the other direction loses the bytes in its buffer,
+    // as a broken connection would.
     tokio::select! {
         () = carry(guest_read, host_write, bytes) => {}
         () = carry(host_read, guest_write, None) => {}

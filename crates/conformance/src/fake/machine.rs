@@ -17,7 +17,7 @@ use super::faults::Faults;
 use super::link::FakeLinks;
 use sandyard_sandbox::driver::SandboxSpec;
 
-/// The loop's socket, in the machine's folder.
+/// Name of the loop's socket in the machine's folder.
 const AGENT_SOCKET: &str = "agent.sock";
 
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl FakeMachine {
         !*self.dead.borrow()
     }
 
-    /// Returns when it is dead.
+    /// Returns when the machine is dead.
     pub(super) async fn dead(&self) {
         let _ = self.dead.subscribe().wait_for(|dead| *dead).await;
     }
@@ -124,7 +124,7 @@ impl FakeMachine {
 }
 
 impl Drop for FakeMachine {
-    /// A world that ends takes its keepers with it.
+    /// Ends keeper with its world.
     fn drop(&mut self) {
         if let Some(keeper) = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
             keeper.abort();

@@ -1,7 +1,9 @@
-//! A driver in memory with scripted faults, for the server's tests: the real keeper on local processes, without any isolation.
+//! A driver in memory with scripted faults, for the server's tests: the real keeper on local processes,
+//! without any isolation.
 //!
-//! The [`FakeWorld`] stands for a host: it outlives the servers that use it, so a test can kill a server and start another. It
-//! records every breach of the driver contract that it sees: two live machines of a job, an id used twice.
+//! The [`FakeWorld`] stands for a host. It outlives the servers that use it, so a test can kill a server and
+//! start another. It records every breach of the driver contract that it sees: two live machines of a job, or
+//! an id used twice.
 
 mod door;
 mod faults;
@@ -29,7 +31,7 @@ use sandyard_sandbox::driver::{
 /// Delay between two attempts to reach the host of the machines.
 const REACH_DELAY: Duration = Duration::from_millis(20);
 
-/// Everything the fake machines of one host share.
+/// State that the fake machines of one host share.
 #[derive(Debug)]
 pub struct FakeWorld {
     folder: PathBuf,
@@ -49,7 +51,7 @@ struct WorldState {
 }
 
 impl FakeWorld {
-    /// A world whose machines keep their spools in this folder.
+    /// Creates a world whose machines keep their spools in this folder.
     pub fn new(folder: &Path) -> Arc<Self> {
         Arc::new(Self { folder: folder.to_owned(), state: Mutex::default(), door: Arc::default() })
     }
@@ -59,7 +61,7 @@ impl FakeWorld {
         change(&mut self.state().faults);
     }
 
-    /// Sandboxes that are alive.
+    /// Returns the sandboxes that are alive.
     pub fn alive(&self) -> Vec<SandboxId> {
         self.state()
             .machines
@@ -69,24 +71,24 @@ impl FakeWorld {
             .collect()
     }
 
-    /// Sandboxes that have a marker, dead or alive.
+    /// Returns the sandboxes that have a marker, dead or alive.
     pub fn markers(&self) -> Vec<SandboxId> {
         self.state().machines.keys().cloned().collect()
     }
 
-    /// Every sandbox that was ever started, in order.
+    /// Returns every sandbox that was ever started, in order.
     pub fn started(&self) -> Vec<SandboxId> {
         self.state().started.clone()
     }
 
-    /// Every sandbox that was ever started on a workspace in a folder, in order.
+    /// Returns every sandbox that was ever started on a workspace in a folder, in order.
     pub fn started_in(&self, folder: &Path) -> Vec<SandboxId> {
         let state = self.state();
         let is_in = |id: &&SandboxId| state.workspaces.get(id).is_some_and(|path| path.starts_with(folder));
         state.started.iter().filter(is_in).cloned().collect()
     }
 
-    /// Breaches of the contract that were seen.
+    /// Returns the breaches of the contract that the world has seen.
     pub fn breaches(&self) -> Vec<String> {
         self.state().breaches.clone()
     }
@@ -96,21 +98,21 @@ impl FakeWorld {
         self.state().bound.get(id).copied()
     }
 
-    /// Kills a machine: everything in it dies, its marker stays.
+    /// Kills a machine: everything in it dies. Its marker stays.
     pub async fn kill(&self, id: &SandboxId) {
         if let Some(machine) = self.machine(id) {
             machine.kill().await;
         }
     }
 
-    /// Kills the keeper of a machine; another one takes its place, as init would do.
+    /// Kills the keeper of a machine. Another one takes its place, as init would do.
     pub async fn kill_keeper(&self, id: &SandboxId) {
         if let Some(machine) = self.machine(id) {
             machine.restart_keeper();
         }
     }
 
-    /// Cuts the present link of a machine.
+    /// Cuts the current link of a machine.
     pub fn cut_link(&self, id: &SandboxId) {
         if let Some(machine) = self.machine(id) {
             machine.links().cut();
@@ -134,14 +136,14 @@ impl FakeWorld {
     }
 }
 
-/// The driver; any number of them may share a world, one for each server.
+/// The driver. Any number of drivers may share a world, one for each server.
 #[derive(Debug, Clone)]
 pub struct FakeDriver {
     world: Arc<FakeWorld>,
     place: FakePlace,
 }
 
-/// Where the machines pretend to be.
+/// Place where the machines pretend to be.
 #[derive(Debug, Clone)]
 enum FakePlace {
     /// On the server's host: links come by a rendezvous in memory.
@@ -151,13 +153,13 @@ enum FakePlace {
 }
 
 impl FakeDriver {
-    /// A driver of that world's machines.
+    /// Creates a driver of that world's machines.
     pub fn new(world: Arc<FakeWorld>) -> Self {
         Self { world, place: FakePlace::Local }
     }
 
-    /// A driver whose machines behave as on another host: they dial the door of the server that opened a driver last. Machines
-    /// that the world has already are adopted.
+    /// Creates a driver whose machines behave as on another host: they dial the door of the server that
+    /// opened a driver last. The driver adopts the machines that the world already has.
     pub fn remote(world: Arc<FakeWorld>, door: InboundLinks) -> Self {
         world.state().machines.keys().for_each(|id| door.expect(id));
         world.door.set(door.clone());
@@ -194,7 +196,7 @@ impl Driver for FakeDriver {
         if state.started.contains(&spec.id) {
             state.breaches.push(format!("sandbox {} was started twice", spec.id));
         }
-        // A workspace belongs to one job.
+        // A workspace belongs to one job, so two live machines on it break the promise that a job runs once.
         let shares = |id: &SandboxId| state.workspaces.get(id) == Some(&spec.workspace);
         if let Some(other) =
             state.machines.iter().find(|(id, machine)| shares(id) && machine.is_alive()).map(|(id, _)| id)
@@ -244,7 +246,8 @@ impl Driver for FakeDriver {
             FakePlace::Local if !machine.is_alive() => Err(not_running()),
             FakePlace::Local => Ok(Box::new(machine.links().next().await)),
             FakePlace::Remote(door) => tokio::select! {
-                // A link that was delivered before the machine died is as good as none.
+                // Death is checked first: a link delivered before the machine died is useless. Dropping
+                // `door.next` loses no stream, and dropping `known_dead` only ends a watch.
                 biased;
                 () = self.world.known_dead(&machine) => Err(not_running()),
                 link = door.next(id) => link,

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A busy machine needs seconds.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whose engine.
+/// Owner of the engine under test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Make {
     Docker,
@@ -67,7 +67,7 @@ impl Make {
     }
 }
 
-/// An engine and whoever must end it.
+/// An engine, with its process if the test started it.
 pub(crate) struct TestEngine {
     pub(crate) make: Make,
     pub(crate) socket: PathBuf,
@@ -97,7 +97,7 @@ impl TestEngine {
         Ok(engine)
     }
 
-    /// Whether the test may kill and restart it.
+    /// True if the test may kill and restart the engine.
     pub(crate) fn is_ours(&self) -> bool {
         self.daemon.is_some()
     }
@@ -116,7 +116,7 @@ impl TestEngine {
         let name = self.make.name();
         let mut daemon = daemon.map_err(|error| format!("start {name}: {error}"))?;
         let deadline = Instant::now() + ENGINE_PATIENCE;
-        // It listens before it answers.
+        // The engine listens before it answers.
         while self.ask(&["version"]).is_err() {
             if daemon.try_wait().unwrap().is_some() || Instant::now() >= deadline {
                 let said = fs::read_to_string(self.home.join("log")).unwrap_or_default();
@@ -129,7 +129,8 @@ impl TestEngine {
         Ok(())
     }
 
-    /// What a killed one left would be taken for a running one, its containerd too.
+    /// Removes pid files of a killed engine, which the next one, and its containerd, would take for a running
+    /// one.
     fn forget_the_one_before(&self) {
         let containerd = self.home.join("exec/containerd/containerd.pid");
         let left = fs::read_to_string(&containerd).unwrap_or_default();
@@ -142,7 +143,7 @@ impl TestEngine {
         }
     }
 
-    /// Removes what tests left, this one or one that was killed.
+    /// Removes the remains of this test and of one that was killed.
     pub(crate) fn remove_containers(&self) {
         let listed = self.ask(&["ps", "--all", "--quiet", "--filter", "label=dev.sandyard.yard"]);
         for id in listed.unwrap_or_default().lines() {
@@ -150,7 +151,7 @@ impl TestEngine {
         }
     }
 
-    /// Kills our own in the middle of whatever it does. Containers go on.
+    /// Kills our own engine in the middle of its work. Containers go on.
     pub(crate) fn kill(&mut self) {
         let mut daemon = self.daemon.take().unwrap();
         daemon.kill().unwrap();
@@ -162,7 +163,7 @@ impl TestEngine {
         self.ask(arguments).unwrap()
     }
 
-    /// Runs Docker's command line, which Podman answers too; what it said against it is the error.
+    /// Runs Docker's command line, which Podman answers too. The error is its output.
     fn ask(&self, arguments: &[&str]) -> Result<String, String> {
         let host = format!("unix://{}", self.socket.display());
         let output = Command::new("docker").env("DOCKER_HOST", host).args(arguments).output().unwrap();
@@ -181,7 +182,7 @@ impl TestEngine {
 }
 
 impl Drop for TestEngine {
-    /// Ends the engine, and then whatever outlived one that was killed: nobody else knows its shims and monitors any more.
+    /// Ends the engine, and then the shims and monitors that outlived a killed one: nobody else knows them.
     fn drop(&mut self) {
         if self._lock.is_none() {
             return;
@@ -220,7 +221,7 @@ pub(crate) fn attendants(home: &Path) -> Vec<Pid> {
     pids.filter(is_ours).filter_map(Pid::from_raw).collect()
 }
 
-/// Where images are kept.
+/// Directory of the engine's images.
 pub(crate) fn cache() -> PathBuf {
     std::env::var_os("SANDYARD_CACHE").unwrap_or_else(|| "/var/cache/sandyard".into()).into()
 }

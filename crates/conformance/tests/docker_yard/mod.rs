@@ -112,7 +112,7 @@ impl DockerYard {
         left
     }
 
-    /// Nothing of this yard is left on the host or in the engine.
+    /// Asserts that nothing of this yard is left on the host or in the engine.
     pub(crate) fn assert_clean(&self) {
         assert_eq!(self.leftovers(), Vec::<String>::new());
         assert_eq!(list(&self.data().join("sandboxes")), Vec::<PathBuf>::new());

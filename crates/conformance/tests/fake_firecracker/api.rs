@@ -24,7 +24,7 @@ use crate::schema::{self, Phase};
 const OPTIONS: [&str; 6] =
     ["--id", "--api-sock", "--level", "--start-time-us", "--start-time-cpu-us", "--parent-cpu-time-us"];
 
-/// What was configured.
+/// Machine of the double, as configured so far.
 #[derive(Debug)]
 struct Machine {
     faults: Faults,
@@ -35,7 +35,7 @@ struct Machine {
     vsock: Option<(HostListener, String)>,
 }
 
-/// Its whole life.
+/// Runs the double from its start to its end.
 pub(crate) fn run(arguments: &[String]) {
     let mut socket = "/run/firecracker.socket".to_owned();
     for pair in arguments.chunks(2) {
@@ -139,7 +139,7 @@ impl Machine {
         outcome
     }
 
-    /// What the real one does with it, as far as it can fail.
+    /// Applies a request as the real Firecracker does, with the failures that it can have.
     fn apply(&mut self, path: &str, body: Value) -> Result<(), String> {
         match path {
             "/boot-source" => {

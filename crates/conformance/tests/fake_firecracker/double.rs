@@ -1,8 +1,9 @@
 //! A double of Firecracker and its jailer for tests: it is whichever name it is started by.
 //!
-//! It boots nothing. It holds every request to the published API (`schema`), refuses what the real one would refuse in its form,
-//! and where a machine would boot, a real keeper dials the socket that a guest's connection would reach (`guest`). What it was
-//! asked is written beside its program, and what it shall do wrong is read from there (`faults`).
+//! The double boots nothing. It checks every request against the published API (`schema`) and refuses what
+//! the real one would refuse, in the same form. Where a machine would boot, a real keeper dials the socket
+//! that a guest's connection would reach (`guest`). The double writes its requests to a file beside its
+//! program, and reads its faults from there (`faults`).
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test double, which fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! What the double shall do wrong, and what it was asked: both beside its program, where the test writes and reads them.
+//! Faults and requests of the double: files beside its program, which the test writes and reads.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::schema::Minor;
 
-/// Everything that can go wrong. Nothing does by itself.
+/// Faults that a test can switch on. All are off by default.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Faults {
-    /// The version that is told.
+    /// Version that the double reports.
     pub(crate) version: Option<String>,
-    /// The jailer fails.
+    /// True if the jailer fails.
     pub(crate) jailer_fails: bool,
     /// The jailer never comes to its end.
     pub(crate) jailer_stalls: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Those of the program's folder.
+    /// Reads the faults in the program's folder.
     pub(crate) fn read(folder: &Path) -> Self {
         match std::fs::read(folder.join("faults.json")) {
             Ok(text) => serde_json::from_slice(&text).unwrap(),
@@ -49,7 +49,7 @@ impl Faults {
         self.version.as_deref().unwrap_or("1.16.1")
     }
 
-    /// Its second number.
+    /// Returns the second number of the version.
     pub(crate) fn minor(&self) -> Minor {
         self.version().split('.').nth(1).unwrap().parse().unwrap()
     }
@@ -60,7 +60,7 @@ pub(crate) fn own_folder() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().to_owned()
 }
 
-/// What was asked, in order, one line each.
+/// Requests that the double got, in order, one line each.
 #[derive(Debug)]
 pub(crate) struct Transcript(File);
 

@@ -1,5 +1,5 @@
-//! What boots in the double: nothing, but the document on the boot disk is read as a guest would, and a real keeper dials where a
-//! guest's connection would arrive. Questions to the first process of the machine are answered as it would.
+//! Stands for a booted machine in the double: reads the document on the boot disk as a guest would, and lets
+//! a real keeper dial the socket of a guest's connection. Answers requests to the machine's first process.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,9 +18,9 @@ use sandyard_protocol::{
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// Where ext4 says that it is ext4.
+/// Place and value of ext4's magic number.
 const EXT4_MAGIC: (u64, [u8; 2]) = (1080, [0x53, 0xef]);
-/// The longest document.
+/// Longest boot document that is read.
 const DOCUMENT_BYTES: u64 = 1024 * 1024;
 
 /// Boots. `disks` are in the order in which the guest finds them.

@@ -13,12 +13,12 @@ use crate::faults::{Faults, Transcript, own_folder};
 
 /// Options with a value, as documented.
 const VALUES: [&str; 5] = ["--id", "--exec-file", "--uid", "--gid", "--chroot-base-dir"];
-/// Options without.
+/// Options of the jailer without a value.
 const FLAGS: [&str; 1] = ["--new-pid-ns"];
 /// Tells the second half, which is a process of its own, where its jail is.
 pub(crate) const JAIL: &str = "FAKE_FIRECRACKER_JAIL";
 
-/// Its whole life.
+/// Runs the double of the jailer from its start to its end.
 pub(crate) fn run(arguments: &[String]) {
     let folder = own_folder();
     let faults = Faults::read(&folder);

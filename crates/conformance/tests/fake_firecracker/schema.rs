@@ -1,12 +1,12 @@
-//! What Firecracker's published OpenAPI says about the requests that a driver of ours may make: members, types, ranges, values,
-//! when, and since which version. Facts of versions 1.13 to 1.16, checked without mercy: whatever is not in the table is refused.
+//! The part of Firecracker's published OpenAPI that our driver may use: members, types, ranges, values,
+//! phase, and first version. Facts of versions 1.13 to 1.16; a request that is not in the table is refused.
 
 use serde_json::Value;
 
-/// Which version 1.x.
+/// Second number of a version 1.x.
 pub(crate) type Minor = u32;
 
-/// What all versions know that a driver of ours may use.
+/// First version of requests that all usable versions know.
 const ALWAYS: Minor = 13;
 
 /// When a request may be made.
@@ -16,7 +16,7 @@ pub(crate) enum Phase {
     AfterBoot,
 }
 
-/// What a member holds.
+/// Type of a member.
 #[derive(Debug)]
 enum Kind {
     Text,
@@ -155,7 +155,8 @@ pub(crate) fn check(
     Ok(body)
 }
 
-/// What stands for `{id}` if a path fits a pattern; empty where the pattern has none.
+/// Returns the part of a path that stands for `{id}` if the path fits the pattern; empty where the pattern
+/// has no id.
 fn id_of<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
     match pattern.strip_suffix("{id}") {
         Some(prefix) => path.strip_prefix(prefix).filter(|id| !id.is_empty() && !id.contains('/')),

@@ -15,7 +15,7 @@ use sandyard_sandbox::driver::{Driver, DriverOpenError, Limits, SandboxSpec};
 use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDriver};
 use serde_json::Value;
 
-/// What the double's machines get: enough for it, and quickly formatted.
+/// Limits of the double's machines: enough for it, and quick to format.
 pub(crate) const SMALL: Limits = Limits { cpus: 1.5, memory_mib: 256, disk_mib: 64, pids: 64 };
 
 /// A yard of the double.
@@ -40,7 +40,7 @@ impl DoubleYard {
         yard
     }
 
-    /// The same yard, in another process.
+    /// Opens the same yard in another process.
     pub(crate) fn at(directory: PathBuf) -> Self {
         Self { directory, kept: None }
     }
@@ -92,12 +92,12 @@ impl DoubleYard {
         subject.spec(name, SMALL).unwrap()
     }
 
-    /// Tells the double what to do wrong from now on.
+    /// Sets the faults of the double from now on.
     pub(crate) fn faults(&self, faults: &Value) {
         fs::write(self.directory.join("programs/faults.json"), faults.to_string()).unwrap();
     }
 
-    /// What the double was asked so far, and forgets it.
+    /// Returns the requests to the double so far, and clears them.
     pub(crate) fn transcript(&self) -> Vec<(String, Value)> {
         let path = self.directory.join("programs/transcript.jsonl");
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -109,7 +109,7 @@ impl DoubleYard {
         text.lines().map(line).collect()
     }
 
-    /// Whether the double was asked that by now.
+    /// True if the double got that request by now.
     pub(crate) fn asked(&self, what: &str) -> bool {
         let text = fs::read_to_string(self.directory.join("programs/transcript.jsonl")).unwrap_or_default();
         text.contains(&format!("\"what\":\"{what}\""))
@@ -124,7 +124,7 @@ impl DoubleYard {
         list(&self.data().join("sandboxes")).into_iter().filter_map(named).collect()
     }
 
-    /// Everything on the host that belongs to this yard's machines, but markers and workspaces.
+    /// Returns everything on the host that belongs to this yard's machines, except markers and workspaces.
     pub(crate) fn leftovers(&self, names: &[String]) -> Vec<String> {
         let jails = list(&self.data().join("jails"));
         let hierarchies = list(Path::new("/sys/fs/cgroup")).into_iter().chain(["/sys/fs/cgroup".into()]);
@@ -171,7 +171,7 @@ impl Drop for DoubleYard {
     }
 }
 
-/// Who owns a file, and its permission bits.
+/// Returns the owner of a file and its permission bits.
 pub(crate) fn owner_and_mode(path: &Path) -> (u32, u32) {
     let found = fs::symlink_metadata(path).unwrap();
     (found.uid(), found.mode() & 0o777)

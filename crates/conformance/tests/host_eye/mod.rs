@@ -1,4 +1,4 @@
-//! What a look from the host shows of sandboxes that have control groups there: tasks, groups, loop devices, images.
+//! The host's view of sandboxes that have control groups there: tasks, groups, loop devices, images.
 
 #![expect(clippy::unwrap_used, reason = "support of tests, which fail by panicking")]
 
@@ -70,13 +70,13 @@ pub(crate) fn group_homes(data: &Path) -> BTreeSet<PathBuf> {
     groups(data).iter().filter_map(|group| group.parent().map(Path::to_owned)).collect()
 }
 
-/// Everything in a group.
+/// Returns the processes in a group.
 pub(crate) fn processes_in(group: &Path) -> Vec<i32> {
     let own = |name: &str| fs::read_to_string(group.join(name).join("cgroup.procs")).unwrap_or_default();
     format!("{}{}", own("own"), own("job")).lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Kills what a failed test left; the directories go once they are empty.
+/// Kills processes that a failed test left. The directories go once they are empty.
 pub(crate) fn kill_groups(data: &Path) {
     for group in groups(data) {
         let _ = fs::write(group.join("cgroup.kill"), "1");
@@ -151,7 +151,7 @@ fn tasks_of(data: &Path, id: &str) -> Vec<Task> {
     tasks.filter_map(|task| read_task(&task)).collect()
 }
 
-/// Where an ordinary user's groups are: beside the one this process was moved to.
+/// Returns the directory of an ordinary user's groups: beside the group this process was moved to.
 fn delegated(root: &Path) -> PathBuf {
     let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let path = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -168,7 +168,7 @@ fn is_named(path: &Path, prefix: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix))
 }
 
-/// Everything in a directory.
+/// Returns the entries of a directory.
 pub(crate) fn list(directory: impl AsRef<Path>) -> Vec<PathBuf> {
     fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }

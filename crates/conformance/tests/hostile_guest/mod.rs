@@ -12,11 +12,11 @@ use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxSpec};
 use sandyard_sandbox::image::vm::VmImages;
 use tokio::time::{sleep, timeout};
 
-/// What a console holds.
+/// Size of a console.
 const CONSOLE_BYTES: usize = 64 * 1024;
-/// For how long the flood is watched once the console is full.
+/// Time for which the flood is watched once the console is full.
 const FLOODED: Duration = Duration::from_secs(3);
-/// What a monitor may take meanwhile, for no reason of the flood's.
+/// Memory that a monitor may take meanwhile for other reasons than the flood.
 const SPARE_KIB: u64 = 16 * 1024;
 
 /// Copies the kernel of the real cache to one of the test's own.

@@ -17,10 +17,10 @@ use sandyard_sandbox::drivers::native::{LauncherProgram, NativeConfig, NativeDri
 
 use crate::host_eye::{self, image_root, list};
 
-/// What a test can't do without.
+/// Conditions of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Root or what an ordinary user needs instead, and a root file system to start.
+    /// Root, or the conditions of an ordinary user, and a root file system to start.
     Image,
 }
 
@@ -77,7 +77,7 @@ impl NativeYard {
         self.directory.path().join("workspaces")
     }
 
-    /// Removes every workspace, as whoever made them does in the end.
+    /// Removes every workspace, as their maker does in the end.
     pub(crate) fn remove_workspaces(&self) {
         fs::remove_dir_all(self.workspaces()).unwrap();
     }
@@ -107,7 +107,7 @@ impl NativeYard {
         host_eye::loop_devices_below(&self.workspaces())
     }
 
-    /// Nothing of this yard is left on the host.
+    /// Asserts that nothing of this yard is left on the host.
     pub(crate) async fn assert_clean(&self) {
         assert!(!self.data().join("holder.json").exists(), "the yard's namespace is still held");
         host_eye::assert_clean(self.directory.path(), &self.data(), &self.run()).await;
@@ -135,7 +135,7 @@ pub(crate) fn kill_launchers() -> usize {
     launchers.filter(|&pid| kill_process(pid, Signal::KILL).is_ok()).count()
 }
 
-/// Whether sandboxes are root's, with disks, or an ordinary user's, in memory.
+/// True if sandboxes are root's, with disks; false if they are an ordinary user's, in memory.
 fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

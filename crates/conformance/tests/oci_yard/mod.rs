@@ -70,7 +70,7 @@ impl OciYard {
         }
     }
 
-    /// The same with a runtime that hangs in `start` and then fails.
+    /// Returns a configuration whose runtime hangs in `start` and then fails.
     pub(crate) fn config_that_hangs(&self) -> OciConfig {
         let program = self.home().join(self.runtime);
         let script = "#!/bin/sh\nfor word; do [ \"$word\" = start ] && { sleep 8; exit 1; }; done\nexec ";
@@ -113,7 +113,7 @@ impl OciYard {
         groups.chain(places).map(|path| path.display().to_string()).collect()
     }
 
-    /// Nothing of this yard is left on the host, nor with the runtime.
+    /// Asserts that nothing of this yard is left on the host or with the runtime.
     pub(crate) async fn assert_clean(&self) {
         host_eye::assert_clean(self.home(), &self.data(), &self.run()).await;
         assert_eq!(self.leftovers(), Vec::<String>::new());

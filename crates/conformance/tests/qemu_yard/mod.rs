@@ -112,7 +112,7 @@ impl QemuYard {
         ours.map(|home| home.join(id)).filter(|group| group.exists()).collect()
     }
 
-    /// Nothing of this yard is left on the host.
+    /// Asserts that nothing of this yard is left on the host.
     pub(crate) fn assert_clean(&self) {
         assert_eq!(list(self.data().join("sandboxes")), Vec::<PathBuf>::new());
         assert_eq!(self.machines(), Vec::<i32>::new());

@@ -1,7 +1,8 @@
 //! Builds an image without the rest of the program: `sandyard-image base|full CACHE`.
 //!
-//! `make run` starts it as soon as it is linked, while cargo still compiles the server; `sandyard image build` does the
-//! same with a nicer face. Ends by itself when whoever started it is gone, because the build dies with its thread.
+//! `make run` starts it as soon as it is linked, while cargo still compiles the server; `sandyard image
+//! build` does the same with a better display. It ends when its starter is gone, because the build dies with
+//! its thread.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use sandyard_sandbox::image::{
     BuildProgress, Builder, Cancellation, HostSettings, ImageFlavour, ImageRequest, ImageStore,
 };
 
-/// Percent between two lines.
+/// Percent between two progress lines.
 const STEP: u8 = 20;
 
 fn main() -> ExitCode {
@@ -53,6 +54,6 @@ fn main() -> ExitCode {
 }
 
 fn say(line: &str) {
-    // Nobody is left to tell that standard error is gone.
+    // If standard error is gone, nobody can be told.
     drop(writeln!(std::io::stderr(), "{line}"));
 }

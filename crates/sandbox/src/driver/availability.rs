@@ -1,4 +1,4 @@
-//! What a driver reports about itself: whether it can be opened, whether sandboxes start, and which jobs may get them.
+//! A driver's report about itself: whether it opens, whether sandboxes start, and which jobs may get them.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A driver's report on this host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Availability {
-    /// Whether a sandbox can start.
+    /// Result of the last attempt to start a sandbox.
     pub verdict: DriverVerdict,
     /// Which jobs get sandboxes of this driver, if sandboxes can start.
     pub offer: Offer,
@@ -17,19 +17,19 @@ pub struct Availability {
     pub fix: Option<String>,
 }
 
-/// Whether sandboxes of a driver start.
+/// Result of an attempt to start a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverVerdict {
-    /// A sandbox started.
+    /// A sandbox started and answered.
     Usable,
     /// The host has all it needs, but there is no image yet to start a sandbox from. A job waits for an image too.
     Untried,
-    /// Sandboxes don't start.
+    /// Sandboxes don't start on this host.
     Missing,
 }
 
-/// Which jobs get sandboxes of a usable driver. A job that names the driver always does.
+/// Jobs that get sandboxes of a usable driver. A job that names the driver always does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Offer {
@@ -76,16 +76,16 @@ pub enum DriverOpenError {
     /// there were none.
     #[error("{step}")]
     Prepare {
-        /// Failed operation.
+        /// Operation that failed, in the imperative.
         step: &'static str,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
     /// This host can't run the driver's sandboxes, and none of this yard run.
     #[error("{detail}")]
     Unusable {
-        /// What the host lacks, for people.
+        /// Missing part of the host, for people.
         detail: String,
         /// A remedy for people.
         fix: String,
@@ -93,7 +93,7 @@ pub enum DriverOpenError {
 }
 
 impl DriverOpenError {
-    /// Names what could not be prepared.
+    /// Names the operation that failed.
     pub(crate) fn prepare(step: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Prepare { step, source }
     }

@@ -20,16 +20,16 @@ pub struct Binding {
 pub struct BindSupport {
     /// Processors, memory and processes.
     pub limits: bool,
-    /// Whether the workspace can be replaced.
+    /// True if the workspace can be replaced.
     pub workspace: bool,
 }
 
-/// One part of a binding.
+/// A part of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindingPart {
     /// Processors, memory and processes.
     Limits,
-    /// The workspace.
+    /// The directory that holds the sandbox's disk.
     Workspace,
 }
 

@@ -1,4 +1,4 @@
-//! How the calls of a driver fail: one type for each call, which names the step and keeps the cause.
+//! Errors of a driver's calls: one type for each call, which names the step and keeps the cause.
 
 use std::fmt;
 use std::io;
@@ -14,7 +14,7 @@ pub enum StartError {
     Unusable {
         /// Name of the driver.
         driver: &'static str,
-        /// What the host lacks, for people.
+        /// Missing part of the host, for people.
         detail: String,
     },
     /// A step of the start failed.
@@ -22,7 +22,7 @@ pub enum StartError {
     Step {
         /// Failed operation and its object.
         step: String,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -52,7 +52,7 @@ impl From<StopError> for StartError {
 pub struct PrepareImageError {
     /// Failed operation and its object.
     pub step: String,
-    /// Cause.
+    /// The operating system's error.
     #[source]
     pub source: io::Error,
 }
@@ -68,7 +68,7 @@ pub enum LinkError {
     Listen {
         /// Id of the sandbox.
         id: SandboxId,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -82,20 +82,20 @@ pub enum BindError {
     Unsupported {
         /// Name of the driver.
         driver: &'static str,
-        /// The part that it can't change.
+        /// Part that the driver can't change.
         part: BindingPart,
     },
     /// No live machine has that name.
     #[error("sandbox {0} is not running")]
     NotRunning(SandboxId),
-    /// A step failed.
+    /// A step of the binding failed.
     #[error("bind sandbox {id}: {step}")]
     Step {
         /// Id of the sandbox.
         id: SandboxId,
-        /// The step that failed.
+        /// Step that failed.
         step: &'static str,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -107,9 +107,9 @@ pub enum BindError {
 pub struct StopError {
     /// Id of the sandbox.
     pub id: SandboxId,
-    /// Failed operation.
+    /// Operation that failed, in the imperative.
     pub step: String,
-    /// Cause.
+    /// The operating system's error.
     #[source]
     pub source: io::Error,
 }
@@ -133,7 +133,7 @@ pub struct ListError(#[from] pub io::Error);
 pub struct UsageError {
     /// Id of the sandbox.
     pub id: SandboxId,
-    /// Cause.
+    /// The operating system's error.
     #[source]
     pub source: io::Error,
 }

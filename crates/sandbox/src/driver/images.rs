@@ -1,4 +1,4 @@
-//! Images as the contract names them: by content, so that a machine on any host can be given the same one.
+//! Images as the contract names them: by content, so that a machine on any host can get the same one.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ impl ImageDigest {
         (text.len() == 64 && clean).then(|| Self(text.to_owned()))
     }
 
-    /// The digest that a SHA-256 hash of all inputs makes.
+    /// Converts a SHA-256 hash of all inputs.
     pub(crate) fn of_hash(hash: [u8; 32]) -> Self {
         Self(hex::encode(hash))
     }
@@ -28,7 +28,7 @@ impl ImageDigest {
         &self.0[..12]
     }
 
-    /// Returns all digits.
+    /// Returns all 64 digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }

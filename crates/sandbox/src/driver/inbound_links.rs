@@ -15,15 +15,16 @@ use tokio::sync::{Notify, oneshot};
 use super::errors::LinkError;
 use super::sandbox::SandboxId;
 
-/// A link's byte stream, whose kind the server need not know.
+/// Byte stream of a link. The server need not know its kind.
 pub type BoxedDuplex = Box<dyn Duplex>;
 
 /// Streams that may wait for one sandbox. A keeper dials one at a time; more allow for a dead one that TCP has not noticed yet.
 const MAX_WAITING_LINKS: usize = 4;
-/// How long a stream waits for its driver. A server that starts up adopts its sandboxes within this time.
+/// Longest time that a stream waits for its driver. A server that starts up adopts its sandboxes within this
+/// time.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why a stream was not handed over. The caller closes the connection; a keeper dials again.
+/// Reason why a stream was not handed over. The caller closes the connection; a keeper dials again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeliverLinkError {
     /// No driver expects a link of that sandbox.
@@ -94,7 +95,7 @@ impl InboundLinks {
         loop {
             let changed = self.shared.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look, so that an offer in between is not missed.
+            // Registered before `take`, so that an offer in between is not missed.
             changed.as_mut().enable();
             match self.shared.take(id) {
                 TakeOutcome::Taken(stream) => return Ok(stream),
@@ -130,12 +131,14 @@ impl Rendezvous {
         let mut state = self.state();
         let number = state.next_number;
         let waiting = state.expected.get_mut(id).ok_or_else(|| DeliverLinkError::NotExpected(id.clone()))?;
+        // The peer is not authenticated yet, so anybody could fill the server's memory with waiting streams.
         if waiting.len() >= MAX_WAITING_LINKS {
             return Err(DeliverLinkError::TooMany(id.clone()));
         }
         let (sender, receiver) = oneshot::channel();
         waiting.push_back(OfferedLink { number, stream, taken: sender });
         state.next_number += 1;
+        // The lock is released before the waiters wake, since each takes it at once.
         drop(state);
         self.changed.notify_waiters();
         Ok((number, receiver))

@@ -1,4 +1,4 @@
-//! How strong the wall between a sandbox and its host is.
+//! Strength of the wall between a sandbox and its host.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ impl Isolation {
     }
 }
 
-/// How a machine is kept from reaching anything but the server.
+/// Means that keep a machine from reaching anything but the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkIsolation {

@@ -1,4 +1,4 @@
-//! The nouns of the contract: a sandbox's id, what it is made from, whether it lives and how much it used.
+//! Types of the contract: a sandbox's id, its specification, its liveness and its usage.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ impl SandboxId {
         (fits && clean && !text.starts_with('-') && !text.ends_with('-')).then(|| Self(text.to_owned()))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -34,16 +34,16 @@ impl fmt::Display for SandboxId {
     }
 }
 
-/// Everything that a driver needs to start one machine.
+/// Specification from which a driver starts one machine.
 #[derive(Debug, Clone)]
 pub struct SandboxSpec {
     /// Id of the sandbox.
     pub id: SandboxId,
     /// Image of the root file system, which is read-only inside.
     pub image: ImageDigest,
-    /// A directory on the server's host, made by the caller and kept by it, in which a driver of local machines holds the
-    /// machine's writable disk. Starting another sandbox on the same directory later finds the same files. A driver of remote
-    /// machines keeps the disk where the machine is and leaves the directory empty.
+    /// Directory on the server's host, made and kept by the caller, in which a driver of local machines holds
+    /// the machine's writable disk. Another sandbox on the same directory later finds the same files. A
+    /// driver of remote machines keeps the disk where the machine is and leaves the directory empty.
     pub workspace: PathBuf,
     /// Limits of the job.
     pub limits: Limits,
@@ -56,13 +56,13 @@ pub struct SandboxSpec {
 /// Resources that a machine may use.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Processors, in parts of one.
+    /// Processors; a fraction is a part of one.
     pub cpus: f64,
     /// Memory of the job, swap included.
     pub memory_mib: u64,
     /// Writable disk: workspace, home and temporary files together.
     pub disk_mib: u64,
-    /// Processes and threads.
+    /// Most processes and threads that the job may have at once.
     pub pids: u64,
 }
 
@@ -73,7 +73,7 @@ impl Default for Limits {
     }
 }
 
-/// Whether the machine of a sandbox runs.
+/// State of a sandbox's machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     /// The machine runs. Judged by pid, start time and boot id, or reported by its host; never judged by pid alone.
@@ -108,8 +108,8 @@ pub struct Usage {
     pub cpu_s: f64,
     /// Highest memory of the job.
     pub peak_memory_bytes: u64,
-    /// How often the kernel killed a process of the job for lack of memory.
+    /// Number of processes of the job that the kernel killed for lack of memory.
     pub memory_kills: u64,
-    /// How often a fork was refused by the process limit.
+    /// Number of forks that the process limit refused.
     pub pids_refused: u64,
 }

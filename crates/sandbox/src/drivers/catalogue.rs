@@ -1,4 +1,4 @@
-//! The one table of drivers. Everything that lists, orders or checks drivers reads it.
+//! The table of drivers. All code that lists, orders or checks drivers reads it.
 
 use sandyard_protocol::drivers as names;
 
@@ -9,22 +9,22 @@ use crate::driver::IsolationLevel;
 pub struct DriverEntry {
     /// Name in configuration, requests and status.
     pub name: &'static str,
-    /// Isolation of its sandboxes; the least of them where it depends on the operator's runtime.
+    /// Isolation of its sandboxes: the weakest, where it depends on the operator's runtime.
     pub level: IsolationLevel,
-    /// Who can use it.
+    /// Who can use the driver.
     pub stage: DriverStage,
-    /// Description for people.
+    /// Description for people, without a full stop.
     pub about: &'static str,
 }
 
-/// Who can use a driver.
+/// Users that a driver is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DriverStage {
     /// Everybody whose host can run it.
     Built,
-    /// Not implemented yet. Requests may name it and are told that it is not here.
+    /// Not implemented yet. Requests that name it are refused with that reason.
     Announced,
-    /// Tests only.
+    /// Only tests use it; requests can't name it.
     Tests,
 }
 

@@ -1,4 +1,4 @@
-//! Where a guest's first process speaks when it can't start: a file in memory that can't grow.
+//! The console of a guest that can't start: a file in memory of a fixed size.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,10 +16,12 @@ const CONSOLE_BYTES: u64 = 64 * 1024;
 /// Line that a kernel prints whenever its machine ends in order.
 const ORDERLY_END: &str = "reboot: Restarting system";
 
-/// A console that can't grow beyond its size.
+/// Returns a console that can't grow beyond its size.
 pub(crate) fn make() -> io::Result<OwnedFd> {
     let fd = memfd_create("sandyard-console", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     rustix::fs::ftruncate(&fd, CONSOLE_BYTES)?;
+    // The guest holds this file. Without the seals it could fill the host's memory through it, or cut it
+    // under a reader.
     fcntl_add_seals(&fd, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
     Ok(fd)
 }
@@ -49,8 +51,8 @@ pub(crate) fn read_raw(console: &OwnedFd) -> io::Result<String> {
     Ok(String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned())
 }
 
-/// The consoles of sandboxes that this process started itself, which explain a machine that died at once. None of it
-/// survives a restart, and nothing depends on it.
+/// The consoles of sandboxes that this process started itself, which explain a machine that died at once. A
+/// restart loses them, and nothing depends on them.
 #[derive(Debug, Default)]
 pub(crate) struct Consoles(Mutex<HashMap<SandboxId, OwnedFd>>);
 

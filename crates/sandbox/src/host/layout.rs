@@ -1,4 +1,4 @@
-//! The view from inside a sandbox of any driver: users, places, sizes, each with its reason.
+//! The view from inside a sandbox of any driver: users, places and sizes, each with its reason.
 
 use std::path::PathBuf;
 
@@ -15,32 +15,35 @@ pub(crate) const TERMINAL_GROUP: u32 = 5;
 pub(crate) const AGENT_ID: u32 = 1000;
 /// Init's and keeper's user: the last before `nobody`, which no distribution hands out.
 pub(crate) const KEEPER_ID: u32 = 65_533;
-/// Where the link directory appears.
+/// Path where the link directory appears inside.
 pub(crate) const LINK_TARGET: &str = "/run/sandyard";
 pub(crate) const LINK_SOCKET: &str = "pipe.sock";
-/// Where init's own directory appears, with its boot document and whatever else it alone may read; hidden from the job.
+/// Path where init's own directory appears inside. It holds the boot document and other files that only init
+/// may read; the job can't see it.
 pub(crate) const BOOT_TARGET: &str = "/run/init";
-/// The boot document in it.
+/// Name of the boot document in that directory.
 pub(crate) const BOOT_FILE: &str = "boot.json";
-/// Where the directory of the guest's programs appears, which the job may read.
+/// Path inside of the directory with the guest's programs, which the job may read.
 pub(crate) const PROGRAMS_TARGET: &str = "/run/guest";
 /// Keeper's own small disk.
 const SPOOL: &str = "/run/keeper";
-/// Open files each process of the job may hold: what development servers and browsers expect, below the usual hard limit.
+/// Open files that each process of the job may hold. Development servers and browsers expect this many, and
+/// it is below the usual hard limit.
 pub(crate) const OPEN_FILES: u64 = 4096;
 const MIB: u64 = 1024 * 1024;
 
 /// A directory of the disk.
 pub(crate) struct DiskPlace {
-    /// Its name in the disk's root.
+    /// Name of the directory in the disk's root.
     pub(crate) source: &'static str,
     pub(crate) target: &'static str,
-    /// Writable by everyone with the sticky bit, as temporary directories are; otherwise the agent's.
+    /// True for a temporary directory, which everyone may write, with the sticky bit. False for a directory
+    /// of the agent.
     pub(crate) shared: bool,
 }
 
 impl DiskPlace {
-    /// Its owner inside, user and group.
+    /// Returns the owner inside, for user and group.
     pub(crate) fn owner(&self) -> u32 {
         if self.shared { ROOT_ID } else { AGENT_ID }
     }
@@ -50,7 +53,7 @@ impl DiskPlace {
     }
 }
 
-/// Every place that survives the sandbox. One image, so one cap for all.
+/// Every place that survives the sandbox. All are on one disk, so one cap holds for all.
 pub(crate) const DISK_PLACES: [DiskPlace; 4] = [
     DiskPlace { source: "workspace", target: "/workspace", shared: false },
     DiskPlace { source: "home", target: "/home/agent", shared: false },
@@ -58,7 +61,7 @@ pub(crate) const DISK_PLACES: [DiskPlace; 4] = [
     DiskPlace { source: "var-tmp", target: "/var/tmp", shared: true },
 ];
 
-/// The same as pairs of places.
+/// Returns the places of the disk as mounts.
 pub(crate) fn disk_mounts() -> Vec<DiskMount> {
     DISK_PLACES
         .iter()
@@ -66,16 +69,17 @@ pub(crate) fn disk_mounts() -> Vec<DiskMount> {
         .collect()
 }
 
-/// Every file system in memory. Those of the job are charged to the job's memory, the spool to ours.
+/// Returns every file system in memory. Those of the job are charged to the job's memory, the spool to ours.
 pub(crate) fn memory_mounts(memory_mib: u64) -> Vec<MemoryMount> {
-    // Half of the memory, Linux's own default for /dev/shm; Chromium and multiprocessing need a lot of it.
+    // Half of the memory, Linux's default for /dev/shm. Chromium and Python's multiprocessing need a lot of
+    // it.
     let shared = memory_mib * MIB / 2;
     vec![
         memory("/run", MIB, 256, 0o755, 0),
         memory("/dev/shm", shared, 65_536, 0o1777, 0),
         memory("/run/user/1000", 64 * MIB, 16_384, 0o700, AGENT_ID),
         memory(SPOOL, 128 * MIB, 16_384, 0o700, KEEPER_ID),
-        // A script of CODE_BYTES and its successor while it is replaced.
+        // Holds a script of CODE_BYTES and its successor while it is replaced.
         memory(SCRIPTS, 16 * MIB, 64, 0o755, KEEPER_ID),
     ]
 }
@@ -84,7 +88,7 @@ fn memory(target: &str, size_bytes: u64, inodes: u64, mode: u32, owner: u32) -> 
     MemoryMount { target: target.into(), size_bytes, inodes, mode, owner }
 }
 
-/// How the first processes of a machine get their boot document and programs.
+/// Way in which the first processes of a machine get their boot document and programs.
 #[derive(Debug, Clone)]
 pub(crate) enum Birth {
     /// As descriptors, with a spawner that the driver made.
@@ -92,12 +96,12 @@ pub(crate) enum Birth {
     /// As files of [`BOOT_TARGET`] and [`PROGRAMS_TARGET`], with a spawner that init makes and moves through these
     /// `cgroup.procs` files, as init sees them, into the job's control groups.
     Files {
-        /// One for each hierarchy.
+        /// One `cgroup.procs` file for each hierarchy.
         cgroup_procs: Vec<PathBuf>,
     },
 }
 
-/// The link of a driver that mounts the link directory.
+/// Returns the link of a driver that mounts the link directory.
 pub(crate) fn unix_link() -> LinkTarget {
     LinkTarget::UnixSocket { path: PathBuf::from(LINK_TARGET).join(LINK_SOCKET) }
 }

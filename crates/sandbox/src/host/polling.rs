@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// The first pause between two looks, doubled up to `MAX_DELAY`: most sandboxes are gone in about a millisecond.
+/// First delay between two checks, doubled up to `MAX_DELAY`. Most sandboxes are gone in about a millisecond.
 const FIRST_DELAY: Duration = Duration::from_micros(500);
 const MAX_DELAY: Duration = Duration::from_millis(5);
 
-/// Asks until the answer is yes or time is up.
+/// Calls `ask` until it returns true. Fails with `TimedOut` after `within`.
 pub(crate) async fn poll(within: Duration, ask: impl Fn() -> io::Result<bool>) -> io::Result<()> {
     let deadline = Instant::now() + within;
     let mut pause = FIRST_DELAY;

@@ -6,11 +6,11 @@ use crate::driver::DriverOpenError;
 use crate::host::cgroup::CgroupLayout;
 use crate::host::storage::disk;
 
-/// Where distributions put programs; PATH of a service often lacks sbin.
+/// Directories in which distributions install programs; PATH of a service often lacks sbin.
 pub(crate) const PROGRAM_PLACES: [&str; 5] =
     ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin"];
 
-/// Where a program is, if it is installed.
+/// Returns the path of a program, if it is installed.
 pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     PROGRAM_PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
 }
@@ -29,7 +29,7 @@ pub(crate) fn mounted_disks() -> Result<(), DriverOpenError> {
     formatter()
 }
 
-/// The control groups of the whole host.
+/// Returns the control groups of the whole host.
 pub(crate) fn control_groups() -> Result<CgroupLayout, DriverOpenError> {
     let fix = "mount control groups version 2: mount -t cgroup2 none /sys/fs/cgroup";
     CgroupLayout::detect().map_err(|error| DriverOpenError::unusable(error.to_string(), fix))

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::driver::{Driver, ImageDigest, Limits, SandboxId, SandboxSpec};
 use crate::host::storage::disk::STOCK;
 
-/// How long a container may take to dial; a loaded machine needs tens of milliseconds.
+/// Longest time for a container to dial. A loaded machine needs tens of milliseconds.
 pub(crate) const CONTAINER_DIAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A probe start: its image, disk and time limit.
@@ -19,9 +19,9 @@ pub(crate) struct StartProbe<'a> {
     /// The driver's data directory; the workspace of the probe is made in its stock.
     pub(crate) data: &'a Path,
     pub(crate) image: ImageDigest,
-    /// The size of its disk: that of blank ones, if there are any.
+    /// Size of the probe's disk, the size of blank disks if there are any.
     pub(crate) disk_mib: u64,
-    /// How long it may take to dial.
+    /// Longest time for the guest to dial.
     pub(crate) dial_timeout: Duration,
 }
 
@@ -48,6 +48,7 @@ impl StartProbe<'_> {
         };
         let tried = greeted(driver, &spec, self.dial_timeout).await;
         let tried = tried.map_err(|error| format!("{error}: {}", said(&id).unwrap_or_default().trim()));
+        // Stops in every case: a failed probe must leave nothing behind either.
         let stopped = driver.stop(&id).await;
         let removed = std::fs::remove_dir_all(&workspace);
         tried?;
@@ -56,7 +57,8 @@ impl StartProbe<'_> {
     }
 }
 
-/// A link alone proves nothing: the socket of a machine may accept connections although no guest ever ran.
+/// Starts the sandbox and waits for the guest's hello. A link alone proves nothing: the socket of a machine
+/// may accept connections although no guest ever ran.
 async fn greeted(driver: &dyn Driver, spec: &SandboxSpec, dial_timeout: Duration) -> Result<(), String> {
     driver.start(spec).await.map_err(|error| ErrorChain(&error).to_string())?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -70,6 +72,7 @@ async fn greeted(driver: &dyn Driver, spec: &SandboxSpec, dial_timeout: Duration
         loop {
             let link = driver.next_link(&spec.id).await.map_err(|error| ErrorChain(&error).to_string())?;
             match welcome(link, offer.clone()).await {
+                // The connection ended before the guest spoke, as during a boot. The guest dials again.
                 Err(HelloError::Io(_)) => {}
                 answered => return answered.map(drop).map_err(|error| ErrorChain(&error).to_string()),
             }

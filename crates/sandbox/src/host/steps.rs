@@ -30,7 +30,7 @@ impl<Step: fmt::Display> From<StepFailure<Step>> for StartError {
     }
 }
 
-/// Runs steps one after the other, notes how long each took, and fails where a test asked for it.
+/// Runs steps one after the other, records the duration of each, and fails where a test asked for it.
 #[derive(Debug)]
 pub(crate) struct StartSteps<Step> {
     fail_at: Option<Step>,
@@ -42,7 +42,7 @@ impl<Step: Copy + PartialEq> StartSteps<Step> {
         Self { fail_at, phases: Vec::new() }
     }
 
-    /// Does one step on an object, which is named in the error.
+    /// Runs one step on an object, which the error names.
     pub(crate) fn run<T, E: Into<io::Error>>(
         &mut self,
         step: Step,
@@ -58,7 +58,7 @@ impl<Step: Copy + PartialEq> StartSteps<Step> {
         outcome.map_err(|source| StepFailure { step, object: object.to_string(), source })
     }
 
-    /// Does one step that has to be waited for.
+    /// Awaits one step on an object, which the error names.
     pub(crate) async fn wait<T, E: Into<io::Error>>(
         &mut self,
         step: Step,
@@ -84,7 +84,7 @@ impl<Step: Copy + PartialEq> StartSteps<Step> {
         self.phases.push((step, micros));
     }
 
-    /// How long each step took.
+    /// Returns the duration of each step in microseconds.
     pub(crate) fn into_phases(self) -> Vec<(Step, u64)> {
         self.phases
     }

@@ -22,6 +22,7 @@ pub(crate) fn parse(word: &str) -> Option<Version> {
     let plain = word.split(['+', '-', '~']).next()?;
     let mut numbers = plain.split('.').map(str::parse::<u64>);
     let first = numbers.next()?.ok()?;
+    // Eight digits or more are a date.
     if first >= 10_000_000 {
         return Some(Version::new(first / 10_000, first / 100 % 100, first % 100));
     }

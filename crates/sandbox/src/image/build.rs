@@ -1,7 +1,8 @@
-//! Makes an image: bootstrap or copy of the parent, the recipe's steps, the last look, the move into the store.
+//! Makes an image: bootstrap or copy of the parent, the recipe's steps, the check of the tree, the move into
+//! the store.
 //!
-//! One builder per image: a second one waits and then finds it finished. A killed build leaves a directory in `tmp/`
-//! that the next build removes. The parent is usable as soon as it is finished.
+//! Each image has one builder at a time: a second one waits and then finds it finished. A killed build leaves
+//! a directory in `tmp/` that the next build removes. The parent is usable as soon as it is finished.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -19,7 +20,7 @@ use super::verify::{self, Census};
 use super::work::{BuildPlan, BuildWork};
 use super::{Image, ImageDigest, ImageFacts, ImageRequest, recipe};
 
-/// How often a waiting builder looks whether the other one is done.
+/// Interval at which a waiting builder checks whether the other one is done.
 const WAIT_CHECK: Duration = Duration::from_millis(300);
 
 /// Builds the images of one store with the settings of one host.
@@ -32,7 +33,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder that can be ended through `cancellation`; `clock` dates the images.
+    /// Creates a builder that `cancellation` can end; `clock` dates the images.
     pub fn new(
         store: ImageStore,
         host: HostSettings,
@@ -74,7 +75,8 @@ impl Builder {
         let dead = self.store.dead_builds(Some(&digest))?;
         let plan = BuildPlan { flavour: request.flavour, manifest, recipe, digest, parent, with, refresh };
         thread::scope(|scope| {
-            // Beside the build: a busy disk can take half a minute to remove a tree. What stays is found again.
+            // Beside the build: a busy disk can take half a minute to remove a tree. The next build finds
+            // what is left.
             scope.spawn(|| dead.remove());
             self.build(plan, progress)
         })
@@ -88,6 +90,8 @@ impl Builder {
     ) -> Result<BuildTurn, BuildError> {
         let mut last = None;
         loop {
+            // The lock is tried before the search: the other way round, an image that is finished in between
+            // would be built again.
             let lock = self.store.try_lock(digest)?;
             if let Some(image) = self.store.find(request)? {
                 return Ok(BuildTurn::Finished(Box::new(image)));
@@ -98,7 +102,7 @@ impl Builder {
             if self.cancellation.is_cancelled() {
                 return Err(BuildError::Cancelled);
             }
-            // The other builder's progress is ours too.
+            // Another process builds the image; its progress is reported as ours.
             let now = self.store.building(request.flavour);
             if let Some(report) = now.as_ref().filter(|_| now != last) {
                 progress(report);
@@ -111,7 +115,7 @@ impl Builder {
     fn build(&self, plan: BuildPlan, progress: &mut dyn FnMut(&BuildProgress)) -> Result<Image, BuildError> {
         let directory = self.store.make_temporary(&plan.digest)?;
         let result = self.build_in(&directory, plan, progress);
-        // What can't be removed now is removed by the next build, like that of a killed one.
+        // The next build removes what can't be removed now, as it does after a killed build.
         drop(fs::remove_dir_all(&directory));
         result
     }
@@ -145,9 +149,10 @@ impl Builder {
         };
         work.make_tree()?;
         work.run_steps()?;
-        // Left by the overlay that the steps ran on, if this kernel leaves it.
+        // The overlay that the steps ran on leaves this attribute on some kernels.
         _ = rustix::fs::removexattr(&root, "trusted.overlay.uuid");
         work.reporter.begin(&plan.manifest.save);
+        // Before `finish`: a tree that fails the check never appears in the store.
         let census = verify::verify(&root, &staged.marks)
             .map_err(|source| BuildError::Unfit { flavour: plan.flavour, source })?;
         let facts = self.facts(&plan, census, started);
@@ -170,7 +175,7 @@ impl Builder {
     }
 }
 
-/// Whose turn it is after waiting.
+/// Result of waiting for the lock.
 enum BuildTurn {
     Ours(ImageLock),
     Finished(Box<Image>),
@@ -186,7 +191,8 @@ pub(super) fn check_host() -> Result<(), BuildError> {
     }
 }
 
-/// Debian policy 5.6.1, with an optional architecture or version left out: nothing apt would read as an option.
+/// Checks a name by Debian policy 5.6.1, without architecture or version. apt reads no such name as an
+/// option.
 fn is_package_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte);
     name.len() >= 2 && name.bytes().all(allowed) && name.as_bytes()[0].is_ascii_alphanumeric()

@@ -1,4 +1,4 @@
-//! How a build fails.
+//! Errors of a build.
 
 use std::io;
 
@@ -12,13 +12,13 @@ use super::vm::VmImageError;
 /// An image could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Trees with many owners can only be made by root.
+    /// The caller is not root, who alone can make trees with many owners.
     #[error("building an image needs root")]
     NotRoot,
     /// Tools of the host are missing.
     #[error("building an image needs programs of the packages {0}")]
     MissingTools(String),
-    /// `--with` names something that is no Debian package name.
+    /// `--with` has a value that is no Debian package name.
     #[error("`{0}` is not the name of a Debian package")]
     PackageName(String),
     /// The image cache could not be used.
@@ -27,12 +27,12 @@ pub enum BuildError {
     /// The host's mirrors, certificates or settings could not be collected.
     #[error("collect the host's mirrors, certificates and settings")]
     Host(#[source] io::Error),
-    /// A step failed.
+    /// A step of the build failed.
     #[error("{phase}")]
     Step {
-        /// Failed operation.
+        /// Name of the phase, for people.
         phase: String,
-        /// Cause.
+        /// Failure of the tool.
         #[source]
         source: StepError,
     },
@@ -41,11 +41,11 @@ pub enum BuildError {
     Unfit {
         /// Flavour of the image.
         flavour: ImageFlavour,
-        /// Cause.
+        /// Fault of the tree.
         #[source]
         source: ImageFault,
     },
-    /// The form of virtual machines could not be made.
+    /// The boot files of virtual machines could not be made.
     #[error(transparent)]
     Vm(#[from] VmImageError),
     /// The caller cancelled the build.
@@ -54,7 +54,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// A remedy for people.
+    /// Returns a remedy for people.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotRoot => Some(

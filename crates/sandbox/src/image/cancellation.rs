@@ -1,4 +1,4 @@
-//! Ends builds from outside.
+//! Ends builds from another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// The build ends within a second with [`BuildError::Cancelled`](super::BuildError::Cancelled).
+    /// Ends the build within a second with [`BuildError::Cancelled`](super::BuildError::Cancelled).
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

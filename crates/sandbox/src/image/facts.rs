@@ -1,4 +1,4 @@
-//! The nouns of images: which one is wanted, and what is known of a finished one.
+//! Types of images: the request for one, and the facts of a finished one.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::ImageDigest;
 
-/// Which set of programs an image holds.
+/// Set of programs in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageFlavour {
@@ -21,7 +21,7 @@ impl ImageFlavour {
     /// Every flavour, parents before their children.
     pub const ALL: [Self; 2] = [Self::Base, Self::Full];
 
-    /// The name in commands, manifests and paths of the recipe.
+    /// Returns the name in commands, manifests and paths of the recipe.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Base => "base",
@@ -29,7 +29,7 @@ impl ImageFlavour {
         }
     }
 
-    /// The flavour of that name.
+    /// Returns the flavour of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flavour| flavour.as_str() == name)
     }
@@ -48,25 +48,26 @@ pub struct ImageRequest {
     pub flavour: ImageFlavour,
     /// Debian packages to add.
     pub with: Vec<String>,
-    /// A new stamp (seconds since 1970) makes a new image with the updates of the day; none takes the newest there is.
+    /// Seconds since 1970. A new stamp makes a new image with the updates of the day; `None` takes the newest
+    /// that exists.
     pub refresh: Option<u64>,
 }
 
 impl ImageRequest {
-    /// The plain image of a flavour.
+    /// Requests the image of a flavour without added packages.
     pub fn plain(flavour: ImageFlavour) -> Self {
         Self { flavour, with: Vec::new(), refresh: None }
     }
 }
 
-/// A finished image.
+/// An image that is complete and in the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     /// Digest of everything that went into the image.
     pub digest: ImageDigest,
     /// Flavour of the image.
     pub flavour: ImageFlavour,
-    /// Its root file system tree; to be used read-only.
+    /// Root file system tree of the image, to be used read-only.
     pub root: PathBuf,
     /// Facts about the image.
     pub facts: ImageFacts,
@@ -77,22 +78,23 @@ pub struct Image {
 pub struct ImageFacts {
     /// Flavour of the image.
     pub flavour: ImageFlavour,
-    /// Digest of recipe, architecture and added packages: equal for images that differ in their updates alone.
+    /// Digest of recipe, architecture and added packages. Images that differ only in their updates have the
+    /// same.
     pub recipe: ImageDigest,
-    /// The image it was built on.
+    /// Image that it was built on.
     pub parent: Option<ImageDigest>,
     /// Debian packages added on request.
     pub with: Vec<String>,
-    /// Stamp of the refresh that made it, 0 for the first build.
+    /// Stamp of the refresh that made the image, 0 for the first build.
     pub refresh: u64,
-    /// When it was finished, in seconds since 1970.
+    /// Time at which the build ended, in seconds since 1970.
     pub created_s: u64,
-    /// How long that took.
+    /// Duration of the build in seconds.
     pub build_s: u64,
-    /// Bytes of all its files.
+    /// Size of all files in bytes.
     pub size_bytes: u64,
-    /// How many files, directories and links it has.
+    /// Number of files, directories and links.
     pub entries: u64,
-    /// How many Debian packages are installed.
+    /// Number of installed Debian packages.
     pub packages: u64,
 }

@@ -1,8 +1,8 @@
 //! Settings of the host that a build uses: mirrors, proxies, certificates, settings of pip and npm.
 //!
-//! All of it is put into one directory that is mounted read-only into the root while a step runs. Only settings that
-//! say how to reach the network are taken: a host's other habits (`user = true`, `nodedir`) have no place in an
-//! image. `marks` are the strings by which `verify` finds out whether any of it stayed.
+//! All of them are put into one directory that is mounted read-only into the root while a step runs. Only
+//! settings about the network are taken: a host's other habits (`user = true`, `nodedir`) have no place in an
+//! image. `marks` are the strings by which `verify` finds settings that stayed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use super::sources::{self, Keyring, PackageSource};
 
-/// Where the inputs are mounted inside the root; `host/enter.sh` does it.
+/// Path at which `host/enter.sh` mounts the inputs inside the root.
 pub(super) const INPUTS: &str = "/run/inputs";
 
-/// Variables that steps get as they are; all but the last group in either case.
+/// Variables that steps get unchanged, in either case.
 const VARIABLES: [&str; 12] = [
     "http_proxy",
     "https_proxy",
@@ -51,28 +51,28 @@ const APT_KEYS: [&str; 5] = [
     "Acquire::ForceIPv4",
 ];
 
-/// The host as `main` sees it.
+/// The host's settings, as `main` reads them.
 #[derive(Debug, Clone, Default)]
 pub struct HostSettings {
-    /// Environment variables; those of no concern to a build are ignored.
+    /// Environment variables. A build ignores those that do not concern it.
     pub variables: BTreeMap<String, String>,
     /// Home of the user who builds, for settings of pip and npm.
     pub home: Option<PathBuf>,
 }
 
-/// What was staged for one build.
+/// Inputs that were staged for one build.
 pub(super) struct StagedInputs {
     pub(super) inputs: PathBuf,
-    /// The same sources and options for tools that run outside the root.
+    /// Package sources and options for tools that run outside the root.
     pub(super) sources: PathBuf,
     pub(super) apt_options: PathBuf,
     pub(super) variables: Vec<(String, String)>,
-    /// Must not be found in the finished image.
+    /// Strings that the finished image must not contain.
     pub(super) marks: Vec<String>,
 }
 
 impl HostSettings {
-    /// Collects everything below `directory`, which must exist.
+    /// Collects the inputs below `directory`, which must exist.
     pub(super) fn stage(&self, directory: &Path, suite: &str) -> io::Result<StagedInputs> {
         let inputs = directory.join("inputs");
         fs::create_dir_all(inputs.join("keyrings"))?;
@@ -103,7 +103,7 @@ impl HostSettings {
         pairs.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
-    /// The host's whole bundle, its own additions, and whatever its clients are told to trust.
+    /// Returns the host's bundle, its own additions, and the files that its clients trust.
     fn certificates(&self) -> Vec<String> {
         let named =
             CERTIFICATE_VARIABLES.iter().filter_map(|name| self.variables.get(*name)).map(PathBuf::from);
@@ -195,12 +195,12 @@ fn write_sources(chosen: &[PackageSource], inputs: &Path, outside: &Path) -> io:
     fs::write(outside, outside_text)
 }
 
-/// The host's own apt settings that concern the network, as lines `Key "value"`.
+/// Returns the host's apt settings that concern the network, as lines `Key "value"`.
 fn apt_options() -> Vec<String> {
-    // A host without apt has no such settings.
+    // A host without apt has none.
     let Ok(output) = super::steps::host_command("apt-config").arg("dump").output() else { return Vec::new() };
     let text = String::from_utf8_lossy(&output.stdout);
-    // Files named there do not exist inside the root; certificates are staged on their own.
+    // Files that these name do not exist inside the root; certificates are staged separately.
     let on_host = ["::CAInfo", "::CAPath", "::SslCert", "::SslKey", "::Proxy-Auto-Detect", "::CRLFile"];
     let wanted = |line: &&str| {
         APT_KEYS.iter().any(|key| line.starts_with(key)) && !on_host.iter().any(|key| line.contains(key))
@@ -229,7 +229,7 @@ fn inside_config(options: &[String]) -> String {
     lines.join(";\n") + ";\n"
 }
 
-/// Passwords of mirrors and keys the host trusts for all of them.
+/// Copies passwords of mirrors, and keys that the host trusts for all of them.
 fn copy_apt_secrets(inputs: &Path) -> io::Result<()> {
     let below = |directory: &str| -> Vec<PathBuf> {
         let entries = fs::read_dir(directory);
@@ -249,7 +249,7 @@ fn copy_apt_secrets(inputs: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Certificates that the operator added to the host.
+/// Returns certificates that the operator added to the host.
 fn extra_certificates() -> Vec<String> {
     let Ok(entries) = fs::read_dir("/usr/local/share/ca-certificates") else { return Vec::new() };
     let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -257,7 +257,7 @@ fn extra_certificates() -> Vec<String> {
     paths.iter().filter_map(|path| fs::read_to_string(path).ok()).collect()
 }
 
-/// A line from the middle of a certificate, which no other certificate has.
+/// Returns a line from the middle of a certificate, which no other certificate has.
 fn certificate_mark(pem: &str) -> Option<String> {
     let lines: Vec<_> = pem.lines().filter(|line| line.len() == 64).collect();
     lines.get(lines.len() / 2).map(|line| (*line).to_owned())
@@ -267,7 +267,8 @@ fn quoted_address(option: &str) -> Option<String> {
     option.split('"').nth(1).filter(|value| value.contains("://")).map(str::to_owned)
 }
 
-/// Leaves out what proves nothing: Debian's own addresses are in the image on purpose, and short values are everywhere.
+/// Removes marks that prove nothing: Debian's own addresses are in the image on purpose, and short values
+/// occur everywhere.
 fn telling(marks: Vec<String>) -> Vec<String> {
     let ordinary =
         |mark: &str| mark.contains("://deb.debian.org/") || mark.contains("://security.debian.org/");

@@ -1,12 +1,12 @@
 //! One builder at a time for each image.
 //!
-//! An flock on a file of the cache: the kernel drops it when its holder dies, however it dies.
+//! An flock on a file of the cache. The kernel releases it when its holder dies, however it dies.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// Held as long as it lives.
+/// A lock that is released when this is dropped.
 pub(super) struct ImageLock {
     _file: File,
 }

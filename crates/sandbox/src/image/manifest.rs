@@ -1,27 +1,27 @@
-//! The manifest of a flavour: what it starts from, which steps it takes, and how the time divides among them.
+//! The manifest of a flavour: its parent, its steps, and the share of the time of each.
 //!
 //! A text of lines `word value…` that shell scripts can read as well.
 
 use super::ImageFlavour;
 
-/// How one flavour is made.
+/// Recipe of one flavour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecipeManifest {
     pub(super) suite: String,
-    /// The flavour whose finished tree it starts from; none: a minimal Debian.
+    /// Flavour whose finished tree it starts from; `None` starts from a minimal Debian.
     pub(super) parent: Option<ImageFlavour>,
-    /// Making the tree to start from.
+    /// Share of the work that makes the first tree.
     pub(super) bootstrap: StepShare,
-    /// Scripts run inside, in order.
+    /// Scripts that run inside the tree, in order.
     pub(super) steps: Vec<RecipeStep>,
-    /// Checking and storing the result.
+    /// Share of the work that checks and stores the result.
     pub(super) save: StepShare,
 }
 
 /// A part of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StepShare {
-    /// Its part of the whole time, in percent.
+    /// Share of the whole time, in percent.
     pub(super) percent: u8,
     /// Name of the phase, for people.
     pub(super) phase: String,
@@ -30,22 +30,22 @@ pub(super) struct StepShare {
 /// A script run inside the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecipeStep {
-    /// Its file name in `scripts/`.
+    /// File name of the script in `scripts/`.
     pub(super) script: String,
-    /// Its part of the work.
+    /// Share of the whole work.
     pub(super) share: StepShare,
 }
 
-/// A manifest is not what it should be: a fault of the recipe, which tests find.
+/// A manifest is faulty. Tests find this fault of the recipe.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ManifestError {
-    /// A line has another form.
+    /// A line has an unknown word or a bad value.
     #[error("manifest line `{0}` is not understood")]
     Line(String),
     /// A necessary line is missing.
     #[error("manifest lacks `{0}`")]
     Missing(&'static str),
-    /// The shares do not sum up.
+    /// The shares do not add up to 100.
     #[error("manifest divides {0} percent of the time")]
     Shares(u32),
 }

@@ -1,9 +1,10 @@
 //! Images: the trees that sandboxes run, made once from the recipe in `images/agent/` and kept in a cache.
 //!
-//! `recipe` is the recipe itself, inside this program; `store` finds, lists and removes finished images; `build` and
-//! `work` make one in a temporary directory with what `host` and `sources` take from the host's settings; `verify`
-//! refuses a tree that a sandbox must not get. Only then is it renamed into the store, so a half-made image is never
-//! seen. `archive` is a finished image in the form that container engines load. All calls block: run them on a thread that stays, because the death of that thread ends the build.
+//! `recipe` is the recipe itself, inside this program; `store` finds, lists and removes finished images.
+//! `build` and `work` make one in a temporary directory with settings that `host` and `sources` take from the
+//! host; `verify` refuses a tree that a sandbox must not get. Only then is it renamed into the store, so a
+//! half-made image is never seen. `archive` writes a finished image in the form that container engines load.
+//! All calls block: run them on a thread that stays, because the death of that thread ends the build.
 
 mod archive;
 mod build;

@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 use super::ImageFlavour;
 use super::manifest::StepShare;
 
-/// Fetching packages takes about a third of the time of installing them.
+/// Share of fetching packages in the time of fetching and installing them.
 const DOWNLOAD_PART: f64 = 0.35;
 
-/// mmdebstrap announces this many stages.
+/// Number of stages that mmdebstrap announces.
 const BOOTSTRAP_STAGES: f64 = 7.0;
 
-/// How far a build is.
+/// Progress of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuildProgress {
-    /// The flavour being made.
+    /// Flavour that is built.
     pub flavour: ImageFlavour,
     /// Present phase, for people.
     pub phase: String,
-    /// Part of this flavour's work that is done.
+    /// Part of this flavour's work that is done, in percent.
     pub percent: u8,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Reporter<'a> {
         Self { flavour, listener, file, finished: 0.0, share: 0.0, fraction: 0.0, last: None, phase }
     }
 
-    /// The part before is done and this one begins.
+    /// Begins a part of the work; the previous part is done.
     pub(super) fn begin(&mut self, share: &StepShare) {
         self.finished += self.share;
         self.share = f64::from(share.percent);
@@ -59,7 +59,7 @@ impl<'a> Reporter<'a> {
         self.tell();
     }
 
-    /// A tool printed a line.
+    /// Reads progress from a line that a tool printed.
     pub(super) fn line(&mut self, line: &str) {
         let fraction = if line.starts_with("I: ") {
             self.fraction + 1.0 / BOOTSTRAP_STAGES
@@ -80,7 +80,7 @@ impl<'a> Reporter<'a> {
             return;
         }
         (self.listener)(&progress);
-        // Only a picture for others: a build does not fail for want of it.
+        // Other processes only show the file, so a build does not fail when it can't be written.
         if let Ok(text) = serde_json::to_vec(&progress) {
             drop(fs::write(&self.file, text));
         }
@@ -88,12 +88,13 @@ impl<'a> Reporter<'a> {
     }
 }
 
-/// The last report of a build in another process.
+/// Returns the last report of a build in another process.
 pub(super) fn read(file: &Path) -> Option<BuildProgress> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
 }
 
-/// apt's status lines: `dlstatus:<n>:<percent>:<words>` while fetching, `pmstatus:<package>:<percent>:<words>` after.
+/// Parses apt's status lines: `dlstatus:<n>:<percent>:<words>` while fetching,
+/// `pmstatus:<package>:<percent>:<words>` after.
 fn apt_fraction(line: &str) -> Option<f64> {
     let (kind, rest) = line.split_once(':')?;
     // A package's name may hold a colon before its architecture.

@@ -1,7 +1,8 @@
-//! The recipe, compiled into the program so that an installed `sandyard` needs no checkout, and the digests that
-//! name what comes out of it.
+//! The recipe, compiled into the program so that an installed `sandyard` needs no checkout, and the digests
+//! that name its results.
 //!
-//! Each flavour's digest covers only what takes part in making it, so a change to `full` leaves `base` valid.
+//! Each flavour's digest covers only the files that take part in making it, so a change to `full` leaves
+//! `base` valid.
 
 use std::fs;
 use std::io;
@@ -13,7 +14,7 @@ use sha2::{Digest, Sha256};
 use super::manifest::{ManifestError, RecipeManifest};
 use super::{ImageDigest, ImageFlavour};
 
-/// Raised when the builder itself changes what it makes of the same recipe.
+/// Version of the builder. A change here gives every image a new digest.
 const FORMAT: &str = "sandyard image 1";
 
 /// A file of the recipe: its path below `images/agent/` and its text.
@@ -31,7 +32,7 @@ macro_rules! recipe_files {
     };
 }
 
-/// Every file that a build reads; a test compares it with the directory.
+/// Every file that a build reads; a test compares the list with the directory.
 static FILES: &[File] = &recipe_files![
     "flavours/base/manifest",
     "flavours/base/node.lock",
@@ -70,18 +71,19 @@ pub(super) fn write_out(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The manifest of a flavour.
+/// Returns the manifest of a flavour.
 pub(super) fn manifest(flavour: ImageFlavour) -> Result<RecipeManifest, ManifestError> {
     let path = format!("flavours/{flavour}/manifest");
     let text = FILES.iter().find(|file| file.path == path).map_or("", |file| file.text);
     RecipeManifest::parse(text)
 }
 
-/// Names the recipe of a flavour with added packages, whichever day it is built.
+/// Returns the digest of a flavour's recipe with added packages, independent of the day of the build.
 pub(super) fn recipe_digest(flavour: ImageFlavour, with: &[String]) -> Result<ImageDigest, ManifestError> {
     let manifest = manifest(flavour)?;
     let mut hash = Sha256::new();
     let mut add = |text: &str| {
+        // The length goes first, so that two lists with the same concatenation have different digests.
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(text.as_bytes());
     };
@@ -101,7 +103,7 @@ pub(super) fn recipe_digest(flavour: ImageFlavour, with: &[String]) -> Result<Im
     Ok(ImageDigest::of_hash(hash.finalize().into()))
 }
 
-/// Names one image of a recipe: its updates are those of `refresh` and of the image it stands on.
+/// Returns the digest of one image of a recipe, whose updates are those of `refresh` and of its parent.
 pub(super) fn image_digest(recipe: &ImageDigest, parent: Option<&ImageDigest>, refresh: u64) -> ImageDigest {
     let mut hash = Sha256::new();
     hash.update(recipe.as_str());
@@ -110,7 +112,7 @@ pub(super) fn image_digest(recipe: &ImageDigest, parent: Option<&ImageDigest>, r
     ImageDigest::of_hash(hash.finalize().into())
 }
 
-/// The order and repetition of `--with` must not make another image.
+/// Sorts and deduplicates `--with`, so that order and repetition make no other image.
 pub(super) fn normalised(with: &[String]) -> Vec<String> {
     let mut packages = with.to_vec();
     packages.sort();
@@ -151,7 +153,7 @@ mod tests {
     fn the_program_carries_every_file_of_the_recipe() {
         let mut found = BTreeSet::new();
         files_below(&PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../images/agent"), "", &mut found);
-        // Read by people, by whoever renews the locks and by `docker build`, not by a build of ours.
+        // People, `make-locks.sh` and `docker build` read these, but not a build of ours.
         let others = ["README.md", "make-locks.sh", "Dockerfile"];
         found.retain(|path| !path.ends_with(".in") && !others.contains(&path.as_str()));
         let carried: BTreeSet<_> = FILES.iter().map(|file| file.path.to_owned()).collect();

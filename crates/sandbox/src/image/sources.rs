@@ -1,7 +1,8 @@
-//! Where Debian's packages come from: the host's own mirrors, if it has them for the release wanted.
+//! Sources of Debian's packages: the host's own mirrors, if it has them for the wanted release.
 //!
-//! Reads both forms of apt's source files. Entries of third parties are left out: they may serve a suite of the same
-//! name, but not Debian. A host of another Debian release lends its mirrors; any other host gets Debian's own.
+//! Reads both forms of apt's source files. Entries of third parties are left out: they may serve a suite of
+//! the same name, but not Debian. A host of another Debian release lends its mirrors; any other host gets
+//! Debian's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ pub(super) enum Keyring {
 }
 
 impl PackageSource {
-    /// A line for `sources.list`, with the keyring where the reader will find it.
+    /// Returns a line for `sources.list`, with the path at which the reader finds the keyring.
     pub(super) fn line(&self, keyring: Option<&Path>) -> String {
         let mut options = Vec::new();
         if let Some(keyring) = keyring {
@@ -60,7 +61,7 @@ impl PackageSource {
     }
 }
 
-/// The sources to build `suite` from, given those of the host.
+/// Returns the sources to build `suite` from, given the host's.
 pub(super) fn choose(host: &[PackageSource], suite: &str) -> Vec<PackageSource> {
     let suites = [suite.to_owned(), format!("{suite}-updates"), format!("{suite}-security")];
     let usable: Vec<_> =
@@ -95,7 +96,8 @@ fn debian_defaults(suites: &[String; 3]) -> Vec<PackageSource> {
     vec![source("debian", &suites[0]), source("debian", &suites[1]), source("debian-security", &suites[2])]
 }
 
-/// Every source the host's apt is configured with, below `apt` (`/etc/apt`). Unreadable files count as absent.
+/// Returns every source in the host's apt configuration below `apt` (`/etc/apt`). Unreadable files count as
+/// absent.
 pub(super) fn of_host(apt: &Path) -> Vec<PackageSource> {
     let mut files: Vec<_> = fs::read_dir(apt.join("sources.list.d"))
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
@@ -114,7 +116,7 @@ pub(super) fn of_host(apt: &Path) -> Vec<PackageSource> {
     sources.into_iter().filter_map(resolve_mirror_list).collect()
 }
 
-/// `deb [signed-by=… arch=…] uri suite component…`.
+/// Parses `deb [signed-by=… arch=…] uri suite component…`.
 fn parse_line(line: &str) -> Option<Vec<PackageSource>> {
     let line = line.split('#').next()?.trim();
     let mut rest = line.strip_prefix("deb")?.strip_prefix([' ', '\t'])?.trim_start();
@@ -136,7 +138,8 @@ fn parse_line(line: &str) -> Option<Vec<PackageSource>> {
     Some(vec![PackageSource { uri, suite, components, keyring, trusted }])
 }
 
-/// Stanzas of `Field: value`, separated by empty lines; a value goes on in lines that begin with a space.
+/// Parses stanzas of `Field: value`, separated by empty lines. A value continues in lines that begin with a
+/// space.
 fn parse_deb822(text: &str) -> Vec<PackageSource> {
     let mut sources = Vec::new();
     let text: String =
@@ -182,7 +185,7 @@ fn field_of(stanza: &str, name: &str) -> Option<String> {
     value
 }
 
-/// Each line is indented by one space, and a lone dot stands for an empty line.
+/// Removes the indentation of one space; a lone dot stands for an empty line.
 fn inline_key(value: &str) -> String {
     let lines = value.lines().map(str::trim).skip_while(|line| line.is_empty());
     lines.map(|line| if line == "." { "\n".to_owned() } else { format!("{line}\n") }).collect()
@@ -194,8 +197,8 @@ fn keyring_file(text: &str) -> Option<Keyring> {
     first.starts_with('/').then(|| Keyring::File(PathBuf::from(first)))
 }
 
-/// Cloud images name a file with a list of mirrors, which does not exist inside the new root; sources that are neither
-/// that nor on the network are of no use there.
+/// Replaces a list of mirrors, as cloud images have, by its first mirror, since the list does not exist
+/// inside the new root. Drops sources that are not on the network.
 fn resolve_mirror_list(source: PackageSource) -> Option<PackageSource> {
     let uri = match source.uri.strip_prefix("mirror+file:") {
         Some(path) => {

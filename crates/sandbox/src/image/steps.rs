@@ -1,7 +1,7 @@
 //! Runs the tools of a build on the host and reads their output.
 //!
 //! Each tool runs in a pid and mount namespace of its own that dies with the thread that started it: a killed builder
-//! leaves neither processes nor mounts. Its environment is empty but for what the build gives it.
+//! leaves neither processes nor mounts. Its environment has only the variables that the build gives it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::cancellation::Cancellation;
 
-/// Where tools are looked for, in the host and in the root.
+/// Directories in which tools are looked for, on the host and in the root.
 pub(super) const TOOL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Tools of the host that a build calls, with the Debian package of each.
@@ -25,21 +25,21 @@ const TOOLS: [(&str, &str); 5] = [
     ("chroot", "coreutils"),
 ];
 
-/// How soon a cancelled build is noticed.
+/// Interval at which a step checks for cancellation.
 const CANCEL_CHECK: Duration = Duration::from_millis(200);
 
-/// Last lines of output that an error carries.
+/// Number of last output lines in an error.
 const TAIL_LINES: usize = 20;
 
 /// A tool did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum StepError {
-    /// It could not be started or followed.
+    /// The tool could not be started or followed.
     #[error("run {tool}")]
     Run {
         /// Name of the tool.
         tool: String,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -58,7 +58,7 @@ pub enum StepError {
     Cancelled,
 }
 
-/// A tool of the host with an empty environment.
+/// Returns a command of the host with an empty environment.
 pub(super) fn host_command(tool: impl AsRef<Path>) -> Command {
     let mut command = Command::new(tool.as_ref());
     command.env_clear().env("PATH", TOOL_PATH).env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
@@ -67,13 +67,14 @@ pub(super) fn host_command(tool: impl AsRef<Path>) -> Command {
 
 /// Returns a command that runs in namespaces of its own.
 pub(super) fn isolated_command(tool: &Path) -> Command {
+    // The kernel kills the tool with this thread, and unshare kills everything in its pid namespace with it.
     let mut command = host_command("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]);
     command.args(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--"]).arg(tool);
     command
 }
 
-/// The Debian packages of tools that this host lacks.
+/// Returns the Debian packages of tools that this host lacks.
 pub(super) fn missing_packages() -> Vec<&'static str> {
     let there = |tool: &str| TOOL_PATH.split(':').any(|directory| Path::new(directory).join(tool).exists());
     let mut packages: Vec<_> =
@@ -82,7 +83,7 @@ pub(super) fn missing_packages() -> Vec<&'static str> {
     packages
 }
 
-/// Runs a command to its end, copies its output to the log and hands each line to `line`.
+/// Runs a command to its end, copies its output to the log and passes each line to `line`.
 pub(super) fn run(
     mut command: Command,
     tool: &str,
@@ -94,7 +95,7 @@ pub(super) fn run(
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
     let followed = follow(&mut child, log, cancellation, line);
     if !matches!(followed, Ok(FollowedOutput { cancelled: false, .. })) {
-        // A child that is already dead can't be killed, which is what was wanted.
+        // Killing a child that is already dead fails, which is fine.
         drop(child.kill());
     }
     let status = child.wait().map_err(failed)?;
@@ -129,6 +130,7 @@ fn follow(
         let sender = sender.clone();
         thread::Builder::new().name("image-output".to_owned()).spawn(move || read_lines(output, &sender))?;
     }
+    // Only the readers hold senders now, so the channel closes when the tool has closed its output.
     drop(sender);
     let mut tail: Vec<String> = Vec::new();
     loop {
@@ -150,7 +152,7 @@ fn follow(
     }
 }
 
-/// Ends when the tool and all its children closed the pipe, or when nobody listens.
+/// Reads lines until the tool and all its children closed the pipe, or the receiver is gone.
 fn read_lines(output: Box<dyn Read + Send>, sender: &SyncSender<String>) {
     let mut reader = BufReader::new(output);
     let mut bytes = Vec::new();

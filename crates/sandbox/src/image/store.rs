@@ -1,8 +1,8 @@
 //! The cache of finished images.
 //!
-//! `images/<digest>/{root/,manifest.json}` holds finished ones only: they arrive by rename and leave by rename.
-//! `tmp/<digest>-<pid>` is a build under way or what a killed one left; `locks/<digest>` tells the two apart.
-//! `logs/` keeps what the tools of the last build of each flavour printed.
+//! `images/<digest>/{root/,manifest.json}` holds only finished images: they arrive by rename and leave by
+//! rename. `tmp/<digest>-<pid>` is a running build or the remains of a killed one; `locks/<digest>` tells the
+//! two apart. `logs/` keeps the tools' output of the last build of each flavour.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,14 +23,14 @@ pub struct ImageStore {
 /// The cache could not be read or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageStoreError {
-    /// A directory or file of it failed.
+    /// A directory or file of the cache failed.
     #[error("{action} {}", path.display())]
     Path {
-        /// Failed operation.
+        /// Operation that failed, in the imperative.
         action: &'static str,
         /// Path that was used.
         path: PathBuf,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -40,12 +40,12 @@ pub enum ImageStoreError {
 }
 
 impl ImageStore {
-    /// A store below `cache`, which is made when first needed.
+    /// Opens a store below `cache`, which is made on first use.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self { cache: cache.into() }
     }
 
-    /// The newest finished image that answers the request; with a refresh stamp, one at least as new.
+    /// Returns the newest finished image that answers the request; with a refresh stamp, one at least as new.
     pub fn find(&self, request: &ImageRequest) -> Result<Option<Image>, ImageStoreError> {
         let recipe = recipe::recipe_digest(request.flavour, &request.with)?;
         let images = self.list()?.into_iter().filter(|image| image.facts.recipe == recipe);
@@ -53,7 +53,7 @@ impl ImageStore {
         Ok(fresh.max_by_key(|image| (image.facts.refresh, image.facts.created_s)))
     }
 
-    /// The image of that digest, if it is finished and still there.
+    /// Returns the image of that digest, if it is finished and exists.
     pub fn get(&self, digest: &ImageDigest) -> Option<Image> {
         let directory = self.images().join(digest.as_str());
         let facts = facts_in(&directory).ok()?;
@@ -61,7 +61,7 @@ impl ImageStore {
         root.is_dir().then(|| Image { digest: digest.clone(), flavour: facts.flavour, root, facts })
     }
 
-    /// All finished images, oldest first.
+    /// Returns all finished images, oldest first.
     pub fn list(&self) -> Result<Vec<Image>, ImageStoreError> {
         let names = names_in(&self.images())?;
         let digests = names.iter().filter_map(|name| ImageDigest::parse(name));
@@ -70,7 +70,8 @@ impl ImageStore {
         Ok(images)
     }
 
-    /// How far the build of a flavour is, whichever process does it; none if nobody builds it.
+    /// Returns the progress of a flavour's build, whichever process does it. Returns `None` if nobody builds
+    /// it.
     pub fn building(&self, flavour: ImageFlavour) -> Option<BuildProgress> {
         let names = names_in(&self.temporary()).ok()?;
         let live = names.iter().filter(|name| self.is_being_built(name));
@@ -79,7 +80,7 @@ impl ImageStore {
         reports.find(|progress| progress.flavour == flavour)
     }
 
-    /// Names the image that a first build of the request would make.
+    /// Returns the digest of the image that a first build of the request would make.
     pub fn digest_of(&self, request: &ImageRequest) -> Result<ImageDigest, ImageStoreError> {
         let refresh = request.refresh.unwrap_or(0);
         let manifest = recipe::manifest(request.flavour)?;
@@ -93,8 +94,8 @@ impl ImageStore {
         Ok(recipe::image_digest(&recipe, parent.as_ref(), refresh))
     }
 
-    /// Removes every image but those in `keep` and what dead builds left; returns the digests of the removed images. The caller
-    /// knows which images are in use. An image being built is left alone.
+    /// Removes every image except those in `keep`, and the remains of dead builds. Returns the digests of the
+    /// removed images. The caller knows which images are in use. Leaves an image that is being built alone.
     pub fn prune(&self, keep: &[ImageDigest]) -> Result<Vec<ImageDigest>, ImageStoreError> {
         self.dead_builds(None)?.remove()?;
         let mut removed = Vec::new();
@@ -103,6 +104,8 @@ impl ImageStore {
             let origin = self.images().join(image.digest.as_str());
             let grave = self.make_temporary(&image.digest)?;
             let moved = grave.join("image");
+            // Renamed before it is removed: a killed prune must not leave half an image under the name of a
+            // whole one.
             fs::rename(&origin, &moved).map_err(at("move away", &origin))?;
             fs::remove_dir_all(&grave).map_err(at("remove", &grave))?;
             removed.push(image.digest);
@@ -110,8 +113,8 @@ impl ImageStore {
         Ok(removed)
     }
 
-    /// What builders that no longer live left behind. A caller that holds the lock of a digest and has not begun names
-    /// it in `held`: whatever is there of that image is dead too.
+    /// Returns the remains of builders that no longer live. A caller that holds the lock of a digest and has
+    /// not begun names it in `held`: everything of that image is dead too.
     pub(super) fn dead_builds(&self, held: Option<&ImageDigest>) -> Result<DeadBuilds, ImageStoreError> {
         let mut builds = Vec::new();
         for name in names_in(&self.temporary())? {
@@ -129,15 +132,15 @@ impl ImageStore {
         ImageLock::try_take(&locks, digest.as_str()).map_err(at("lock", &locks.join(digest.as_str())))
     }
 
-    /// A new directory for a build; the caller holds the digest's lock.
+    /// Makes a new directory for a build. The caller holds the digest's lock.
     pub(super) fn make_temporary(&self, digest: &ImageDigest) -> Result<PathBuf, ImageStoreError> {
         let path = self.temporary().join(format!("{digest}-{}", std::process::id()));
         fs::create_dir_all(&path).map_err(at("make", &path))?;
         Ok(path)
     }
 
-    /// Makes a finished tree visible. `built` holds `root/`; facts are written beside it first, and all of it is on the
-    /// disk before the rename, so not even a power cut shows a half image.
+    /// Makes a finished tree visible. `built` holds `root/`, and the facts are written beside it. All of it
+    /// is on the disk before the rename, so not even a power cut shows a half image.
     pub(super) fn finish(
         &self,
         built: &Path,
@@ -148,17 +151,19 @@ impl ImageStore {
         let text = serde_json::to_vec_pretty(&facts).map_err(|error| at("write", &file)(error.into()))?;
         fs::write(&file, text).map_err(at("write", &file))?;
         let opened = File::open(built).map_err(at("open", built))?;
+        // The whole file system, because the tree has too many files to sync each of them.
         rustix::fs::syncfs(&opened).map_err(|error| at("flush", built)(error.into()))?;
         let images = self.images();
         fs::create_dir_all(&images).map_err(at("make", &images))?;
         let target = images.join(digest.as_str());
         fs::rename(built, &target).map_err(at("move into place", &target))?;
+        // Without this a power cut could lose the rename although the caller was told of the image.
         let opened = File::open(&images).map_err(at("open", &images))?;
         opened.sync_all().map_err(at("flush", &images))?;
         Ok(Image { digest, flavour: facts.flavour, root: target.join("root"), facts })
     }
 
-    /// Where the tools' output of a build goes.
+    /// Returns the path of the log of a build's tools.
     pub(super) fn log_file(&self, name: &str) -> Result<PathBuf, ImageStoreError> {
         let logs = self.cache.join("logs");
         fs::create_dir_all(&logs).map_err(at("make", &logs))?;
@@ -193,11 +198,11 @@ impl LocalImages for ImageStore {
     }
 }
 
-/// Directories that nobody will finish, with the locks that keep others from beginning them again.
+/// Directories that nobody will finish, with the locks that keep others from starting the same builds.
 pub(super) struct DeadBuilds(Vec<(PathBuf, Option<ImageLock>)>);
 
 impl DeadBuilds {
-    /// Takes its time on a busy disk.
+    /// Removes the directories. Slow on a busy disk.
     pub(super) fn remove(self) -> Result<(), ImageStoreError> {
         for (path, _lock) in self.0 {
             match fs::remove_dir_all(&path) {

@@ -1,4 +1,4 @@
-//! Checks a finished tree: nothing in it that a sandbox must not get, everything that it needs.
+//! Checks a finished tree: it holds nothing that a sandbox must not get, and everything that it needs.
 //!
 //! Runs on the host over a tree that our own recipe made, so it may walk it. Never follows a link.
 
@@ -7,10 +7,10 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Places a sandbox mounts on: empty, and never a link that would lead elsewhere.
+/// Directories on which a sandbox mounts. Each must be empty, and never a link that leads elsewhere.
 const MOUNT_POINTS: [&str; 7] = ["proc", "sys", "dev", "run", "tmp", "workspace", "home/agent"];
 
-/// Where settings lent by the host would have stayed.
+/// Directories in which the host's settings would have stayed.
 const SEARCHED: [&str; 9] = [
     "etc",
     "var",
@@ -23,28 +23,28 @@ const SEARCHED: [&str; 9] = [
     "usr/share/ca-certificates",
 ];
 
-/// Ids above this are outside the range that a sandbox maps.
+/// Highest id that a sandbox maps.
 const HIGHEST_ID: u32 = 65_535;
 
-/// A file larger than this is data, not settings.
+/// Largest file that is searched. A larger one is data, not settings.
 const MAX_SEARCH_BYTES: u64 = 4 << 20;
 
-/// Why a tree is no image.
+/// Reason why a tree is no image.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageFault {
-    /// A place to mount on is missing, a link, or not empty.
+    /// A mount point is missing, a link, or not empty.
     #[error("{} is not an empty directory", .0.display())]
     MountPoint(PathBuf),
-    /// Executing it would give privilege.
+    /// A file that would give privilege when executed.
     #[error("{} has a setuid or setgid bit or file capabilities", .0.display())]
     Privileged(PathBuf),
-    /// It is neither file, directory nor link.
+    /// An entry that is neither file, directory nor link.
     #[error("{} is a device, socket or pipe", .0.display())]
     Special(PathBuf),
-    /// Nobody in a sandbox could own it.
+    /// An entry that nobody in a sandbox could own.
     #[error("{} belongs to an id above 65535", .0.display())]
     Owner(PathBuf),
-    /// A setting of the host stayed.
+    /// A file holds a setting of the host.
     #[error("{} holds `{mark}`, which is the host's", path.display())]
     Leak {
         /// Path in the tree.
@@ -66,13 +66,13 @@ pub enum ImageFault {
     Read {
         /// Path in the tree.
         path: PathBuf,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
 }
 
-/// What the tree amounts to.
+/// Counts of a tree.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
     pub(super) entries: u64,
@@ -80,7 +80,7 @@ pub(super) struct Census {
     pub(super) packages: u64,
 }
 
-/// Checks the tree at `root`; `marks` must not occur in its settings.
+/// Checks the tree at `root`. Its settings must not contain `marks`.
 pub(super) fn verify(root: &Path, marks: &[String]) -> Result<Census, ImageFault> {
     for place in MOUNT_POINTS {
         check_mount_point(&root.join(place))?;
@@ -143,7 +143,7 @@ fn has_capabilities(path: &Path) -> bool {
     rustix::fs::lgetxattr(path, "security.capability", &mut value[..]).is_ok()
 }
 
-/// Every certificate of the bundle must be one of the package `ca-certificates`.
+/// Checks that every certificate of the bundle is one of the package `ca-certificates`.
 fn check_certificates(root: &Path) -> Result<(), ImageFault> {
     let Ok(bundle) = fs::read_to_string(root.join("etc/ssl/certs/ca-certificates.crt")) else {
         return Ok(());
@@ -195,7 +195,7 @@ fn contains(text: &[u8], mark: &[u8]) -> bool {
     starts.map(|(start, _)| &text[start..]).any(|rest| rest.starts_with(mark))
 }
 
-/// Calls `visit` for everything below `directory`, which may be missing.
+/// Calls `visit` for every entry below `directory`, which may be missing.
 fn walk(
     directory: &Path,
     visit: &mut dyn FnMut(&DirEntry, &fs::Metadata) -> Result<(), ImageFault>,
@@ -206,6 +206,7 @@ fn walk(
     };
     for entry in entries {
         let entry = entry.map_err(reading(directory))?;
+        // `DirEntry::metadata` does not follow links, so a link to a directory of the host is never entered.
         let facts = entry.metadata().map_err(reading(&entry.path()))?;
         visit(&entry, &facts)?;
         if facts.is_dir() {

@@ -1,6 +1,6 @@
-//! One build under way: the tree to start from, then the recipe's steps inside it.
+//! One running build: the tree to start from, then the recipe's steps inside it.
 //!
-//! Knows neither the store nor the last look; what it leaves in `root` is not yet an image.
+//! This module knows neither the store nor the check at the end; the tree in `root` is not yet an image.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::progress::Reporter;
 use super::steps::{self, StepError, TOOL_PATH};
 use super::{Image, ImageDigest, ImageFlavour};
 
-/// Where the recipe is mounted inside the root; `host/enter.sh` does it.
+/// Path at which `host/enter.sh` mounts the recipe inside the root.
 const RECIPE: &str = "/run/recipe";
 
-/// All that is known about an image before it is made.
+/// Facts about an image before it is made.
 pub(super) struct BuildPlan {
     pub(super) flavour: ImageFlavour,
     pub(super) manifest: RecipeManifest,
@@ -65,7 +65,7 @@ impl BuildWork<'_> {
         self.run(command, "bootstrap", &manifest.bootstrap.phase)
     }
 
-    /// Runs the recipe's scripts inside it.
+    /// Runs the recipe's scripts inside the tree.
     pub(super) fn run_steps(&mut self) -> Result<(), BuildError> {
         for step in &self.plan.manifest.steps {
             self.reporter.begin(&step.share);

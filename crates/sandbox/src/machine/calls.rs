@@ -1,4 +1,4 @@
-//! How a call is made: a stream of its own, the request, one reply within a deadline.
+//! The way a call is made: a stream of its own, the request, one reply within a deadline.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sandyard_pipe::{Frame, FrameError, FrameLimits, Framed, Link, LinkClosed, PipeStream};
 use sandyard_protocol::{BeginJob, EndReason, GuestError, JobProgress, Reply, Request, limits};
 
-/// Frames as host and guest agree on them.
+/// Limits of frames on which host and guest agree.
 pub const FRAME_LIMITS: FrameLimits = FrameLimits {
     message_bytes: limits::MESSAGE_BYTES,
     sent_message_bytes: limits::REQUEST_BYTES,
@@ -28,10 +28,10 @@ pub enum MachineError {
     /// The guest rejected the call; the text is the guest's.
     #[error(transparent)]
     Guest(#[from] GuestError),
-    /// The link or the stream is gone.
+    /// The link or the stream has ended.
     #[error("the sandbox can not be reached")]
     Lost,
-    /// No answer in time.
+    /// The guest did not answer in time.
     #[error("the sandbox did not answer within {} s", REPLY_DEADLINE.as_secs())]
     Deadline,
     /// The guest broke the protocol.
@@ -62,12 +62,12 @@ impl Machine {
         Self { link }
     }
 
-    /// The link itself: to wait for its end or to close it.
+    /// Returns the link itself, to wait for its end or to close it.
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// Proves that keeper answers.
+    /// Checks that keeper answers.
     pub async fn ping(&self) -> Result<(), MachineError> {
         self.done(&Request::Ping).await
     }
@@ -108,7 +108,7 @@ impl Machine {
         }
     }
 
-    /// Opens a stream, sends the request and waits for the reply; a refusal is an error.
+    /// Opens a stream, sends the request and waits for the reply. A refusal is an error.
     pub(super) async fn call(&self, request: &Request) -> Result<(GuestStream, Reply), MachineError> {
         let mut stream = self.request(request).await?;
         let reply = reply(&mut stream).await?;
@@ -132,6 +132,8 @@ pub(super) async fn next_part(
         return Ok(None);
     }
     match stream.receive().await? {
+        // The guest is hostile: an empty frame could keep the caller busy without end, and a longer one would
+        // exceed the announced size.
         Some(Frame::Data(bytes)) if !bytes.is_empty() && bytes.len() as u64 <= *left => {
             *left -= bytes.len() as u64;
             Ok(Some(bytes))
@@ -151,6 +153,7 @@ pub(super) async fn reply_within(
 ) -> Result<Reply, MachineError> {
     match tokio::time::timeout(deadline, stream.receive_message()).await {
         Err(_) => Err(MachineError::Deadline),
+        // Rebuilt, because `new` bounds the guest's text.
         Ok(Ok(Reply::Failed(error))) => Err(GuestError::new(error.code, error.message).into()),
         Ok(reply) => Ok(reply?),
     }

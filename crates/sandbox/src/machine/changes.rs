@@ -1,11 +1,11 @@
-//! Changes of the workspace.
+//! Changes of the workspace since the last look.
 
 use sandyard_protocol::{Reply, Request, WorkspaceChanges};
 
 use super::calls::{Machine, MachineError, unexpected};
 
 impl Machine {
-    /// The difference to the look before, bounded by the guest in time and length.
+    /// Returns the difference to the previous call. The guest bounds its time and length.
     pub async fn workspace_changes(&self) -> Result<WorkspaceChanges, MachineError> {
         match self.call(&Request::WorkspaceChanges).await?.1 {
             Reply::Changes(changes) => Ok(*changes),

@@ -8,11 +8,12 @@ use sandyard_protocol::{DesktopMode, GuiAction, GuiResult, Reply, Request};
 use super::calls::{GuestStream, Machine, MachineError, next_part, reply_within, unexpected};
 use super::ports::PortStream;
 
-/// The desktop starts with the first request; on a machine that is busy with twenty of them that takes seconds.
+/// Longest start of the desktop, which begins with the first request. On a machine with twenty starting
+/// desktops it takes seconds.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// The longest action, a person in control, and some air.
+/// Longest wait for an answer: the longest action, a person in control, and a margin.
 const ACTION_DEADLINE: Duration = Duration::from_millis(2 * GUI_WAIT_MS + 150_000);
-/// A part of a picture.
+/// Longest wait for a part of a picture.
 const PART_DEADLINE: Duration = Duration::from_secs(30);
 /// First bytes of every PNG.
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
@@ -27,7 +28,7 @@ impl Machine {
         }
     }
 
-    /// Acts on the desktop; the answers come one by one.
+    /// Sends actions to the desktop. The answers come one by one.
     pub async fn gui(&self, actions: Vec<GuiAction>, wait: Duration) -> Result<GuiAnswers, MachineError> {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).min(GUI_WAIT_MS);
         let left = actions.len();
@@ -38,7 +39,7 @@ impl Machine {
         }
     }
 
-    /// A picture of the screen or of a window, as PNG. Starts the desktop if need be.
+    /// Returns a picture of the screen or of a window, as PNG. Starts the desktop if it does not run.
     pub async fn screenshot(&self, window: Option<u32>) -> Result<Vec<u8>, MachineError> {
         let mut answers = self.gui(vec![GuiAction::Screenshot { window }], Duration::ZERO).await?;
         match answers.next().await? {
@@ -51,7 +52,7 @@ impl Machine {
         }
     }
 
-    /// The last picture of a desktop that ran; nothing if none did.
+    /// Returns the last picture of a desktop that ran, or `None` if none did.
     pub async fn last_screenshot(&self) -> Result<Option<Vec<u8>>, MachineError> {
         let (mut stream, reply) = self.call(&Request::LastScreenshot).await?;
         match reply {
@@ -70,7 +71,8 @@ pub struct GuiAnswers {
 }
 
 impl GuiAnswers {
-    /// The next answer and its picture; `None` after the last. One with an error is the last.
+    /// Returns the next answer and its picture, or `None` after the last. An answer with an error is the
+    /// last.
     pub async fn next(&mut self) -> Result<Option<(GuiResult, Option<Vec<u8>>)>, MachineError> {
         if self.left == 0 {
             return Ok(None);
@@ -89,6 +91,7 @@ impl GuiAnswers {
 
 /// Reads a PNG of the announced length, and checks its first bytes.
 async fn picture(stream: &mut GuestStream, length: u64) -> Result<Vec<u8>, MachineError> {
+    // Checked before anything is read, or a guest could make the host collect any number of bytes.
     if length > SCREENSHOT_BYTES {
         return Err(MachineError::Malformed(format!("a picture of {length} bytes")));
     }

@@ -8,11 +8,12 @@ use sandyard_protocol::{Ack, GuestRequest, OutputChunk, Resume, SequencedEvent};
 
 use super::calls::{FRAME_LIMITS, GuestStream, Machine, MachineError};
 
-/// A guest names the purpose of a stream at once after opening it.
+/// Longest wait for the purpose of a stream, which a guest names at once after opening it.
 const ASK_DEADLINE: Duration = Duration::from_secs(5);
 
 impl Machine {
-    /// Waits for the guest to open its event stream, which it does first on every link. What it opens before is reset.
+    /// Waits for the guest to open its event stream, which it does first on every link. Streams that it opens
+    /// before are reset.
     pub async fn event_stream(&self) -> Result<GuestEventStream, MachineError> {
         loop {
             if let OpenedByGuest::Events(events) = self.next_asked().await? {
@@ -49,30 +50,30 @@ impl Machine {
 pub enum OpenedByGuest {
     /// Stream of the job's events and output.
     Events(GuestEventStream),
-    /// A program's connection to the proxy, and what came of it already.
+    /// A program's connection to the proxy.
     Egress {
-        /// The rest of it.
+        /// Stream with the bytes that follow.
         stream: PipeStream,
         /// Bytes that were read already.
         early: Bytes,
     },
-    /// A call of a model, whose frames have bounds of their own, and what came of it already.
+    /// A call of a model. Its frames have bounds of their own.
     Model {
-        /// The rest of it.
+        /// Stream with the bytes that follow.
         stream: PipeStream,
         /// Bytes that were read already.
         early: Bytes,
     },
-    /// The desk of a task, as a call of a model.
+    /// The desk of a task. Its frames have bounds of their own.
     Desk {
-        /// The rest of it.
+        /// Stream with the bytes that follow.
         stream: PipeStream,
         /// Bytes that were read already.
         early: Bytes,
     },
 }
 
-/// Events and the job's output, in order; say where to resume first.
+/// Events and the job's output, in order. Call `resume` first.
 #[derive(Debug)]
 pub struct GuestEventStream {
     stream: GuestStream,
@@ -81,7 +82,7 @@ pub struct GuestEventStream {
 /// Item of the event stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromGuest {
-    /// An event.
+    /// An event of the job with its sequence number.
     Event(SequencedEvent),
     /// Output of the job.
     Output(OutputChunk),
@@ -93,7 +94,7 @@ impl GuestEventStream {
         Ok(self.stream.send_message(resume).await?)
     }
 
-    /// The next event or output. Loses nothing when cancelled.
+    /// Returns the next event or output. Loses nothing when cancelled.
     pub async fn next(&mut self) -> Result<FromGuest, MachineError> {
         match self.stream.receive().await? {
             Some(Frame::Data(frame)) => OutputChunk::decode(frame)

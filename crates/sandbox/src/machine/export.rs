@@ -1,4 +1,4 @@
-//! Export: the entries of a directory, one after the other. What a path may look like is the caller's to check.
+//! Export: the entries of a directory, one after the other. The caller checks the paths.
 
 use bytes::Bytes;
 use sandyard_protocol::{EntryHeader, EntryKind, Reply, Request, limits};
@@ -15,7 +15,7 @@ impl Machine {
     }
 }
 
-/// A running export: `next_entry`, then `next_bytes` until it is through, and again.
+/// A running export. Call `next_entry`, then `next_bytes` until it returns `None`, and repeat.
 #[derive(Debug)]
 pub struct Export {
     stream: GuestStream,
@@ -30,34 +30,36 @@ pub struct ExportEntry {
     pub path: String,
     /// File, directory or symbolic link.
     pub kind: EntryKind,
-    /// Permission bits.
+    /// Permission bits, at most 0o7777.
     pub mode: u32,
-    /// Bytes that follow.
+    /// Number of bytes of a file that follow; 0 for other kinds.
     pub size: u64,
     /// Last change, in milliseconds since the epoch.
     pub modified_ms: i64,
-    /// Where a symbolic link points.
+    /// Target of a symbolic link.
     pub target: Option<String>,
 }
 
 impl Export {
-    /// The next entry; `None` at the end. Skips the rest of the present file.
+    /// Returns the next entry, or `None` at the end. Skips the rest of the present file.
     pub async fn next_entry(&mut self) -> Result<Option<ExportEntry>, MachineError> {
         while self.next_bytes().await?.is_some() {}
         match self.stream.receive_message().await? {
             EntryHeader::Entry { path, kind, mode, size, modified_ms, target } => {
+                // Before `left` is set: a directory with a size would swallow the entries after it.
                 check(&path, kind, size, target.as_deref())?;
                 self.left = size;
                 Ok(Some(ExportEntry { path, kind, mode: mode & 0o7777, size, modified_ms, target }))
             }
             EntryHeader::End { skipped, .. } => {
+                // The list comes from the guest, so it is bounded.
                 self.skipped = skipped.into_iter().take(100).collect();
                 Ok(None)
             }
         }
     }
 
-    /// More bytes of the present file; `None` when it is through.
+    /// Returns more bytes of the present file, or `None` after the last.
     pub async fn next_bytes(&mut self) -> Result<Option<Bytes>, MachineError> {
         next_part(&mut self.stream, &mut self.left, "export data").await
     }

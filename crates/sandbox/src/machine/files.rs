@@ -6,12 +6,12 @@ use sandyard_protocol::{DirectoryEntry, Edit, FileRange, FileStat, Reply, Reques
 use super::calls::{GuestStream, Machine, MachineError, next_part, reply, unexpected};
 
 impl Machine {
-    /// Facts about a path; a final symbolic link is not followed.
+    /// Returns facts about a path. Does not follow a final symbolic link.
     pub async fn stat(&self, path: &str) -> Result<FileStat, MachineError> {
         self.facts(&Request::Stat { path: path.into() }).await
     }
 
-    /// A page of a directory, and whether there is more after it.
+    /// Returns a page of a directory, and true if more entries follow.
     pub async fn list(
         &self,
         path: &str,
@@ -23,7 +23,7 @@ impl Machine {
         }
     }
 
-    /// Reads a file or a part of it.
+    /// Reads a file or a range of it.
     pub async fn read(&self, path: &str, range: Option<FileRange>) -> Result<FileContent, MachineError> {
         match self.call(&Request::Read { path: path.into(), range }).await? {
             (stream, Reply::Content { stat, length }) => {
@@ -33,18 +33,18 @@ impl Machine {
         }
     }
 
-    /// Writes a whole file; it appears when the writer finishes.
+    /// Begins to write a whole file, which appears when the writer finishes.
     pub async fn write(&self, path: &str, size: u64, mode: Option<u32>) -> Result<FileWriter, MachineError> {
         let stream = self.request(&Request::Write { path: path.into(), size, mode }).await?;
         Ok(FileWriter { stream, left: size })
     }
 
-    /// Moves a file or directory; the target must not exist.
+    /// Moves a file or directory. The target must not exist.
     pub async fn rename(&self, path: &str, to: &str) -> Result<FileStat, MachineError> {
         self.facts(&Request::Move { path: path.into(), to: to.into() }).await
     }
 
-    /// Replaces text in a file: every edit or none.
+    /// Replaces text in a file: all edits or none.
     pub async fn edit(&self, path: &str, edits: Vec<Edit>) -> Result<FileStat, MachineError> {
         self.facts(&Request::Edit { path: path.into(), edits }).await
     }
@@ -59,7 +59,7 @@ impl Machine {
         self.facts(&Request::MakeDirectory { path: path.into() }).await
     }
 
-    /// Searches names and contents for text. Also reports whether hits were left out.
+    /// Searches names and contents for text. Returns the hits, and true if some were left out.
     pub async fn search(
         &self,
         path: &str,
@@ -80,19 +80,19 @@ impl Machine {
     }
 }
 
-/// The bytes of a file, as they come.
+/// The bytes of a file, as they arrive.
 #[derive(Debug)]
 pub struct FileContent {
     /// Facts about the file.
     pub stat: FileStat,
-    /// Bytes in all.
+    /// Number of bytes in all.
     pub length: u64,
     left: u64,
     stream: GuestStream,
 }
 
 impl FileContent {
-    /// The next bytes; `None` when exactly `length` have come.
+    /// Returns the next bytes, or `None` after exactly `length` bytes.
     pub async fn next(&mut self) -> Result<Option<Bytes>, MachineError> {
         next_part(&mut self.stream, &mut self.left, "file content").await
     }
@@ -106,7 +106,7 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Sends bytes; more than were announced is an error.
+    /// Sends bytes. Sending more than announced is an error.
     pub async fn send(&mut self, bytes: &[u8]) -> Result<(), MachineError> {
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
             return Err(MachineError::Malformed("more bytes than announced".into()));
@@ -121,7 +121,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Puts the file in place.
+    /// Puts the file in place and returns its facts.
     pub async fn finish(mut self) -> Result<FileStat, MachineError> {
         self.stream.finish().await?;
         match reply(&mut self.stream).await? {

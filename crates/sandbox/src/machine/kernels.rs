@@ -14,7 +14,7 @@ impl Machine {
         self.kernel(&Request::StartKernel { language }).await
     }
 
-    /// All kernels, oldest first.
+    /// Returns all kernels, oldest first.
     pub async fn list_kernels(&self) -> Result<Vec<KernelInfo>, MachineError> {
         match self.call(&Request::ListKernels).await?.1 {
             Reply::Kernels(kernels) => Ok(kernels),
@@ -22,12 +22,12 @@ impl Machine {
         }
     }
 
-    /// Ends a kernel and what it runs.
+    /// Ends a kernel and its running code.
     pub async fn stop_kernel(&self, kernel: KernelId) -> Result<(), MachineError> {
         self.done(&Request::StopKernel { kernel }).await
     }
 
-    /// Interrupts what a kernel runs.
+    /// Interrupts the code that a kernel runs.
     pub async fn interrupt_kernel(&self, kernel: KernelId) -> Result<(), MachineError> {
         self.done(&Request::InterruptKernel { kernel }).await
     }
@@ -48,7 +48,7 @@ impl Machine {
     }
 
     async fn kernel(&self, request: &Request) -> Result<KernelInfo, MachineError> {
-        // A start may take longer than other answers, and keeper has its own deadline for it.
+        // A start may take longer than other answers, and keeper has a deadline of its own for it.
         let mut stream = self.request(request).await?;
         match super::calls::reply_within(&mut stream, START_DEADLINE).await? {
             Reply::Kernel(kernel) => Ok(kernel),
@@ -64,10 +64,10 @@ impl Machine {
     }
 }
 
-/// Two tries of keeper's, and a little.
+/// Longest start of a kernel: two attempts of keeper and a margin.
 const START_DEADLINE: std::time::Duration = std::time::Duration::from_secs(250);
 
-/// A follower of an execution; dropping it interrupts the execution only if that was asked for.
+/// A follower of an execution. Dropping it interrupts the execution only if the request asked for that.
 #[derive(Debug)]
 pub struct ExecutionStream {
     info: ExecutionInfo,
@@ -77,11 +77,11 @@ pub struct ExecutionStream {
 /// Item of an execution stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FromExecution {
-    /// Text.
+    /// Text on standard output or standard error.
     Text(OutputStream, String),
-    /// Something in several forms: MIME type and value.
+    /// An output in several forms, each a MIME type and a value.
     Output(OutputKind, Vec<(String, serde_json::Value)>),
-    /// An exception.
+    /// An exception of the code, with its traceback.
     Error(ExecutionError),
     /// The next output replaces all output so far.
     Clear,
@@ -99,7 +99,7 @@ impl ExecutionStream {
         &self.info
     }
 
-    /// The next of its output, or its end.
+    /// Returns the next output of the execution, or its end.
     pub async fn next(&mut self) -> Result<FromExecution, MachineError> {
         let event: KernelEvent = match self.stream.receive().await? {
             Some(Frame::Message(message)) => serde_json::from_slice(&message)
@@ -118,11 +118,12 @@ impl ExecutionStream {
         })
     }
 
-    /// The forms of an output, whose bytes follow its message. A form that is no JSON is left out.
+    /// Reads the forms of an output, whose bytes follow its message. Leaves out a form that is no JSON.
     async fn forms(
         &mut self,
         parts: Vec<OutputPart>,
     ) -> Result<Vec<(String, serde_json::Value)>, MachineError> {
+        // Saturating: the sizes come from the guest, and an overflow would pass the bound.
         let total: u64 = parts.iter().fold(0, |total, part| total.saturating_add(part.bytes));
         if parts.len() > limits::OUTPUT_PARTS || total > limits::OUTPUT_BYTES as u64 {
             return Err(MachineError::Malformed("an output over its bounds".into()));
@@ -141,8 +142,8 @@ impl ExecutionStream {
     }
 }
 
-/// A form's value: text for most types; for JSON types anything, as text if it is large, because a tree of small values takes
-/// many times the room of its text.
+/// Returns the value of a form: text for most types, any value for JSON types. Large JSON stays text, because
+/// a tree of small values takes many times the memory of its text.
 fn value(mime: &str, bytes: &[u8]) -> Option<serde_json::Value> {
     const TREE_BYTES: usize = 256 * 1024;
     let is_json = mime == "application/json" || mime.ends_with("+json");

@@ -1,8 +1,8 @@
 //! A live machine: typed calls of the guest protocol over one link.
 //!
-//! Everything that comes back is hostile: bounded by the frame limits, checked against what was asked, and given a
-//! deadline. A call that fails with [`MachineError::Lost`] may have happened or not; the caller decides whether it
-//! may be repeated. One file for each group of calls; `calls` owns the way a call is made.
+//! Everything that comes back is hostile: bounded by the frame limits, checked against the request, and given
+//! a deadline. A call that fails with [`MachineError::Lost`] may have happened or not; the caller decides
+//! whether to repeat it. One file for each group of calls; `calls` owns the way a call is made.
 
 mod calls;
 mod changes;

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::calls::{GuestStream, Machine, MachineError, unexpected};
 
-/// A scheme and a token of 32 bytes in hexadecimal are far shorter.
+/// Most bytes of an `Authorization` header. A scheme and a token of 32 bytes in hexadecimal are far shorter.
 const AUTHORIZATION_BYTES: usize = 256;
 
 impl Machine {
@@ -28,8 +28,8 @@ impl Machine {
     }
 }
 
-/// A connection to a port. A server that speaks first may have its first bytes in the same segment as the guest's reply,
-/// so they are read before the stream.
+/// A connection to a port. The first bytes of a server that speaks first may arrive in the same segment as
+/// the guest's reply, so they are read before the stream.
 #[derive(Debug)]
 pub struct PortStream {
     early: Bytes,
@@ -38,13 +38,14 @@ pub struct PortStream {
 }
 
 impl PortStream {
-    /// The bytes after a reply that turned its stream into a plain byte stream.
+    /// Takes the bytes after a reply that turned its stream into a plain byte stream.
     pub(super) fn after(stream: GuestStream) -> Self {
         let (stream, early) = stream.into_inner();
         Self { early, stream, authorization: None }
     }
 
-    /// Value of the `Authorization` header for requests to a service that the machine started itself.
+    /// Returns the value of the `Authorization` header for requests to a service that the machine started
+    /// itself.
     pub fn authorization(&self) -> Option<&str> {
         self.authorization.as_deref()
     }

@@ -29,7 +29,7 @@ impl Machine {
         self.done(&Request::SignalProcess { process, signal }).await
     }
 
-    /// All processes that were started through the machine, newest first.
+    /// Returns all processes that were started through the machine, newest first.
     pub async fn list_processes(&self) -> Result<Vec<ProcessInfo>, MachineError> {
         match self.call(&Request::ListProcesses).await?.1 {
             Reply::Processes(processes) => Ok(processes),
@@ -45,7 +45,8 @@ impl Machine {
     }
 }
 
-/// One follower of a process; dropping it leaves the process running unless it was started to end with its stream.
+/// A follower of a process. Dropping it leaves the process running unless it was started to end with its
+/// stream.
 #[derive(Debug)]
 pub struct ProcessStream {
     reader: ProcessReader,
@@ -68,7 +69,7 @@ pub struct ProcessControl {
 /// Item of a process stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromProcess {
-    /// Output.
+    /// Output of the process, with its stream and offset.
     Output(OutputChunk),
     /// Number of bytes before the next output that were dropped.
     Lost(u64),
@@ -87,7 +88,7 @@ impl ProcessStream {
         self.reader.info()
     }
 
-    /// The next output or the end. Loses nothing when cancelled.
+    /// Returns the next output or the end. Loses nothing when cancelled.
     pub async fn next(&mut self) -> Result<FromProcess, MachineError> {
         self.reader.next().await
     }
@@ -97,7 +98,7 @@ impl ProcessStream {
         &mut self.control
     }
 
-    /// Both sides, for two tasks.
+    /// Returns both halves, for two tasks.
     pub fn split(self) -> (ProcessReader, ProcessControl) {
         (self.reader, self.control)
     }
@@ -109,7 +110,7 @@ impl ProcessReader {
         &self.info
     }
 
-    /// The next output or the end. Loses nothing when cancelled.
+    /// Returns the next output or the end. Loses nothing when cancelled.
     pub async fn next(&mut self) -> Result<FromProcess, MachineError> {
         match self.receiver.receive().await? {
             Some(Frame::Data(frame)) => OutputChunk::decode(frame)
@@ -134,7 +135,7 @@ impl ProcessControl {
         Ok(())
     }
 
-    /// Ends standard input.
+    /// Closes the process's standard input.
     pub async fn close_input(&mut self) -> Result<(), MachineError> {
         Ok(self.sender.send_message(&ProcessInput::Close).await?)
     }

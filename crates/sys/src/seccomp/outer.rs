@@ -1,8 +1,10 @@
-//! The filter that a container runtime puts around the whole machine, in the form that OCI runtimes and Docker read.
+//! The filter that a container runtime puts around the whole machine, in the form that OCI runtimes and
+//! Docker read.
 //!
-//! It is built from the same rows. It allows every call that any profile allows, and the privileged calls that init and spawner
-//! make before they install their own, narrower filters. Where two filters refuse a call, the kernel returns the error of the
-//! one installed last. A guard that libseccomp can't express is left to the inner filters.
+//! It is built from the same rows. It allows every call that any profile allows, and the privileged calls
+//! that init and spawner make before they install their own, narrower filters. Where two filters refuse a
+//! call, the kernel returns the error of the one installed last. A guard that libseccomp can't express is
+//! left to the inner filters.
 
 use serde::Serialize;
 
@@ -44,7 +46,7 @@ pub struct OuterProfile {
 pub struct OuterCalls {
     /// Names without the `SYS_` prefix.
     pub names: Vec<&'static str>,
-    /// `SCMP_ACT_ALLOW` or `SCMP_ACT_ERRNO`.
+    /// Action for the calls: `SCMP_ACT_ALLOW` or `SCMP_ACT_ERRNO`.
     pub action: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     errno_ret: Option<i32>,
@@ -68,7 +70,7 @@ pub struct OuterArgument {
     pub op: &'static str,
 }
 
-/// How the outer filter answers a call.
+/// Answer of the outer filter to a call.
 #[derive(Debug)]
 pub(super) enum OuterRule {
     Allow,
@@ -95,6 +97,7 @@ impl OuterProfile {
         let mut syscalls = vec![plain(allowed, ALLOW, None), plain(refused, ERRNO, Some(libc::EPERM))];
         syscalls.extend(guarded);
         Self {
+            // A call that no row names gets ENOSYS, so that programs use an older call instead of failing.
             default_action: ERRNO,
             default_errno_ret: libc::ENOSYS,
             architectures: vec![ARCHITECTURE],
@@ -103,7 +106,7 @@ impl OuterProfile {
     }
 }
 
-/// Every call of the table by its plain name.
+/// Returns every call of the table by its plain name, with its rule.
 pub(super) fn outer_rules() -> impl Iterator<Item = (&'static str, OuterRule)> {
     rows().flat_map(|row| {
         row.calls.iter().map(|&(name, _)| {
@@ -111,6 +114,8 @@ pub(super) fn outer_rules() -> impl Iterator<Item = (&'static str, OuterRule)> {
                 _ if AT_START.contains(&name) => OuterRule::Allow,
                 CallRule::Allow => OuterRule::Allow,
                 CallRule::Guarded(guard) if is_expressible(guard) => OuterRule::Guarded(guard),
+                // Allowed here, since the inner filters have the guard; refused here, programs of the job
+                // would fail.
                 CallRule::Guarded(_) => OuterRule::Allow,
                 CallRule::Refuse => OuterRule::Refuse,
                 CallRule::Absent => OuterRule::Absent,
@@ -120,7 +125,7 @@ pub(super) fn outer_rules() -> impl Iterator<Item = (&'static str, OuterRule)> {
     })
 }
 
-/// libseccomp compares an argument once in a rule.
+/// True if libseccomp can express the guard: it compares an argument only once in a rule.
 fn is_expressible(guard: ArgumentGuard) -> bool {
     let once = |tests: &&[ArgumentTest]| {
         let arguments = tests.iter().map(|test| test.argument);

@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use libc::*;
 
-/// How a filter answers a system call.
+/// Answer of a filter to a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallRule {
-    /// The call runs.
+    /// The kernel runs the call.
     Allow,
-    /// EPERM: the call exists, and is not for you.
+    /// EPERM: the call exists but is not allowed.
     Refuse,
-    /// ENOSYS: as on a kernel without it, so that programs fall back.
+    /// ENOSYS: as on a kernel without the call, so that programs fall back.
     Absent,
     /// The call runs if the guard holds; otherwise EPERM.
     Guarded(ArgumentGuard),
@@ -37,10 +37,10 @@ pub struct ArgumentTest {
     pub negated: bool,
 }
 
-/// Whose filter a set of rules is for.
+/// Process that a set of rules is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterProfile {
-    /// The spawner and everything the job runs.
+    /// The spawner and every process of the job.
     Job,
     /// Keeper: no fork, no exec.
     Keeper {
@@ -49,7 +49,7 @@ pub enum FilterProfile {
     },
     /// Init: keeper's calls, and the calls that start keeper again.
     Init {
-        /// As for keeper, which inherits this filter.
+        /// The same value as for keeper, which inherits this filter.
         host_sockets: bool,
     },
 }
@@ -62,9 +62,9 @@ pub type CallRules = BTreeMap<u32, CallRule>;
 pub enum CallUsers {
     /// Job, keeper and init.
     Everyone,
-    /// All but keeper.
+    /// Job and init, not keeper.
     JobAndInit,
-    /// The job alone.
+    /// Only the spawner and the job.
     Job,
 }
 
@@ -75,7 +75,7 @@ pub struct CallRow {
     pub who: CallUsers,
     /// Answer to those profiles.
     pub rule: CallRule,
-    /// Reason, for `docs/seccomp.md`.
+    /// Reason for the rule, printed in `docs/seccomp.md`.
     pub why: &'static str,
     /// Names as libc spells them, with their numbers.
     pub calls: &'static [(&'static str, c_long)],

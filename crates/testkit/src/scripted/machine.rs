@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::script::MachineScript;
 use super::talk::{FRAMES, Loop};
 
-/// As much as a Unix socket holds.
+/// Size of a link's buffer, as much as a Unix socket holds.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// File in the workspace of every machine.
 const WORKSPACE_FILE: (&str, &[u8]) = ("made.txt", b"made by the script");
@@ -67,7 +67,7 @@ impl ScriptedMachine {
         self.dead.send_replace(true);
     }
 
-    /// The host's end of a new link.
+    /// Returns the host's end of a new link.
     pub(super) fn dial(self: &Arc<Self>) -> DuplexStream {
         let (host, guest) = tokio::io::duplex(BUFFER_BYTES);
         let machine = Arc::clone(self);
@@ -114,6 +114,8 @@ impl ScriptedMachine {
                 }
                 sequence += 1;
             }
+            // Waits for a new event or for the host's end. Acknowledgements are only read, never used;
+            // dropping `changed` loses nothing, because the loop reads the newest list.
             tokio::select! {
                 _ = changes.changed() => {}
                 frame = acknowledged.receive() => if !matches!(frame, Ok(Some(_))) { return },
@@ -159,7 +161,7 @@ impl ScriptedMachine {
         });
     }
 
-    /// The first end counts.
+    /// Records the end of the job. Only the first end counts.
     fn end(&self, code: i32, reason: EndReason) {
         self.events.send_if_modified(|events| {
             let is_first = !events.iter().any(|event| matches!(event, GuestEvent::Ended { .. }));
@@ -181,7 +183,7 @@ async fn export(stream: &mut Framed<PipeStream>) {
         modified_ms: 0,
         target: None,
     };
-    // A host that is gone asks again.
+    // A host that is gone asks again later.
     let _ = stream.send_message(&entry).await;
     let _ = stream.send_data(bytes).await;
     let _ = stream.send_message(&EntryHeader::End { entries: 1, skipped: Vec::new() }).await;

@@ -19,14 +19,14 @@ use machine::ScriptedMachine;
 use script::MachineScript;
 pub use talk::{Loop, OpenDesk, question};
 
-/// The driver; its machines outlive the servers that use it.
+/// The driver. Its machines outlive the servers that use it.
 pub struct ScriptedDriver {
     script: MachineScript,
     machines: Mutex<BTreeMap<SandboxId, Arc<ScriptedMachine>>>,
 }
 
 impl ScriptedDriver {
-    /// Machines that all run this.
+    /// Creates a driver whose machines all run this script.
     pub fn new<F>(script: impl Fn(Loop) -> F + Send + Sync + 'static) -> Arc<Self>
     where
         F: Future<Output = i32> + Send + 'static,
@@ -35,12 +35,12 @@ impl ScriptedDriver {
         Arc::new(Self { script, machines: Mutex::default() })
     }
 
-    /// Requests of the host to any machine, in order, without those that only look.
+    /// Returns the host's requests to any machine, in order.
     pub fn requests(&self) -> Vec<Request> {
         self.machines().values().flat_map(|machine| machine.requests()).collect()
     }
 
-    /// Ends every machine at once, as a lost power supply would; their names stay.
+    /// Ends every machine at once, as a lost power supply would. Their markers stay.
     pub fn kill_all(&self) {
         self.machines().values().for_each(|machine| machine.kill());
     }

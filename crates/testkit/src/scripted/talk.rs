@@ -7,23 +7,23 @@ use sandyard_protocol::{
 };
 use tokio::sync::watch;
 
-/// Generous: the host rejects messages that are too long.
+/// Limits of frames, generous because the host must reject messages that are too long.
 pub(super) const FRAMES: FrameLimits = FrameLimits {
     message_bytes: limits::DESK_MESSAGE_BYTES,
     sent_message_bytes: 64 * 1024 * 1024,
     data_bytes: limits::DATA_BYTES,
 };
 
-/// The way of a script to the host.
+/// A script's connection to the host.
 pub struct Loop {
     link: watch::Receiver<Option<Link>>,
 }
 
-/// A desk that is open.
+/// An open journal stream.
 pub struct OpenDesk {
-    /// The task, as the host describes it.
+    /// Facts about the task, as the host describes it.
     pub facts: TaskFacts,
-    /// The journal so far.
+    /// Journal entries so far, oldest first.
     pub journal: Vec<JournalRow>,
     stream: Framed<PipeStream>,
 }
@@ -33,7 +33,7 @@ impl Loop {
         Self { link }
     }
 
-    /// A stream for that purpose, once there is a link.
+    /// Opens a stream for that purpose, once there is a link.
     pub async fn open(&mut self, purpose: &GuestRequest) -> Framed<PipeStream> {
         loop {
             let link = self.link.wait_for(Option::is_some).await.ok().and_then(|link| link.clone());
@@ -49,7 +49,7 @@ impl Loop {
         }
     }
 
-    /// Sits down at the desk.
+    /// Opens the journal stream and reads the journal so far.
     pub async fn desk(&mut self) -> Result<OpenDesk, FrameError> {
         let mut stream = self.open(&GuestRequest::Desk).await;
         stream.send_message(&DeskRequest::Open { loop_version: "script".into() }).await?;
@@ -71,7 +71,7 @@ impl Loop {
         self.call(&question(number, None)).await
     }
 
-    /// Makes a call; all that comes back.
+    /// Makes a call and returns all events of the answer.
     pub async fn call(&mut self, call: &ModelCall) -> Vec<ModelEvent> {
         let mut stream = self.open(&GuestRequest::Model).await;
         let mut heard = Vec::new();
@@ -116,7 +116,7 @@ impl OpenDesk {
     }
 }
 
-/// A call with a single message.
+/// Creates a call with a single message.
 pub fn question(number: u64, model: Option<&str>) -> ModelCall {
     let parts = vec![ModelPart::Text { text: "What now?".into() }];
     ModelCall {

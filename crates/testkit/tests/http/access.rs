@@ -1,4 +1,4 @@
-//! Who gets in: hosts, origins, keys, tickets, for plain requests and for upgrades alike.
+//! Access: hosts, origins, keys, tickets, for plain requests and for upgrades alike.
 
 use sandyard_server::app::{AppError, ErrorCode, JobFilter, TicketTarget};
 use sandyard_server::auth::{AccessRules, AccessScope, AccessScopes, AccountId, Caller, KeyStore, TenantId};
@@ -56,7 +56,7 @@ async fn w2_w8_foreign_hosts_and_origins_are_refused() {
     for host in ["localhost:9999", "127.0.0.1", "[::1]:1"] {
         assert_eq!(served.request("GET", "/jobs", &[("Host", host)], b"").await.status, 200, "{host}");
     }
-    // W12: what a proxy would add is not believed.
+    // W12: headers that a proxy would add are ignored.
     for header in ["X-Forwarded-Host", "X-Forwarded-For", "Forwarded", "X-Real-IP"] {
         let headers = [("Host", "evil.example"), (header, "localhost")];
         assert_eq!(served.request("GET", "/jobs", &headers, b"").await.status, 403, "{header}");

@@ -1,4 +1,4 @@
-//! Who did what, as the API records it.
+//! Records of the API's audit: the actor and the action.
 
 use sandyard_server::audit::verify_lines;
 use sandyard_server::auth::{AccessRules, KeyStore};

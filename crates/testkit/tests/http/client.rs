@@ -123,7 +123,7 @@ impl Served {
         reply.json()
     }
 
-    /// Nothing was made: no job, no folder, no sandbox.
+    /// Asserts that nothing was made: no job, no folder, no sandbox.
     pub(crate) async fn expect_nothing(&self) {
         assert_eq!(self.get("/jobs").await.json()["jobs"], serde_json::json!([]));
         let folders = std::fs::read_dir(self.yard.data().join("jobs")).unwrap().count();

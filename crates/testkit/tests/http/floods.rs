@@ -20,7 +20,7 @@ async fn impatient_yard() -> Served {
     Served::serve(TestYard::new().await.unwrap(), open(), impatient()).await
 }
 
-/// What the server says before it closes.
+/// Reads the server's answer until it closes.
 async fn last_words(mut stream: TcpStream) -> String {
     let mut bytes = Vec::new();
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;

@@ -310,7 +310,8 @@ async fn w10_no_request_hides_in_another() {
         let mut answer = Vec::new();
         let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("no end");
         let seen = upstream.seen();
-        // What follows a whole request may be a request of its own, to a host that is not ours; never a second one here.
+        // Bytes after a whole request may form another request, to a host that is not ours. The upstream must
+        // never see a second one.
         assert!(seen.len() <= 1, "{head:?}: {seen:?}");
         assert!(seen.iter().all(|text| text.starts_with("POST /first ")), "{head:?}: {seen:?}");
         let answers = String::from_utf8_lossy(&answer).matches("HTTP/1.1 200").count();
@@ -344,7 +345,7 @@ async fn w9_no_byte_passes_before_the_101_and_any_other_answer_closes() {
         assert_eq!(upstream.seen().len(), 1, "{:?}", upstream.seen());
         assert!(!upstream.seen()[0].contains("smuggled"));
     }
-    // Early bytes wait for the 101 and then arrive as what they are: the socket's own.
+    // Early bytes wait for the 101 and then arrive as bytes of the socket.
     let upstream = Upstream::with(|mut stream, seen| async move {
         let mut buffer = vec![0; 4096];
         let count = stream.read(&mut buffer).await.unwrap();

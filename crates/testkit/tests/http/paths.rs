@@ -1,4 +1,4 @@
-//! Paths of files: nothing outside of the workspace is reached, whatever the spelling.
+//! Paths of files: no spelling reaches anything outside of the workspace.
 
 use serde_json::json;
 

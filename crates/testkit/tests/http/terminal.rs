@@ -13,7 +13,7 @@ async fn open(served: &Served, id: &str) -> Socket {
     tokio_tungstenite::connect_async(url).await.unwrap().0
 }
 
-/// Everything until the server closes: what was on the screen, and the text frames.
+/// Reads until the server closes: the screen's text, and the text frames.
 async fn follow(socket: &mut Socket) -> (String, Vec<String>) {
     let mut screen = Vec::new();
     let mut texts = Vec::new();

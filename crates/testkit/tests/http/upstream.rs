@@ -29,7 +29,7 @@ impl Upstream {
         .await
     }
 
-    /// An ordinary page.
+    /// Serves an ordinary page.
     pub(crate) async fn page() -> Self {
         Self::answering(plain("hello", "")).await
     }
@@ -51,13 +51,13 @@ impl Upstream {
         Self { port, seen, task }
     }
 
-    /// Everything that came, one text for each connection.
+    /// Returns everything that arrived, one text for each connection.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
     }
 }
 
-/// A whole answer.
+/// Returns a whole HTTP answer.
 pub(crate) fn plain(body: &str, headers: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n{headers}\r\n{body}",

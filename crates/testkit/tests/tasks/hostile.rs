@@ -1,4 +1,4 @@
-//! What a loop may try that no loop of ours would.
+//! Attacks by a loop: messages that no loop of ours sends.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ async fn who_breaks_the_protocol_loses_that_stream_alone() {
         ];
         for message in garbage {
             let mut stream = it.open(&GuestRequest::Desk).await;
-            // The host may be gone before all of it is sent.
+            // The host may be gone before all bytes are sent.
             let _ = stream.send_message(&message).await;
             assert!(!matches!(stream.receive().await, Ok(Some(_))), "no answer");
         }

@@ -1,4 +1,4 @@
-//! Models and what they may cost.
+//! Models and their cost limits.
 
 use sandyard_protocol::{JournalEntry, ModelEvent, ModelFailureCode, TaskBudget, WhyAsked};
 use sandyard_server::app::JobState;

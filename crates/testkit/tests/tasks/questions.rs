@@ -14,12 +14,12 @@ fn asked(question: &str) -> JournalEntry {
     JournalEntry::Asked { question: question.into(), why: WhyAsked::Ask }
 }
 
-/// Asks, and sums up what it hears.
+/// Opens a yard whose loop asks a question and sums up the answers.
 async fn asking() -> TaskYard {
     asking_with_leave(Arc::new(Semaphore::new(Semaphore::MAX_PERMITS))).await
 }
 
-/// The same, but ends only with leave.
+/// Opens the same yard, whose loop ends only with a permit of `leave`.
 async fn asking_with_leave(leave: Arc<Semaphore>) -> TaskYard {
     TaskYard::new(&[], move |it| ask_and_sum_up(it, Arc::clone(&leave))).await
 }

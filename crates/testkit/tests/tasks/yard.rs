@@ -90,7 +90,7 @@ impl TaskYard {
         self.wait(id, |status| status.state.is_terminal()).await
     }
 
-    /// Returns when the loop has said so many words of its own, as notes.
+    /// Returns when the loop has written that many notes.
     pub(crate) async fn noted(&self, id: &JobId, count: usize) {
         let events = self.yard.events(&self.job(id).await, 0).await.unwrap().map(Result::unwrap);
         let noted = events.filter(|event| std::future::ready(event.kind == "note")).take(count).count();
@@ -135,7 +135,7 @@ fn template() -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A task with these limits on what it spends.
+/// Creates a task with these limits on its spending.
 pub(crate) fn with_budget(budget: TaskBudget) -> NewJob {
     NewJob { task: TaskOptions { budget, ..TaskOptions::default() }, ..task("do it") }
 }

@@ -136,6 +136,8 @@ impl Build {
             progress.finish();
             built
         });
+        // The build is a blocking task that dropping its handle would not end. A signal therefore asks it to
+        // stop and waits, so that no mount or temporary file is left.
         let built = tokio::select! {
             built = &mut building => built,
             () = stop.next() => {

@@ -25,6 +25,8 @@ pub(super) async fn make(
         ui.note("disk: making it, unless it is there");
         images.of(&root).map_err(BuildError::from)
     });
+    // The build is a blocking task that dropping its handle would not end. A signal therefore asks it to stop
+    // and waits, so that no temporary file is left.
     let made = tokio::select! {
         made = &mut making => made,
         () = stop.next() => {

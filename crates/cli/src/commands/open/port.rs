@@ -56,7 +56,9 @@ async fn forward(
     context.ui.line(&address.to_string())?;
     let mut connections = JoinSet::new();
     loop {
-        // At the limit nothing is accepted: further clients wait in the kernel's queue until a connection ends.
+        // At the limit nothing is accepted: further clients wait in the kernel's queue until a connection
+        // ends. Dropping `accept` or `join_next` loses nothing, and `stop` remembers a signal that arrives
+        // meanwhile.
         tokio::select! {
             accepted = listener.accept(), if connections.len() < CONNECTIONS => {
                 let (stream, _) = accepted.map_err(failed)?;

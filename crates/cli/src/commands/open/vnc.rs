@@ -38,6 +38,7 @@ impl OpenVncCommand {
         let mut clients = JoinSet::new();
         loop {
             // At the limit nothing is accepted: further clients wait in the kernel's queue until one leaves.
+            // Dropping `accept` or `join_next` loses nothing.
             tokio::select! {
                 accepted = listener.accept(), if clients.len() < CLIENTS => {
                     if let Ok((stream, _)) = accepted {
@@ -75,6 +76,8 @@ async fn carry(client: ApiClient, job: String, control: bool, stream: TcpStream)
         }
         Ok(())
     };
+    // The session ends when either direction does. Dropping the other direction loses only bytes that nobody
+    // would read: its peer is gone.
     tokio::select! {
         done = upward => done,
         done = downward => done,

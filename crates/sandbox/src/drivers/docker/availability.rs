@@ -12,7 +12,8 @@ use crate::host::version::{self, CRUN_FLOORS, RUNC_FLOORS};
 /// The programs whose services are engines.
 const ENGINES: [&str; 2] = ["dockerd", "podman"];
 
-/// Checks the host before the first start. An engine that is installed may be away for a while, so each call asks it again.
+/// Checks the host before the first start. The engine itself may be away for a while, so each later call asks
+/// it again.
 pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<CgroupLayout, DriverOpenError> {
     let is_installed = || ENGINES.iter().any(|name| requirements::installed(name).is_some());
     if !in_use && !config.socket.exists() && !is_installed() {
@@ -28,7 +29,7 @@ pub(super) fn require_host(config: &DockerConfig, in_use: bool) -> Result<Cgroup
     requirements::control_groups()
 }
 
-/// Asks the engine, then starts a sandbox; without an image to start from, reports the engine's answer.
+/// Asks the engine, then starts a sandbox. Without an image to start from, reports the engine's answer.
 pub(super) async fn of(state: &DockerState, driver: &dyn Driver) -> Availability {
     let found = match examine(state).await {
         Ok(found) => found,
@@ -53,7 +54,7 @@ pub(super) async fn of(state: &DockerState, driver: &dyn Driver) -> Availability
 /// Facts about an engine that may be used.
 struct FoundEngine {
     described: String,
-    /// The component with known holes.
+    /// Text about the component with known holes, if there is one.
     outdated: Option<String>,
 }
 
@@ -62,6 +63,7 @@ async fn examine(state: &DockerState) -> Result<FoundEngine, Availability> {
     let version = state.engine.version().await.map_err(away)?;
     let info = state.engine.info().await.map_err(away)?;
     let options = info.security_options.unwrap_or_default();
+    // An engine that maps ids itself would put the sandbox's ids, and the owners on its disk, somewhere else.
     if options.iter().any(|option| option.contains("rootless") || option.contains("name=userns")) {
         return Err(Availability::missing(
             "the engine maps the ids of containers itself (rootless or userns-remap)",
@@ -87,8 +89,8 @@ async fn examine(state: &DockerState) -> Result<FoundEngine, Availability> {
     }
 }
 
-/// The runtime that a part of an engine is, and its version: Docker writes `runc` and `1.3.6`, Podman `OCI Runtime (runc)` and all
-/// that runc says of itself.
+/// Returns the runtime and its version if a part of an engine is one. Docker writes `runc` and `1.3.6`;
+/// Podman writes `OCI Runtime (runc)` and the whole output of `runc --version`.
 fn runtime(part: &str, version: &str) -> Option<(&'static str, String)> {
     let name = part.strip_prefix("OCI Runtime (").and_then(|rest| rest.strip_suffix(')')).unwrap_or(part);
     let name = ["runc", "crun"].into_iter().find(|known| *known == name)?;

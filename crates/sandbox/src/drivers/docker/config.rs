@@ -11,16 +11,16 @@ use crate::driver::LocalImages;
 pub struct DockerConfig {
     /// The driver's own data directory.
     pub data: PathBuf,
-    /// Where link directories and boot documents are made; need not survive a reboot.
+    /// Directory for link directories and boot documents; need not survive a reboot.
     pub run: PathBuf,
-    /// The engine's socket.
+    /// Unix socket on which the engine listens.
     pub socket: PathBuf,
-    /// The default disk of a sandbox.
+    /// Default size of a sandbox's disk, in MiB.
     pub disk_mib: u64,
-    /// Images of this host.
+    /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
-    /// Whether an engine whose runtime has known holes may be used by jobs that name the driver.
+    /// True if jobs that name the driver may use an engine whose runtime has known holes.
     pub allow_outdated_runtime: bool,
-    /// Fails every start at this step; for tests.
+    /// Step at which every start fails; for tests.
     pub fail_at: Option<DockerStep>,
 }

@@ -1,9 +1,10 @@
-//! The request to the engine: the same machine as the native driver's, as the engine's API describes it.
+//! The request to the engine: the same machine as the native driver's, in the terms of the engine's API.
 //!
-//! Engines give containers the host's ids, a /dev with more in it than a job needs, and mounts that allow set-user-id files.
-//! `init` and the spawner see to those (`EngineMachine` in the boot document). Paths of /proc are masked by the spawner, in the job's
-//! own mounts: masked here, they would keep it from mounting a proc for the job, which the kernel allows in a user namespace
-//! only while a whole one is visible. The job's limits are those of groups that the driver makes; the engine's are for init and keeper.
+//! Engines give containers the host's ids, a /dev with more devices than a job needs, and mounts that allow
+//! set-user-id files. `init` and the spawner correct those (`EngineMachine` in the boot document). The
+//! spawner masks paths of /proc, in the job's own mounts: masked here, they would keep it from mounting a
+//! proc for the job, which the kernel allows in a user namespace only while a whole one is visible. The job's
+//! limits are those of groups that the driver makes; the engine's limits are for init and keeper.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,16 +21,18 @@ use crate::guest_programs::GUEST_PROGRAM;
 use crate::host::cgroup::{OWN_MEMORY_BYTES, OWN_PIDS};
 use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET};
 
-/// Names the yard that owns a container.
+/// Label with the yard that owns a container.
 pub(super) const YARD_LABEL: &str = "dev.sandyard.yard";
-/// Names the sandbox that it is.
+/// Label with the sandbox's id.
 const SANDBOX_LABEL: &str = "dev.sandyard.sandbox";
-/// Capabilities of init before it drops everything: the first two write the id maps of its user namespace, the third makes one
-/// where the host reserves that to the privileged. Over the host it holds them for the milliseconds until it is in there.
+/// Capabilities of init before it drops all of them. The first two write the id maps of its user namespace;
+/// the third makes one where the host reserves that to the privileged. Init holds them over the host for the
+/// milliseconds until it has entered that namespace.
 const CAPABILITIES: [&str; 3] = ["SETUID", "SETGID", "SYS_ADMIN"];
-/// What Podman's service allows itself, and so the most that it can give; the job's own limit is its control group's.
+/// Process limit of Podman's service, and so the most that it can give. The job's own limit is its control
+/// group's.
 const PODMAN_PROCESSES: i64 = 32_768;
-/// Init speaks on its console only when it can't start.
+/// Largest size of a console. Init writes to it only when it can't start.
 const CONSOLE_SIZE: &str = "64k";
 
 /// A container about to be made.
@@ -39,31 +42,31 @@ pub(super) struct Container<'a> {
     pub(super) make: EngineMake,
     /// The engine's id of the image.
     pub(super) image: String,
-    /// The profile, as the engine reads it: Docker its text, Podman its path.
+    /// Seccomp profile in the engine's form: the text for Docker, a path for Podman.
     pub(super) seccomp: &'a str,
-    /// Where the host has mounted its disk and its file systems in memory.
+    /// Places where the host has mounted the disk and the file systems in memory.
     pub(super) staged: &'a StagedDisk,
-    /// The host's directory with the link's socket.
+    /// Directory on the host with the link's socket.
     pub(super) link: &'a Path,
-    /// The host's directory with the boot document.
+    /// Directory on the host with the boot document.
     pub(super) boot: &'a Path,
-    /// The host's directory with the guest's programs.
+    /// Directory on the host with the guest's programs.
     pub(super) programs: &'a Path,
     /// `cgroup.procs` files of the job's groups on the host.
     pub(super) job_groups: &'a [PathBuf],
 }
 
-/// The container's name: no two yards of a host share one.
+/// Returns the container's name, which no two yards of a host share.
 pub(super) fn name(yard: &str, id: &SandboxId) -> String {
     format!("sandyard-{yard}-{id}")
 }
 
-/// The sandbox of a container's name, if it is this yard's.
+/// Returns the sandbox of a container's name, if it belongs to this yard.
 pub(super) fn sandbox_of(yard: &str, name: &str) -> Option<SandboxId> {
     SandboxId::parse(name.strip_prefix(&format!("sandyard-{yard}-"))?)
 }
 
-/// Where init finds the file of a group of the job's.
+/// Returns the path inside at which init finds the entrance of a group of the job.
 pub(super) fn group_file(number: usize) -> PathBuf {
     Path::new(BOOT_TARGET).join(number.to_string())
 }
@@ -127,10 +130,10 @@ impl Container<'_> {
         let mut options = vec![
             "no-new-privileges".to_owned(),
             format!("seccomp={}", self.seccomp),
-            // The engine's own profile for AppArmor forbids all mounts, also those by which init takes things away.
+            // The engine's AppArmor profile forbids all mounts, also those by which init covers paths.
             "apparmor=unconfined".to_owned(),
         ];
-        // It does not read `MaskedPaths`.
+        // Podman does not read `MaskedPaths`.
         if self.make == EngineMake::Podman {
             options.push("unmask=ALL".to_owned());
         }
@@ -147,6 +150,7 @@ impl Container<'_> {
         );
         mounts.push(bind(self.link, LINK_TARGET, MountAccess::Read));
         mounts.push(bind(self.programs, PROGRAMS_TARGET, MountAccess::Read));
+        // The boot directory is read-only, but its files for groups are covered by writable mounts below.
         mounts.push(bind(self.boot, BOOT_TARGET, MountAccess::Read));
         for (number, procs) in self.job_groups.iter().enumerate() {
             mounts.push(bind(procs, &group_file(number).display().to_string(), MountAccess::Write));
@@ -155,7 +159,7 @@ impl Container<'_> {
     }
 }
 
-/// Podman sets limits of its own unless the request has some, and fails where it may not raise them.
+/// Returns limits for Podman, which otherwise sets its own and fails where it may not raise them.
 fn limits() -> Vec<ResourcesUlimits> {
     let limit = |name: &str, most| ResourcesUlimits {
         name: Some(name.to_owned()),
@@ -171,7 +175,7 @@ enum MountAccess {
     Write,
 }
 
-/// A bind mount; unlike the older form of the API it fails where the source is missing.
+/// Returns a bind mount. Unlike the older form of the API, it fails if the source is missing.
 fn bind(source: &Path, target: &str, access: MountAccess) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
@@ -229,7 +233,7 @@ mod tests {
         assert!(mounts.iter().all(|mount| !mount["Source"].as_str().unwrap().contains("docker.sock")));
     }
 
-    /// Docker refuses what it does not know, Podman leaves its masks on without it.
+    /// Docker refuses an option that it does not know; Podman keeps its masks on without it.
     #[test]
     fn each_engine_is_told_in_its_own_words_to_mask_nothing() {
         let options = |make| body(make)["HostConfig"]["SecurityOpt"].as_array().unwrap().len();

@@ -1,6 +1,7 @@
-//! The engine behind its Unix socket, Docker's or Podman's: the few calls that are made of it, each with a deadline.
+//! The engine behind its Unix socket, Docker's or Podman's: the calls that the driver makes, each with a
+//! deadline.
 //!
-//! Nothing is kept of an engine but whose it is and which version of the API it speaks, so one that is restarted is simply
+//! The driver remembers only the engine's make and the version of its API, so a restarted engine is simply
 //! asked again. A missing container is no error where the caller wanted it removed.
 
 use std::collections::HashMap;
@@ -20,22 +21,23 @@ use futures_util::StreamExt as _;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-/// A busy engine takes seconds for a container; one that takes this long does not answer at all.
+/// Deadline of a call. A busy engine takes seconds for a container; one that takes this long does not answer
+/// at all.
 const CALL_TIMEOUT_S: u64 = 120;
-/// Loading an image of gigabytes into a slow disk, or removing it.
+/// Deadline for loading or removing an image of gigabytes on a slow disk.
 const LOAD_TIMEOUT_S: u64 = 3600;
-/// A look at whether it is there.
+/// Deadline of the first contact.
 const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
-/// An engine that refuses to remove a container for longer has a reason.
+/// Longest time for an engine to remove a container. A longer refusal has another reason.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long it has to come to know that a container ended.
+/// Delay until the next attempt, in which the engine learns that a container ended.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
-/// Most bytes that are read of a container's console.
+/// Most bytes read from a container's console.
 const CONSOLE_BYTES: usize = 64 * 1024;
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
 
-/// Whose an engine is. Podman speaks Docker's API, and reads some of it in its own way.
+/// Maker of an engine. Podman speaks Docker's API, but interprets parts of it differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EngineMake {
     Docker,
@@ -43,7 +45,7 @@ pub(super) enum EngineMake {
 }
 
 impl EngineMake {
-    /// Podman's name among its components.
+    /// Podman's name in the list of its components.
     pub(super) const PODMAN: &str = "Podman Engine";
 
     fn of(version: &SystemVersion) -> Self {
@@ -73,7 +75,7 @@ struct KnownEngine {
 }
 
 impl Engine {
-    /// The engine behind a socket; nothing is asked of it yet.
+    /// Names the engine behind a socket; does not connect yet.
     pub(super) fn new(socket: &Path) -> Self {
         Self { socket: socket.to_owned(), known: OnceCell::new() }
     }
@@ -82,7 +84,7 @@ impl Engine {
         &self.socket
     }
 
-    /// A client that speaks the newest version of the API that both know.
+    /// Returns a client that speaks the newest version of the API that both know.
     async fn client(&self) -> io::Result<&Docker> {
         Ok(&self.known().await?.client)
     }
@@ -91,7 +93,7 @@ impl Engine {
         Ok(self.known().await?.make)
     }
 
-    /// The same if it has answered before.
+    /// Returns the make of an engine that has answered before.
     pub(super) fn known_make(&self) -> Option<EngineMake> {
         self.known.get().map(|known| known.make)
     }
@@ -107,6 +109,7 @@ impl Engine {
         };
         let greeted =
             || async { tokio::time::timeout(GREETING_TIMEOUT, greet()).await.map_err(|_| self.silent())? };
+        // A failed greeting is not stored, so an engine that comes up later is found by the next call.
         self.known.get_or_try_init(greeted).await
     }
 
@@ -128,7 +131,7 @@ impl Engine {
             Error::RequestTimeoutError => self.silent(),
             Error::DockerStreamError { error } => io::Error::other(error),
             other => {
-                // The outer ones tell which library failed, the innermost tells what happened.
+                // The outer errors name the failing library, the innermost the cause.
                 let mut cause: &dyn std::error::Error = &other;
                 while let Some(inner) = cause.source() {
                     cause = inner;
@@ -143,17 +146,17 @@ impl Engine {
         self.client().await?.ping().await.map(drop).map_err(|error| self.told(error))
     }
 
-    /// Its version and those of its parts.
+    /// Returns the version of the engine and of its parts.
     pub(super) async fn version(&self) -> io::Result<SystemVersion> {
         self.client().await?.version().await.map_err(|error| self.told(error))
     }
 
-    /// How it is set up.
+    /// Returns the engine's settings.
     pub(super) async fn info(&self) -> io::Result<SystemInfo> {
         self.client().await?.info().await.map_err(|error| self.told(error))
     }
 
-    /// The id of an image with this label, if there is one.
+    /// Returns the id of an image with this label, if there is one.
     pub(super) async fn image_with(&self, label: &str, value: &str) -> io::Result<Option<String>> {
         let filters = HashMap::from([("label", vec![format!("{label}={value}")])]);
         let options = ListImagesOptionsBuilder::new().filters(&filters).build();
@@ -161,14 +164,14 @@ impl Engine {
         Ok(images.map_err(|error| self.told(error))?.into_iter().next().map(|image| image.id))
     }
 
-    /// All images that have a label of this name.
+    /// Returns all images that have a label of this name.
     pub(super) async fn images_labelled(&self, label: &str) -> io::Result<Vec<ImageSummary>> {
         let filters = HashMap::from([("label", vec![label.to_owned()])]);
         let options = ListImagesOptionsBuilder::new().filters(&filters).build();
         self.client().await?.list_images(Some(options)).await.map_err(|error| self.told(error))
     }
 
-    /// Removes an image; `AlreadyExists` if a container uses it.
+    /// Removes an image. Fails with `AlreadyExists` if a container uses it.
     pub(super) async fn remove_image(&self, id: &str) -> io::Result<()> {
         let mut client = self.client().await?.clone();
         client.set_timeout(Duration::from_secs(LOAD_TIMEOUT_S));
@@ -194,7 +197,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a container; `AlreadyExists` if the name is taken.
+    /// Makes a container. Fails with `AlreadyExists` if the name is taken.
     pub(super) async fn create(&self, name: &str, body: ContainerCreateBody) -> io::Result<()> {
         let options = CreateContainerOptionsBuilder::new().name(name).build();
         let created = self.client().await?.create_container(Some(options), body).await;
@@ -206,7 +209,7 @@ impl Engine {
         started.map_err(|error| self.told(error))
     }
 
-    /// The pid of its first process, as the host counts; none unless it runs.
+    /// Returns the pid of the first process on the host, or `None` unless the container runs.
     pub(super) async fn pid(&self, name: &str) -> io::Result<Option<i32>> {
         let found = self.client().await?.inspect_container(name, None::<InspectContainerOptions>).await;
         let state = found.map_err(|error| self.told(error))?.state.unwrap_or_default();
@@ -221,6 +224,7 @@ impl Engine {
         let mut text = String::new();
         while let Some(line) = lines.next().await {
             text.push_str(&line.map_err(|error| self.told(error))?.to_string());
+            // The guest writes this text and could write without end.
             if text.len() > CONSOLE_BYTES {
                 break;
             }
@@ -228,7 +232,8 @@ impl Engine {
         Ok(text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect())
     }
 
-    /// Kills and removes it; harmless if there is none. Podman refuses to kill what ends at that very moment, so it is asked again.
+    /// Kills and removes a container. Succeeds if there is none. Podman refuses to kill a container that ends
+    /// at that moment, so the call is repeated.
     pub(super) async fn remove(&self, name: &str) -> io::Result<()> {
         let deadline = Instant::now() + REMOVE_TIMEOUT;
         loop {
@@ -246,7 +251,7 @@ impl Engine {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         let removed = self.client().await?.remove_container(name, Some(options)).await;
         match removed.map_err(|error| self.told(error)) {
-            // The second: somebody else removes it at this moment.
+            // `AlreadyExists` is a conflict: another call is removing the container.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {
                 Ok(())
             }
@@ -254,13 +259,13 @@ impl Engine {
         }
     }
 
-    /// Names of all containers with this label, running or not.
+    /// Returns the names of all containers with this label, running or not.
     pub(super) async fn containers_with(&self, label: &str, value: &str) -> io::Result<Vec<String>> {
         let filters = HashMap::from([("label", vec![format!("{label}={value}")])]);
         let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
         let found = self.client().await?.list_containers(Some(options)).await;
         let names = found.map_err(|error| self.told(error))?.into_iter();
-        // The engine writes them as paths.
+        // The engine writes names as paths.
         Ok(names.filter_map(|one| Some(one.names?.first()?.trim_start_matches('/').to_owned())).collect())
     }
 }

@@ -1,5 +1,5 @@
-//! Images in the engine: found by the label that names the tree they were made of, loaded once if they are not there, removed when
-//! nobody needs them.
+//! Images in the engine. The driver finds one by the label that names its tree, loads it once if it is
+//! missing, and removes it when nobody needs it.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::engine::Engine;
 use crate::image::{ArchiveError, FLAVOUR_LABEL, IMAGE_LABEL, Image, ImageArchive, ImageDigest, ImageFacts};
 
-/// Pieces of an archive on their way to the engine; a slow engine slows the reader down.
+/// Pieces of an archive that wait for the engine. A slow engine slows the reader down.
 const MAX_WAITING_PIECES: usize = 8;
 /// Bytes of a piece: the size of one write to a socket.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -18,13 +18,13 @@ const PIECE_BYTES: usize = 256 * 1024;
 /// An image could not be brought into an engine.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The tree is none of the image cache's.
+    /// The path is not a tree of the image cache.
     #[error("{0} is not a tree of the image cache")]
     NoImage(String),
-    /// It could not be read.
+    /// The image could not be read.
     #[error("read the image")]
     Archive(#[from] ArchiveError),
-    /// The engine did not take it.
+    /// The engine did not accept the image.
     #[error("load the image into the engine")]
     Engine(#[source] io::Error),
 }
@@ -38,7 +38,7 @@ impl From<LoadError> for io::Error {
     }
 }
 
-/// The image whose tree this is: `<cache>/images/<digest>/root`.
+/// Returns the image of a tree, `<cache>/images/<digest>/root`.
 pub(super) fn image_of(root: &Path) -> Result<Image, LoadError> {
     let found = || {
         let folder = root.parent()?;
@@ -64,6 +64,8 @@ pub(super) async fn ensure(
     let reading = tokio::task::spawn_blocking(move || read(&image, sender, percent));
     let archive = futures_util::stream::poll_fn(move |context| pieces.poll_recv(context));
     let loaded = engine.load(archive).await;
+    // The reader's failure counts only if the engine accepted the archive; otherwise the reader failed
+    // because the engine did.
     match reading.await.map_err(|error| LoadError::Engine(io::Error::other(error)))? {
         Err(error) if loaded.is_ok() => return Err(error.into()),
         _ => loaded.map_err(LoadError::Engine)?,
@@ -72,7 +74,8 @@ pub(super) async fn ensure(
     id.ok_or_else(|| LoadError::Engine(io::Error::other("the engine took the image and does not have it")))
 }
 
-/// Writes the archive into the channel, and its failure after it, so that the engine never takes a part for the whole.
+/// Writes the archive into the channel. After a failure it sends the error too, so that the engine never
+/// takes a part for the whole.
 fn read(
     image: &Image,
     sender: mpsc::Sender<io::Result<Bytes>>,
@@ -81,13 +84,13 @@ fn read(
     let out = io::BufWriter::with_capacity(PIECE_BYTES, Pieces(sender.clone()));
     let written = ImageArchive::of(image).and_then(|archive| archive.write(out, &mut percent));
     if let Err(error) = &written {
-        // Nobody reads any more if the engine has refused already.
+        // The engine may have refused and closed the channel already.
         let _ = sender.blocking_send(Err(io::Error::other(error.to_string())));
     }
     written.map(drop)
 }
 
-/// A channel as a writer.
+/// Writes into a channel.
 struct Pieces(mpsc::Sender<io::Result<Bytes>>);
 
 impl io::Write for Pieces {
@@ -102,7 +105,7 @@ impl io::Write for Pieces {
     }
 }
 
-/// Brings an image into the engine behind a socket; returns the engine's id of it.
+/// Loads an image into the engine behind a socket. Returns the engine's id of the image.
 pub async fn load_image(
     socket: &Path,
     image: Image,
@@ -114,21 +117,21 @@ pub async fn load_image(
 /// An image of ours that an engine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedImage {
-    /// The engine's id of it.
+    /// Id of the image in the engine.
     pub id: String,
     /// Name in the engine, or the id if the name was removed.
     pub name: String,
-    /// The tree it was made of.
+    /// Digest of the tree that it was made of.
     pub digest: ImageDigest,
-    /// The flavour of that.
+    /// Flavour of the image.
     pub flavour: String,
-    /// When that was built, in seconds since 1970.
+    /// Time of the build, in seconds since 1970.
     pub created_s: u64,
-    /// Bytes that it takes in the engine.
+    /// Size in the engine, in bytes.
     pub size_bytes: u64,
 }
 
-/// Every image of ours in the engine behind a socket, whichever yard had it loaded.
+/// Returns every image of ours in the engine behind a socket, whichever yard loaded it.
 pub async fn loaded_images(socket: &Path) -> io::Result<Vec<LoadedImage>> {
     let found = Engine::new(socket).images_labelled(IMAGE_LABEL).await?.into_iter();
     let ours = found.filter_map(|image| {
@@ -141,7 +144,7 @@ pub async fn loaded_images(socket: &Path) -> io::Result<Vec<LoadedImage>> {
     Ok(ours.collect())
 }
 
-/// Removes an image from the engine behind a socket. One that a container uses is left, which is an error.
+/// Removes an image from the engine behind a socket. Fails if a container uses it.
 pub async fn remove_image(socket: &Path, image: &LoadedImage) -> io::Result<()> {
     Engine::new(socket).remove_image(&image.id).await
 }

@@ -42,11 +42,11 @@ use crate::host::storage::disk::Disks;
 use engine::{Engine, EngineMake};
 use stage::DiskStage;
 
-/// Where engines listen: Docker's, then Podman's.
+/// Paths at which engines listen: Docker's, then Podman's.
 pub const SOCKETS: [&str; 3] = ["/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock"];
 
 impl DockerDriver {
-    /// Opens the driver of a state. Asks nothing of the engine, which may be away while its sandboxes run.
+    /// Opens the driver. Does not contact the engine, which may be away while its sandboxes run.
     pub fn open(config: DockerConfig) -> Result<Self, DriverOpenError> {
         let prepare = DriverOpenError::prepare;
         let remembered = MarkedSandboxes::of(&config.data)?;
@@ -95,16 +95,18 @@ impl Driver for DockerDriver {
         };
         let image = self.state.image(image).map_err(failed)?;
         let (sender, mut percents) = tokio::sync::mpsc::unbounded_channel();
-        // At most a hundred and one reports, so the queue is bounded by what is sent.
+        // At most a hundred and one reports are sent, which bounds the queue.
         let loading = images::ensure(&self.state.engine, image, move |percent| {
-            // Nobody listens once the call was cancelled.
+            // The receiver is gone once the call was cancelled.
             let _ = sender.send(percent);
         });
         let mut loading = std::pin::pin!(loading);
         loop {
+            // The load goes on while reports are shown. Dropping `recv` loses no report, and a closed channel
+            // disables its branch. Dropping the whole future ends the load; the next call starts it again.
             tokio::select! {
                 Some(percent) = percents.recv() => report(match percent {
-                    // It has all of it by then, and takes as long again.
+                    // The engine has the whole archive now, and takes as long again.
                     100 => "docker image: the engine unpacks it".to_owned(),
                     _ => format!("docker image {percent} %"),
                 }),
@@ -131,7 +133,7 @@ impl Driver for DockerDriver {
         let link = running.link(links.accept(id, sandboxes.keeper_on_host(&running.record))).await;
         match &link {
             Ok(_) => {
-                // Init has read it; the secret need not lie about any longer.
+                // Init has read the document by now. Removing it leaves no copy of the secret on the disk.
                 let _ = std::fs::remove_file(self.state.boot_directory(id).join(layout::BOOT_FILE));
             }
             Err(LinkError::NotRunning(_)) => self.state.tell_end(id).await,

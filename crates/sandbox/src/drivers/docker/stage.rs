@@ -1,8 +1,9 @@
-//! The disk of a sandbox and its file systems in memory, mounted where the engine finds them for as long as it takes to start the
-//! container. Engines make file systems in memory too, but Podman gives them neither an owner nor a number of files.
+//! The disk of a sandbox and its file systems in memory, mounted where the engine finds them while it starts
+//! the container. Engines can make file systems in memory too, but Podman's have neither an owner nor a limit
+//! on files.
 //!
-//! The container's own mounts keep them from then on, so nothing of it stays on the host; the kernel frees the loop device with the last
-//! of them. Owners on the disk are mapped to the sandbox's ids. Blocks.
+//! The container's own mounts keep them afterwards, so none stays on the host; the kernel frees the loop
+//! device with the last mount. Owners on the disk are mapped to the sandbox's ids. Blocks.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -22,10 +23,10 @@ use crate::host::storage::file_systems;
 use crate::host::storage::image_disk;
 use crate::host::sys::{mounts, users};
 
-/// Set-user-id files and devices never work.
+/// Flags of every mount: no set-user-id files, no devices.
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
-/// The places where disks are mounted for a moment.
+/// Directory in which disks are mounted for a moment.
 #[derive(Debug, Clone)]
 pub(super) struct DiskStage {
     directory: PathBuf,
@@ -48,7 +49,7 @@ pub(super) struct StagedDisk {
 }
 
 impl DiskStage {
-    /// Opens the directory of these places, which only root can enter.
+    /// Opens the directory, which only root can enter.
     pub(super) fn open(data: &Path) -> io::Result<Self> {
         let directory = data.join("stage");
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -61,6 +62,7 @@ impl DiskStage {
         let place = self.place(id);
         fs::create_dir(&place)?;
         let floor = [("size", "64k".to_owned()), ("nr_inodes", "32".to_owned()), ("mode", "700".to_owned())];
+        // This mount comes first and carries the others: one lazy unmount then removes them all.
         put(&file_systems::create("tmpfs", &floor, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?, &place)?;
         let namespace = users::user_namespace(&ids::map_text(props.map), ids::owner(props.map))?;
         let disk = image_disk::mount(props.disk)?;
@@ -81,6 +83,7 @@ impl DiskStage {
     /// Unmounts a sandbox's stage. Never removes files below a mount: a place that can't be unmounted stays.
     pub(super) fn clear(&self, id: &SandboxId) -> io::Result<()> {
         let place = self.place(id);
+        // A killed server may have mounted more than once; each pass removes the topmost mount.
         loop {
             match unmount(&place, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
                 Ok(()) => {}
@@ -88,13 +91,14 @@ impl DiskStage {
                 Err(error) => return Err(error.into()),
             }
         }
+        // `remove_dir`, never `remove_dir_all`: below a mount that is still there lie the job's files.
         match fs::remove_dir(&place) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// Every sandbox that has a place.
+    /// Returns every sandbox that has a place.
     pub(super) fn ids(&self) -> io::Result<Vec<SandboxId>> {
         folders::ids_in(&self.directory)
     }
@@ -108,7 +112,7 @@ fn put(mount: &OwnedFd, target: &Path) -> io::Result<()> {
     Ok(move_mount(mount, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
-/// A file system in memory that belongs to the sandbox, as the host numbers its users.
+/// Returns options and flags of a file system in memory that belongs to the sandbox's ids on the host.
 fn options(memory: &MemoryMount, first_id: u32) -> ([(&'static str, String); 5], MountAttrFlags) {
     let owner = (first_id + memory.owner).to_string();
     let options = [

@@ -29,8 +29,9 @@ use crate::host::sandboxes::{ExistingSandbox, or_undo};
 use crate::image::Image;
 
 impl DockerState {
-    /// Starts a sandbox, or finds that it runs already.
+    /// Starts a sandbox, or returns at once if it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
+        // Without the lock a second start would remove the container of the first, which has the same name.
         let _alone = self.locks.hold(&spec.id).await;
         match self.sandboxes.before(&spec.id)? {
             ExistingSandbox::Running => return Ok(()),
@@ -49,11 +50,13 @@ impl DockerState {
     async fn make(&self, spec: &SandboxSpec, id_base: u32) -> Result<(), DockerFailure> {
         let (mut steps, id) = (DockerSteps::new(self.config.fail_at), &spec.id);
         let mut record = SandboxRecord { id_base: Some(id_base), ..SandboxRecord::of(spec) };
+        // The marker comes first: by it a later server finds everything below.
         steps.run(DockerStep::Marker, id, || self.sandboxes.records.write(&record))?;
         let image = steps.wait(DockerStep::Image, &spec.image, self.loaded(&spec.image)).await?;
         let groups = self.sandboxes.groups(&record);
         steps.run(DockerStep::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
+        // Limits before the container, so that no process of the job ever runs without them.
         steps.run(DockerStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let (_, job_groups) = groups.entrances();
         let keeper = self.sandboxes.keeper_on_host(&record);
@@ -82,7 +85,10 @@ impl DockerState {
         steps.wait(DockerStep::Create, &name, self.create(&name, container)).await?;
         steps.wait(DockerStep::Start, &name, self.engine.start(&name)).await?;
         record.process = Some(steps.wait(DockerStep::Identify, &name, self.first_process(&name)).await?);
+        // The container has its own mounts now. Left here, the disk would stay mounted after the container's
+        // end.
         steps.run(DockerStep::Unstage, id, || self.stage.clear(id))?;
+        // Last: until the marker has a process, the sandbox counts as dead, and `stop` removes the rest.
         steps.run(DockerStep::Note, id, || self.sandboxes.records.write(&record))?;
         tracing::debug!(sandbox = %id, phases = ?steps.into_phases(), "sandbox runs");
         Ok(())
@@ -115,17 +121,19 @@ impl DockerState {
         }
     }
 
-    /// Init's directory on the host: the boot document, and empty files on which the entrances of the job's groups are mounted.
+    /// Writes init's directory on the host: the boot document, and empty files on which the entrances of the
+    /// job's groups are mounted.
     fn write_boot(&self, spec: &SandboxSpec, id_base: u32, groups: usize) -> io::Result<PathBuf> {
         let directory = self.boot_directory(&spec.id);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
         let cgroup_procs = (0..groups).map(container::group_file).collect();
         let mut config = layout::boot_config(spec, layout::unix_link(), Birth::Files { cgroup_procs });
         config.engine = Some(EngineMachine { first_id: id_base });
-        // Engines show the host's, read-only.
+        // Engines show the host's /sys, read-only.
         config.hidden.push("/sys".into());
         let write = |name: &str, content: &[u8]| {
             let mut file =
+                // `create_new` refuses a file that is there already: it could be readable by others.
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(directory.join(name))?;
             file.write_all(content)
         };
@@ -136,7 +144,7 @@ impl DockerState {
         Ok(directory)
     }
 
-    /// The filter, in the form in which the engine takes it.
+    /// Returns the filter in the form that the engine takes.
     fn write_profile(&self, spec: &SandboxSpec, make: EngineMake) -> io::Result<String> {
         let profile = serde_json::to_string(&OuterProfile::from_table())?;
         match make {
@@ -149,7 +157,8 @@ impl DockerState {
         }
     }
 
-    /// The disk, formatted if it is new, and the file systems in memory, where the engine finds them.
+    /// Formats the disk if it is new, and mounts it and the file systems in memory where the engine finds
+    /// them.
     async fn stage(&self, spec: &SandboxSpec, first_id: u32) -> io::Result<StagedDisk> {
         let (stage, disks, id) = (self.stage.clone(), self.disks.clone(), spec.id.clone());
         let (workspace, size_mib) = (spec.workspace.clone(), spec.limits.disk_mib);

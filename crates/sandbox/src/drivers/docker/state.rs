@@ -27,13 +27,13 @@ pub(super) struct DockerState {
     pub(super) disks: Disks,
     pub(super) stage: DiskStage,
     pub(super) links: SocketLinks,
-    /// Directory of the guest's programs.
+    /// Directory on the host with the guest's programs.
     pub(super) programs: PathBuf,
     pub(super) locks: SandboxLocks,
 }
 
 impl DockerState {
-    /// Init's directory on the host.
+    /// Returns init's directory on the host.
     pub(super) fn boot_directory(&self, id: &SandboxId) -> PathBuf {
         self.config.run.join("boot").join(id.as_str())
     }

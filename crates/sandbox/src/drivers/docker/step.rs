@@ -7,13 +7,13 @@ use crate::host::steps;
 /// Step of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DockerStep {
-    /// Writing the marker.
+    /// Writes the file that records the sandbox.
     Marker,
     /// Finding the image in the engine, or loading it.
     Image,
     /// Making the control groups.
     MakeGroups,
-    /// Setting their limits.
+    /// Sets the limits of the control groups.
     LimitGroups,
     /// Making the link directory and listening in it.
     Link,
@@ -25,13 +25,13 @@ pub enum DockerStep {
     Profile,
     /// Having the engine make the container.
     Create,
-    /// Having the engine start it.
+    /// Has the engine start the container.
     Start,
-    /// Finding its first process.
+    /// Finds the container's first process.
     Identify,
-    /// Taking the disk off the stage again.
+    /// Unmounts the disk from the stage.
     Unstage,
-    /// Writing its process in the marker, from which on it counts as alive.
+    /// Writes the process into the marker; from then on the sandbox counts as alive.
     Note,
 }
 

@@ -1,8 +1,8 @@
-//! Removing sandboxes: the container, the groups, whatever is left on the host, the marker last.
+//! Removing sandboxes: the container, the groups, the rest on the host, the marker last.
 //!
-//! Works from the marker alone, however far the start came and whichever process made it. An engine that does not answer keeps
-//! the marker, so that the call is repeated; the machine is killed anyway. Whatever of this yard has no marker is an
-//! orphan of a killed server and removed by `sweep`.
+//! Works from the marker alone, however far the start came and whichever process made it. If the engine does
+//! not answer, the marker stays and the call is repeated; the machine is killed anyway. Parts of this yard
+//! without a marker are orphans of a killed server, which `sweep` removes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,9 +15,10 @@ use crate::driver::{SandboxId, StopError};
 use crate::host::cgroup::Groups;
 use crate::host::sandboxes::Sandboxes;
 
-/// What a console says is read in milliseconds.
+/// Deadline for reading a console, which takes milliseconds.
 const CONSOLE_TIMEOUT: Duration = Duration::from_secs(2);
-/// SIGKILL is immediate but for processes in the middle of disk I/O.
+/// Longest time for a killed process to end. SIGKILL is immediate except for processes in the middle of disk
+/// I/O.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl DockerState {
@@ -32,7 +33,7 @@ impl DockerState {
         let record = self.sandboxes.marked(id)?;
         if let Some(process) = record.as_ref().and_then(|record| record.process.as_ref()) {
             process.kill();
-            // Not left to the engine, which may not answer.
+            // Waits here, because the engine may not answer.
             let dead = tokio::time::timeout(DEATH_TIMEOUT, process.wait_dead()).await;
             dead.map_err(|error| StopError::at(id, "end its first process")(error.into()))?;
         }
@@ -42,10 +43,10 @@ impl DockerState {
         self.sandboxes.forget(id, record.as_ref()).await
     }
 
-    /// Kills and removes all of a sandbox but its marker and disk.
+    /// Kills the sandbox's processes and removes everything but marker and disk.
     pub(super) async fn dismantle(&self, id: &SandboxId) -> Result<(), StopError> {
         let failed = |step| StopError::at(id, step);
-        // The groups first: the job is dead then, whether the engine answers or not.
+        // Groups first: the job is dead then, even if the engine does not answer.
         self.sandboxes
             .groups_named(id.as_str())
             .clear()
@@ -61,7 +62,7 @@ impl DockerState {
     /// Logs the last console output of a dead machine, if there is any.
     pub(super) async fn tell_end(&self, id: &SandboxId) {
         let name = container::name(&self.sandboxes.yard, id);
-        // The engine may be what went away.
+        // The engine itself may have gone away.
         let said = tokio::time::timeout(CONSOLE_TIMEOUT, self.engine.console(&name)).await;
         let said = said.ok().and_then(Result::ok).unwrap_or_default();
         if !said.trim().is_empty() {
@@ -78,10 +79,12 @@ impl DockerState {
 
     async fn try_sweep(&self) -> io::Result<()> {
         let Sandboxes { yard, layout, .. } = &self.sandboxes;
+        // Everything is listed before `without_marker` reads the markers, so a start in between is never
+        // taken for an orphan.
         let mut found: BTreeSet<SandboxId> = self.links.ids()?.into_iter().chain(self.stage.ids()?).collect();
         found.extend(Groups::all_names(layout, yard)?.iter().filter_map(|name| SandboxId::parse(name)));
         let containers = match self.engine.containers_with(YARD_LABEL, yard).await {
-            // Nothing of this yard was ever in an engine that is not there.
+            // No engine is there, and the host has no trace of this yard's sandboxes.
             Err(_) if found.is_empty() && !self.engine.socket().exists() => Vec::new(),
             containers => containers?,
         };
@@ -94,7 +97,7 @@ impl DockerState {
     }
 }
 
-/// Removes a directory of ours; harmless if there is none.
+/// Removes a directory. Succeeds if there is none.
 fn remove_directory(path: &std::path::Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

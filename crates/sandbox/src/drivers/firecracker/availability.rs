@@ -13,7 +13,7 @@ use crate::host::cgroup::CgroupLayout;
 use crate::host::requirements;
 use crate::host::start_probe::StartProbe;
 
-/// Enough to boot with.
+/// Size of the probe's disk, enough to boot with.
 const PROBE_DISK_MIB: u64 = 64;
 
 pub(super) struct FirecrackerHost {
@@ -22,7 +22,7 @@ pub(super) struct FirecrackerHost {
 }
 
 impl FirecrackerHost {
-    /// The first thing that is missing, or all that is needed.
+    /// Returns the programs and control groups, or names the first missing part and its remedy.
     pub(super) fn require(config: &FirecrackerConfig) -> Result<Self, DriverOpenError> {
         let firecracker =
             config.firecracker.as_deref().ok_or_else(|| MissingProgram::program("firecracker"))?;
@@ -65,7 +65,7 @@ impl From<MissingProgram> for DriverOpenError {
 }
 
 impl FirecrackerState {
-    /// Boots a machine; without an image to boot, reports the state of the host.
+    /// Boots a machine. Without an image to boot, reports the state of the host.
     pub(super) async fn availability(self: &Arc<Self>, driver: &dyn Driver) -> Availability {
         let found = self.runtime();
         match self.images.kernel() {

@@ -9,19 +9,19 @@ use crate::driver::LocalImages;
 /// Settings of the driver.
 #[derive(Debug, Clone)]
 pub struct FirecrackerConfig {
-    /// A directory of this driver's own in the yard: markers and jails.
+    /// Directory of this driver in the yard, for markers and jails.
     pub data: PathBuf,
-    /// The cache of images, with kernels.
+    /// Directory of the image cache, which also holds kernels.
     pub cache: PathBuf,
-    /// Firecracker's program, if there is one.
+    /// Path of Firecracker's program, if it is installed.
     pub firecracker: Option<PathBuf>,
-    /// Its jailer, of the same release.
+    /// Path of the jailer of the same release.
     pub jailer: Option<PathBuf>,
-    /// The device of KVM.
+    /// Path of the KVM device.
     pub kvm: PathBuf,
-    /// Time that a machine may take to boot, in addition to the time of any sandbox: a fraction of a second where the processor
-    /// does it, a minute where another machine's software does.
+    /// Time that a machine may take to boot, in addition to the time of any sandbox: a fraction of a second
+    /// on a real processor, a minute where that is emulated.
     pub boot_time: Duration,
-    /// Images of this host.
+    /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
 }

@@ -1,5 +1,5 @@
-//! Questions to the first process of a machine, over a vsock connection of the host's: Firecracker is told the guest's port, says
-//! that it is connected, and then carries lines.
+//! Requests to the first process of a machine, over a vsock connection of the host. Firecracker gets the
+//! guest's port, confirms the connection, and then carries lines.
 
 use std::io;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use super::owned_socket::OwnedSocket;
 use crate::host::vm::machine_control;
 
-/// A machine that does not answer by then is taken for one that can't.
+/// Longest wait for an answer. A machine that takes longer counts as one that can't answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// `OK`, a space and the number of a port.
+/// Longest greeting: `OK`, a space and the number of a port.
 const GREETING_BYTES: usize = 32;
 
 /// Returns the job's usage, as the machine counts it.
@@ -27,6 +27,7 @@ async fn connect(socket: &OwnedSocket, port: u32) -> io::Result<UnixStream> {
     let mut stream = socket.connect().await?;
     stream.write_all(format!("CONNECT {port}\n").as_bytes()).await?;
     let mut greeting = Vec::new();
+    // Byte by byte, because the guest's lines follow at once. The bound stops an endless greeting.
     while !greeting.ends_with(b"\n") && greeting.len() < GREETING_BYTES {
         greeting.push(stream.read_u8().await?);
     }

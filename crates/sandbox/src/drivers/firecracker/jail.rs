@@ -1,8 +1,9 @@
 //! The folder of one Firecracker on the host, and its contents.
 //!
-//! `<jails>/<name>/<program>/<id>/root`, as the jailer lays it out. `<name>` is fresh for each start and root's alone, so nothing
-//! can have been planted in it (CVE-2026-1386); `root` belongs to the jailed user, who may do anything in it once the guest runs:
-//! nothing in it is ever followed, owned or trusted again.
+//! `<jails>/<name>/<program>/<id>/root`, as the jailer lays it out. `<name>` is fresh for each start and
+//! belongs to root alone, so nobody can have planted files in it (CVE-2026-1386). `root` belongs to the
+//! jailed user, who may do anything in it once the guest runs: the host never follows, owns or trusts
+//! anything in it again.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -16,11 +17,11 @@ use super::sys::Bind;
 use crate::driver::SandboxId;
 use crate::host::sandboxes::folders::remove_folder;
 
-/// Where Firecracker listens for us.
+/// Name of the socket on which Firecracker serves its API.
 pub(super) const API_SOCKET: &str = "api.sock";
-/// Where Firecracker listens for connections to the guest. Those of the guest to port N go to `<this>_N`.
+/// Name of the socket for connections to the guest. Connections of the guest to port N go to `<this>_N`.
 pub(super) const VSOCK: &str = "vsock.sock";
-/// A pid has at most seven digits.
+/// Most bytes read of a pid file; a pid has at most seven digits.
 const PID_BYTES: u64 = 16;
 
 /// All jails of a state.
@@ -33,9 +34,9 @@ pub(super) struct Jails {
 /// The jail of one sandbox.
 #[derive(Debug, Clone)]
 pub(super) struct Jail {
-    /// All of it, root's alone.
+    /// Folder with everything of the jail, closed to all but root.
     pub(super) base: PathBuf,
-    /// What the jailed process sees.
+    /// Folder that the jailed process sees as its root.
     pub(super) root: PathBuf,
     program: String,
 }
@@ -44,20 +45,23 @@ pub(super) struct Jail {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) source: PathBuf,
-    /// Its name in the jail.
+    /// Name of the file in the jail.
     pub(super) name: &'static str,
-    /// Whether it can't be written there.
+    /// True if the jailed process can't write it.
     pub(super) read_only: bool,
 }
 
 impl Jails {
-    /// Opens the folder of jails, making it if need be. `program` is the name of Firecracker's program.
+    /// Opens the folder of jails, and makes it if it is missing. `program` is the name of Firecracker's
+    /// program.
     pub(super) fn open(data: &Path, program: &str) -> io::Result<Self> {
         let folder = data.join("jails");
         match DirBuilder::new().mode(0o700).create(&folder) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
+        // `symlink_metadata` and not `metadata`: a link here would put every jail in a folder of somebody
+        // else.
         let found = fs::symlink_metadata(&folder)?;
         let own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
         if !own || found.mode() & 0o077 != 0 {
@@ -67,7 +71,7 @@ impl Jails {
         Ok(Self { folder, program: program.to_owned() })
     }
 
-    /// The jail of that name; makes nothing.
+    /// Names a jail; makes nothing.
     pub(super) fn jail(&self, name: &str, id: &SandboxId) -> Jail {
         let base = self.folder.join(name);
         let root = base.join(&self.program).join(id.as_str()).join("root");
@@ -82,31 +86,32 @@ impl Jails {
         Ok(names)
     }
 
-    /// Removes a jail by its name; harmless if there is none. Its processes must be dead.
+    /// Removes a jail by its name. Succeeds if there is none. Its processes must be dead.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         remove_folder(&self.folder.join(name))
     }
 }
 
 impl Jail {
-    /// Makes the folders, which must not be there.
+    /// Makes the folders. Fails if the base exists, since somebody could have planted files in it.
     pub(super) fn create(&self) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(&self.base)?;
         DirBuilder::new().mode(0o700).create(self.sockets())?;
         DirBuilder::new().mode(0o700).recursive(true).create(&self.root)
     }
 
-    /// Where our own sockets are made, out of reach of the jailed user, before they are moved to their place.
+    /// Returns the folder in which our own sockets are made, out of reach of the jailed user, before they
+    /// move to their place.
     pub(super) fn sockets(&self) -> PathBuf {
         self.base.join("sockets")
     }
 
-    /// Where Firecracker, as this user, listens for us.
+    /// Returns the socket on which Firecracker, as this user, serves its API.
     pub(super) fn api(&self, owner: u32) -> OwnedSocket {
         OwnedSocket::new(self.root.join(API_SOCKET), owner)
     }
 
-    /// Where it takes connections to the guest.
+    /// Returns the socket on which Firecracker takes connections to the guest.
     pub(super) fn vsock(&self, owner: u32) -> OwnedSocket {
         OwnedSocket::new(self.root.join(VSOCK), owner)
     }
@@ -114,12 +119,13 @@ impl Jail {
     /// Writes a small file that only the jailed user can read.
     pub(super) fn write(&self, name: &str, content: &[u8], owner: u32) -> io::Result<()> {
         let path = self.root.join(name);
+        // `create_new`, so that an existing file or link is never written through.
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path)?;
         file.write_all(content)?;
         std::os::unix::fs::fchown(&file, Some(owner), Some(owner))
     }
 
-    /// Makes empty files in the places where files of the host will appear for the jailed process alone.
+    /// Makes empty files in the places where the jailed process alone will see files of the host.
     pub(super) fn bind(&self, files: &[Placed]) -> io::Result<Vec<Bind>> {
         files.iter().map(|file| self.bind_one(file)).collect()
     }
@@ -131,7 +137,8 @@ impl Jail {
         Ok(Bind { source: text(&file.source)?, target: text(&target)?, read_only: file.read_only })
     }
 
-    /// The pid that the jailer left. Only to be asked before the guest runs.
+    /// Returns the pid that the jailer wrote. To be called before the guest runs, which could change the
+    /// file.
     pub(super) fn pid(&self) -> io::Result<i32> {
         let path = self.root.join(format!("{}.pid", self.program));
         let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
@@ -141,7 +148,7 @@ impl Jail {
     }
 }
 
-/// Gives a disk to the user who will use it.
+/// Gives a disk to the user that Firecracker runs as.
 pub(super) fn give(disk: &Path, owner: u32) -> io::Result<()> {
     chown(disk, Some(owner), Some(owner))
 }
@@ -171,7 +178,7 @@ mod tests {
         assert_eq!(jails.names().unwrap(), [""; 0]);
     }
 
-    /// D7, CVE-2026-1386: what was there before is never used.
+    /// D7, CVE-2026-1386: a file that was there before is never used.
     #[test]
     fn a_planted_folder_or_link_is_refused() {
         let folder = tempfile::tempdir().unwrap();

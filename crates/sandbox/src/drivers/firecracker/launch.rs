@@ -1,7 +1,8 @@
 //! Starting Firecracker itself, through the jailer.
 //!
-//! It is in a session and in control groups of its own from its first instruction on, so a server that is killed at any
-//! moment leaves nothing that its successor can't find. Its standard output is the machine's console, which can't grow.
+//! Firecracker is in a session and in control groups of its own from its first instruction on, so its
+//! successor finds everything that a killed server leaves. Its standard output is the machine's console,
+//! which can't grow.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -19,16 +20,18 @@ use crate::host::cgroup::Groups;
 use crate::host::sandboxes::liveness::ProcessIdentity;
 use crate::host::sandboxes::records::SandboxRecord;
 
-/// The jailer copies a program of a few megabytes and makes some nodes; the rest is room for a busy machine.
+/// Longest run of the jailer. It copies a program of a few megabytes and makes some nodes; the rest is room
+/// for a busy machine.
 const JAIL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Firecracker's log level. Its warnings are only about ports that the guest probes and that don't exist.
 const LOG_LEVEL: &str = "Error";
-/// Namespaces that the jailer does not make. That of mounts holds the files of the jail, that of the network is empty.
+/// Namespaces that the jailer does not make. The mount namespace holds the files of the jail, the network
+/// namespace is empty.
 const NAMESPACES: libc::c_int =
     libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
 impl FirecrackerState {
-    /// Starts Firecracker and returns its identity; it does not listen yet.
+    /// Starts Firecracker and returns its identity. It may not listen yet.
     pub(super) async fn launch(
         &self,
         record: &SandboxRecord,
@@ -57,13 +60,13 @@ impl FirecrackerState {
     }
 }
 
-/// The files through which it enters its groups.
+/// Opens the files through which Firecracker enters its groups.
 fn entrances(groups: &Groups) -> io::Result<Vec<OwnedFd>> {
     let (_, job) = groups.entrances();
     job.iter().map(|path| Ok(OpenOptions::new().write(true).open(path)?.into())).collect()
 }
 
-/// Waits for a child in the background, whatever becomes of the start: it ends with its process.
+/// Waits for a child in the background, even if the start fails. The task ends with the process.
 fn reap(mut child: Child) -> io::Result<JoinHandle<io::Result<ExitStatus>>> {
     let identity = ProcessIdentity::of(child.id().cast_signed())?;
     Ok(tokio::spawn(async move {
@@ -72,7 +75,7 @@ fn reap(mut child: Child) -> io::Result<JoinHandle<io::Result<ExitStatus>>> {
     }))
 }
 
-/// The process that the jailer left in the jail.
+/// Returns the process that the jailer left in the jail.
 async fn jailed(
     jail: &Jail,
     groups: &Groups,
@@ -84,7 +87,7 @@ async fn jailed(
         return Err(io::Error::other(format!("the jailer failed ({status})")));
     }
     let pid = jail.pid()?;
-    // A process outside of the sandbox's groups could not be found again by the marker.
+    // A process outside of the sandbox's groups could not be found again by the marker, nor killed with them.
     if !groups.processes()?.contains(&pid) {
         return Err(io::Error::other("Firecracker ended at once"));
     }

@@ -1,7 +1,9 @@
-//! Where guests dial: a guest's connection to port N of the host arrives at the Unix socket `<vsock>_N` in the jail.
+//! The sockets that guests dial: a guest's connection to port N of the host arrives at the Unix socket
+//! `<vsock>_N` in the jail.
 //!
-//! The jail's root belongs to the jailed user, so a socket is made and given to that user where they can't reach it, and then
-//! moved to its place by one rename, which follows nothing and replaces whatever is there: a dead server's socket for one.
+//! The jail's root belongs to the jailed user. A socket is therefore made and given to that user where they
+//! can't reach it, and then moved to its place by one rename. The rename follows no link and replaces what is
+//! there, such as a dead server's socket.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Permissions};
@@ -16,10 +18,10 @@ use tokio::net::{UnixListener, UnixStream};
 use super::jail::{Jail, VSOCK};
 use crate::driver::SandboxId;
 
-/// A socket's name before it is in its place.
+/// Name of a socket before it is in its place.
 const NEW: &str = "new.sock";
 
-/// The listening ends of this process.
+/// Listening sockets of this process, by sandbox.
 #[derive(Debug)]
 pub(super) struct FirecrackerLinks {
     port: u32,
@@ -27,7 +29,7 @@ pub(super) struct FirecrackerLinks {
 }
 
 impl FirecrackerLinks {
-    /// None yet. All guests dial this port.
+    /// Creates an empty set. All guests dial this port.
     pub(super) fn new(port: u32) -> Self {
         Self { port, listeners: Mutex::default() }
     }
@@ -55,7 +57,7 @@ impl FirecrackerLinks {
 
 fn bind(jail: &Jail, name: &str, owner: u32) -> io::Result<UnixListener> {
     let (sockets, root) = (directory(&jail.sockets())?, directory(&jail.root)?);
-    // Through a descriptor, because a socket's path may have 107 bytes and a jail's may have more.
+    // Binds through a descriptor: a socket's path has at most 107 bytes, and a jail's may be longer.
     let new = PathBuf::from(format!("/proc/self/fd/{}", sockets.as_raw_fd())).join(NEW);
     match fs::remove_file(&new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -63,6 +65,8 @@ fn bind(jail: &Jail, name: &str, owner: u32) -> io::Result<UnixListener> {
     }
     let listener = UnixListener::bind(&new)?;
     fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+    // Still outside of the jail: after the rename the jailed user could replace the file before the change of
+    // owner.
     lchown(&new, Some(owner), Some(owner))?;
     rustix::fs::renameat(&sockets, NEW, &root, name)?;
     Ok(listener)
@@ -79,7 +83,8 @@ mod tests {
     use super::super::jail::Jails;
     use super::*;
 
-    /// D7: a jailed user who plants a link in the socket's place gets a socket there, and what the link named is left alone.
+    /// D7: a jailed user who plants a link in the socket's place gets a socket there, and the target of the
+    /// link is left alone.
     #[tokio::test]
     async fn a_planted_link_is_replaced_and_not_followed() {
         let folder = tempfile::tempdir().unwrap();

@@ -48,11 +48,11 @@ use crate::host::vm::machine_image;
 use crate::host::vm::machine_plan;
 use crate::image::vm::VmImages;
 
-/// No disks are kept in stock: formatting one is nothing beside a boot.
+/// Size of blank disks in stock: none is kept, since formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
 
 impl FirecrackerDriver {
-    /// Opens the driver of a state. Starts nothing.
+    /// Opens the driver. Starts nothing.
     pub fn open(config: FirecrackerConfig) -> Result<Self, DriverOpenError> {
         let prepare = DriverOpenError::prepare;
         let remembered = MarkedSandboxes::of(&config.data)?;
@@ -134,8 +134,8 @@ impl Driver for FirecrackerDriver {
         Ok(self.state.sandboxes.found()?)
     }
 
-    /// Counted by the machine's own kernel, which knows the job from the rest; of a machine that does not answer, what Firecracker
-    /// took.
+    /// Returns the count of the machine's own kernel, which separates the job from the rest. For a machine
+    /// that does not answer, returns Firecracker's usage.
     async fn usage(&self, id: &SandboxId) -> Result<Usage, UsageError> {
         let hosts = self.state.sandboxes.usage(id)?;
         let Ok(running) = self.state.sandboxes.running(id) else { return Ok(hosts) };

@@ -1,4 +1,5 @@
-//! Sockets that Firecracker made in its jail, whose directory belongs to the jailed user, who may be hostile once the guest runs.
+//! Sockets that Firecracker made in its jail. Their directory belongs to the jailed user, who may be hostile
+//! once the guest runs.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use tokio::net::UnixStream;
 
-/// A socket, and the user it must belong to.
+/// A socket with the user that must own it.
 #[derive(Debug, Clone)]
 pub(super) struct OwnedSocket {
     path: PathBuf,
@@ -15,13 +16,13 @@ pub(super) struct OwnedSocket {
 }
 
 impl OwnedSocket {
-    /// The socket at this path, if it belongs to this user.
+    /// Names the socket at this path; `connect` checks its owner.
     pub(super) fn new(path: PathBuf, owner: u32) -> Self {
         Self { path, owner }
     }
 
-    /// Connects to the checked file by its descriptor: no link is followed, nothing can replace it in between, and its path may
-    /// be of any length.
+    /// Connects to the checked file by its descriptor. No link is followed, nobody can replace the file in
+    /// between, and the path may have any length.
     pub(super) async fn connect(&self) -> io::Result<UnixStream> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let socket = openat(CWD, &self.path, flags, Mode::empty())?;

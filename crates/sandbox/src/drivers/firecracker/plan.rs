@@ -20,24 +20,26 @@ pub(super) const INITRD: &str = "initrd";
 pub(super) const ROOT_DISK: &str = "root.disk";
 pub(super) const WORKSPACE_DISK: &str = "workspace.disk";
 pub(super) const BOOT_DISK: &str = "boot.disk";
-/// The port of the host that keeper dials.
+/// Port of the host that keeper dials.
 pub(super) const LINK_PORT: u32 = 1024;
-/// The port of the guest at which the machine's first process takes questions.
+/// Port of the guest on which the machine's first process takes requests.
 pub(super) const CONTROL_PORT: u32 = 1025;
-/// The first version that can be told how fast a guest may write to its console.
+/// First version that can limit a guest's writes to its console.
 const CONSOLE_LIMIT_SINCE: Version = Version::new(1, 16, 0);
-/// The most processors that Firecracker gives to a machine.
+/// Most processors that Firecracker gives to a machine.
 const MAX_VCPUS: u32 = 32;
-/// Firecracker itself: its program, its queues, the tables of the guest's memory, and as much again; a thread for each processor, its
-/// own and that of its API.
+/// Resources of Firecracker itself. Memory: program, queues, the tables of the guest's memory, and as much
+/// again. Threads: one for each processor, its own and that of its API.
 const FIRECRACKER: Monitor = Monitor { memory_mib: 64, cpus: 0.5, threads: 64 };
-/// The first that is not reserved. Each machine has a device of its own, so all may have the same.
+/// Address of the guest, the first that is not reserved. Each machine has a device of its own, so all may
+/// have the same.
 const GUEST_CID: u32 = 3;
-/// What a disk may move in a second: about what one NVMe disk gives to a few, so that one guest can't keep the others from theirs.
+/// Bytes that a disk may move in a second: about a share of one NVMe disk, so that one guest can't starve the
+/// others.
 const DISK_BYTES_PER_S: u64 = 512 * 1024 * 1024;
-/// Operations in a second, likewise.
+/// Operations of a disk in a second, with the same reason.
 const DISK_OPERATIONS_PER_S: u64 = 50_000;
-/// Random bytes: far more than a kernel asks for, and no work for the host.
+/// Random bytes in a second: far more than a kernel asks for, and no work for the host.
 const ENTROPY_BYTES_PER_S: u64 = 64 * 1024;
 /// Limit of requests for random numbers, in one second.
 const ENTROPY_OPERATIONS_PER_S: u64 = 1_000;
@@ -49,7 +51,7 @@ pub(super) fn host_limits(limits: &Limits) -> Limits {
     machine_plan::host_limits(limits, &FIRECRACKER)
 }
 
-/// The document of a machine, as the bytes of a disk.
+/// Returns the document of a machine as the bytes of a disk.
 pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<Vec<u8>> {
     let ways = Ways {
         link: LinkTarget::Vsock { port: LINK_PORT },
@@ -71,8 +73,8 @@ pub(super) fn files(image: VmImage, workspace: PathBuf) -> [Placed; 4] {
     ]
 }
 
-/// Kernel arguments. The kernel reboots through the keyboard's controller, which ends Firecracker; there is no other device to
-/// probe. What comes after the dashes is for the guest's program.
+/// Returns the kernel's arguments. The kernel reboots through the keyboard's controller, which ends
+/// Firecracker; there is no other device to probe. Arguments after the dashes are for the guest's program.
 fn command_line() -> String {
     format!(
         "console=ttyS0 quiet loglevel=3 reboot=k panic=-1 i8042.noaux i8042.nomux i8042.dumbkbd no_timer_check \
@@ -106,7 +108,7 @@ pub(super) fn requests(limits: &Limits, version: &Version) -> Vec<ApiRequest> {
     requests
 }
 
-/// Returns a token bucket for one second.
+/// Returns a token bucket that refills in one second.
 fn a_second(size: u64) -> TokenBucket {
     TokenBucket { size, refill_time: 1_000 }
 }
@@ -125,7 +127,7 @@ fn drive(id: &str, path: &str, access: DriveAccess) -> ApiRequest {
     ApiRequest::Drive(Drive {
         drive_id: id.into(),
         path_on_host: path.into(),
-        // Ours has an initrd that mounts what it needs.
+        // No root device: the initrd mounts the disks that it needs.
         is_root_device: false,
         is_read_only: access == DriveAccess::ReadOnly,
         cache_type: if access == DriveAccess::ReadOnly { CacheType::Unsafe } else { CacheType::Writeback },
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(drives, [("root", true), ("workspace", false), ("boot", true)]);
     }
 
-    /// R11, and an older one refuses what it does not know.
+    /// R11: an older version refuses members that it does not know.
     #[test]
     fn the_console_is_limited_by_those_that_can() {
         let told = |version| {

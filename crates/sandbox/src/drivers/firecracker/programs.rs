@@ -1,4 +1,4 @@
-//! Which Firecracker is there: its programs, their version, and whether that may be used.
+//! The installed Firecracker: its programs, their version, and whether that version may be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,12 @@ pub(super) struct MissingProgram {
     pub(super) fix: String,
 }
 
-/// Where to get it: no distribution has a package of it.
+/// Remedy for a missing Firecracker, which no distribution packages.
 const GET_IT: &str =
     "put a release of Firecracker, 1.14.1 or later, on the PATH, or name it: drivers.firecracker.program";
 
 impl MissingProgram {
-    /// A program that is nowhere to be found.
+    /// Reports a program that was not found.
     pub(super) fn program(name: &str) -> Self {
         Self { detail: format!("{name} is not on the PATH"), fix: GET_IT.to_owned() }
     }
@@ -56,7 +56,7 @@ impl FirecrackerPrograms {
         Ok(Self { firecracker: whole(firecracker)?, jailer: whole(jailer)?, version })
     }
 
-    /// The name that the jailer gives to the program and to the folder of its jails.
+    /// Returns the name that the jailer gives to the program and to the folder of its jails.
     pub(super) fn name(&self) -> &str {
         self.firecracker.file_name().and_then(|name| name.to_str()).unwrap_or("firecracker")
     }
@@ -71,7 +71,7 @@ fn version_of(program: &Path) -> Result<Version, MissingProgram> {
     })
 }
 
-/// Reads `Firecracker v1.16.1` and `Jailer v1.17.0-dev`.
+/// Parses `Firecracker v1.16.1` and `Jailer v1.17.0-dev`.
 pub(super) fn parse_version(text: &str) -> Option<Version> {
     version::parse(text.split_whitespace().find_map(|word| word.strip_prefix('v'))?)
 }

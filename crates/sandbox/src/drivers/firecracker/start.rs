@@ -25,13 +25,14 @@ use crate::host::sandboxes::{ExistingSandbox, or_undo};
 use crate::host::vm::machine_plan;
 use crate::image::vm::{VmImage, VmImageError};
 
-/// Firecracker listens within a few milliseconds; the rest is room for a busy machine.
+/// Longest wait for the API. Firecracker listens within a few milliseconds; the rest is room for a busy
+/// machine.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// Between two looks whether it does.
+/// Delay between two attempts to connect.
 const LISTEN_POLL_DELAY: Duration = Duration::from_millis(3);
 
 impl FirecrackerState {
-    /// Starts a sandbox, or finds that it runs already.
+    /// Starts a sandbox, or returns at once if it runs already.
     pub(super) async fn start(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
             ExistingSandbox::Running => return Ok(()),
@@ -51,6 +52,8 @@ impl FirecrackerState {
         record: &mut SandboxRecord,
         user: u32,
     ) -> Result<(), StartError> {
+        // The marker comes first, with the name of jail and groups: by it a later server finds everything
+        // below.
         self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))?;
         let tree = tree_of(&*self.config.images, &spec.image).map_err(StartError::at("find the image"))?;
         let image = self.image_of(&tree).await;
@@ -58,6 +61,7 @@ impl FirecrackerState {
         let groups = self.sandboxes.groups(record);
         groups.create().map_err(StartError::at("make the control groups"))?;
         let limits = GroupLimits { job: plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        // Before Firecracker runs, so that it never runs without limits.
         groups.limit(limits).map_err(StartError::at("limit the control groups"))?;
         let disk = self.disk_of(spec).await.map_err(StartError::at("prepare the workspace's disk"))?;
         jail::give(&disk, user).map_err(StartError::at("give the disk to Firecracker's user"))?;
@@ -65,6 +69,7 @@ impl FirecrackerState {
         jail.create().map_err(StartError::at("make the jail"))?;
         let boot = plan::boot_disk(spec).map_err(StartError::at("make the boot disk"))?;
         jail.write(plan::BOOT_DISK, &boot, user).map_err(StartError::at("make the boot disk"))?;
+        // Before the boot: a guest that dials a missing socket gets a reset.
         self.links.listen(&spec.id, &jail, user).map_err(StartError::at("listen for the guest"))?;
         let files = plan::files(image, disk);
         let console = console::make().map_err(StartError::at("make the console"))?;
@@ -74,6 +79,7 @@ impl FirecrackerState {
             .await
             .map_err(StartError::at("start Firecracker"))?;
         self.configure(spec, record, &jail, &process).await?;
+        // Last: a machine that was never booted must not count as running.
         record.process = Some(process);
         self.sandboxes.records.write(record).map_err(StartError::at("write the marker"))
     }
@@ -85,7 +91,7 @@ impl FirecrackerState {
         made.unwrap_or_else(|error| Err(VmImageError::Initrd(io::Error::other(error))))
     }
 
-    /// The sandbox's disk. Formatting one blocks.
+    /// Returns the sandbox's disk. Formatting a new one blocks, hence the thread.
     async fn disk_of(&self, spec: &SandboxSpec) -> io::Result<PathBuf> {
         let (disks, size_mib) = (self.disks.clone(), spec.limits.disk_mib);
         let path = spec.workspace.join(machine_plan::DISK_FILE);
@@ -106,6 +112,7 @@ impl FirecrackerState {
         for request in plan::requests(&spec.limits, &self.programs.version) {
             tell(&api, &request).await?;
         }
+        // Held over the boot, so that the timer thread that appears belongs to this machine.
         let boot = self.timers.boot().await.map_err(StartError::at("look for the kernel's timers"))?;
         tell(&api, &ActionType::InstanceStart.into()).await?;
         boot.booted(&self.sandboxes.groups(record)).map_err(StartError::at("limit the kernel's timer"))
@@ -119,11 +126,11 @@ async fn tell(api: &FirecrackerApi, request: &ApiRequest) -> Result<(), StartErr
     })
 }
 
-/// Returns when the API listens.
+/// Returns when the API listens. Fails if the process ends or the time is up.
 async fn listening(api: &FirecrackerApi, process: &ProcessIdentity) -> io::Result<()> {
     let deadline = Instant::now() + LISTEN_TIMEOUT;
     loop {
-        // Judged before the call: the next round notices a process that ends after it.
+        // Checked before the call: a process that ends after it is noticed in the next round.
         let alive = process.is_alive();
         match api.listens().await {
             Ok(true) => return Ok(()),
@@ -135,7 +142,7 @@ async fn listening(api: &FirecrackerApi, process: &ProcessIdentity) -> io::Resul
     }
 }
 
-/// A random name, so that no other process can have planted files there.
+/// Returns a random name, so that no other process can have planted files there.
 fn fresh_name() -> io::Result<String> {
     Ok(format!("f{:016x}", getrandom::u64().map_err(io::Error::other)?))
 }

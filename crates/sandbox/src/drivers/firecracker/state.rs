@@ -34,12 +34,12 @@ pub(super) struct FirecrackerState {
 }
 
 impl FirecrackerState {
-    /// The jail of a machine, which has the name of its control groups.
+    /// Returns the jail of a machine, which has the name of its control groups.
     pub(super) fn jail(&self, record: &SandboxRecord) -> Jail {
         self.jails.jail(record.groups_name(), &record.id)
     }
 
-    /// The means of isolation, for the status.
+    /// Returns the means of isolation, for the status.
     pub(super) fn runtime(&self) -> String {
         format!("firecracker {}+jailer", self.programs.version)
     }

@@ -1,8 +1,8 @@
-//! Removing machines: the guest is asked to leave so that its disk is whole, then whatever is left is killed and removed, the
-//! marker last.
+//! Removing machines: the guest is asked to end so that its disk is whole, then the rest is killed and
+//! removed, the marker last.
 //!
-//! Works from the marker alone, however far the start came and whichever process made it. Whatever of this yard has no
-//! marker is an orphan of a killed server and removed by `sweep`.
+//! Works from the marker alone, however far the start came and whichever process made it. Parts of this yard
+//! without a marker are orphans of a killed server, which `sweep` removes.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::driver::{SandboxId, StopError};
 use crate::host::sandboxes::records::SandboxRecord;
 use crate::host::vm::machine_plan::DISK_FILE;
 
-/// Time for a guest to write back its disk and end. After it the guest is killed; its disk has a journal.
+/// Time for a guest to write back its disk and end. The guest is killed afterwards; its disk has a journal.
 const CLEAN_END_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl FirecrackerState {
@@ -34,9 +34,10 @@ impl FirecrackerState {
         self.sandboxes.forget(id, record.as_ref()).await
     }
 
-    /// Kills and removes all of a sandbox but its marker and disk.
+    /// Kills the machine and removes its groups and jail, but neither marker nor disk.
     pub(super) async fn clear(&self, record: &SandboxRecord) -> Result<(), StopError> {
         let failed = |step| StopError::at(&record.id, step);
+        // Processes first: one that still runs could put new files into the jail while it is removed.
         self.sandboxes.groups(record).clear().await.map_err(failed("remove the control groups"))?;
         self.links.forget(&record.id);
         self.jails.remove(record.groups_name()).map_err(failed("remove the jail"))?;
@@ -65,6 +66,8 @@ impl FirecrackerState {
 
     /// Removes groups and jails of this yard that no marker owns.
     pub(super) async fn sweep(&self) -> io::Result<()> {
+        // Names are listed before the markers are read: a start writes its marker first, so a jail without
+        // one is an orphan.
         let mut jails = self.jails.names()?;
         for groups in self.sandboxes.orphaned_groups(|_| false)? {
             groups.clear().await?;

@@ -1,7 +1,8 @@
-//! A program started where nothing of the server reaches it: in a session, control groups and namespaces of its own, with
-//! files of the host bound into its jail.
+//! Starts a program that nothing of the server reaches: in a session, control groups and namespaces of its
+//! own, with files of the host bound into its jail.
 //!
-//! All of it happens between fork and exec, so it is gone with the process: no mount, name or handle is left on the host.
+//! All of it happens between fork and exec and ends with the process: no mount, name or handle is left on the
+//! host.
 #![expect(unsafe_code, reason = "what a child does between fork and exec has no safe form")]
 
 use std::ffi::CString;
@@ -12,31 +13,33 @@ use std::process::{Child, Command};
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount_bind, mount_change, mount_remount};
 
-/// Where a program is put before it runs.
+/// Surroundings that a program gets before it runs.
 #[derive(Debug, Default)]
 pub(super) struct SpawnPlace {
-    /// Open `cgroup.procs` files that it enters.
+    /// Open `cgroup.procs` files that the program enters.
     pub(super) entrances: Vec<OwnedFd>,
-    /// Namespaces of its own (`CLONE_NEW*` bits); with that of mounts, `binds` are made.
+    /// Namespaces of its own (`CLONE_NEW*` bits). `binds` need a mount namespace.
     pub(super) namespaces: libc::c_int,
-    /// Files that appear elsewhere, for the program alone.
+    /// Files that only the program sees in other places.
     pub(super) binds: Vec<Bind>,
 }
 
-/// One file that appears elsewhere.
+/// One file of the host that appears at another path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) source: CString,
-    /// An existing file in whose place it appears.
+    /// Existing file that the bind covers.
     pub(super) target: CString,
-    /// Whether it can't be written there.
+    /// True if the program can't write it.
     pub(super) read_only: bool,
 }
 
-/// Starts a program in a place.
+/// Starts a program in its surroundings.
 pub(super) fn spawn(command: &mut Command, place: SpawnPlace) -> io::Result<Child> {
     let prepare = move || {
         rustix::process::setsid()?;
+        // Groups before the first own instruction: a server killed from here on leaves a process that its
+        // groups can kill.
         for entrance in &place.entrances {
             rustix::io::write(entrance, b"0")?;
         }
@@ -45,6 +48,7 @@ pub(super) fn spawn(command: &mut Command, place: SpawnPlace) -> io::Result<Chil
             return Err(io::Error::last_os_error());
         }
         if place.namespaces & libc::CLONE_NEWNS != 0 {
+            // Before the binds, or they would spread to the host's mounts.
             mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
         }
         place.binds.iter().try_for_each(Bind::make)
@@ -62,6 +66,7 @@ impl Bind {
         if self.read_only {
             flags |= MountFlags::RDONLY;
         }
+        // A bind takes over its source's flags only; the restrictions need a second call.
         Ok(mount_remount(self.target.as_c_str(), flags, c"")?)
     }
 }

@@ -1,7 +1,7 @@
 //! Limits the kernel's timer thread of a machine together with the machine (R22).
 //!
-//! In a jail every Firecracker is the first process of its pid namespace, so all their timers have the same name. Machines can be
-//! told apart only by letting them boot one after the other.
+//! In a jail every Firecracker is the first process of its pid namespace, so all timers have the same name.
+//! The driver can tell them apart only by booting one machine after the other.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,11 +14,11 @@ use crate::host::vm::timer_threads;
 /// Pid that a jailed Firecracker sees for itself.
 const FIRST_PROCESS: i32 = 1;
 
-/// Lets machines boot one at a time.
+/// Lets one machine boot at a time.
 #[derive(Debug, Default)]
 pub(super) struct Timers(Mutex<()>);
 
-/// The time in which one machine boots.
+/// The turn of one machine, held until it has booted.
 pub(super) struct Boot<'a> {
     _turn: MutexGuard<'a, ()>,
     before: BTreeSet<i32>,
@@ -38,7 +38,7 @@ impl Boot<'_> {
         let now = timer_threads::of(FIRST_PROCESS)?;
         match now.difference(&self.before).collect::<Vec<_>>()[..] {
             [&thread] => groups.take_in(thread),
-            // A kernel or processor that needs no such thread.
+            // The kernel or the processor needs no such thread.
             [] => Ok(()),
             _ => {
                 let name = groups.name();

@@ -1,4 +1,4 @@
-//! Whether native sandboxes can start here: what the host must have, and one really started.
+//! Checks whether native sandboxes can start on this host, by starting one.
 
 use super::state::{NativeDriver, NativeState};
 use crate::driver::Availability;

@@ -12,18 +12,18 @@ use crate::driver::LocalImages;
 pub struct NativeConfig {
     /// The yard's data directory: markers and blank disks. The same file system as the workspaces makes starts quick.
     pub data: PathBuf,
-    /// Where link directories are made; any length, need not survive a reboot.
+    /// Directory that holds the link directories. Its path may have any length; it need not survive a reboot.
     pub run: PathBuf,
-    /// How to run the launcher.
+    /// Program that runs as the launcher.
     pub launcher: LauncherProgram,
-    /// Number of slots kept waiting.
+    /// Number of helpers that wait in control groups for the next starts.
     pub parked_slots: usize,
     /// Blank disks kept in stock.
     pub blank_disks: usize,
-    /// Their size: the default disk of a sandbox.
+    /// Size of a blank disk in stock, in MiB: the default disk of a sandbox.
     pub blank_disk_mib: u64,
-    /// Images of this host.
+    /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
-    /// Fails every start at this step; for tests.
+    /// Step at which every start fails; for tests.
     pub fail_at: Option<NativeStep>,
 }

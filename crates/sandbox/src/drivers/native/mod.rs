@@ -46,7 +46,7 @@ use crate::guest_programs;
 use crate::host::sandboxes::MarkedSandboxes;
 use crate::host::sandboxes::links::SocketLinks;
 
-/// A start is followed by this much quiet before slots and disks are made, so that making them does not slow it down.
+/// Quiet time after a start before slots and disks are made, so that this work does not slow the start down.
 const RESTOCK_DELAY: Duration = Duration::from_millis(60);
 
 impl NativeDriver {
@@ -75,6 +75,7 @@ impl NativeDriver {
             workspaces: setup.workspaces,
             config,
         });
+        // The first fill of the stock needs no start before it.
         state.wanting.notify_one();
         let restocking = tokio::spawn(restock(state.clone())).abort_handle();
         Ok(Self { state, restocking })
@@ -94,14 +95,15 @@ impl NativeDriver {
 impl Drop for NativeDriver {
     fn drop(&mut self) {
         self.restocking.abort();
-        // It may be in the middle of making a slot on another thread; on this one it can't be.
+        // The task may be making a slot on another thread. Its groups must not appear after the removal
+        // below.
         for _ in 0..slots::CLOSE_ATTEMPTS {
             if self.restocking.is_finished() {
                 break;
             }
             slots::pause();
         }
-        // Without its markers nobody knows which groups are sandboxes', so then none are removed.
+        // Without the markers, groups of sandboxes can't be told from those of slots, so none are removed.
         if let Ok(records) = self.state.sandboxes.records.all() {
             let in_use = !records.is_empty();
             self.state.slots.close(&records.iter().map(|record| record.groups_name().to_owned()).collect());
@@ -112,7 +114,7 @@ impl Drop for NativeDriver {
     }
 }
 
-/// Keeps slots and disks in stock, each time a while after the last start.
+/// Keeps slots and disks in stock. Each start postpones the work by [`RESTOCK_DELAY`].
 async fn restock(state: Arc<NativeState>) {
     loop {
         state.wanting.notified().await;

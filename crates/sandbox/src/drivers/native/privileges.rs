@@ -1,5 +1,5 @@
-//! The rights with which a yard makes sandboxes, and what depends on them: control groups, ids, workspaces and the access to
-//! links.
+//! The rights with which a yard makes sandboxes. Control groups, ids, workspaces and the access to links
+//! depend on them.
 //!
 //! Only this file asks for the user id. All other code works with the setup that it gets.
 
@@ -20,20 +20,20 @@ use crate::host::storage::disk::{self, Disks};
 pub(super) enum Privileges {
     /// The host's root user.
     Root,
-    /// An ordinary user, who is root in a namespace of the yard's.
+    /// An ordinary user, who is root in a namespace of the yard.
     Rootless(Arc<YardNamespace>),
 }
 
-/// What depends on the rights.
+/// Parts of the driver that depend on the rights.
 #[derive(Debug)]
 pub(super) struct NativeSetup {
     pub(super) privileges: Privileges,
-    /// Where control groups are made.
+    /// Hierarchies in which control groups are made.
     pub(super) layout: CgroupLayout,
     pub(super) supply: Supply,
-    /// What holds their writable places.
+    /// Storage of the sandboxes' writable places.
     pub(super) workspaces: Workspaces,
-    /// How keeper gets to its socket.
+    /// How keeper gets access to its socket.
     pub(super) entry: KeeperEntry,
 }
 
@@ -61,6 +61,8 @@ impl NativeSetup {
         let conditions = rootless::require()?;
         let group = cgroup::of_yard(&config.data, yard, conditions.group().to_owned())
             .map_err(DriverOpenError::prepare("remember the delegated control group"))?;
+        // Before the first group is made: version 2 refuses controllers for children while the group itself
+        // holds a process.
         cgroup::settle(&group).map_err(DriverOpenError::prepare("share out the delegated control group"))?;
         disk::remove_unfinished(&config.data.join(disk::STOCK))
             .map_err(DriverOpenError::prepare("tidy the stock of disks"))?;
@@ -78,7 +80,7 @@ impl NativeSetup {
 }
 
 impl Privileges {
-    /// The namespace in which sandboxes are made, if it is not the host's.
+    /// Returns the namespace in which sandboxes are made, or `None` for the host's.
     pub(super) fn namespace(&self) -> Option<Arc<YardNamespace>> {
         match self {
             Self::Root => None,
@@ -86,7 +88,7 @@ impl Privileges {
         }
     }
 
-    /// Who owns the files of image and disk.
+    /// Returns the owners of the files of image and disk.
     pub(super) fn owners(&self) -> FileOwners {
         match self {
             Self::Root => FileOwners::Mapped,
@@ -94,7 +96,7 @@ impl Privileges {
         }
     }
 
-    /// The means of isolation, for the status.
+    /// Returns the means of isolation, for the status.
     pub(super) fn runtime(&self) -> &'static str {
         match self {
             Self::Root => "namespaces+seccomp+landlock",
@@ -111,7 +113,7 @@ impl Privileges {
     }
 }
 
-/// Checks what root needs before the first start. Names the first missing part and its remedy.
+/// Checks the kernel's settings that root needs. Names the first missing part and its remedy.
 fn require_host() -> Result<(), DriverOpenError> {
     if std::fs::read_to_string("/proc/sys/user/max_user_namespaces").is_ok_and(|text| text.trim() == "0") {
         let fix = "sysctl -w user.max_user_namespaces=15000";

@@ -35,22 +35,22 @@ const CLOSE_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 pub(super) struct LaunchSlots {
     layout: CgroupLayout,
     yard: String,
-    /// Fails helpers on purpose; for tests.
+    /// Step at which helpers fail on purpose; for tests.
     fail_at: Option<NativeStep>,
     launcher: Mutex<Launcher>,
     parked: Mutex<Vec<LaunchSlot>>,
-    /// Groups that belong to slots, made or being made; not to be taken for orphans.
+    /// Names of the groups of slots, made or in the making. A sweep must not take them for orphans.
     names: Arc<Mutex<BTreeSet<String>>>,
 }
 
-/// Groups with a helper in them.
+/// Control groups with a helper that waits in them.
 #[derive(Debug)]
 pub(super) struct LaunchSlot {
     pub(super) groups: Groups,
     helper: AsyncFd<OwnedFd>,
-    /// Who keeps the namespaces that the helper is in, if not the host.
+    /// Process that keeps the helper's namespaces, or `None` for the host's.
     holder: Option<ProcessIdentity>,
-    /// A blank disk that its helper has mounted.
+    /// Blank disk that the helper has mounted.
     pub(super) disk: Option<SetAside>,
     _claim: SlotClaim,
 }
@@ -69,7 +69,7 @@ impl Drop for SlotClaim {
 }
 
 impl LaunchSlots {
-    /// No slot yet, and no launcher.
+    /// Creates an empty stock. The launcher starts with the first helper.
     pub(super) fn new(
         layout: CgroupLayout,
         yard: String,
@@ -81,7 +81,7 @@ impl LaunchSlots {
         Self { layout, yard, fail_at, launcher, parked: Mutex::default(), names: Arc::default() }
     }
 
-    /// A waiting slot, if there is one whose helper still lives.
+    /// Takes a waiting slot whose helper still lives.
     pub(super) fn take_parked(&self) -> Option<LaunchSlot> {
         loop {
             let slot = self.parked.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
@@ -108,6 +108,7 @@ impl LaunchSlots {
             move |source: io::Error| NativeFailure { step, object, source }
         };
         let name = random_name().map_err(failed(NativeStep::ControlGroups, "name"))?;
+        // Claimed before the groups exist, so that a sweep in between does not remove them as orphans.
         let claim = self.claim(&name);
         let groups = Groups::new(&self.layout, &self.yard, &name);
         groups.create().map_err(failed(NativeStep::ControlGroups, &name))?;
@@ -115,6 +116,8 @@ impl LaunchSlots {
         let (own, job) = groups.entrances();
         let path = disk.as_ref().map(|disk| disk.path().to_owned());
         let park = ParkPlan { own, job, refuges: groups.refuges(), disk: path, fail_at: self.fail_at };
+        // The slot owns the groups and the claim from here on; an error below drops both, and a sweep finds
+        // the groups.
         let slot = LaunchSlot { groups, helper, holder, disk, _claim: claim };
         match slot.ask(&HelperOrder::Park(park), &[]).await? {
             HelperAnswer::Parked => Ok(slot),
@@ -130,7 +133,7 @@ impl LaunchSlots {
         SlotClaim { names: self.names.clone(), name: name.to_owned() }
     }
 
-    /// Whether a group belongs to a slot.
+    /// True if a group belongs to a slot.
     pub(super) fn owns(&self, name: &str) -> bool {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
     }
@@ -138,6 +141,7 @@ impl LaunchSlots {
     /// Gives up every slot and removes, within a moment, all groups of the yard but the `kept` ones, which are sandboxes'. A
     /// later sweep removes the rest.
     pub(super) fn close(&self, kept: &BTreeSet<String>) {
+        // Dropping a slot closes its socket, and the helper then ends. Only empty groups can be removed.
         drop(std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)));
         for name in Groups::all_names(&self.layout, &self.yard).unwrap_or_default().difference(kept) {
             let groups = Groups::new(&self.layout, &self.yard, name);
@@ -154,6 +158,7 @@ impl LaunchSlots {
     fn new_helper(&self) -> io::Result<(AsyncFd<OwnedFd>, Option<ProcessIdentity>)> {
         let (ours, theirs) = channel::pair()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
+        // `theirs` is dropped at the end of this function, so the helper's death shows as the end of `ours`.
         let holder = self.launcher.lock().unwrap_or_else(PoisonError::into_inner).fork(theirs.as_fd())?;
         Ok((readiness::watch(ours, Interest::READABLE | Interest::WRITABLE)?, holder))
     }
@@ -175,8 +180,8 @@ impl LaunchSlot {
         }
     }
 
-    /// Whether the helper still waits, where a sandbox can be made: an end or an unexpected packet would make the socket
-    /// readable.
+    /// True if the helper still waits and its namespaces exist. A readable socket has an end or an unexpected
+    /// packet.
     fn is_waiting(&self) -> bool {
         let received = channel::receive(self.helper.as_fd());
         let at_home = self.holder.as_ref().is_none_or(ProcessIdentity::is_alive);
@@ -186,6 +191,8 @@ impl LaunchSlot {
     async fn ask(&self, order: &HelperOrder, fds: &[BorrowedFd<'_>]) -> Result<HelperAnswer, NativeFailure> {
         let bytes = encode(order).map_err(lost)?;
         let send = |socket: &OwnedFd| channel::send(socket.as_fd(), &bytes, fds);
+        // One packet carries the whole order, so cancelling this future never leaves half an order with the
+        // helper.
         self.helper.async_io(Interest::WRITABLE, send).await.map_err(lost)?;
         let receive = |socket: &OwnedFd| channel::receive(socket.as_fd());
         let packet = self.helper.async_io(Interest::READABLE, receive).await.map_err(lost)?;
@@ -198,7 +205,7 @@ impl LaunchSlot {
 
 /// Waits for a moment, in code that can't await.
 pub(super) fn pause() {
-    // Nothing is polled, so nothing can fail.
+    // poll without descriptors can't fail.
     let _ = rustix::event::poll(&mut [], Some(&CLOSE_DELAY));
 }
 
@@ -208,7 +215,7 @@ fn lost(source: io::Error) -> NativeFailure {
     NativeFailure { step: NativeStep::Launcher, object: HELPER.into(), source }
 }
 
-/// Whether a start failed only because the helper went away.
+/// True if a start failed because its helper died; another helper may succeed.
 pub(super) fn lost_its_helper(failure: &NativeFailure) -> bool {
     let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
     failure.step == NativeStep::Launcher && failure.object == HELPER && gone.contains(&failure.source.kind())
@@ -218,16 +225,19 @@ pub(super) fn lost_its_helper(failure: &NativeFailure) -> bool {
 #[derive(Debug)]
 struct Launcher {
     program: LauncherProgram,
-    /// Where it makes sandboxes, if not among the host's own processes.
+    /// Namespace in which the launcher makes sandboxes, or `None` for the host's.
     home: Option<Arc<YardNamespace>>,
     running: Option<RunningLauncher>,
 }
 
 impl Launcher {
-    /// Makes the launcher fork a helper that serves `socket`. Returns the process whose namespaces it is in.
+    /// Has the launcher fork a helper that serves `socket`. Returns the process whose namespaces the launcher
+    /// is in.
     fn fork(&mut self, socket: BorrowedFd<'_>) -> io::Result<Option<ProcessIdentity>> {
         let errand = encode(&LauncherErrand::Helper)?;
         let holder = self.home.as_ref().map(|home| home.holder()).transpose()?;
+        // A launcher in the namespaces of a dead holder could not see the workspaces of the new one; it is
+        // dropped.
         if let Some(running) = self.running.take_if(|running| running.holder == holder) {
             if channel::send(running.orders.as_fd(), &errand, &[socket]).is_ok() {
                 self.running = Some(running);
@@ -245,7 +255,7 @@ impl Launcher {
 struct RunningLauncher {
     orders: OwnedFd,
     process: Child,
-    /// Whose namespaces it is in, if not the host's.
+    /// Process whose namespaces the launcher is in, or `None` for the host's.
     holder: Option<ProcessIdentity>,
 }
 
@@ -255,6 +265,7 @@ impl RunningLauncher {
         let running = Self { orders: ours, process: program.command(theirs).spawn()?, holder };
         if let Some(holder) = &running.holder {
             let holder = holder.open().ok_or(io::ErrorKind::NotFound)?;
+            // The first errand on the socket: no helper may be forked outside of the namespaces.
             channel::send(running.orders.as_fd(), &encode(&LauncherErrand::Enter)?, &[holder.as_fd()])?;
         }
         Ok(running)

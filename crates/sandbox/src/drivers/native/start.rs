@@ -26,10 +26,12 @@ use crate::host::sandboxes::{ExistingSandbox, or_undo};
 use crate::host::storage::disk::SetAside;
 
 impl NativeState {
-    /// Starts a sandbox, or finds that it runs already.
+    /// Starts a sandbox, or returns at once if it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
             ExistingSandbox::Running => return Ok(()),
+            // The remains of the dead sandbox may hold its disk and its link directory, which the new one
+            // needs.
             ExistingSandbox::Dead => self.remove(&spec.id).await?,
             ExistingSandbox::Nothing => {}
         }
@@ -39,6 +41,7 @@ impl NativeState {
             self.remove(&spec.id).await?;
             outcome = self.start_in_slot(spec).await;
         }
+        // Also after a failure: the attempt may have used a slot or a disk.
         self.wanting.notify_one();
         Ok(outcome?)
     }
@@ -61,24 +64,33 @@ impl NativeState {
         let groups = slot.groups.name().to_owned();
         let mut record =
             SandboxRecord { id_base: Some(id_base), groups: Some(groups), ..SandboxRecord::of(spec) };
+        // The marker comes before disk, limits and link. A killed server then knows by it which of them to
+        // remove.
         steps.run(NativeStep::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
         let id_map = self.sandboxes.ids.map(id_base);
         let disk = self.disk_of(spec, slot.disk.take(), id_base, exists_in_memory);
         let disk = steps.wait(NativeStep::Disk, spec.workspace.display(), disk).await?;
         let disk_in_memory_mib = self.workspaces.in_memory_mib(&spec.limits);
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib };
+        // Limits come before the launch, so that no process of the job ever runs without them.
         steps.run(NativeStep::ControlGroups, "limits", || slot.groups.limit(limits))?;
         let keeper = self.sandboxes.keeper_on_host(&record);
+        // The socket must exist before the guest starts, or the guest's first dial fails.
         steps.run(NativeStep::Link, &spec.id, || self.links.create(&spec.id, keeper))?;
         let (pid, console) = self.launch(&slot, spec, disk, id_map, &mut steps).await?;
+        // The identity includes the start time, so a later server never takes another process with this pid
+        // for the sandbox.
         let identity = steps.run(NativeStep::Execute, pid, || ProcessIdentity::of(pid))?;
         record.process = Some(identity);
+        // A crash before this write leaves a marker without a process: the sandbox counts as dead and is
+        // removed.
         steps.run(NativeStep::Marker, &spec.id, || self.sandboxes.records.write(&record))?;
         self.started.insert(&spec.id, console, steps.into_phases());
         Ok(())
     }
 
-    /// Ids for a sandbox, and whether its workspace is in memory already: then its files have their owners.
+    /// Returns ids for a sandbox, and true if its workspace is in memory already. Its files then have owners,
+    /// so the same ids are used again.
     fn take_ids(&self, spec: &SandboxSpec) -> io::Result<(u32, bool)> {
         let ids = &self.sandboxes.ids;
         let Privileges::Rootless(namespace) = &self.privileges else {
@@ -91,7 +103,7 @@ impl NativeState {
         }
     }
 
-    /// The sandbox's disk. Formatting one takes long and blocks.
+    /// Prepares the sandbox's disk. Formatting a new one takes long and blocks, hence the thread.
     async fn disk_of(
         &self,
         spec: &SandboxSpec,

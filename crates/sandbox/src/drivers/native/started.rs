@@ -1,5 +1,5 @@
-//! Consoles and start times of the sandboxes that this process started. They don't survive a restart, and nothing depends on
-//! them.
+//! Consoles and start times of the sandboxes that this process started. A restart loses them, and nothing
+//! depends on them.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use super::launcher::step::NativeStep;
 use crate::driver::SandboxId;
 use crate::host::console::Consoles;
 
-/// Duration of each step of a start, in microseconds.
+/// Microseconds that each step of a start took.
 type Phases = Vec<(NativeStep, u64)>;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl StartedSandboxes {
         self.all_phases().insert(id.clone(), phases);
     }
 
-    /// Writes what was said on the console to the log and forgets the sandbox.
+    /// Logs the console's text and forgets the sandbox.
     pub(super) fn remove(&self, id: &SandboxId) {
         self.consoles.remove(id);
         self.all_phases().remove(id);
@@ -35,7 +35,7 @@ impl StartedSandboxes {
         self.consoles.said(id)
     }
 
-    /// What each step took, in microseconds.
+    /// Returns the microseconds that each step took.
     pub(super) fn phases(&self, id: &SandboxId) -> Phases {
         self.all_phases().get(id).cloned().unwrap_or_default()
     }

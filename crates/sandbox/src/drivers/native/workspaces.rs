@@ -1,7 +1,8 @@
-//! What holds a sandbox's writable places: a disk image where root can mount one, memory where an ordinary user can't.
+//! Storage of a sandbox's writable places: a disk image where root can mount one, memory where an ordinary
+//! user can't.
 //!
-//! Either way one cap of bytes and one of files holds for all of them, and a second sandbox on the same workspace finds the
-//! files of the first.
+//! Either way one cap on bytes and one on files hold for all places together, and a second sandbox on the
+//! same workspace finds the files of the first.
 
 use std::fs;
 use std::io;
@@ -16,7 +17,7 @@ use crate::host::storage::disk::{self, Disks, SetAside};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Where workspaces are stored.
+/// Storage of workspaces.
 #[derive(Debug, Clone)]
 pub(super) enum Workspaces {
     /// Disk images, some kept in stock.
@@ -32,7 +33,7 @@ pub(super) struct WorkspaceRequest<'a> {
     /// First of the sandbox's ids.
     pub(super) id_base: u32,
     pub(super) id_map: &'a [Extent],
-    /// Whether it is in memory already.
+    /// True if the workspace is in memory already.
     pub(super) exists_in_memory: bool,
 }
 
@@ -45,7 +46,7 @@ impl Workspaces {
         }
     }
 
-    /// Makes blank ones until `wanted` are in stock.
+    /// Makes blank disks until `wanted` are in stock.
     pub(super) fn restock(&self, wanted: usize) -> io::Result<()> {
         match self {
             Self::OnDisk(disks) => disks.restock(wanted),
@@ -73,7 +74,7 @@ impl Workspaces {
         matches!(self, Self::OnDisk(_))
     }
 
-    /// How much of a sandbox's disk is charged to its memory.
+    /// Returns the part of a sandbox's disk that is charged to its memory, in MiB.
     pub(super) fn in_memory_mib(&self, limits: &Limits) -> u64 {
         match self {
             Self::OnDisk(_) => 0,
@@ -83,6 +84,8 @@ impl Workspaces {
 }
 
 fn in_memory(request: &WorkspaceRequest<'_>) -> io::Result<DiskPlan> {
+    // A marker without a mount means that an earlier workspace is lost. A new, empty one in its place would
+    // hide that.
     if !request.exists_in_memory && request.folder.join(LOST_WORKSPACE_MARKER).try_exists()? {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,

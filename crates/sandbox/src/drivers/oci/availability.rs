@@ -23,7 +23,7 @@ pub(super) fn require_host(
         let detail = format!("{} is not installed", wanted.unwrap_or("no OCI runtime"));
         return Err(DriverOpenError::unusable(detail, "install runc 1.3.6, crun 1.30 or newer"));
     };
-    // One that made sandboxes which still run must be able to end them; it starts no others.
+    // A runtime whose sandboxes still run must be able to end them; it starts no others.
     if let (false, Some((detail, fix))) = (in_use, refusal(config, &runtime)) {
         return Err(DriverOpenError::unusable(detail, fix));
     }
@@ -123,12 +123,12 @@ mod tests {
         assert_eq!(detail, "runc version 1.1.5+ds1 is outdated: it has known holes");
         assert!(fix.contains("1.3.6") && fix.contains("allow_outdated_runtime"), "{fix}");
         require_host(&config(name, true), false).unwrap();
-        // What made sandboxes that run can be opened until they end, and starts no others.
+        // A runtime that made running sandboxes can be opened until they end, and starts no others.
         let (runtime, _) = require_host(&config(name, false), true).unwrap();
         assert!(refusal(&config(name, false), &runtime).is_some());
     }
 
-    /// Whatever it is allowed, and however its own attempt would fail.
+    /// gVisor is refused even where it is allowed, with the reason that matters.
     #[test]
     fn gvisor_is_refused_for_the_reason_that_counts() {
         if !rustix::process::geteuid().is_root() {

@@ -1,9 +1,10 @@
-//! The `config.json` of a container: the same machine as the native driver's, as the OCI runtime specification describes it.
+//! The `config.json` of a container: the same machine as the native driver's, in the terms of the OCI runtime
+//! specification.
 //!
-//! Paths are masked by the guest, in the job's own mounts: masked here, they would keep the guest from mounting a proc for the
-//! job (the kernel allows that in a user namespace only while a whole one is visible). Limits are set on groups that the
-//! driver makes, so that those of the job do not count for keeper. The control group namespace is the spawner's to make, once it
-//! is in the job's group: one of init's would keep it from getting there.
+//! The guest masks paths, in the job's own mounts: masked here, they would keep the guest from mounting a
+//! proc for the job (the kernel allows that in a user namespace only while a whole one is visible). Limits
+//! are set on groups that the driver makes, so that the job's do not count for keeper. The spawner makes the
+//! control group namespace once it is in the job's group: one made by init would keep it from getting there.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,28 +35,29 @@ const CAPABILITIES: [Capability; 6] = [
 ];
 /// Major and minor numbers of the devices that every runtime makes.
 const DEVICES: [(i64, i64); 7] = [(1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2)];
-/// The major number of terminals, of which a job makes as many as it needs.
+/// Major number of terminals, of which a job makes as many as it needs.
 const TERMINALS: i64 = 136;
 
 pub(super) struct OciBundle<'a> {
     pub(super) host_name: &'a str,
     pub(super) memory_mib: u64,
-    /// Its own ids, if it has any.
+    /// Map of the sandbox's ids; empty if it has none of its own.
     pub(super) id_map: &'a [Extent],
-    /// The user namespace that it joins if it has ids of its own. The runtime would make one of root's, with root's limits.
+    /// User namespace that a container with ids of its own joins. The runtime would make one that belongs to
+    /// root, with root's limits.
     pub(super) user_namespace: Option<&'a Path>,
-    /// Where its control groups are, from the roots of hierarchies.
+    /// Path of the control groups below the roots of the hierarchies.
     pub(super) groups: &'a str,
-    /// The host's directory with the link's socket.
+    /// Directory on the host with the link's socket.
     pub(super) link: &'a Path,
-    /// The host's directory with the guest's programs.
+    /// Directory on the host with the guest's programs.
     pub(super) programs: &'a Path,
-    /// `cgroup.procs` files of the job's groups, on the host.
+    /// `cgroup.procs` files of the job's groups on the host.
     pub(super) job_groups: &'a [PathBuf],
     pub(super) seccomp: LinuxSeccomp,
 }
 
-/// Where init finds the file of a group of the job's.
+/// Returns the path inside at which init finds the entrance of a group of the job.
 pub(super) fn group_file(number: usize) -> PathBuf {
     Path::new(BOOT_TARGET).join(number.to_string())
 }
@@ -108,7 +110,7 @@ impl OciBundle<'_> {
     fn mounts(&self) -> Result<Vec<Mount>, OciSpecError> {
         let (terminals, most) = (format!("gid={TERMINAL_GROUP}"), format!("max={}", limits::TERMINALS));
         let mut devices = vec!["nosuid", "noexec", "mode=755", "size=64k", "nr_inodes=64", "ro"];
-        // In a user namespace device nodes are mounted one by one; elsewhere the runtime makes them here.
+        // In a user namespace the runtime mounts device nodes one by one; elsewhere it makes them here.
         if !self.id_map.is_empty() {
             devices.push("nodev");
         }
@@ -181,9 +183,10 @@ fn memory_mount(memory: &MemoryMount) -> Result<Mount, OciSpecError> {
     mount(target, "tmpfs", "tmpfs".as_ref(), &options)
 }
 
-/// Nothing, but the plain devices and terminals.
+/// Returns rules that deny every device but the plain ones and terminals.
 fn device_rules() -> Result<Vec<oci_spec::runtime::LinuxDeviceCgroup>, OciSpecError> {
     let rule = || LinuxDeviceCgroupBuilder::default().access("rwm");
+    // Order counts: the first rule denies everything, later rules allow.
     let mut rules = vec![rule().allow(false).build()?];
     for (major, minor) in DEVICES {
         let device = rule().allow(true).typ(LinuxDeviceType::C).major(major).minor(minor);
@@ -193,7 +196,7 @@ fn device_rules() -> Result<Vec<oci_spec::runtime::LinuxDeviceCgroup>, OciSpecEr
     Ok(rules)
 }
 
-/// The filter that the runtime puts around the whole container; the guest adds narrower ones inside.
+/// Returns the filter that the runtime puts around the whole container; the guest adds narrower ones inside.
 pub(super) fn seccomp() -> io::Result<LinuxSeccomp> {
     let profile = serde_json::to_value(OuterProfile::from_table()).map_err(io::Error::other)?;
     serde_json::from_value(profile).map_err(io::Error::other)

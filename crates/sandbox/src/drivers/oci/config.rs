@@ -9,18 +9,18 @@ use crate::driver::LocalImages;
 /// Settings of the driver.
 #[derive(Debug, Clone)]
 pub struct OciConfig {
-    /// The driver's own directory: markers, programs, the runtime's state.
+    /// Directory of this driver: markers, programs, the runtime's state.
     pub data: PathBuf,
-    /// Where link directories are made; any length, need not survive a reboot.
+    /// Directory that holds the link directories. Its path may have any length; it need not survive a reboot.
     pub run: PathBuf,
-    /// Name or path of the runtime; the first that is installed if there is none.
+    /// Name or path of the runtime. `None` takes the first that is installed.
     pub runtime: Option<String>,
-    /// Whether a runtime with known holes may be used.
+    /// True if a runtime with known holes may be used.
     pub allow_outdated_runtime: bool,
-    /// The default disk of a sandbox.
+    /// Default size of a sandbox's disk, in MiB.
     pub disk_mib: u64,
-    /// Images of this host.
+    /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
-    /// Fails every start at this step; for tests.
+    /// Step at which every start fails; for tests.
     pub fail_at: Option<OciStep>,
 }

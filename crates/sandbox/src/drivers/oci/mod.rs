@@ -40,7 +40,7 @@ use crate::host::sandboxes::locks::SandboxLocks;
 use crate::host::storage::disk::Disks;
 
 impl OciDriver {
-    /// Opens the driver of a state.
+    /// Opens the driver and reads its markers. Starts nothing.
     pub fn open(config: OciConfig) -> Result<Self, DriverOpenError> {
         let prepare = DriverOpenError::prepare;
         let data = &config.data;

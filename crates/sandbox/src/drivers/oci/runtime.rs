@@ -18,7 +18,8 @@ use crate::host::console;
 use crate::host::requirements::{PROGRAM_PLACES, installed};
 use crate::host::version::{self, CRUN_FLOORS, RUNC_FLOORS};
 
-/// Longest call of a runtime: tens of milliseconds, many times that on a busy machine, more for one that boots a kernel.
+/// Longest call of a runtime. A call takes tens of milliseconds, many times that on a busy machine, more
+/// where it boots a kernel.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest call of `--version`.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,18 +27,18 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 /// A family of runtimes that behave alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RuntimeKind {
-    /// runc and whatever is called like no other.
+    /// runc, and every runtime with an unknown name.
     Runc,
-    /// crun.
+    /// crun, a runtime in C with the interface of runc.
     Crun,
-    /// gVisor.
+    /// gVisor's runsc, a kernel in user space.
     Runsc,
-    /// Kata Containers.
+    /// Kata Containers, a virtual machine for each container.
     Kata,
 }
 
 impl RuntimeKind {
-    /// In the order in which an unnamed runtime is looked for.
+    /// Names of runtimes, in the order in which an unnamed one is looked for.
     const NAMES: [(&'static str, Self); 4] =
         [("runc", Self::Runc), ("crun", Self::Crun), ("runsc", Self::Runsc), ("kata-runtime", Self::Kata)];
 
@@ -65,13 +66,14 @@ impl RuntimeKind {
         }
     }
 
-    /// Whether its containers get user ids of their own. A virtual machine has its own anyway.
+    /// True if its containers get user ids of their own. A virtual machine has its own anyway.
     pub(super) fn maps_users(self) -> bool {
         self != Self::Kata
     }
 
-    /// The oldest versions without known holes, one for each line that is maintained (CVE-2026-41579 for runc, CVE-2026-88265 for
-    /// crun). Kata publishes no such list; its is the one whose interface is relied on. No gVisor is good enough.
+    /// Returns the oldest versions without known holes, one for each maintained line (CVE-2026-41579 for
+    /// runc, CVE-2026-88265 for crun). Kata publishes no such list; its floor is the version whose interface
+    /// the driver relies on. No version of gVisor is good enough.
     pub(super) fn floors(self) -> &'static [Version] {
         const KATA_FLOORS: &[Version] = &[Version::new(3, 0, 0)];
         match self {
@@ -82,7 +84,7 @@ impl RuntimeKind {
         }
     }
 
-    /// Why no sandbox can run in it, whatever its version.
+    /// Returns why no sandbox can run in it, whatever its version.
     pub(super) fn lacks(self) -> Option<&'static str> {
         match self {
             Self::Runsc => Some("gVisor's kernel has no Landlock, by which every job is confined"),
@@ -115,12 +117,12 @@ impl Runtime {
         Some(Self { version: version::find(&text), program, kind, described })
     }
 
-    /// Whether its version is below every floor; a version that it does not tell is.
+    /// True if its version is below every floor, or unknown.
     pub(super) fn is_outdated(&self) -> bool {
         !self.version.as_ref().is_some_and(|version| version::meets(version, self.kind.floors()))
     }
 
-    /// A command of this runtime on the containers below `state`.
+    /// Returns a command of this runtime on the containers below `state`.
     pub(super) fn command(&self, state: &Path) -> Command {
         let mut command = Command::new(&self.program);
         command.env_clear().env("PATH", PROGRAM_PLACES.join(":"));
@@ -136,7 +138,7 @@ pub(super) async fn call(mut command: Command) -> io::Result<()> {
     run(command, &said).await
 }
 
-/// The same with standard streams that are set already; `said` is where they lead.
+/// Runs a command whose standard streams lead to `said`. The error contains its output.
 pub(super) async fn run(mut command: Command, said: &OwnedFd) -> io::Result<()> {
     command.stdin(Stdio::from(File::open("/dev/null")?));
     sys::end_with_parent(&mut command);

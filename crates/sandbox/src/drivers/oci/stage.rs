@@ -1,8 +1,9 @@
-//! The mounts that a runtime finds when it makes a container. They are in a mount namespace of their own: no other process sees
-//! them, and nothing has to be removed.
+//! The mounts that a runtime finds when it makes a container. They are in a mount namespace of their own: no
+//! other process sees them, and they need no removal.
 //!
-//! The stage is a small file system in memory at a fixed place, because a runtime resolves its root with the container's own ids,
-//! for which the yard's directories are closed. On it: the image, the disk, and init's directory with the boot document.
+//! The stage is a small file system in memory at a fixed place, because a runtime resolves its root with the
+//! container's own ids, for which the yard's directories are closed. It holds the image, the disk, and init's
+//! directory with the boot document.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
@@ -20,14 +21,14 @@ use crate::host::storage::file_systems;
 use crate::host::storage::image_disk;
 use crate::host::sys::{mounts, users};
 
-/// Where the stage is. An empty directory on the host; covered in the runtime's mount namespace alone.
+/// Path of the stage: an empty directory on the host, covered only in the runtime's mount namespace.
 const STAGE: &str = "/run/sandyard";
 const ROOT: &str = "root";
 const DISK: &str = "disk";
 const BOOT: &str = "boot";
-/// Directories of the image that something is mounted on.
+/// Directories of the image on which the runtime mounts.
 const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/run"];
-/// Set-user-id files and devices never work.
+/// Flags of every mount: no set-user-id files, no devices.
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
 /// Contents of the stage.
@@ -36,33 +37,33 @@ pub(super) struct OciStageProps<'a> {
     pub(super) disk: &'a Path,
     /// Contents of the boot document.
     pub(super) boot: &'a [u8],
-    /// Empty files beside it, on which something is mounted.
+    /// Number of empty files beside it, on which entrances of groups are mounted.
     pub(super) boot_files: usize,
-    /// First of the container's ids on the host, and the map, if it has its own.
+    /// First of the container's ids on the host and their map, if it has ids of its own.
     pub(super) users: Option<(u32, &'a str)>,
 }
 
-/// The image on the stage.
+/// Returns the path of the image on the stage.
 pub(super) fn root() -> PathBuf {
     Path::new(STAGE).join(ROOT)
 }
 
-/// A directory of the disk on the stage.
+/// Returns the path of a directory of the disk on the stage.
 pub(super) fn disk_place(name: &str) -> PathBuf {
     Path::new(STAGE).join(DISK).join(name)
 }
 
-/// Init's directory on the stage.
+/// Returns the path of init's directory on the stage.
 pub(super) fn boot() -> PathBuf {
     Path::new(STAGE).join(BOOT)
 }
 
-/// Makes the place of the stage.
+/// Makes the directory of the stage.
 pub(super) fn prepare_host() -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o755).create(STAGE)
 }
 
-/// Makes everything as detached mounts, in the order in which they are put in place. Blocks: mounts a disk.
+/// Makes all detached mounts, in the order in which they are put in place. Blocks: mounts a disk.
 pub(super) fn set(props: &OciStageProps<'_>) -> io::Result<Vec<StagedMount>> {
     check_mount_points(props.image_root)?;
     let namespace = props.users.map(|(owner, map)| users::user_namespace(map, owner)).transpose()?;
@@ -80,7 +81,8 @@ fn staged(mount: OwnedFd, target: &Path) -> io::Result<StagedMount> {
     Ok(StagedMount { mount, target })
 }
 
-/// An image whose mount points lead elsewhere would have its runtime mount things elsewhere (K12, CVE-2026-41579).
+/// Rejects an image whose mount points are links: its runtime would mount outside of it (K12,
+/// CVE-2026-41579).
 fn check_mount_points(image: &Path) -> io::Result<()> {
     let tree = rustix::fs::open(image, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     for place in MOUNT_POINTS.into_iter().chain(DISK_PLACES.iter().map(|place| place.target)) {
@@ -91,7 +93,7 @@ fn check_mount_points(image: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The file system in memory, with places for the others and init's directory.
+/// Makes the file system in memory, with places for the other mounts and init's directory.
 fn floor(props: &OciStageProps<'_>, owner: u32) -> io::Result<OwnedFd> {
     let options = [("size", "256k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
     let floor = file_systems::create("tmpfs", &options, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
@@ -105,6 +107,7 @@ fn floor(props: &OciStageProps<'_>, owner: u32) -> io::Result<OwnedFd> {
     for number in 0..props.boot_files {
         write(boot.as_fd(), &number.to_string(), b"", owner)?;
     }
+    // Last: from here on the directory belongs to the container's root.
     give(floor.as_fd(), BOOT, owner)?;
     Ok(floor)
 }
@@ -121,7 +124,7 @@ fn give(directory: BorrowedFd<'_>, name: &str, owner: u32) -> io::Result<()> {
     Ok(rustix::fs::chownat(directory, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// The image, read-only, owned inside by those who own it on disk.
+/// Returns the image as a read-only mount. Owners inside are the owners on disk.
 fn image(path: &Path, namespace: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
     let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
     mounts::restrict(tree.as_fd(), PLAIN | MountAttrFlags::MOUNT_ATTR_RDONLY, namespace)?;

@@ -1,7 +1,9 @@
-//! Starting a sandbox: marker → groups, disk and link → bundle and stage → `create` → `start` → pid in the marker.
+//! Starting a sandbox: marker → groups, disk and link → bundle and stage → `create` → `start` → pid in the
+//! marker.
 //!
-//! Whatever a server that is killed in between leaves is dead by its marker, and removed. A start goes on in a task of its own, so that a caller who goes away
-//! leaves no half of one behind while `stop` begins; both hold the sandbox's lock.
+//! Remains of a server that was killed in between count as dead by their marker and are removed. A start runs
+//! in a task of its own: a caller that goes away leaves no half start behind while `stop` begins. Both hold
+//! the sandbox's lock.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,9 +31,10 @@ use crate::host::sandboxes::{ExistingSandbox, or_undo};
 use crate::host::sys::users;
 
 impl OciState {
-    /// Starts a sandbox, or finds that it runs already.
+    /// Starts a sandbox, or returns at once if it runs already.
     pub(super) async fn start(self: &Arc<Self>, spec: &SandboxSpec) -> Result<(), StartError> {
-        // Taken before the task exists: a caller who goes away and stops the sandbox must not be overtaken by it.
+        // The lock is taken before the task exists: if the caller goes away and stops the sandbox, the stop
+        // waits for the start.
         let alone = self.locks.hold(&spec.id).await;
         let (state, spec) = (self.clone(), spec.clone());
         let started = tokio::spawn(async move {
@@ -42,7 +45,7 @@ impl OciState {
         started.await.map_err(|error| StartError::at("wait for the start")(io::Error::other(error)))?
     }
 
-    /// The start itself, while the sandbox's lock is held.
+    /// Does the start while the lock is held.
     async fn start_alone(&self, spec: &SandboxSpec) -> Result<(), StartError> {
         match self.sandboxes.before(&spec.id)? {
             ExistingSandbox::Running => return Ok(()),
@@ -74,10 +77,12 @@ impl OciState {
 
     async fn make(&self, spec: &SandboxSpec, record: &mut SandboxRecord) -> Result<(), OciFailure> {
         let (mut steps, id) = (OciSteps::new(self.config.fail_at), &spec.id);
+        // The marker comes first: by it a later server finds everything below.
         steps.run(OciStep::Marker, id, || self.sandboxes.records.write(record))?;
         let groups = self.sandboxes.groups(record);
         steps.run(OciStep::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
+        // Limits before any process, so that none ever runs without them.
         steps.run(OciStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let root = record.id_base.unwrap_or(0);
         steps.run(OciStep::OpenGroups, groups.name(), || groups.open_job_to(root))?;
@@ -85,7 +90,8 @@ impl OciState {
         steps.run(OciStep::Link, id, || self.links.create(id, keeper))?;
         let directory = self.sandboxes.records.directory(id);
         let id_map = record.id_base.map(|base| self.sandboxes.ids.map(base)).unwrap_or_default();
-        // Held until the container is in it.
+        // Held until the container has joined it: the namespace lives only as long as a descriptor or a
+        // process.
         let users = steps.run(OciStep::Users, root, || own_users(record, &id_map))?;
         let place = users.as_ref().map(path_of);
         let write = || self.write_bundle(spec, &groups, &id_map, place.as_deref(), &directory);
@@ -94,15 +100,19 @@ impl OciState {
         let staged = steps.wait(OciStep::Stage, spec.workspace.display(), stage).await?;
         let pid = steps.wait(OciStep::Create, id, self.create(id, staged, &directory)).await?;
         drop(users);
-        // Whatever hierarchies the runtime knows nothing of, an empty unified one for example, which kills at once.
+        // Groups in hierarchies that the runtime does not know, such as an empty unified one, through which
+        // all processes are killed at once.
         for entrance in groups.entrances().0 {
             steps.run(OciStep::EnterGroups, entrance.display(), || fs::write(&entrance, pid.to_string()))?;
         }
         let process = steps.run(OciStep::Identify, pid, || ProcessIdentity::of(pid))?;
         let mut start = self.runtime.command(&self.state());
         start.arg("start").arg(id.as_str());
+        // The process is identified before: between `create` and `start` it waits and can't have been
+        // replaced.
         steps.wait(OciStep::Start, id, runtime::call(start)).await?;
-        // Not before: a container that was made and never started has a process too, and must not be taken for alive.
+        // Written only now: a container that was made and never started has a process too, and must not count
+        // as alive.
         record.process = Some(process);
         steps.run(OciStep::Note, id, || self.sandboxes.records.write(record))?;
         tracing::debug!(sandbox = %id, pid, phases = ?steps.into_phases(), "sandbox runs");
@@ -181,12 +191,12 @@ impl OciState {
     }
 }
 
-/// A user namespace whose limits are the sandbox's own, if it has ids of its own.
+/// Returns a user namespace with limits of its own, if the sandbox has ids of its own.
 fn own_users(record: &SandboxRecord, id_map: &[Extent]) -> io::Result<Option<OwnedFd>> {
     record.id_base.map(|base| users::user_namespace(&ids::map_text(id_map), base)).transpose()
 }
 
-/// Where the runtime finds a descriptor of this process.
+/// Returns the path by which the runtime finds a descriptor of this process.
 fn path_of(descriptor: &OwnedFd) -> PathBuf {
     format!("/proc/{}/fd/{}", std::process::id(), descriptor.as_raw_fd()).into()
 }

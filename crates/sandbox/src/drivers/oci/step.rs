@@ -7,13 +7,13 @@ use crate::host::steps;
 /// Step of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OciStep {
-    /// Writing the marker.
+    /// Writes the file that records the sandbox.
     Marker,
     /// Making the control groups.
     MakeGroups,
-    /// Setting their limits.
+    /// Sets the limits of the control groups.
     LimitGroups,
-    /// Letting init move the spawner into the job's.
+    /// Allows init to move the spawner into the job's groups.
     OpenGroups,
     /// Making the link directory and listening in it.
     Link,
@@ -25,13 +25,13 @@ pub enum OciStep {
     Stage,
     /// Having the runtime make the container.
     Create,
-    /// Putting its first process into groups that the runtime knows nothing of.
+    /// Puts the first process into groups that the runtime does not know.
     EnterGroups,
-    /// Telling that process from others to come.
+    /// Reads the start time that tells the process from later ones with its pid.
     Identify,
-    /// Having the runtime start it.
+    /// Has the runtime start the container.
     Start,
-    /// Writing its process in the marker, from which on it counts as alive.
+    /// Writes the process into the marker; from then on the sandbox counts as alive.
     Note,
 }
 

@@ -1,7 +1,8 @@
-//! Removing sandboxes: kill the groups, have the runtime forget the container, remove what is left, the marker last.
+//! Removing sandboxes: kill the groups, have the runtime delete the container, remove the rest, the marker
+//! last.
 //!
-//! Works from the marker alone, however far the start came and whichever process made it. Whatever of this yard has no
-//! marker is an orphan of a killed server and removed by `sweep`.
+//! Works from the marker alone, however far the start came and whichever process made it. Parts of this yard
+//! without a marker are orphans of a killed server, which `sweep` removes.
 
 use std::fs;
 use std::io;
@@ -30,10 +31,11 @@ impl OciState {
         self.sandboxes.forget(id, record.as_ref()).await
     }
 
-    /// Kills and removes all of a sandbox but its marker and disk.
+    /// Kills the sandbox's processes and removes everything but marker and disk.
     pub(super) async fn dismantle(&self, record: &SandboxRecord) -> Result<(), StopError> {
         let failed = |step| StopError::at(&record.id, step);
         let groups = self.sandboxes.groups(record);
+        // Before the runtime is called: a runtime that hangs must not keep the job alive.
         groups.kill().map_err(failed("kill its processes"))?;
         // Another runtime may have made it, if the operator has changed the setting since.
         let maker = record.runtime.as_deref().filter(|maker| *maker != self.runtime.program);
@@ -56,7 +58,8 @@ impl OciState {
         delete.args(["delete", "--force"]).arg(id.as_str());
         let deleted = runtime::call(delete).await;
         if kept.try_exists()? {
-            // Half made: the runtime does not know it, and its processes were in the groups or ended with their maker.
+            // The container was half made: the runtime does not know it, and its processes were in the groups
+            // or ended with their maker.
             fs::remove_dir_all(&kept)?;
             return Ok(());
         }
@@ -65,6 +68,8 @@ impl OciState {
 
     /// Removes containers, groups and link directories of this yard that no marker owns.
     pub(super) async fn sweep(&self) -> io::Result<()> {
+        // Listed before the markers are read: a start writes its marker first, so a container without one is
+        // an orphan.
         let containers = self.sandboxes.without_marker(folders::ids_in(&self.state())?)?;
         let links = self.sandboxes.without_marker(self.links.ids()?)?;
         let groups = self.sandboxes.orphaned_groups(|_| false)?;

@@ -1,4 +1,4 @@
-//! The steps of a runtime's process between fork and exec.
+//! Code of a runtime's process between fork and exec.
 #![expect(unsafe_code, reason = "pre_exec has no safe form")]
 
 use std::ffi::CString;
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use rustix::fs::CWD;
 use rustix::mount::{MountPropagationFlags, MoveMountFlags, mount_change, move_mount};
 
-/// The first pause between two looks at a child, doubled up to the longest.
+/// First delay between two checks of a child, doubled up to `MAX_DELAY`.
 const FIRST_DELAY: Duration = Duration::from_millis(1);
 const MAX_DELAY: Duration = Duration::from_millis(10);
 
-/// A detached mount and where it goes.
+/// A detached mount and its target.
 pub(super) struct StagedMount {
     pub(super) mount: OwnedFd,
     /// An absolute path in the runtime's mount namespace.
@@ -33,7 +33,7 @@ pub(super) fn end_with_parent(command: &mut Command) {
             {
                 return Err(io::Error::last_os_error());
             }
-            // Gone before the kernel was asked.
+            // The server ended before the request above took effect; nobody would kill this process.
             if libc::getppid() != parent {
                 return Err(io::ErrorKind::BrokenPipe.into());
             }
@@ -42,8 +42,9 @@ pub(super) fn end_with_parent(command: &mut Command) {
     }
 }
 
-/// Makes the command's process enter a mount namespace of its own, from which nothing spreads to the host, and attach these
-/// mounts there, in this order. They are gone with the last process of that namespace and those that descend from it.
+/// Gives the command's process a mount namespace of its own, from which nothing spreads to the host, and
+/// attaches these mounts there, in this order. They end with the last process of that namespace and its
+/// descendants.
 pub(super) fn stage(command: &mut Command, mounts: Vec<StagedMount>) {
     // SAFETY: the closure makes plain system calls with descriptors and strings that it owns, and allocates nothing.
     unsafe {
@@ -61,7 +62,7 @@ pub(super) fn stage(command: &mut Command, mounts: Vec<StagedMount>) {
     }
 }
 
-/// Waits for a child, and kills it when its time is over.
+/// Waits for a child. Kills it when the time is up.
 pub(super) fn wait(mut child: Child, patience: Duration) -> io::Result<ExitStatus> {
     let deadline = Instant::now() + patience;
     let mut pause = FIRST_DELAY;

@@ -1,7 +1,7 @@
-//! Chooses what runs the guest's code: KVM where a guest boots on it, else the emulator.
+//! Chooses the accelerator: KVM where a guest boots on it, else the emulator.
 //!
-//! A host may have a KVM that boots no ordinary kernel, so one is booted. The answer is kept beside the markers, with its reason,
-//! until the host, QEMU or the kernel of machines is another.
+//! A host may have a KVM that boots no ordinary kernel, so the driver boots one. The answer is stored beside
+//! the markers, with its reason, until the host, QEMU or the kernel of machines changes.
 
 use std::fs;
 use std::io;
@@ -12,11 +12,11 @@ use super::state::{QemuDriver, QemuState};
 use crate::driver::{Availability, ImageDigest, Offer};
 use crate::host::start_probe::StartProbe;
 
-/// With KVM a guest dials within a second.
+/// Longest boot of the probe with KVM, with which a guest dials within a second.
 const KVM_TIMEOUT: Duration = Duration::from_secs(20);
-/// The answer, in the driver's directory.
+/// Name of the file with the answer, in the driver's directory.
 const FILE: &str = "acceleration.json";
-/// Enough to boot with.
+/// Size of the probe's disk, enough to boot with.
 const PROBE_DISK_MIB: u64 = 64;
 
 impl QemuDriver {
@@ -57,7 +57,7 @@ impl QemuDriver {
         if let Acceleration::Only(accelerator) = self.acceleration {
             return ChosenAccelerator { accelerator, reason: None, basis };
         }
-        // Held while a machine is tried, so that one probe serves all who ask.
+        // Held during the probe, so that one probe serves all callers.
         let mut known = self.state.chosen.lock().await;
         if let Some(chosen) = known.as_ref().filter(|chosen| chosen.basis == basis) {
             return chosen.clone();
@@ -66,7 +66,7 @@ impl QemuDriver {
             Some(chosen) => chosen,
             None => self.find_out(image.clone(), basis).await,
         };
-        // This process reports its first choice; only another kernel of machines can change it.
+        // `set` keeps the first value: the reported accelerator stays the same for the life of the process.
         let _ = self.state.runtime.set(chosen.accelerator);
         *known = Some(chosen.clone());
         chosen
@@ -120,6 +120,7 @@ impl QemuState {
 
     fn remember(&self, chosen: &ChosenAccelerator) -> io::Result<()> {
         let (file, temporary) = (self.config.data.join(FILE), self.config.data.join("acceleration.json.new"));
+        // By rename, so that a crash never leaves half an answer.
         fs::write(&temporary, serde_json::to_vec(chosen)?)?;
         fs::rename(temporary, file)
     }

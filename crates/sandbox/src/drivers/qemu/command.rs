@@ -1,7 +1,7 @@
 //! The command line of one machine: its devices and nothing else.
 //!
-//! Everything that QEMU reads or writes is handed to it as an open descriptor, so it needs no right to any path. The order of
-//! the disks is that in which the kernel names them.
+//! QEMU gets every file as an open descriptor, so it needs no right to any path. The kernel names disks in
+//! the order of their options.
 
 use std::ffi::OsString;
 use std::os::fd::RawFd;
@@ -11,10 +11,10 @@ use sandyard_protocol::MACHINE_BOOT_ARGUMENT;
 use super::host::Accelerator;
 use crate::host::vm::machine_plan::{BOOT_DISK, ROOT_DISK, WORK_DISK};
 
-/// The names by which the guest finds its serial lines.
+/// Names by which the guest finds its serial lines.
 pub(super) const LINK_PORT: &str = "sandyard.link";
 pub(super) const CONTROL_PORT: &str = "sandyard.control";
-/// Translated code of an emulated processor, beside the machine's own memory.
+/// Memory for translated code of an emulated processor, beside the machine's own memory.
 pub(super) const TRANSLATION_MIB: u64 = 128;
 
 /// One machine, as QEMU's command line describes it.
@@ -90,8 +90,8 @@ impl QemuMachine {
         words.into_iter().map(OsString::from).collect()
     }
 
-    /// Without a known clock rate a boot may hang on a busy host, and so may the check of the timer. What comes after the
-    /// dashes is for the guest's program.
+    /// Returns the kernel's arguments. Without a known clock rate a boot may hang on a busy host, and so may
+    /// the check of the timer. Arguments after the dashes are for the guest's program.
     fn kernel_arguments(&self) -> String {
         format!(
             "console=ttyS0 quiet loglevel=3 reboot=t panic=-1 no_timer_check tsc_early_khz={} random.trust_cpu=on \

@@ -11,18 +11,18 @@ use crate::driver::LocalImages;
 /// Settings of the driver.
 #[derive(Debug, Clone)]
 pub struct QemuConfig {
-    /// A directory of the driver's own, for markers and sockets.
+    /// Directory of this driver, for markers and sockets.
     pub data: PathBuf,
-    /// The cache of images, with kernels.
+    /// Directory of the image cache, which also holds kernels.
     pub cache: PathBuf,
-    /// The program; none looks for it where programs are.
+    /// Path of QEMU's program. `None` looks for it in the usual directories.
     pub program: Option<PathBuf>,
     /// The operator's choice of accelerator.
     pub acceleration: Acceleration,
     /// Time that a machine may take to boot, in addition to the time of any sandbox. An emulated one needs 3 s on an idle host.
     pub boot_time: Duration,
-    /// Images of this host.
+    /// Finds the trees of the images on this host.
     pub images: Arc<dyn LocalImages>,
-    /// Fails every start at this step; for tests.
+    /// Step at which every start fails; for tests.
     pub fail_at: Option<QemuStep>,
 }

@@ -1,4 +1,5 @@
-//! The host's end of a machine's control line. Each question is a connection of its own, so nothing is kept between two servers.
+//! The host's end of a machine's control line. Each request has a connection of its own, so servers share no
+//! state.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub(super) async fn usage(folder: &Path) -> io::Result<JobUsage> {
     timeout(ANSWER_TIMEOUT, asked).await.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// Orders the machine to end; the connection must stay until it has.
+/// Orders the machine to end. The caller must keep the connection until it has.
 pub(super) async fn power_off(folder: &Path) -> io::Result<UnixStream> {
     let mut stream = sockets::connect(folder, sockets::CONTROL).await?;
     machine_control::say(&mut stream, ControlRequest { number: 0, wish: ControlWish::PowerOff }).await?;

@@ -1,4 +1,4 @@
-//! How much QEMU takes beside its machine, and the lines over which machine and host reach each other.
+//! Resources that QEMU takes beside its machine, and the lines over which machine and host reach each other.
 
 use std::fs::File;
 use std::io;
@@ -14,13 +14,14 @@ use crate::driver::{Limits, SandboxSpec};
 use crate::host::layout;
 use crate::host::vm::machine_plan::{self, Monitor, Ways};
 
-/// QEMU itself: its program, its queues, its translated code; threads for processors, workers of its disks (at most 64), its own.
+/// Resources of QEMU itself. Memory: program, queues and translated code. Threads: processors, workers of its
+/// disks (at most 64), and its own.
 const QEMU: Monitor = Monitor { memory_mib: 96 + command::TRANSLATION_MIB, cpus: 0.5, threads: 128 };
-/// The file of keeper's serial line in the link's directory.
+/// Name of keeper's serial line in the link's directory.
 const LINK_FILE: &str = "port";
 
-/// Virtual processors. Emulated ones wait for each other actively, and crawl where the host has no processor for each beside its
-/// other work.
+/// Returns the number of virtual processors. Emulated ones wait for each other actively, and crawl where the
+/// host has no processor for each beside its other work.
 pub(super) fn vcpus(limits: &Limits, accelerator: Accelerator, processors: u32) -> u32 {
     let most = match accelerator {
         Accelerator::Kvm => processors,
@@ -40,6 +41,7 @@ pub(super) fn boot_disk(spec: &SandboxSpec) -> io::Result<OwnedFd> {
     let file = File::from(memfd_create("sandyard-boot", MemfdFlags::CLOEXEC)?);
     file.write_all_at(&bytes, 0)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    // Opened again, because the memfd's own descriptor could still write.
     Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
 }
 

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::driver::DriverOpenError;
 
-/// Where programs are looked for; a service often lacks a useful PATH.
+/// Directories in which QEMU is looked for; a service often lacks a useful PATH.
 const FOLDERS: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/libexec"];
 const PROGRAM: &str = "qemu-system-x86_64";
 
-/// How the guest's code is executed.
+/// Means by which the guest's code is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Accelerator {
-    /// Hardware virtualisation.
+    /// Hardware virtualisation by the host's kernel.
     Kvm,
     /// An emulator: slow, and works everywhere.
     Tcg,
@@ -32,7 +32,7 @@ impl Accelerator {
     }
 }
 
-/// The operator's choice.
+/// The operator's choice of accelerator.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Acceleration {
     /// KVM if a guest boots on it, else the emulator.
@@ -49,7 +49,7 @@ pub(super) struct ChosenAccelerator {
     pub(super) basis: ChoiceBasis,
 }
 
-/// What a choice depends on: another value of any member makes it void.
+/// Facts on which a choice depends. If one changes, the choice is void.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ChoiceBasis {
     pub(super) boot_id: String,
@@ -109,7 +109,7 @@ fn version(path: &Path) -> io::Result<String> {
     number.map(str::to_owned).ok_or_else(|| io::Error::other("it tells no version"))
 }
 
-/// Why KVM need not be tried; none if it must be.
+/// Returns why KVM need not be tried, or `None` if it must be.
 pub(super) fn no_kvm() -> Option<String> {
     match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
         Ok(_) => None,

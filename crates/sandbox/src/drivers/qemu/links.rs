@@ -1,7 +1,7 @@
-//! Keeper's link out of a serial line: one at a time, each seen to begin by the guest.
+//! Keeper's links over a serial line: one at a time, each begun by the guest.
 //!
-//! A serial line has no connections, only a host that is there or not. So the next link begins when the one before is gone and the
-//! guest had the time to notice, and it is handed out when the guest has said something.
+//! A serial line has no connections, only a host that is there or not. So the next link begins when the
+//! previous one is gone and the guest had time to notice. It is returned when the guest has sent something.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,7 +19,8 @@ use tokio::time::sleep;
 use super::sockets;
 use crate::driver::SandboxId;
 
-/// The guest reads the line all the time, but may be emulated on a busy host.
+/// Time for the guest to notice the end of a link. It reads the line all the time, but may be emulated on a
+/// busy host.
 const NOTICE_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The links of this server's machines.
@@ -29,9 +30,11 @@ pub(super) struct QemuLinks {
 }
 
 impl QemuLinks {
-    /// The next link of a machine.
+    /// Returns the next link of a machine. Cancelling it gives the turn back.
     pub(super) async fn next(&self, id: &SandboxId, folder: &Path) -> io::Result<QemuLink> {
         let turn = self.turn(id).acquire_owned().await.map_err(io::Error::other)?;
+        // After the turn: only now is the previous link gone, and the guest must see the line closed before
+        // it opens again.
         sleep(NOTICE_TIMEOUT).await;
         let stream = sockets::connect(folder, sockets::LINK).await?;
         stream.readable().await?;
@@ -48,7 +51,7 @@ impl QemuLinks {
     }
 }
 
-/// One link. While it lives, the machine has no other.
+/// A link over the serial line. While it lives, the machine has no other.
 #[derive(Debug)]
 pub(super) struct QemuLink {
     stream: UnixStream,

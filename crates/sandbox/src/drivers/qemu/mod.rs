@@ -47,11 +47,11 @@ use crate::host::vm::machine_image;
 use crate::host::vm::machine_plan;
 use crate::image::vm::VmImages;
 
-/// No disks are kept in stock: formatting one is nothing beside a boot.
+/// Size of blank disks in stock: none is kept, since formatting one is nothing beside a boot.
 const BLANK_DISK_MIB: u64 = 0;
 
 impl QemuDriver {
-    /// Opens the driver of a state. Must be called within a tokio runtime.
+    /// Opens the driver. Must be called within a tokio runtime.
     pub fn open(config: QemuConfig) -> Result<Self, DriverOpenError> {
         let remembered = MarkedSandboxes::of(&config.data)?;
         let (layout, program) = of_host(&config).map_err(|error| error.unless_in_use(remembered.in_use))?;

@@ -1,5 +1,6 @@
-//! The sockets of a machine, in the folder of its marker: QEMU listens, servers connect. So a machine never notices which server
-//! it is, and a new one finds it by the folder alone, which nobody else can enter.
+//! The sockets of a machine, in the folder of its marker. QEMU listens and servers connect, so a machine does
+//! not notice a change of servers. A new server finds the sockets by the folder alone, which nobody else can
+//! enter.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -10,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use tokio::net::UnixStream;
 
-/// Where keeper's link comes out.
+/// Name of the socket of keeper's link.
 pub(super) const LINK: &str = "link.sock";
-/// Where the machine's first process answers.
+/// Name of the socket on which the machine's first process answers.
 pub(super) const CONTROL: &str = "control.sock";
 
 /// Makes a listening socket for QEMU to inherit.
 pub(super) fn listen(folder: &Path, name: &str) -> io::Result<OwnedFd> {
+    // Before the bind: a socket that others could reach for a moment would be open to their connections.
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
     let (_handle, path) = short(folder, name)?;
     match fs::remove_file(&path) {
@@ -32,7 +34,8 @@ pub(super) async fn connect(folder: &Path, name: &str) -> io::Result<UnixStream>
     UnixStream::connect(path).await
 }
 
-/// A path through a descriptor, because a socket's may have 107 bytes and a data directory's may have more.
+/// Returns a path through a descriptor: a socket's path has at most 107 bytes, and a data directory's may be
+/// longer.
 fn short(folder: &Path, name: &str) -> io::Result<(File, PathBuf)> {
     let handle = File::open(folder)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).join(name);

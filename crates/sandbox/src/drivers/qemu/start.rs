@@ -29,10 +29,10 @@ use crate::host::vm::machine_plan;
 use crate::host::vm::timer_threads;
 use crate::image::vm::{VmImage, VmImageError};
 
-/// QEMU makes its machine within a fraction of this.
+/// Longest wait for the kernel's timer. QEMU makes its machine within a fraction of this.
 const TIMER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Everything that QEMU is handed.
+/// Open files that QEMU inherits.
 struct QemuFiles {
     kernel: OwnedFd,
     initrd: OwnedFd,
@@ -45,7 +45,7 @@ struct QemuFiles {
 }
 
 impl QemuState {
-    /// Starts a machine, or finds that it runs already.
+    /// Starts a machine, or returns at once if it runs already.
     pub(super) async fn start(
         self: &Arc<Self>,
         spec: &SandboxSpec,
@@ -84,6 +84,7 @@ impl QemuState {
     ) -> Result<(), QemuFailure> {
         let (mut steps, id) = (QemuSteps::new(self.config.fail_at), &spec.id);
         let mut record = SandboxRecord { id_base: Some(user), ..SandboxRecord::of(spec) };
+        // The marker comes first: by it a later server finds everything below.
         steps.run(QemuStep::Marker, id, || self.sandboxes.records.write(&record))?;
         let disk = spec.workspace.join(machine_plan::DISK_FILE);
         steps.wait(QemuStep::Disk, disk.display(), self.make_disk(&disk, spec.limits.disk_mib)).await?;
@@ -91,12 +92,14 @@ impl QemuState {
         let groups = self.sandboxes.groups(&record);
         steps.run(QemuStep::MakeGroups, groups.name(), || groups.create())?;
         let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        // Before QEMU runs, so that it never runs without limits.
         steps.run(QemuStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let run = || self.run(spec, &files, &groups, user, accelerator);
         let process = steps.run(QemuStep::Run, self.program.path.display(), run)?;
         if accelerator == Accelerator::Kvm {
             tokio::spawn(limit_timer(process.clone(), groups));
         }
+        // Written after QEMU runs: until then the sandbox counts as dead, and its groups find the process.
         record.process = Some(process);
         self.consoles.insert(id, files.console);
         steps.run(QemuStep::Note, id, || self.sandboxes.records.write(&record))
@@ -159,6 +162,7 @@ impl QemuState {
         };
         sys::confine(&mut command, confinement);
         let child = command.spawn()?;
+        // The child is not reaped yet, so the pid is still its own.
         let process = ProcessIdentity::of(child.id().cast_signed())?;
         tokio::spawn(reap(child, process.clone()));
         Ok(process)
@@ -179,7 +183,8 @@ impl QemuFiles {
     }
 }
 
-/// R22: puts the kernel's timer of a machine, which comes some time after QEMU, into its groups. A machine may have none.
+/// R22: puts the kernel's timer thread of a machine into its groups. The thread appears some time after QEMU
+/// starts, and some machines have none.
 async fn limit_timer(process: ProcessIdentity, groups: Groups) {
     let taken = || {
         let threads = timer_threads::of(process.pid)?;
@@ -191,7 +196,7 @@ async fn limit_timer(process: ProcessIdentity, groups: Groups) {
     }
 }
 
-/// Takes note of the end of a machine that this server started, so that nothing of it stays in the list of processes.
+/// Reaps a machine that this server started, so that it does not stay a zombie.
 async fn reap(mut child: Child, process: ProcessIdentity) {
     process.wait_dead().await;
     if let Err(error) = child.wait() {

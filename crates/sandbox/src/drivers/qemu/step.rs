@@ -7,19 +7,19 @@ use crate::host::steps;
 /// Step of a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QemuStep {
-    /// Writing the marker.
+    /// Writes the file that records the sandbox.
     Marker,
     /// Making the workspace's disk.
     Disk,
-    /// Opening all that QEMU is handed.
+    /// Opens the files and sockets that QEMU inherits.
     Open,
     /// Making the control groups.
     MakeGroups,
-    /// Setting their limits.
+    /// Sets the limits of the control groups.
     LimitGroups,
-    /// Starting QEMU, confined.
+    /// Starts QEMU as its own user, in its groups.
     Run,
-    /// Writing its process in the marker, from which on it counts as alive.
+    /// Writes the process into the marker; from then on the sandbox counts as alive.
     Note,
 }
 

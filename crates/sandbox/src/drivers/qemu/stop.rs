@@ -23,6 +23,8 @@ impl QemuState {
             self.end(record).await;
             self.clear(record).await?;
             if let Some(process) = &record.process {
+                // The groups are empty, but a process counts as ended only when it was reaped; the disk is
+                // free no earlier.
                 process.wait_dead().await;
             }
         }
@@ -31,7 +33,7 @@ impl QemuState {
         self.sandboxes.forget(id, record.as_ref()).await
     }
 
-    /// Kills whatever of a machine runs.
+    /// Kills all processes of a machine and removes its groups.
     pub(super) async fn clear(&self, record: &SandboxRecord) -> Result<(), StopError> {
         let cleared = self.sandboxes.groups(record).clear().await;
         cleared.map_err(StopError::at(&record.id, "remove the control groups"))
@@ -42,6 +44,8 @@ impl QemuState {
         let Some(process) = record.process.as_ref().filter(|process| process.is_alive()) else { return };
         let folder = self.sandboxes.records.directory(&record.id);
         let ended = async {
+            // QEMU closes the line for the guest when this connection ends, so it is held until the machine
+            // is dead.
             let _line = control::power_off(&folder).await?;
             process.wait_dead().await;
             io::Result::Ok(())

@@ -1,4 +1,4 @@
-//! The steps of QEMU's process between fork and exec, and the rate of the processor's clock.
+//! Code of QEMU's process between fork and exec, and the rate of the processor's clock.
 
 #![expect(
     unsafe_code,
@@ -16,23 +16,23 @@ use rustix::fs::{CWD, FileType, Mode, makedev};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change, mount_remount};
 use rustix::process::{Gid, Resource, Rlimit, Uid};
 
-/// How long the clock is watched: a microsecond of error at either end is then far below a thousandth.
+/// Time for which the clock is watched. A microsecond of error at either end is then far below a thousandth.
 const CLOCK_WATCH: Duration = Duration::from_millis(20);
 /// Open files of one machine: its own, its sockets, and the workers of its disks.
 const OPEN_FILES: u64 = 256;
-/// Devices that QEMU sees, beside KVM's.
+/// Devices that QEMU sees, beside the device of KVM.
 const DEVICES: [(&CStr, u32, u32); 3] = [(c"/dev/null", 1, 3), (c"/dev/zero", 1, 5), (c"/dev/urandom", 1, 9)];
 const KVM: (&CStr, u32, u32) = (c"/dev/kvm", 10, 232);
 
-/// How QEMU's process is confined.
+/// Confinement of QEMU's process.
 pub(super) struct Confinement {
-    /// `cgroup.procs` of its groups, open for writing.
+    /// `cgroup.procs` files of its groups, open for writing.
     pub(super) groups: Vec<OwnedFd>,
-    /// Its user and group on the host.
+    /// User and group of the process on the host.
     pub(super) user: u32,
-    /// Whether it gets KVM's device.
+    /// True if the process gets the device of KVM.
     pub(super) kvm: bool,
-    /// Descriptors that it inherits beside its standard streams.
+    /// Descriptors that the process inherits beside its standard streams.
     pub(super) inherited: Vec<RawFd>,
 }
 
@@ -41,11 +41,12 @@ pub(super) fn confine(command: &mut Command, confinement: Confinement) {
     // SAFETY: the closure makes system calls only, on memory that was made before the fork: no allocation, no locks.
     unsafe {
         command.pre_exec(move || {
-            // First of all, so that whatever follows can be found and killed.
+            // Groups first: from here on a later server can find and kill this process.
             for group in &confinement.groups {
                 rustix::io::write(group, b"0")?;
             }
             rustix::process::setsid()?;
+            // Namespaces and devices come before the change of user, which gives up the rights for both.
             leave_host()?;
             own_devices(confinement.kvm.then_some(confinement.user))?;
             become_user(confinement.user)?;
@@ -54,13 +55,14 @@ pub(super) fn confine(command: &mut Command, confinement: Confinement) {
     }
 }
 
-/// Namespaces without the host's networks, mounts, names and shared memory.
+/// Enters namespaces without the host's networks, mounts, names and shared memory.
 fn leave_host() -> io::Result<()> {
     let flags = libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
     // SAFETY: takes a number only.
     if unsafe { libc::unshare(flags) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    // Without this the new /dev below would replace the host's.
     Ok(mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
@@ -76,7 +78,7 @@ fn own_devices(kvm_for: Option<u32>) -> io::Result<()> {
             Mode::from_raw_mode(mode),
             makedev(major, minor),
         )?;
-        // Whatever the mask of the server is.
+        // mknod applies the server's umask to the mode.
         rustix::fs::chmod(path, Mode::from_raw_mode(mode))
     };
     for device in DEVICES {
@@ -89,16 +91,20 @@ fn own_devices(kvm_for: Option<u32>) -> io::Result<()> {
     Ok(mount_remount(c"/dev", MountFlags::BIND | MountFlags::RDONLY | flags, c"")?)
 }
 
-/// No capability survives the change of user, and exec gives none back.
+/// Changes the user. No capability survives that, and exec gives none back.
 fn become_user(user: u32) -> io::Result<()> {
+    // Limits come first: the new user may not raise them.
     let files = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     rustix::process::setrlimit(Resource::Nofile, files)?;
-    // One byte, not none: where the host pipes core dumps to a program, only 1 keeps the kernel from running it.
+    // One byte, not none: where the host pipes core dumps to a program, only 1 keeps the kernel from running
+    // it.
     rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(1), maximum: Some(1) })?;
     let (uid, gid) = (Uid::from_raw(user), Gid::from_raw(user));
+    // Groups before user: after the change of user the kernel would refuse to change groups.
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(gid, gid, gid)?;
     rustix::thread::set_thread_res_uid(uid, uid, uid)?;
+    // A set-user-id program of the host could otherwise give privilege back.
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
@@ -111,7 +117,7 @@ fn inherit(number: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// How often the processor's clock ticks in a millisecond. An emulated processor shows its host's clock.
+/// Returns the ticks of the processor's clock in a millisecond. An emulated processor shows its host's clock.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn clock_khz() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to its users.

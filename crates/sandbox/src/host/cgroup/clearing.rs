@@ -6,13 +6,15 @@ use std::time::Duration;
 use super::groups::Groups;
 use crate::host::polling;
 
-/// SIGKILL is immediate but for processes in the middle of disk I/O.
+/// Longest time for killed processes to end. SIGKILL is immediate except for processes in the middle of disk
+/// I/O.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Groups {
-    /// Kills whatever is in the groups and removes them.
+    /// Kills all processes in the groups and removes the groups.
     pub(crate) async fn clear(&self) -> io::Result<()> {
         let emptied = || {
+            // Again in each round: without `cgroup.kill` a fork can escape a single pass.
             self.kill()?;
             match self.remove() {
                 Ok(()) => Ok(true),

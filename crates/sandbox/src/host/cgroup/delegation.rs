@@ -1,9 +1,9 @@
-//! The part of the unified hierarchy that an ordinary user was given to manage.
+//! The part of the unified hierarchy that an ordinary user may manage.
 //!
-//! A user may only move processes between groups whose common parent is theirs too, so the delegated group is the one this
-//! process was started in, unless sandboxes of the yard are still in another: systemd gives each start a scope of its own. A
-//! group that shares out controllers may hold no process itself: `settle` moves the processes in it to a group beside the
-//! sandboxes', where a restarted server then finds itself.
+//! A user may only move processes between groups whose common parent is theirs too. The delegated group is
+//! therefore the one this process was started in, unless sandboxes of the yard are still in another: systemd
+//! gives each start a scope of its own. A group that shares out controllers may hold no process itself:
+//! `settle` moves its processes to a group beside the sandboxes', where a restarted server then finds itself.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use super::layout::{CgroupLayout, HOST_GROUP, LayoutError};
 
 /// Files of the delegated group that this user must be able to write; cgroups(7) names them.
 const DELEGATED_FILES: [&str; 3] = ["", "cgroup.procs", "cgroup.subtree_control"];
-/// Others may fork into the group while it is emptied.
+/// Attempts to empty the group, since others may fork into it meanwhile.
 const SETTLE_ATTEMPTS: usize = 16;
 
 /// Why no usable control group was delegated.
@@ -34,12 +34,12 @@ pub(crate) enum DelegationError {
     /// The group lacks controllers.
     #[error("the delegated control group lacks the {missing} controller")]
     Controllers {
-        /// Missing controllers.
+        /// Names of the missing controllers, joined by "and".
         missing: String,
     },
 }
 
-/// The delegated group, as found.
+/// Returns the delegated group of this process.
 pub(crate) fn find() -> Result<PathBuf, DelegationError> {
     let layout = CgroupLayout::detect()?;
     let [hierarchy] = layout.hierarchies.as_slice() else { return Err(DelegationError::NotUnified) };
@@ -52,7 +52,7 @@ pub(crate) fn find() -> Result<PathBuf, DelegationError> {
     Ok(group)
 }
 
-/// The group in which a process with this `/proc/<pid>/cgroup` may make others.
+/// Returns the group in which a process with this `/proc/<pid>/cgroup` may make others.
 fn delegated_group(mount: &Path, own: &str) -> Option<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let group = mount.join(path);
@@ -76,7 +76,8 @@ fn judge(group: &Path) -> Result<(), DelegationError> {
     Err(DelegationError::Controllers { missing: missing.join(" and ") })
 }
 
-/// The group of a yard: the one in which it has sandboxes, or else `found`. `<data>/control-group` remembers it.
+/// Returns the group of a yard: the one in which it has sandboxes, or else `found`. `<data>/control-group`
+/// records it.
 pub(crate) fn of_yard(data: &Path, yard: &str, found: PathBuf) -> io::Result<PathBuf> {
     let record = data.join("control-group");
     let remembered = match fs::read_to_string(&record) {
@@ -102,7 +103,8 @@ pub(crate) fn settle(group: &Path) -> io::Result<()> {
     let mut outcome = Ok(());
     for _ in 0..SETTLE_ATTEMPTS {
         for pid in fs::read_to_string(group.join("cgroup.procs"))?.lines() {
-            // A process that has ended since is no obstacle; one that can't be moved makes a later write fail.
+            // An ended process is no obstacle. One that can't be moved makes `enable_controllers` fail with
+            // EBUSY.
             let _ = fs::write(host.join("cgroup.procs"), pid);
         }
         outcome = enable_controllers(group);

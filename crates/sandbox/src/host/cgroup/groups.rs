@@ -42,7 +42,7 @@ impl Groups {
         Self { layout: layout.clone(), yard: yard_directory(yard), name: name.to_owned() }
     }
 
-    /// The name they were given.
+    /// Returns the name given to `new`.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -55,6 +55,7 @@ impl Groups {
             make(&yard)?;
             make(&sandbox)?;
             if hierarchy.version == CgroupVersion::Two && !hierarchy.controllers.is_empty() {
+                // From the top down: a group can share out only controllers that its parent gives it.
                 for parent in [&hierarchy.root, &yard, &sandbox] {
                     enable_controllers(parent)?;
                 }
@@ -67,7 +68,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Sets the limits of both groups. They may be empty or not.
+    /// Sets the limits of both groups, which may already hold processes.
     pub(crate) fn limit(&self, limits: GroupLimits) -> io::Result<()> {
         let job = limits.job;
         self.limit_memory("own", OWN_MEMORY_BYTES)?;
@@ -91,12 +92,13 @@ impl Groups {
                     fs::write(&with_swap, bytes.to_string())?;
                 }
                 fs::write(directory.join("memory.limit_in_bytes"), bytes.to_string())?;
-                // Buffers of TCP are counted apart, and without it a job could fill those of the whole host.
+                // Version 1 counts buffers of TCP apart. Without this limit a job could fill those of the
+                // whole host.
                 let of_tcp = directory.join("memory.kmem.tcp.limit_in_bytes");
                 if of_tcp.exists() {
                     fs::write(of_tcp, bytes.to_string())?;
                 }
-                // Without it swap would come on top.
+                // Without this limit the job could use swap on top of its memory.
                 if swap_counts && !rises { fs::write(with_swap, bytes.to_string()) } else { Ok(()) }
             }
             CgroupVersion::Two => {
@@ -124,7 +126,7 @@ impl Groups {
         }
     }
 
-    /// The files through which processes enter the groups, our own and the job's.
+    /// Returns the files through which processes enter the groups: our own first, the job's second.
     pub(crate) fn entrances(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let entrance =
             |hierarchy: &Hierarchy, group: &str| self.directory(hierarchy).join(group).join("cgroup.procs");
@@ -148,7 +150,7 @@ impl Groups {
         for hierarchy in &self.layout.hierarchies {
             let sandbox = self.directory(hierarchy);
             chown(sandbox.join("job/cgroup.procs"), Some(user), Some(user))?;
-            // Version 2 asks for the right to the group above both as well.
+            // Version 2 also requires the right to write to the common parent of both groups.
             if hierarchy.version == CgroupVersion::Two {
                 chown(sandbox.join("cgroup.procs"), Some(user), Some(user))?;
             }
@@ -156,7 +158,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Where our own group is below the root of each hierarchy.
+    /// Returns the path of our own group below the root of each hierarchy.
     pub(crate) fn own_path(&self) -> String {
         format!("/{}/{}/own", self.yard, self.name)
     }
@@ -180,7 +182,7 @@ impl Groups {
         }
         for pid in self.processes()? {
             if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                // It may have ended since.
+                // The process may have ended since.
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
         }
@@ -205,10 +207,11 @@ impl Groups {
         Ok(pids)
     }
 
-    /// Removes the groups, which must be empty. Those that are gone already are no error.
+    /// Removes the groups, which must be empty. A group that does not exist is no error.
     pub(crate) fn remove(&self) -> io::Result<()> {
         for root in self.layout.roots() {
             let sandbox = root.join(&self.yard).join(&self.name);
+            // Children first: the kernel refuses to remove a group that has one.
             for directory in [sandbox.join("own"), sandbox.join("job"), sandbox] {
                 match fs::remove_dir(&directory) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -219,7 +222,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Names of all groups of a yard in any hierarchy.
+    /// Returns the names of all groups of a yard in any hierarchy.
     pub(crate) fn all_names(layout: &CgroupLayout, yard: &str) -> io::Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
         for root in layout.roots() {
@@ -241,12 +244,12 @@ impl Groups {
     /// Removes the yard's own directory in each hierarchy if nothing is in it.
     pub(crate) fn remove_yard(layout: &CgroupLayout, yard: &str) {
         for root in layout.roots() {
-            // Not empty or already gone: both fine.
+            // Fails if a sandbox remains or another call was faster; both are fine.
             let _ = fs::remove_dir(root.join(yard_directory(yard)));
         }
     }
 
-    /// Directory of a group in the hierarchy of a controller.
+    /// Returns the directory of a group in the hierarchy of a controller.
     pub(super) fn at(&self, controller: Controller, group: &str) -> io::Result<(PathBuf, CgroupVersion)> {
         let hierarchy = self.layout.of(controller).ok_or(io::ErrorKind::NotFound)?;
         Ok((self.directory(hierarchy).join(group), hierarchy.version))
@@ -261,7 +264,7 @@ pub(super) fn yard_directory(yard: &str) -> String {
     format!("sandyard-{yard}")
 }
 
-/// Quota of one period; the kernel takes no less than 1 ms.
+/// Returns the quota of one period; the kernel takes no less than 1 ms.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
 fn quota_us(cpus: f64) -> u64 {
     let period = 100_000.0;
@@ -283,7 +286,8 @@ fn make(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets children of a version 2 group be limited. Written only if needed: at the root it may be another's to write.
+/// Lets children of a version 2 group be limited. Writes only if needed: the root may belong to another
+/// manager.
 pub(super) fn enable_controllers(directory: &Path) -> io::Result<()> {
     let file = directory.join("cgroup.subtree_control");
     let enabled = fs::read_to_string(&file)?;

@@ -1,4 +1,4 @@
-//! Which hierarchies this host has and which controller lives in which.
+//! The hierarchies of this host and the controllers in each.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ pub(super) const HOST_GROUP: &str = "sandyard-host";
 /// The controllers we limit with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Controller {
-    /// Memory, swap included.
+    /// Limits memory, swap included.
     Memory,
-    /// Processor quota.
+    /// Limits processor time by a quota.
     Cpu,
-    /// Processor time (version 1 counts it apart).
+    /// Processor time, which version 1 counts in a hierarchy of its own.
     CpuAccounting,
-    /// Number of processes.
+    /// Limits the number of processes and threads.
     Pids,
 }
 
@@ -42,12 +42,12 @@ impl Controller {
     }
 }
 
-/// The interface files a controller has.
+/// Version of a hierarchy's interface files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CgroupVersion {
     /// One hierarchy for each controller or group of them.
     One,
-    /// The unified hierarchy.
+    /// The unified hierarchy of version 2.
     Two,
 }
 
@@ -55,13 +55,13 @@ pub(crate) enum CgroupVersion {
 pub(crate) struct Hierarchy {
     pub(crate) root: PathBuf,
     pub(crate) version: CgroupVersion,
-    /// Which of our controllers live in it.
+    /// Our controllers in this hierarchy.
     pub(crate) controllers: Vec<Controller>,
 }
 
 impl Hierarchy {
-    /// Whether our own processes have a group here too. They have no quota, so where processors alone are shared out
-    /// they stay with the host's programs: a busy job or a busy host can't hold keeper up.
+    /// True if our own processes have a group here too. They have no quota. Where only processors are shared
+    /// out, they stay with the host's programs, so a busy job can't hold keeper up.
     pub(crate) fn has_own(&self) -> bool {
         let limits = |controller| matches!(controller, &Controller::Memory | &Controller::Pids);
         self.version == CgroupVersion::Two || self.controllers.iter().any(limits)
@@ -91,17 +91,17 @@ pub(crate) enum LayoutError {
     Read {
         /// File that could not be read.
         path: PathBuf,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// A controller is nowhere.
+    /// No mounted hierarchy has this controller.
     #[error("no mounted control group hierarchy has the {0} controller")]
     Missing(&'static str),
 }
 
 impl CgroupLayout {
-    /// The part of the unified hierarchy below a group that was delegated.
+    /// Returns the part of the unified hierarchy below a delegated group.
     pub(crate) fn delegated(group: PathBuf) -> Self {
         let hierarchy =
             Hierarchy { root: group, version: CgroupVersion::Two, controllers: Controller::ALL.to_vec() };
@@ -130,6 +130,7 @@ impl CgroupLayout {
                 CgroupVersion::One => version_1_controllers(options),
                 CgroupVersion::Two => version_2_controllers(&controllers(&root)?),
             };
+            // The first mount wins: a hierarchy mounted twice must not count and limit twice.
             let known =
                 |controller: &Controller| hierarchies.iter().any(|one| one.controllers.contains(controller));
             let fresh: Vec<_> = held.into_iter().filter(|controller| !known(controller)).collect();
@@ -148,22 +149,22 @@ impl CgroupLayout {
         }
     }
 
-    /// The hierarchy that holds a controller.
+    /// Returns the hierarchy that holds a controller.
     pub(crate) fn of(&self, controller: Controller) -> Option<&Hierarchy> {
         self.hierarchies.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
     }
 
-    /// Roots of all hierarchies in which groups of ours may be.
+    /// Returns the roots of all hierarchies in which groups of ours may exist.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &Path> {
         self.hierarchies.iter().map(|one| one.root.as_path()).chain(self.others.iter().map(PathBuf::as_path))
     }
 
-    /// The unified hierarchy, with or without controllers.
+    /// Returns the unified hierarchy, with or without controllers.
     pub(crate) fn unified(&self) -> Option<&Hierarchy> {
         self.hierarchies.iter().find(|hierarchy| hierarchy.version == CgroupVersion::Two)
     }
 
-    /// For people: `v1`, `v2` or `hybrid`.
+    /// Returns `v1`, `v2` or `hybrid`, for reports.
     pub(crate) fn describe(&self) -> &'static str {
         let version_1 = self.hierarchies.iter().any(|hierarchy| hierarchy.version == CgroupVersion::One);
         match (version_1, self.unified().is_some()) {
@@ -174,7 +175,8 @@ impl CgroupLayout {
     }
 }
 
-/// Mount point, version and super block options of a control group mount. The fields are in proc_pid_mountinfo(5).
+/// Returns mount point, version and super block options of a control group mount. The fields are in
+/// proc_pid_mountinfo(5).
 fn parse_line(line: &str) -> Option<(PathBuf, CgroupVersion, &str)> {
     let (mount, file_system) = line.split_once(" - ")?;
     let mut file_system = file_system.split(' ');
@@ -195,8 +197,8 @@ fn version_1_controllers(options: &str) -> Vec<Controller> {
 
 fn version_2_controllers(listed: &str) -> Vec<Controller> {
     let has = |name: &str| listed.split_whitespace().any(|word| word == name);
-    // Processor time comes with the hierarchy, but only counts as ours where the quota is there too: on a hybrid
-    // host version 1 limits and counts.
+    // The unified hierarchy always counts processor time, but is used for it only where it has the quota too.
+    // On a hybrid host version 1 limits and counts.
     let here = |controller: &Controller| controller.version_2_name().map_or(has("cpu"), has);
     Controller::ALL.into_iter().filter(here).collect()
 }

@@ -9,7 +9,7 @@ use super::layout::{CgroupVersion, Controller};
 use crate::driver::Usage;
 
 impl Groups {
-    /// Returns the job's usage.
+    /// Returns the counters of the job's group.
     pub(crate) fn usage(&self) -> io::Result<Usage> {
         Ok(Usage {
             cpu_s: self.cpu_s()?,
@@ -58,7 +58,7 @@ fn read_number(path: &Path) -> io::Result<u64> {
     text.trim().parse().map_err(|_| io::Error::new(io::ErrorKind::InvalidData, path.display().to_string()))
 }
 
-/// The number after `name` in a file of `name number` lines; zero if the kernel does not count it.
+/// Returns the number after `name` in a file of `name number` lines; zero if the kernel does not count it.
 fn read_field(path: &Path, name: &str) -> io::Result<u64> {
     let text = fs::read_to_string(path)?;
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());

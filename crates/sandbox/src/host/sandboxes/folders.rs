@@ -1,4 +1,4 @@
-//! Folders with one entry for each sandbox.
+//! Folders that hold one entry for each sandbox.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ pub(crate) fn ids_in(folder: &Path) -> io::Result<Vec<SandboxId>> {
     Ok(ids)
 }
 
-/// Removes a folder and all in it. Succeeds if there is none.
+/// Removes a folder with its content. Succeeds if there is none.
 pub(crate) fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,7 +1,7 @@
-//! Host user ids: every live sandbox has its own, so that no two share a user or its kernel limits.
+//! Host user ids. Every live sandbox has its own, so that no two share a user or its kernel limits.
 //!
-//! Root gives each a range of 65,536. An ordinary user has one such range in all (`/etc/subuid`), so each sandbox gets a
-//! block of just the ids that exist in it; ids there are numbered as the yard's user namespace numbers them.
+//! Root gives each sandbox a range of 65,536. An ordinary user has one such range in all (`/etc/subuid`), so
+//! each sandbox gets a block with only the ids that it uses, in the numbering of the yard's user namespace.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::layout::{AGENT_ID, KEEPER_ID, ROOT_ID, TERMINAL_GROUP};
 
-/// Ids of one sandbox of root's.
+/// Number of ids of a sandbox that root makes.
 const IDS_PER_RANGE: u32 = 65_536;
 /// First id: above the ranges of distributions for users, containers and services (systemd's ranges end below it).
 const FIRST_ID: u32 = 0x4000_0000;
@@ -19,21 +19,21 @@ const FIRST_ID: u32 = 0x4000_0000;
 const RANGES: u32 = 0x4000_0000 / IDS_PER_RANGE - 1;
 /// Ids that exist inside, in the order of a block. Every other id is `nobody`.
 const PEOPLE: [u32; 4] = [ROOT_ID, TERMINAL_GROUP, AGENT_ID, KEEPER_ID];
-/// Ids of one sandbox of an ordinary user's.
+/// Number of ids of a sandbox that an ordinary user makes, one for each of `PEOPLE`.
 pub(crate) const IDS_PER_BLOCK: u32 = 4;
-/// In the yard's user namespace 0 is the user, and the subordinate ids follow.
+/// First subordinate id in the yard's user namespace, in which 0 is the user.
 const FIRST_SUBORDINATE: u32 = 1;
 
 /// Ids that sandboxes can get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Supply {
-    /// All of the host's.
+    /// The host's ids from `FIRST_ID` on.
     Host,
-    /// These of a user's.
+    /// The subordinate ids of one user.
     Subordinate {
-        /// The first, on the host.
+        /// First id, in the numbering of the host.
         first: u32,
-        /// How many.
+        /// Number of ids that the user has.
         count: u32,
     },
 }
@@ -46,7 +46,7 @@ pub(crate) struct Extent {
     pub(crate) count: u32,
 }
 
-/// Which ids are taken. Drawn at random, so that two yards on one host hardly ever meet.
+/// The ids that are taken. New ones are drawn at random, so that two yards on one host hardly ever meet.
 #[derive(Debug)]
 pub(crate) struct IdPool {
     supply: Supply,
@@ -54,13 +54,14 @@ pub(crate) struct IdPool {
 }
 
 impl IdPool {
-    /// A pool in which the ids of existing sandboxes are taken.
+    /// Creates a pool in which the ids of existing sandboxes are taken.
     pub(crate) fn with_taken(supply: Supply, bases: impl IntoIterator<Item = u32>) -> Self {
         Self { supply, taken: Mutex::new(bases.into_iter().collect()) }
     }
 
     /// Takes free ids, none of the `reserved` ones, and returns the first.
     pub(crate) fn take(&self, reserved: &BTreeSet<u32>) -> io::Result<u32> {
+        // One lock for search and insertion, so that two starts never get the same ids.
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (first, step, shares) = match self.supply {
             Supply::Host => (FIRST_ID, IDS_PER_RANGE, RANGES),
@@ -74,7 +75,8 @@ impl IdPool {
         Ok(base)
     }
 
-    /// Takes the ids to which a workspace's files belong already; they can only be free if no sandbox runs on it.
+    /// Takes the ids that already own a workspace's files. Fails with `ResourceBusy` if a sandbox runs on
+    /// that workspace.
     pub(crate) fn take_again(&self, base: u32) -> io::Result<u32> {
         let fresh = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(base);
         if fresh { Ok(base) } else { Err(io::ErrorKind::ResourceBusy.into()) }
@@ -84,7 +86,7 @@ impl IdPool {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&base);
     }
 
-    /// The map of a sandbox, for users and groups alike.
+    /// Returns the map of a sandbox, for users and groups alike.
     pub(crate) fn map(&self, base: u32) -> Vec<Extent> {
         match self.supply {
             Supply::Host => vec![Extent { inside: 0, outside: base, count: IDS_PER_RANGE }],
@@ -94,10 +96,11 @@ impl IdPool {
         }
     }
 
-    /// Keeper's user, as the host numbers it.
+    /// Returns keeper's user in the numbering of the host.
     pub(crate) fn keeper_on_host(&self, base: u32) -> u32 {
         match self.supply {
             Supply::Host => base + KEEPER_ID,
+            // Keeper is the last id of a block.
             Supply::Subordinate { first, .. } => first + (base - FIRST_SUBORDINATE) + (IDS_PER_BLOCK - 1),
         }
     }
@@ -114,7 +117,7 @@ pub(crate) fn owner(map: &[Extent]) -> u32 {
     map.iter().find(|one| one.inside == 0).map_or(0, |one| one.outside)
 }
 
-/// The map as the kernel reads it.
+/// Returns the map in the format of `/proc/<pid>/uid_map`.
 pub(crate) fn map_text(map: &[Extent]) -> String {
     map.iter().map(|one| format!("{} {} {}\n", one.inside, one.outside, one.count)).collect()
 }

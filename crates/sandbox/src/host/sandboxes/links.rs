@@ -1,7 +1,9 @@
-//! Where sandboxes dial: a directory for each on the host, mounted inside, with a socket that any server may replace.
+//! The sockets that sandboxes dial: a directory for each on the host, mounted inside. Any server may replace
+//! the socket.
 //!
-//! The directory is the server's and only searchable by keeper, so that nobody inside can put anything in the socket's place.
-//! Root lets keeper in by its group; an ordinary user can't give a file to a subordinate id, but can name it in an access list.
+//! The directory belongs to the server, and only keeper may search it, so nobody inside can replace the
+//! socket. Root lets keeper in by its group. An ordinary user can't give a file to a subordinate id, but can
+//! name the id in an access list.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -18,12 +20,12 @@ use crate::driver::SandboxId;
 use crate::host::layout::LINK_SOCKET;
 use crate::host::sandboxes::folders;
 
-/// How keeper gets access to its socket.
+/// Way in which keeper gets access to its socket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum KeeperEntry {
-    /// Its group owns directory and socket.
+    /// Keeper's group owns directory and socket.
     Group,
-    /// It is named in their access lists.
+    /// The access lists of both name keeper.
     AccessList,
 }
 
@@ -36,18 +38,19 @@ pub(crate) struct SocketLinks {
 }
 
 impl SocketLinks {
-    /// Opens the directory in which sandboxes get theirs.
+    /// Opens the directory that holds the link directories of all sandboxes.
     pub(crate) fn open(run: &Path, entry: KeeperEntry) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(run)?;
         Ok(Self { run: run.to_owned(), entry, listeners: Mutex::default() })
     }
 
-    /// The directory that is mounted inside.
+    /// Returns the directory that is mounted inside.
     pub(crate) fn directory(&self, id: &SandboxId) -> PathBuf {
         self.run.join(id.as_str()).join("link")
     }
 
-    /// Makes the directory of a new sandbox and listens in it. `keeper` is its user and group on the host.
+    /// Makes the directory of a new sandbox and listens in it. `keeper` is keeper's user and group on the
+    /// host.
     pub(crate) fn create(&self, id: &SandboxId, keeper: u32) -> io::Result<()> {
         let directory = self.directory(id);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -55,9 +58,11 @@ impl SocketLinks {
         self.listen(id, keeper).map(drop)
     }
 
-    /// The listener of a sandbox, made if this process has none yet: after a restart, the first call replaces the dead
-    /// server's socket and keeper dials again.
+    /// Returns the listener of a sandbox. The first call after a restart replaces the dead server's socket,
+    /// and keeper dials again.
     fn listen(&self, id: &SandboxId, keeper: u32) -> io::Result<Arc<UnixListener>> {
+        // Held over the bind: two callers would each replace the other's socket, and one would listen on a
+        // file that is gone.
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = listeners.get(id) {
             return Ok(listener.clone());
@@ -72,13 +77,13 @@ impl SocketLinks {
         Ok(listener.accept().await?.0)
     }
 
-    /// Stops listening and removes the directory; harmless if there is none.
+    /// Stops listening and removes the directory. Succeeds if there is none.
     pub(crate) fn remove(&self, id: &SandboxId) -> io::Result<()> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         folders::remove_folder(&self.run.join(id.as_str()))
     }
 
-    /// Every sandbox that has a directory.
+    /// Returns every sandbox that has a directory.
     pub(crate) fn ids(&self) -> io::Result<Vec<SandboxId>> {
         folders::ids_in(&self.run)
     }
@@ -102,10 +107,12 @@ impl KeeperEntry {
         };
         match self {
             Self::Group => {
+                // The owner stays root: an owner could change the mode.
                 chown(path, Some(0), Some(keeper))?;
                 fs::set_permissions(path, Permissions::from_mode(owners | keepers << 3))
             }
             Self::AccessList => {
+                // The mode is set first: chmod would change the mask of a list that is already there.
                 fs::set_permissions(path, Permissions::from_mode(owners))?;
                 let list = access_list(owners >> 6, keeper, keepers);
                 Ok(rustix::fs::setxattr(path, ACCESS_LIST, &list, XattrFlags::empty())?)
@@ -114,14 +121,14 @@ impl KeeperEntry {
     }
 }
 
-/// The attribute that holds a file's access list.
+/// Attribute that holds a file's access list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
 /// The list as the kernel stores it (`linux/posix_acl_xattr.h`): a version, then tag, permissions and id of each entry.
 fn access_list(owner: u32, user: u32, users: u32) -> Vec<u8> {
     const VERSION: u32 = 2;
     const NO_ID: u32 = u32::MAX;
-    // Owner, a named user, group, the most that named ones get, everybody else.
+    // Owner, named user, group, mask (the most that named users and groups get), everybody else.
     let entries: [(u16, u32, u32); 5] =
         [(0x01, owner, NO_ID), (0x02, users, user), (0x04, 0, NO_ID), (0x10, users, NO_ID), (0x20, 0, NO_ID)];
     let mut list = VERSION.to_le_bytes().to_vec();
@@ -135,9 +142,11 @@ fn access_list(owner: u32, user: u32, users: u32) -> Vec<u8> {
 
 /// Binds a fresh socket that only keeper and the server's user can connect to.
 fn bind(directory: &Path, entry: KeeperEntry, keeper: u32) -> io::Result<UnixListener> {
-    // Through a descriptor, because a socket's path may have 107 bytes and a data directory's may have more.
+    // Binds through a descriptor: a socket's path has at most 107 bytes, and the data directory's may be
+    // longer.
     let handle = File::open(directory)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd())).join(LINK_SOCKET);
+    // A socket file outlives its server, and bind fails where one exists.
     match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -1,4 +1,4 @@
-//! Whether a process is the one it was: by pid, start time and boot, never by pid alone.
+//! Checks whether a process is still the one recorded: by pid, start time and boot, never by pid alone.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,9 +12,9 @@ use crate::host::sys::readiness;
 /// Identifies a process across restarts of the driver and reuse of pids.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessIdentity {
-    /// Its pid on the host.
+    /// Pid on the host.
     pub(crate) pid: i32,
-    /// Clock ticks between boot and its start.
+    /// Clock ticks from boot to the start of the process.
     start_ticks: u64,
     /// The kernel's id of this boot.
     boot_id: String,
@@ -34,27 +34,27 @@ impl ProcessIdentity {
         same_boot && read_stat(self.pid).is_ok_and(same_process)
     }
 
-    /// A descriptor of it, if it runs.
+    /// Returns a descriptor of the process, if it runs.
     pub(crate) fn open(&self) -> Option<OwnedFd> {
         let fd = pidfd_open(Pid::from_raw(self.pid)?, PidfdFlags::empty()).ok()?;
-        // Judged after opening: from here on the descriptor can't come to mean another process.
+        // Check after opening: from then on the descriptor can't refer to another process.
         self.is_alive().then_some(fd)
     }
 
-    /// Kills it, if it runs.
+    /// Kills the process, if it runs.
     pub(crate) fn kill(&self) {
         if let Some(fd) = self.open() {
-            // It may have ended since.
+            // The process may have ended since.
             let _ = pidfd_send_signal(fd, Signal::KILL);
         }
     }
 
-    /// Returns when it is dead.
+    /// Returns when the process is dead.
     pub(crate) async fn wait_dead(&self) {
         let Some(fd) = self.open() else { return };
         match readiness::watch(fd, Interest::READABLE) {
             Ok(fd) => {
-                // An error of the reactor leaves nothing better to wait for; callers judge again.
+                // After an error of the reactor nothing better can be awaited; callers check liveness again.
                 let _ = fd.readable().await;
             }
             Err(error) => tracing::warn!(%error, pid = self.pid, "can't watch a process"),
@@ -72,7 +72,8 @@ fn read_stat(pid: i32) -> io::Result<Stat> {
     parse_stat(&text).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Fields 3 and 22 of proc_pid_stat(5). The name in field 2 may hold anything, so fields are counted from its end.
+/// Parses fields 3 and 22 of proc_pid_stat(5). The name in field 2 may hold anything, so fields are counted
+/// from its end.
 fn parse_stat(text: &str) -> Option<Stat> {
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();

@@ -1,4 +1,4 @@
-//! One lock for each sandbox: a start and a stop of the same one never run at the same time.
+//! One lock for each sandbox: a start and a stop of the same sandbox never overlap.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::driver::SandboxId;
 
 type ById = HashMap<SandboxId, Arc<tokio::sync::Mutex<()>>>;
 
-/// Locks by sandbox, made when first asked for.
+/// Locks by sandbox, made on first use.
 #[derive(Debug, Default)]
 pub(crate) struct SandboxLocks(Arc<Mutex<ById>>);
 
@@ -25,13 +25,16 @@ impl SandboxLocks {
     /// Waits until no other call works on the sandbox.
     pub(crate) async fn hold(&self, id: &SandboxId) -> HeldSandboxLock {
         let lock = all(&self.0).entry(id.clone()).or_default().clone();
+        // Cancelling this await leaves an unused entry at worst, which the next holder's drop removes.
         HeldSandboxLock { guard: Some(lock.lock_owned().await), locks: self.0.clone(), id: id.clone() }
     }
 }
 
 impl Drop for HeldSandboxLock {
-    /// Lets the next one in, or forgets the lock if there is none.
+    /// Releases the lock, and removes its entry if nobody waits for it.
     fn drop(&mut self) {
+        // The map is locked before the guard goes: otherwise a new caller could take the entry between the
+        // count and its removal.
         let mut locks = all(&self.locks);
         self.guard = None;
         if locks.get(&self.id).is_some_and(|lock| Arc::strong_count(lock) == 1) {

@@ -1,9 +1,9 @@
-//! The sandboxes of one driver on this host: for each a marker, ids of its own and control groups.
+//! The sandboxes of one driver on this host: a marker, ids and control groups for each.
 //!
-//! Drivers start machines in different ways, but find, judge and count them in one: the first process of a machine shows whether it
-//! lives, its control groups show its usage, and a group or folder of the yard without a marker is an orphan of a killed server. All
-//! of it works from the markers alone, whichever process started the sandbox. `MarkedSandboxes` is the state before the host was
-//! examined.
+//! Drivers start machines in different ways, but find, judge and count them in one. The first process of a
+//! machine shows whether it lives, and its control groups show its usage. A group or folder of the yard
+//! without a marker is an orphan of a killed server. All of this works from the markers alone, whichever
+//! process started the sandbox. `MarkedSandboxes` is the state before the host was examined.
 
 pub(crate) mod folders;
 pub(crate) mod ids;
@@ -34,7 +34,8 @@ use crate::host::sandboxes::liveness::ProcessIdentity;
 use crate::host::sandboxes::records::{SandboxRecord, SandboxRecords};
 use crate::host::storage::disk;
 
-/// The kernel writes a dirty disk back before it lets go of it: 4 GiB at the pace of a slow disk.
+/// Longest time until a disk is free. The kernel first writes dirty pages back: 4 GiB at the pace of a slow
+/// disk.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The sandboxes that the markers of a data directory name, before the host was examined.
@@ -68,14 +69,14 @@ impl MarkedSandboxes {
 #[derive(Debug)]
 pub(crate) struct Sandboxes {
     pub(crate) yard: String,
-    /// Where their control groups are.
+    /// Hierarchies that hold the sandboxes' control groups.
     pub(crate) layout: CgroupLayout,
     pub(crate) records: SandboxRecords,
     pub(crate) ids: IdPool,
 }
 
 impl Sandboxes {
-    /// The control groups of a sandbox.
+    /// Returns the control groups of a sandbox.
     pub(crate) fn groups(&self, record: &SandboxRecord) -> Groups {
         self.groups_named(record.groups_name())
     }
@@ -85,7 +86,7 @@ impl Sandboxes {
         Groups::new(&self.layout, &self.yard, name)
     }
 
-    /// Keeper's user and group, as the host numbers them.
+    /// Returns keeper's user and group in the numbering of the host.
     pub(crate) fn keeper_on_host(&self, record: &SandboxRecord) -> u32 {
         record.taken_ids().map_or(KEEPER_ID, |base| self.ids.keeper_on_host(base))
     }
@@ -115,7 +116,7 @@ impl Sandboxes {
         }
     }
 
-    /// Every sandbox that has a marker.
+    /// Returns every sandbox that has a marker.
     pub(crate) fn found(&self) -> io::Result<Vec<FoundSandbox>> {
         let alive = |record: Option<SandboxRecord>| record.is_some_and(|record| record.is_alive());
         let found = |id: SandboxId| {
@@ -160,7 +161,7 @@ impl Sandboxes {
         }))
     }
 
-    /// The marker of a sandbox that is to be removed.
+    /// Returns the marker of a sandbox that is to be removed.
     pub(crate) fn marked(&self, id: &SandboxId) -> Result<Option<SandboxRecord>, StopError> {
         self.records.read(id).map_err(StopError::at(id, "read the marker"))
     }
@@ -172,6 +173,8 @@ impl Sandboxes {
         record: Option<&SandboxRecord>,
     ) -> Result<(), StopError> {
         if let Some(record) = record {
+            // The ids stay taken until the disk is free: files of a dead sandbox must not belong to the next
+            // one's users.
             let released = polling::poll(RELEASE_TIMEOUT, || disk::is_released(&record.workspace)).await;
             released.map_err(StopError::at(id, "release the disk"))?;
             if let Some(base) = record.taken_ids() {
@@ -193,7 +196,7 @@ impl Sandboxes {
 
     /// Returns control groups of this yard that no marker names, except those that the driver `keeps` for later sandboxes.
     pub(crate) fn orphaned_groups(&self, keeps: impl Fn(&str) -> bool) -> io::Result<Vec<Groups>> {
-        // Markers are read last, for the same reason: a group that the driver kept until then has a marker by now.
+        // Markers are read last. A group that the driver kept at the check above has a marker by now.
         let mut names = Groups::all_names(&self.layout, &self.yard)?;
         names.retain(|name| !keeps(name));
         let records = self.records.all()?;
@@ -208,7 +211,7 @@ impl Sandboxes {
 
 impl Drop for Sandboxes {
     fn drop(&mut self) {
-        // Removes only empty directories.
+        // Fails for directories that still hold a group, which is intended.
         Groups::remove_yard(&self.layout, &self.yard);
     }
 }
@@ -218,9 +221,9 @@ impl Drop for Sandboxes {
 pub(crate) enum ExistingSandbox {
     /// The sandbox has no marker.
     Nothing,
-    /// It runs, so there is nothing to do.
+    /// The sandbox runs; the start has nothing to do.
     Running,
-    /// It is dead or was never complete. Its remains must be removed first.
+    /// The sandbox is dead or its start never finished. Its remains must be removed first.
     Dead,
 }
 
@@ -239,7 +242,9 @@ impl RunningSandbox {
     ) -> Result<BoxedDuplex, LinkError> {
         let id = &self.record.id;
         tokio::select! {
-            // A dead machine's socket may still hold a connection that will never be answered.
+            // Death is checked first: a dead machine's socket may still hold a connection that nobody will
+            // answer. Dropping `accept` loses nothing, since a connection not yet accepted stays in the
+            // socket's queue; dropping `wait_dead` only ends a watch.
             biased;
             () = self.process.wait_dead() => Err(LinkError::NotRunning(id.clone())),
             link = accept => match link {

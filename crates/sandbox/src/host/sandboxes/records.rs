@@ -13,35 +13,35 @@ use crate::driver::{SandboxId, SandboxSpec};
 use crate::host::sandboxes::folders;
 use crate::host::sandboxes::liveness::ProcessIdentity;
 
-/// Everything needed to find, judge and remove a sandbox. Each driver writes the members that it has. A later version of the
-/// server must be able to read it, because it adopts sandboxes.
+/// Data needed to find, judge and remove a sandbox. Each driver writes the members that it has. A later
+/// version of the server must be able to read it, because it adopts sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SandboxRecord {
-    /// Its name, which is its container's too.
+    /// Id of the sandbox, which is also its container's name.
     pub(crate) id: SandboxId,
-    /// First of its ids, in the numbering of the launcher's namespace.
+    /// First of the sandbox's ids, in the numbering of the launcher's namespace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) id_base: Option<u32>,
-    /// The same with Firecracker, which runs as this user.
+    /// User that Firecracker runs as, in the place of `id_base`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<u32>,
-    /// Name of its control groups, if it is not the sandbox's.
+    /// Name of the control groups, if it is not the sandbox's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<String>,
-    /// The same with Firecracker, whose jail has this name too.
+    /// Name of Firecracker's control groups and jail, in the place of `groups`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// The caller's directory with its disk.
+    /// The caller's directory that holds the sandbox's disk.
     pub(crate) workspace: PathBuf,
-    /// The OCI runtime that made it, which must be the one that removes it.
+    /// OCI runtime that made the container. The same one must remove it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) runtime: Option<PathBuf>,
-    /// Its first process, or that of its machine; missing until that runs.
+    /// First process of the sandbox or of its machine; missing until that runs.
     pub(crate) process: Option<ProcessIdentity>,
 }
 
 impl SandboxRecord {
-    /// The least of a sandbox that is about to be made.
+    /// Creates the record of a sandbox that is about to be made.
     pub(crate) fn of(spec: &SandboxSpec) -> Self {
         Self {
             id: spec.id.clone(),
@@ -59,7 +59,7 @@ impl SandboxRecord {
         self.process.as_ref().is_some_and(ProcessIdentity::is_alive)
     }
 
-    /// First of the ids that are taken for it alone, if there are any.
+    /// Returns the first of the ids that are taken for this sandbox alone, if it has any.
     pub(crate) fn taken_ids(&self) -> Option<u32> {
         self.id_base.or(self.user)
     }
@@ -69,7 +69,7 @@ impl SandboxRecord {
         self.taken_ids().unwrap_or(u32::MAX)
     }
 
-    /// Name of its control groups.
+    /// Returns the name of the control groups.
     pub(crate) fn groups_name(&self) -> &str {
         let other = self.groups.as_deref().or(self.name.as_deref());
         other.unwrap_or_else(|| self.id.as_str())
@@ -99,12 +99,13 @@ impl SandboxRecords {
     pub(crate) fn write(&self, record: &SandboxRecord) -> io::Result<()> {
         let directory = self.directory(&record.id);
         fs::create_dir_all(&directory)?;
+        // By rename, so that a crash never leaves half a record in the place of a whole one.
         let temporary = directory.join("record.json.new");
         fs::write(&temporary, serde_json::to_vec(record).map_err(io::Error::other)?)?;
         fs::rename(temporary, directory.join("record.json"))
     }
 
-    /// Reads a marker. One whose record was never finished has none.
+    /// Reads a marker. Returns `None` for a directory whose record was never finished.
     pub(crate) fn read(&self, id: &SandboxId) -> io::Result<Option<SandboxRecord>> {
         match fs::read(self.directory(id).join("record.json")) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
@@ -113,12 +114,12 @@ impl SandboxRecords {
         }
     }
 
-    /// Deletes a marker; harmless if there is none.
+    /// Deletes a marker. Succeeds if there is none.
     pub(crate) fn delete(&self, id: &SandboxId) -> io::Result<()> {
         folders::remove_folder(&self.directory(id))
     }
 
-    /// Every sandbox that has a marker, finished or not.
+    /// Returns every sandbox that has a marker, finished or not.
     pub(crate) fn ids(&self) -> io::Result<Vec<SandboxId>> {
         let mut ids = folders::ids_in(&self.directory)?;
         ids.sort();

@@ -1,4 +1,4 @@
-//! The yard's id: names its control groups, so that one yard never takes another's for orphans.
+//! The yard's id. It names the yard's control groups, so that one yard never takes another's for orphans.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The id of the yard in `data`. It depends on a stored random number and on the directory itself, so a copied directory
-/// is another yard and a moved one is the same.
+/// Returns the id of the yard in `data`. It depends on a stored random number and on the directory itself: a
+/// copied directory is another yard, a moved one is the same.
 pub(crate) fn of(data: &Path) -> io::Result<String> {
     let seed = seed(&data.join("yard"))?;
     let directory = fs::metadata(data)?;
@@ -20,6 +20,7 @@ pub(crate) fn of(data: &Path) -> io::Result<String> {
 }
 
 fn seed(path: &Path) -> io::Result<Vec<u8>> {
+    // `create_new`: of two drivers that open the yard at once, only one may choose the seed.
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(mut file) => {
             let mut seed = [0; 16];

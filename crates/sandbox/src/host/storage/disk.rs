@@ -1,7 +1,8 @@
-//! The writable disk of a workspace: one sparse ext4 image that holds every place a sandbox may write and keep.
+//! The writable disk of a workspace: one sparse ext4 image that holds every place a sandbox may write and
+//! keep.
 //!
-//! Formatting costs more than starting a sandbox, so blank images of the default size wait in `<data>/stock` and are
-//! claimed by rename. Bytes and inodes are capped by the image's size, whatever the host's disk has left.
+//! Formatting costs more than starting a sandbox, so blank images of the default size wait in `<data>/stock`
+//! and are claimed by rename. The image's size caps bytes and inodes, whatever the host's disk has left.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -19,18 +20,18 @@ pub(crate) const STOCK: &str = "stock";
 pub(crate) const FILE_NAME: &str = "disk.ext4";
 /// One inode for each 16 KiB, ext4's own default, which node_modules trees stay within.
 const BYTES_PER_INODE: u64 = 16 * 1024;
-/// So that a small disk still holds a small project of small files.
+/// Fewest inodes, so that a small disk still holds a small project of small files.
 const MIN_INODES: u64 = 16 * 1024;
-/// The journal need not be larger for one user; ext4's least is 4.
+/// Size of the journal, large enough for one user; ext4's least is 4 MiB.
 const JOURNAL_MIB: u64 = 8;
-/// Where distributions put it; PATH of a service often lacks sbin.
+/// Paths where distributions install the formatter; PATH of a service often lacks sbin.
 const FORMATTERS: [&str; 3] = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4", "/usr/bin/mkfs.ext4"];
 
 /// Makes disks and keeps some blank ones.
 #[derive(Debug, Clone)]
 pub(crate) struct Disks {
     stock: PathBuf,
-    /// Size of the blank ones.
+    /// Size of blank disks in MiB.
     blank_mib: u64,
 }
 
@@ -43,19 +44,21 @@ impl Disks {
         Ok(disks)
     }
 
-    /// The disk of a workspace, made now if it has none.
+    /// Returns the disk of a workspace, made now if there is none.
     pub(crate) fn ensure(&self, workspace: &Path, size_mib: u64) -> io::Result<PathBuf> {
         let path = workspace.join(FILE_NAME);
         if path.try_exists()? || (size_mib == self.blank_mib && self.claim(&path)?) {
             return Ok(path);
         }
+        // Formatted under another name: a crash in the middle must not leave half a disk under the name of a
+        // whole one.
         let temporary = workspace.join("disk.ext4.new");
         self.format(&temporary, size_mib)?;
         fs::rename(&temporary, &path)?;
         Ok(path)
     }
 
-    /// A disk under a name of the caller's, made now if it is not there. Never taken from the stock.
+    /// Makes a disk at `path` if there is none. Never takes one from the stock.
     pub(crate) fn ensure_at(&self, path: &Path, size_mib: u64) -> io::Result<()> {
         if path.try_exists()? {
             return Ok(());
@@ -65,7 +68,7 @@ impl Disks {
         fs::rename(&temporary, path)
     }
 
-    /// The disk of a workspace, and whether it is the one set aside, which then is the workspace's.
+    /// Returns the disk of a workspace, and true if that is the one set aside.
     pub(crate) fn ensure_with(
         &self,
         set_aside: Option<SetAside>,
@@ -92,6 +95,7 @@ impl Disks {
     /// Moves a blank disk to `path`; false if none is left or the stock is on another file system.
     fn claim(&self, path: &Path) -> io::Result<bool> {
         for blank in self.blanks()? {
+            // Of two starts that see the same blank disk, rename lets only one take it.
             match fs::rename(&blank, path) {
                 Ok(()) => return Ok(true),
                 // Another start was quicker.
@@ -110,7 +114,7 @@ impl Disks {
             let temporary = self.stock.join(format!("new-{name:016x}"));
             let formatted = self.format(&temporary, self.blank_mib);
             if formatted.is_err() {
-                // The error to tell is the one above.
+                // The error to report is the one of `format`.
                 let _ = fs::remove_file(&temporary);
             }
             formatted?;
@@ -162,7 +166,7 @@ impl Disks {
             .args(["-q", "-F", "-m", "0", "-b", "4096"])
             .args(["-N", &inodes(size_mib).to_string()])
             .args(["-J", &format!("size={JOURNAL_MIB}")])
-            // It never grows, so it needs no room for that.
+            // The disk never grows, so it reserves no room for that.
             .args(["-O", "^resize_inode"])
             // A new sparse file reads as zeros, so nothing has to be zeroed or discarded.
             .args(["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard"])
@@ -190,10 +194,12 @@ impl SetAside {
         self.path.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// Moves it to a workspace, mounted as it is; false if that can't be done, on another file system for one.
+    /// Moves the disk to a workspace, still mounted. Returns false if that fails, as it does on another file
+    /// system.
     fn become_disk(mut self, path: &Path) -> bool {
         let moved = self.path.as_deref().is_some_and(|from| fs::rename(from, path).is_ok());
         if moved {
+            // From here on the disk belongs to the workspace; `drop` must not remove it.
             self.path = None;
         }
         moved
@@ -209,7 +215,7 @@ impl Drop for SetAside {
     }
 }
 
-/// Files that a disk of that size may hold.
+/// Returns the number of files that a disk of that size may hold.
 pub(crate) fn inodes(size_mib: u64) -> u64 {
     (size_mib.saturating_mul(1024 * 1024) / BYTES_PER_INODE).max(MIN_INODES)
 }
@@ -227,7 +233,7 @@ pub(crate) fn remove_unfinished(stock: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a file or folder. The helpers of a killed server remove their own at the same time.
+/// Removes a file or folder, or finds it gone: helpers of a killed server remove their own at the same time.
 fn remove(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
@@ -254,13 +260,13 @@ pub(crate) fn is_released(workspace: &Path) -> io::Result<bool> {
     }
 }
 
-/// The program that formats disks.
+/// Returns the path of the program that formats disks.
 pub(crate) fn formatter() -> io::Result<&'static str> {
     let found = FORMATTERS.into_iter().find(|path| Path::new(path).exists());
     found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "mkfs.ext4 is not installed"))
 }
 
-/// The directories every disk begins with, with the owners they have inside.
+/// Makes the directories that every disk begins with, with the owners they have inside.
 fn make_skeleton(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     for place in DISK_PLACES {

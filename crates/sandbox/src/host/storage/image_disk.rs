@@ -1,4 +1,5 @@
-//! A disk image as a mount: one loop device for each, freed by the kernel with the last process that holds it.
+//! A disk image as a mount. Each has a loop device of its own, which the kernel frees with the last process
+//! that holds the mount.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,9 +14,9 @@ use rustix::mount::MountAttrFlags;
 use crate::host::storage::file_systems;
 use crate::host::sys::loops;
 
-/// How long the disk's previous user may take to let go of it: the kernel writes its dirty pages first.
+/// Longest time for the disk's previous user to release it: the kernel writes its dirty pages first.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often it is asked.
+/// Delay between two attempts to lock the image.
 const POLL_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// Mounts a disk image without attaching it. When the last process that holds the mount is gone, so are the mount and the loop

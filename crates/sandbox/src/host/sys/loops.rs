@@ -10,10 +10,10 @@ use std::path::PathBuf;
 const LOOP_CTL_GET_FREE: libc::Ioctl = 0x4C82;
 const LOOP_CONFIGURE: libc::Ioctl = 0x4C0A;
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
-/// Another process may take the free device between the two calls.
+/// Attempts to get a device: another process may take the free one between the two calls.
 const ATTEMPTS: usize = 64;
 
-/// `struct loop_info64`.
+/// The kernel's `struct loop_info64`.
 #[repr(C)]
 struct LoopInfo {
     device: u64,
@@ -31,7 +31,7 @@ struct LoopInfo {
     init: [u64; 2],
 }
 
-/// `struct loop_config`.
+/// The kernel's `struct loop_config`.
 #[repr(C)]
 struct LoopConfig {
     fd: u32,
@@ -72,6 +72,7 @@ fn configure(device: &File, backing: &File) -> io::Result<()> {
     config.fd = backing.as_raw_fd().cast_unsigned();
     // One block of the file system, so that a write inside is one write outside.
     config.block_size = 4096;
+    // Without this flag a device would outlive a killed server, and nobody would free it.
     config.info.flags = LO_FLAGS_AUTOCLEAR;
     // SAFETY: the structure has the layout this request reads and outlives the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, &raw const config) };

@@ -15,7 +15,7 @@ struct MountAttributeBits {
     user_namespace: u64,
 }
 
-/// Makes a detached mount private and sets flags on it; with a user namespace, also maps its owners through it.
+/// Makes a detached mount private and sets flags on it. With a user namespace, also maps owners through it.
 pub(crate) fn restrict(
     mount: BorrowedFd<'_>,
     flags: MountAttrFlags,

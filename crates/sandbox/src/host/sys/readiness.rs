@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Watches a descriptor for as long as the result lives.
+/// Watches a descriptor until the result is dropped.
 pub(crate) fn watch(fd: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an OwnedFd is a valid descriptor, stays open until dropped, and is never replaced: nobody takes a mutable
     // reference to it.

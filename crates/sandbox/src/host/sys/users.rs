@@ -1,4 +1,5 @@
-//! A user namespace by itself: to map the owners of a mount through, and for runtimes to put a container in.
+//! A user namespace without a process, through which the owners of a mount are mapped or in which a runtime
+//! puts a container.
 #![expect(unsafe_code, reason = "fork has no safe form")]
 
 use std::fs::{self, File};
@@ -7,8 +8,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::pipe::PipeFlags;
 
-/// A user namespace with this map for users and groups that belongs to `owner`, whose limits then hold for it. Lives as long as the
-/// descriptor. Blocks for a moment.
+/// Returns a user namespace with this map for users and groups. It belongs to `owner`, whose limits hold for
+/// it, and lives as long as the descriptor. Blocks for a moment.
 pub(crate) fn user_namespace(map: &str, owner: u32) -> io::Result<OwnedFd> {
     let (ready, made) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let parent = std::process::id().cast_signed();
@@ -34,6 +35,7 @@ pub(crate) fn user_namespace(map: &str, owner: u32) -> io::Result<OwnedFd> {
     if pid < 0 {
         return Err(io::Error::last_os_error());
     }
+    // With this copy open, the read below would not end when the child dies.
     drop(made);
     let namespace = match rustix::io::read(ready.as_fd(), &mut [0_u8; 1]) {
         Ok(1) => fs::write(format!("/proc/{pid}/uid_map"), map)

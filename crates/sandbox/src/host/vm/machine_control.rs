@@ -1,16 +1,17 @@
-//! Questions to the first process of a virtual machine, as lines over any byte stream. The answer is the guest's claim:
-//! bounded, and counters of its own job alone.
+//! Requests to the first process of a virtual machine, as lines over any byte stream. The answer is the
+//! guest's claim: it is bounded, and holds only counters of its own job.
 
 use std::io;
 
 use sandyard_protocol::{CONTROL_LINE_BYTES, ControlReply, ControlRequest, ControlWish, JobUsage};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 
-/// Answers to questions of servers that went away before they came.
+/// Stale answers that are skipped: a server that went away may have left questions.
 const MAX_STALE_ANSWERS: usize = 8;
 
-/// Asks for the usage of the job. The caller sets the time.
+/// Asks for the usage of the job. The caller sets the deadline.
 pub(crate) async fn usage(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<JobUsage> {
+    // A random number, so that the answer to an earlier server's question does not count as this one's.
     let number = getrandom::u64().map_err(io::Error::other)?;
     say(stream, ControlRequest { number, wish: ControlWish::Usage }).await?;
     answer_to(number, stream).await
@@ -18,13 +19,14 @@ pub(crate) async fn usage(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) ->
 
 pub(crate) async fn say(stream: &mut (impl AsyncWrite + Unpin), request: ControlRequest) -> io::Result<()> {
     let mut line = serde_json::to_vec(&request)?;
-    // Ends whatever half line a server before left.
+    // Ends the half line that an earlier server may have left.
     line.insert(0, b'\n');
     line.push(b'\n');
     stream.write_all(&line).await
 }
 
 async fn answer_to(number: u64, stream: &mut (impl AsyncRead + Unpin)) -> io::Result<JobUsage> {
+    // A hostile guest could answer without end. The bound also holds for a single line.
     let mut lines = BufReader::new(stream.take((CONTROL_LINE_BYTES * MAX_STALE_ANSWERS) as u64));
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).await? > 0 {

@@ -27,6 +27,9 @@ pub(crate) async fn prepare(
     let mut making = tokio::task::spawn_blocking(move || make(&makers, &root));
     let mut looks = interval(REPORT_INTERVAL);
     let made = loop {
+        // The finished disk is returned before the next report. The timer only reports; skipping a tick loses
+        // nothing. Dropping this future does not stop the blocking task, which finishes its disk for the next
+        // caller.
         tokio::select! {
             biased;
             made = &mut making => break made,

@@ -5,39 +5,39 @@ use sandyard_protocol::{JobLimits, JobUsage, LinkPort, LinkTarget, MACHINE_GROUP
 use crate::driver::{Limits, SandboxSpec, Usage};
 use crate::host::layout::{self, Birth};
 
-/// Disks as the guest's kernel names them, in the order in which a driver shows them.
+/// Disks as the guest's kernel names them, in the order in which a driver attaches them.
 pub(crate) const ROOT_DISK: &str = "vda";
 pub(crate) const WORK_DISK: &str = "vdb";
 pub(crate) const BOOT_DISK: &str = "vdc";
 /// Name of a machine's disk in its workspace. Differs from the name of disks that this host's kernel mounts: the host must
 /// never mount a file system that a machine wrote.
 pub(crate) const DISK_FILE: &str = "machine.ext4";
-/// The guest's kernel, our processes in it and their spool, beside the job's memory.
+/// Memory of the guest's kernel, our processes and their spool, beside the job's memory.
 const GUEST_MIB: u64 = 224;
 /// Processes the spawner needs beside the job's own, so that a full job can still be ended in an orderly way.
 const SPARE_PIDS: u64 = 2;
 const MIB: u64 = 1024 * 1024;
-/// Disks have sectors of this size.
+/// Size of a disk's sector in bytes.
 const SECTOR_BYTES: usize = 512;
 
 /// Resources of the program that runs a machine.
 pub(crate) struct Monitor {
-    /// Its own memory: program, queues, tables.
+    /// Memory of the monitor itself: program, queues, tables.
     pub(crate) memory_mib: u64,
     /// Processors for the machine's devices.
     pub(crate) cpus: f64,
-    /// The most threads it has.
+    /// Largest number of threads of the monitor.
     pub(crate) threads: u64,
 }
 
 /// Addresses by which a machine and its host reach each other.
 pub(crate) struct Ways {
     pub(crate) link: LinkTarget,
-    /// The serial line that this is, if it is one.
+    /// Serial line of the link, if it uses one.
     pub(crate) link_port: Option<LinkPort>,
-    /// The serial line of the driver's questions, if they come over one.
+    /// Serial line for requests of the driver, if they use one.
     pub(crate) control_port: Option<String>,
-    /// The guest's port for them, if they come over vsock.
+    /// Guest's port for requests of the driver, if they use vsock.
     pub(crate) control_vsock: Option<u32>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn memory_mib(limits: &Limits) -> u64 {
     limits.memory_mib.saturating_add(GUEST_MIB)
 }
 
-/// Virtual processors: whole ones, of which the job may use a part.
+/// Returns the number of virtual processors: whole ones, of which the job may use a part.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to a range that fits")]
 pub(crate) fn vcpus(limits: &Limits, most: u32) -> u32 {
     (limits.cpus.ceil().clamp(1.0, 64.0) as u32).min(most.max(1))
@@ -65,7 +65,7 @@ pub(crate) fn host_limits(limits: &Limits, monitor: &Monitor) -> Limits {
     }
 }
 
-/// The document of a machine.
+/// Returns the boot document of a machine.
 pub(crate) fn config(spec: &SandboxSpec, ways: Ways) -> MachineConfig {
     let birth = Birth::Files { cgroup_procs: vec![format!("{MACHINE_GROUPS}/job/cgroup.procs").into()] };
     MachineConfig {
@@ -89,12 +89,12 @@ fn job_limits(limits: &Limits) -> JobLimits {
     JobLimits {
         memory_bytes: limits.memory_mib.saturating_mul(MIB),
         pids: limits.pids.saturating_add(SPARE_PIDS),
-        // The kernel takes no less than 1 ms.
+        // The kernel accepts no less than 1 ms.
         cpu_quota_us: (limits.cpus * period).clamp(1_000.0, 1e12) as u64,
     }
 }
 
-/// The document as the bytes of a disk.
+/// Returns the document as the bytes of a disk.
 pub(crate) fn boot_disk(config: &MachineConfig) -> std::io::Result<Vec<u8>> {
     let mut bytes = serde_json::to_vec(config)?;
     bytes.resize(bytes.len().next_multiple_of(SECTOR_BYTES), 0);

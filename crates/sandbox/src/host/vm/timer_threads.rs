@@ -1,14 +1,15 @@
-//! Threads of the kernel's that tick for machines with KVM, `kvm-pit/<pid>` (R22).
+//! Kernel threads that tick for machines with KVM, `kvm-pit/<pid>` (R22).
 //!
-//! KVM makes one for each machine, on behalf of its monitor but outside of all control groups, so its processor time would be
-//! charged to no sandbox. It bears the monitor's pid as the monitor itself sees it.
+//! KVM makes one for each machine, on behalf of its monitor but outside of all control groups, so its
+//! processor time would be charged to no sandbox. Its name has the monitor's pid as the monitor itself sees
+//! it.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Those of monitors that see themselves under this pid.
+/// Returns the timer threads of monitors that see themselves under this pid.
 pub(crate) fn of(pid: i32) -> io::Result<BTreeSet<i32>> {
     named(&format!("kvm-pit/{pid}"), Path::new("/proc"))
 }
@@ -18,7 +19,7 @@ fn named(name: &str, proc: &Path) -> io::Result<BTreeSet<i32>> {
     for entry in fs::read_dir(proc)? {
         let entry = entry?;
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // It may have ended since.
+        // The thread may have ended since.
         if fs::read_to_string(entry.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name) {
             found.insert(pid);
         }

@@ -1,6 +1,7 @@
-//! The tree of an image as a tar of entries in order of their names, with owners, modes, times and hard links, and no names of users.
+//! The tree of an image as a tar of entries in the order of their names, with owners, modes, times and hard
+//! links, and without names of users.
 //!
-//! The tree is our own and was verified: it holds files, directories and links alone.
+//! The tree is our own and was verified: it holds only files, directories and links.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -10,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use tar::{Builder, EntryType, Header};
 
-/// Where the bytes of files come from.
+/// Source of the bytes of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LayerContent {
-    /// Entries are read from the tree.
+    /// The bytes of the files in the tree.
     Files,
-    /// As many zeros, to measure.
+    /// As many zeros, to measure the layer.
     Zeros,
 }
 
@@ -29,16 +30,18 @@ struct Layer<'a, W: Write> {
     root: &'a Path,
     out: Builder<W>,
     content: LayerContent,
-    /// Files with several names, by inode: the first name written.
+    /// First written name of each file with several names, by inode.
     linked: HashMap<u64, PathBuf>,
 }
 
 impl<W: Write> Layer<'_, W> {
-    /// Everything in a directory, which itself is written already.
+    /// Writes the entries of a directory. The directory itself is written already.
     fn directory(&mut self, path: &Path) -> io::Result<()> {
         let entries = fs::read_dir(self.root.join(path))?;
         let mut names: Vec<_> =
             entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<_>>()?;
+        // Sorted, because the order of a directory differs between hosts and the same tree must give the same
+        // bytes.
         names.sort();
         for name in names {
             let path = path.join(name);
@@ -81,7 +84,8 @@ impl<W: Write> Layer<'_, W> {
         use io::Read as _;
         match self.content {
             LayerContent::Zeros => self.out.append_data(header, path, io::repeat(0).take(size)),
-            // A tar that says one size and holds another can't be read at all.
+            // `take`: a file that grew meanwhile would make a tar whose header and content differ, which
+            // nobody can read.
             LayerContent::Files => {
                 self.out.append_data(header, path, File::open(self.root.join(path))?.take(size))
             }

@@ -1,7 +1,9 @@
-//! An image as the archive that `docker load` and `podman load` take: one layer, its configuration, a manifest.
+//! An image as the archive that `docker load` and `podman load` take: one layer, its configuration, a
+//! manifest.
 //!
-//! No engine and no registry takes part. The same tree always gives the same bytes, and so the same image id. The tree is walked once
-//! for the layer's size, which a tar header states before the content, and a second time while its bytes flow through the digest.
+//! No engine and no registry takes part. The same tree always gives the same bytes, and so the same image id.
+//! The tree is walked once for the layer's size, which a tar header states before the content, and a second
+//! time while its bytes flow through the digest.
 
 mod layer;
 
@@ -16,24 +18,24 @@ use time::format_description::well_known::Rfc3339;
 use super::Image;
 use layer::{LayerContent, write_layer};
 
-/// Names the image that a tree was made of; by it a loaded one is found again.
+/// Label with the digest of the image, by which a loaded image is found again.
 pub const IMAGE_LABEL: &str = "dev.sandyard.image";
-/// Names the recipe, whichever day it was built.
+/// Label with the digest of the recipe, equal for all days of the build.
 const RECIPE_LABEL: &str = "dev.sandyard.recipe";
 /// Label with the flavour of the image.
 pub const FLAVOUR_LABEL: &str = "dev.sandyard.flavour";
 /// Default `PATH` of the image.
 const PATH: &str = "PATH=/usr/local/bin:/usr/bin:/bin";
-/// Content in a tar comes in blocks of this size, and two empty ones end it.
+/// Size of a block of a tar; two empty blocks end it.
 const BLOCK_BYTES: u64 = 512;
 
 /// The archive could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}")]
 pub struct ArchiveError {
-    /// Failed operation.
+    /// Operation that failed, in the imperative.
     step: &'static str,
-    /// Cause.
+    /// The operating system's error.
     #[source]
     source: io::Error,
 }
@@ -57,7 +59,7 @@ impl<'a> ImageArchive<'a> {
         Ok(Self { image, layer_bytes: counted.bytes })
     }
 
-    /// Writes all of it, tells every new percent, and returns the id that an engine will give the image.
+    /// Writes the archive, reports every new percent, and returns the id that an engine will give the image.
     pub fn write(&self, out: impl Write, percent: &mut dyn FnMut(u8)) -> Result<String, ArchiveError> {
         let mut out = tar::Builder::new(out);
         let header = header(self.layer_bytes, "layer.tar").map_err(at("name the layer"))?;
@@ -65,6 +67,7 @@ impl<'a> ImageArchive<'a> {
         let mut layer = Through::new(out.get_mut()).telling(self.layer_bytes, percent);
         write_layer(&self.image.root, &mut layer, LayerContent::Files).map_err(at("write the layer"))?;
         let (digest, bytes) = (hex::encode(layer.hash.finalize()), layer.bytes);
+        // The header with the size is already written, so a different length can only be an error.
         if bytes != self.layer_bytes {
             return Err(at("write the layer")(io::Error::other("the image's tree changed meanwhile")));
         }
@@ -75,7 +78,7 @@ impl<'a> ImageArchive<'a> {
         Ok(id)
     }
 
-    /// Configuration and manifest; the id is the configuration's digest.
+    /// Writes configuration and manifest, and returns the id, which is the configuration's digest.
     fn write_documents<W: Write>(&self, out: &mut tar::Builder<W>, layer: &str) -> io::Result<String> {
         let config = serde_json::to_vec(&self.config(layer)?)?;
         let id = hex::encode(Sha256::digest(&config));
@@ -110,12 +113,12 @@ impl<'a> ImageArchive<'a> {
     }
 }
 
-/// The name by which people find the image in an engine: `sandyard/base:<first digits>`.
+/// Returns the name by which people find the image in an engine: `sandyard/base:<first digits>`.
 pub fn reference(image: &Image) -> String {
     format!("sandyard/{}:{}", image.flavour, image.digest.short())
 }
 
-/// Engines use Go's names.
+/// Returns the architecture by Go's name, which engines use.
 fn engine_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -124,7 +127,7 @@ fn engine_architecture() -> &'static str {
     }
 }
 
-/// The image configuration of the OCI image specification, as far as it is used.
+/// The image configuration of the OCI image specification, with the members that engines need.
 #[derive(Serialize)]
 struct Config<'a> {
     architecture: &'static str,
@@ -157,7 +160,7 @@ struct EngineManifest {
     layers: [&'static str; 1],
 }
 
-/// The header of a file of the archive itself.
+/// Returns the header of a file of the archive itself.
 fn header(size: u64, name: &str) -> io::Result<tar::Header> {
     let mut header = tar::Header::new_gnu();
     header.set_path(name)?;
@@ -168,7 +171,7 @@ fn header(size: u64, name: &str) -> io::Result<tar::Header> {
     Ok(header)
 }
 
-/// Counts and digests what is written through it.
+/// Counts and digests the bytes written through it.
 struct Through<'p, W> {
     out: W,
     hash: Sha256,
@@ -206,7 +209,7 @@ impl<W: Write> Write for Through<'_, W> {
     }
 }
 
-/// Writes the archive to a file that appears when it is whole.
+/// Writes the archive to a file that appears when it is complete.
 pub fn write_file(
     image: &Image,
     path: &std::path::Path,
@@ -216,12 +219,13 @@ pub fn write_file(
     let file = File::create(&temporary).map_err(at("make the file"))?;
     let written = ImageArchive::of(image)?.write(io::BufWriter::with_capacity(1 << 20, &file), percent);
     let finished = written.and_then(|id| {
+        // Synced before the rename: after a power cut the name must not show an empty file.
         file.sync_all().map_err(at("save the file"))?;
         std::fs::rename(&temporary, path).map_err(at("name the file"))?;
         Ok(id)
     });
     if finished.is_err() {
-        // The error to tell is the one above.
+        // The error to report is the one of the write.
         let _ = std::fs::remove_file(&temporary);
     }
     finished

@@ -1,5 +1,6 @@
 //! Writes the archive that a kernel unpacks as its first root file system: cpio, form `newc`
-//! (Documentation/driver-api/early-userspace/buffer-format.rst). Everything in it is root's and dated 1970.
+//! (Documentation/driver-api/early-userspace/buffer-format.rst). All entries belong to root and are dated
+//! 1970.
 
 use std::io::{self, Write};
 
@@ -19,12 +20,12 @@ impl<W: Write> CpioArchive<W> {
         Self { output, entries: 0, written: 0 }
     }
 
-    /// A directory. Its parents come before it.
+    /// Writes a directory. Its parents must be written before.
     pub(super) fn directory(&mut self, path: &str, mode: u32) -> io::Result<()> {
         self.entry(path, DIRECTORY | mode, &[])
     }
 
-    /// A file with all its bytes.
+    /// Writes a file with all its bytes.
     pub(super) fn file(&mut self, path: &str, mode: u32, content: &[u8]) -> io::Result<()> {
         self.entry(path, REGULAR | mode, content)
     }
@@ -33,7 +34,7 @@ impl<W: Write> CpioArchive<W> {
         self.entry(path, LINK | 0o777, target.as_bytes())
     }
 
-    /// Writes the end and gives the output back.
+    /// Writes the end and returns the output.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.entry(LAST_NAME, 0, &[])?;
         self.output.flush()?;
@@ -64,7 +65,7 @@ impl<W: Write> CpioArchive<W> {
         self.output.write_all(bytes)
     }
 
-    /// Names and contents end on a multiple of four.
+    /// Pads with zeros: names and contents end on a multiple of four.
     fn align(&mut self) -> io::Result<()> {
         let missing = self.written.next_multiple_of(4) - self.written;
         self.put([0_u8; 3].get(..missing).unwrap_or_default())

@@ -1,11 +1,11 @@
-//! How making the files of a virtual machine fails.
+//! Errors of making the boot files of a virtual machine.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::image::store::ImageStoreError;
 
-/// There is nothing to boot from.
+/// The boot files of a machine could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum VmImageError {
     /// No kernel was fetched yet.
@@ -25,14 +25,14 @@ pub enum VmImageError {
     RootDisk {
         /// Tree that the disk is made from.
         tree: PathBuf,
-        /// Cause.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl VmImageError {
-    /// A remedy for people.
+    /// Returns a remedy for people.
     pub fn hint(&self) -> Option<&'static str> {
         matches!(self, Self::NoKernel).then_some("run `sandyard image build --format vm`")
     }

@@ -1,7 +1,8 @@
-//! The first root file system of a machine: our guest as `/init`, the program of tasks, and the modules of one kernel.
+//! The first root file system of a machine: our guest as `/init`, the program of tasks, and the modules of
+//! one kernel.
 //!
-//! Made of what this very program carries, so a machine never runs another guest than the server that started it knows.
-//! Lies beside its kernel, named by its content; writing one takes some milliseconds.
+//! It is made of programs inside this one, so a machine never runs another guest than the server that started
+//! it knows. It lies beside its kernel, named by its content. Writing one takes some milliseconds.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter};
@@ -17,14 +18,14 @@ use super::kernel::VmKernel;
 use super::unfinished::{UNFINISHED, unfinished};
 use crate::guest_programs;
 
-/// Raised when the same programs are laid out differently.
+/// Version of the layout. A change here gives the file a new name.
 const FORMAT: &str = "sandyard initrd 1";
-/// Its file name begins with this.
+/// Prefix of the file's name.
 const PREFIX: &str = "initrd-";
-/// How long one that this program does not use is left alone.
+/// Time for which an initrd of another version is left alone.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
 
-/// The initrd of a kernel, made if it is not there.
+/// Returns the initrd of a kernel, made if it is missing.
 pub(super) fn ensure(kernel: &VmKernel) -> io::Result<PathBuf> {
     let mut hash = Sha256::new();
     hash.update(FORMAT);
@@ -38,7 +39,7 @@ pub(super) fn ensure(kernel: &VmKernel) -> io::Result<PathBuf> {
     let temporary = unfinished(&target)?;
     let written = write(kernel, &temporary).and_then(|()| fs::rename(&temporary, &target));
     if written.is_err() {
-        // The error to tell is the one above.
+        // The error to report is the one of the write.
         drop(fs::remove_file(&temporary));
     }
     written?;
@@ -60,13 +61,13 @@ fn write(kernel: &VmKernel, path: &Path) -> io::Result<()> {
     archive.file(&format!("{job}/{MACHINE_GUEST}"), 0o555, guest_programs::GUEST)?;
     archive.link("init", &format!("{job}/{MACHINE_GUEST}"))?;
     let file = archive.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
-    // Machines run as users of their own.
+    // Every machine runs as a user of its own and must be able to read the file.
     file.set_permissions(Permissions::from_mode(0o444))?;
     file.sync_all()
 }
 
-/// Those of other versions of this program that have not been written lately. A machine has read its own when it runs; a server of
-/// another version that has just written one is about to.
+/// Removes initrds of other versions of this program that were not written lately. A running machine has read
+/// its own; a server of another version that has just written one is about to boot it.
 fn remove_others(kernel: &VmKernel, keep: &str) -> io::Result<()> {
     for entry in fs::read_dir(&kernel.folder)? {
         let entry = entry?;
@@ -118,7 +119,7 @@ mod tests {
         );
     }
 
-    /// Two starts at once, after somebody removed it.
+    /// Two starts at once, after the file was removed.
     #[test]
     fn several_may_want_it_at_once() {
         let folder = tempfile::tempdir().unwrap();

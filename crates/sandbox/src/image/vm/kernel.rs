@@ -1,7 +1,8 @@
-//! Kernels in the cache: `kernels/<digest>/{vmlinuz,modules/,kernel.json}`, named by their content, put in place by rename.
+//! Kernels in the cache: `kernels/<digest>/{vmlinuz,modules/,kernel.json}`, named by their content, put in
+//! place by rename.
 //!
-//! `modules/` holds just what a machine loads before it has a root file system, numbered in the order of loading. The
-//! newest kernel is the one that machines boot.
+//! `modules/` holds only the modules that a machine loads before it has a root file system, numbered in the
+//! order of loading. Machines boot the newest kernel.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,10 +19,10 @@ use crate::image::store::{ImageStore, ImageStoreError, at};
 /// A kernel that machines can boot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmKernel {
-    /// Named by what is in it.
+    /// Digest of the kernel and its modules.
     pub digest: ImageDigest,
     pub(super) folder: PathBuf,
-    /// When it became the one to boot, in seconds since 1970.
+    /// Time from which machines boot it, in seconds since 1970.
     since_s: u64,
 }
 
@@ -37,7 +38,7 @@ impl VmKernel {
         self.folder.join("vmlinuz")
     }
 
-    /// Its modules, in the order of loading.
+    /// Returns the modules in the order of loading.
     pub(super) fn modules(&self) -> io::Result<Vec<PathBuf>> {
         let mut files = fs::read_dir(self.folder.join("modules"))?
             .map(|entry| Ok(entry?.path()))
@@ -47,10 +48,10 @@ impl VmKernel {
     }
 }
 
-/// Files to make a kernel of the cache from.
+/// Source files of a kernel.
 pub(super) struct KernelFiles {
     pub(super) kernel: PathBuf,
-    /// `lib/modules/<release>`; none if all it needs is built in.
+    /// Directory `lib/modules/<release>`; `None` if the kernel needs no module.
     pub(super) modules: Option<PathBuf>,
 }
 
@@ -70,7 +71,7 @@ pub(super) fn newest(cache: &Path) -> Result<Option<VmKernel>, ImageStoreError> 
     Ok(names.filter_map(|name| read(&name)).max_by_key(|kernel| kernel.since_s))
 }
 
-/// Puts a kernel into the cache, from now on the newest.
+/// Puts a kernel into the cache and makes it the newest.
 pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Result<VmKernel, ImageStoreError> {
     let modules = match &files.modules {
         Some(folder) => modules::select(folder).map_err(at("read the modules in", folder))?,
@@ -80,7 +81,7 @@ pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Resul
     let _lock = store.try_lock(&digest)?;
     let built = store.make_temporary(&digest)?;
     let copied = copy(&built, files, &modules, now_s).and_then(|()| place(store, &built, &digest));
-    // Moved away if it went well.
+    // After a success the directory was renamed and is gone.
     drop(fs::remove_dir_all(&built));
     Ok(VmKernel { folder: copied?, digest, since_s: now_s })
 }
@@ -88,7 +89,7 @@ pub(super) fn keep(store: &ImageStore, files: &KernelFiles, now_s: u64) -> Resul
 fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> Result<(), ImageStoreError> {
     let target = built.join("vmlinuz");
     fs::copy(&files.kernel, &target).map_err(at("copy", &files.kernel))?;
-    // Machines run as users of their own.
+    // Every machine runs as a user of its own and must be able to read the file.
     fs::set_permissions(&target, fs::Permissions::from_mode(0o444)).map_err(at("open up", &target))?;
     let folder = built.join("modules");
     fs::create_dir_all(&folder).map_err(at("make", &folder))?;
@@ -100,11 +101,12 @@ fn copy(built: &Path, files: &KernelFiles, modules: &[PathBuf], now_s: u64) -> R
     let text = serde_json::to_vec(&KernelFacts { since_s: now_s })
         .map_err(|error| at("write", &file)(error.into()))?;
     fs::write(&file, text).map_err(at("write", &file))?;
+    // Synced before the rename: after a power cut the name must not show half a kernel.
     let opened = File::open(built).map_err(at("open", built))?;
     rustix::fs::syncfs(&opened).map_err(|error| at("flush", built)(error.into()))
 }
 
-/// Renames a finished kernel into the cache; the same one from another day makes room.
+/// Renames a finished kernel into the cache. If it is there already, only its date is replaced.
 fn place(store: &ImageStore, built: &Path, digest: &ImageDigest) -> Result<PathBuf, ImageStoreError> {
     let kernels = store.cache().join("kernels");
     fs::create_dir_all(&kernels).map_err(at("make", &kernels))?;

@@ -1,7 +1,8 @@
-//! Boot files of virtual machines: a kernel, an initrd with the guest, and an image's tree as a read-only disk.
+//! Boot files of virtual machines: a kernel, an initrd with the guest, and an image's tree as a read-only
+//! disk.
 //!
-//! The kernel is Debian's, taken from the host's mirrors, or one that somebody gave; the rest is made from what is here.
-//! `VmImages` is what drivers ask; [`Builder::ensure_kernel`] fetches.
+//! The kernel is Debian's, from the host's mirrors, or the operator's own; the rest is made here. Drivers use
+//! `VmImages`; [`Builder::ensure_kernel`] fetches the kernel.
 
 mod cpio;
 mod errors;
@@ -32,30 +33,30 @@ use kernel::KernelFiles;
 /// Debian's kernel for virtual machines: a tenth of the modules of the ordinary one.
 const PACKAGE: &str = "linux-image-cloud-amd64";
 
-/// Where a kernel comes from.
+/// Source of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KernelSource {
-    /// The newest in the cache; Debian's if there is none.
+    /// The newest kernel in the cache, or Debian's if there is none.
     Cached,
-    /// Debian's, as it is today.
+    /// Debian's kernel of today.
     Debian,
     /// A kernel of the caller.
     Given {
-        /// Kernel file.
+        /// Path of the kernel file, packed or not.
         kernel: PathBuf,
-        /// Its `lib/modules/<release>`; none if virtio and ext4 are built in.
+        /// Directory `lib/modules/<release>` of the kernel; `None` if virtio and ext4 are built in.
         modules: Option<PathBuf>,
     },
 }
 
-/// What one machine boots from.
+/// Boot files of one machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VmImage {
-    /// Kernel file.
+    /// Path of the kernel file.
     pub kernel: PathBuf,
-    /// Its first root file system.
+    /// Path of the first root file system.
     pub initrd: PathBuf,
-    /// The image as an ext4 disk without partitions.
+    /// Path of the image as an ext4 disk without partitions.
     pub root_disk: PathBuf,
 }
 
@@ -71,17 +72,18 @@ impl VmImages {
         Self { store: ImageStore::new(cache) }
     }
 
-    /// Those of a store.
+    /// Opens the images of a store.
     pub fn of_store(store: ImageStore) -> Self {
         Self { store }
     }
 
-    /// The kernel that machines boot, if there is one.
+    /// Returns the kernel that machines boot, if there is one.
     pub fn kernel(&self) -> Result<Option<VmKernel>, ImageStoreError> {
         kernel::newest(self.store.cache())
     }
 
-    /// All that a machine on the tree `image_root` boots from. Makes what is missing, which blocks: seconds for a disk.
+    /// Returns the boot files of a machine on the tree `image_root`. Makes missing files, which blocks:
+    /// seconds for a disk.
     pub fn of(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
         let kernel = self.kernel()?.ok_or(VmImageError::NoKernel)?;
         let initrd = initrd::ensure(&kernel).map_err(VmImageError::Initrd)?;
@@ -90,12 +92,13 @@ impl VmImages {
         Ok(VmImage { kernel: kernel.file(), initrd, root_disk })
     }
 
-    /// How much of the disk of `image_root` is made, while it is: by what it takes of the host's disk, so roughly.
+    /// Returns roughly how much of the disk of `image_root` is made, by the space that it takes on the host's
+    /// disk.
     pub fn percent_of(&self, image_root: &Path) -> u64 {
         root_disk::percent(image_root).unwrap_or(0)
     }
 
-    /// The same with a kernel that is not packed, for a program that boots no other.
+    /// Returns the boot files with an unpacked kernel, for a program that boots no other.
     pub fn unpacked(&self, image_root: &Path) -> Result<VmImage, VmImageError> {
         let image = self.of(image_root)?;
         let kernel = vmlinux::ensure(&image.kernel).map_err(VmImageError::Unpack)?;
@@ -131,7 +134,7 @@ impl Builder {
         let _lock = self.store.try_lock(&name)?;
         let work = self.store.make_temporary(&name)?;
         let fetched = self.fetch_kernel_in(&work, &suite, now_s);
-        // What can't be removed now is removed by the next build, like that of a killed one.
+        // The next build removes what can't be removed now, as it does after a killed build.
         drop(fs::remove_dir_all(&work));
         fetched
     }
@@ -159,7 +162,7 @@ impl Builder {
     }
 }
 
-/// The kernel in an unpacked package.
+/// Returns the kernel in an unpacked package.
 fn find_kernel(tree: &Path) -> Result<KernelFiles, ImageStoreError> {
     let one = |folder: PathBuf, prefix: &str| {
         let entries = fs::read_dir(&folder).map_err(at("list", &folder))?.flatten();

@@ -1,8 +1,8 @@
-//! Which modules of a kernel a machine needs before it has a root file system, in the order in which they are loaded.
+//! The modules that a machine needs before it has a root file system, in the order of loading.
 //!
-//! A package has no list of dependencies: that is made where it is installed. So each module is asked itself, unless the list
-//! `modules.dep` is there. What the kernel has built in needs no file; what it has not at all is an
-//! error only for those without which nothing starts.
+//! A package has no list of dependencies: it is made at installation. So each module's own entry is read,
+//! unless the list `modules.dep` exists. A module that is built in needs no file. A missing module is an
+//! error only if no machine starts without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use super::packed;
 
-/// A module by name, and whether a machine can do without.
+/// A module by name, and whether a machine needs it.
 struct Wanted {
     name: &'static str,
     needed: bool,
 }
 
-/// Disks and serial lines over either way a machine shows its devices, the file system and its sums, sockets to the host, random numbers.
+/// Modules of disks and serial lines for both buses, of the file system and its checksums, of sockets to the
+/// host, and of random numbers.
 const WANTED: [Wanted; 9] = [
     Wanted { name: "virtio_mmio", needed: true },
     Wanted { name: "virtio_pci", needed: false },
@@ -31,7 +32,7 @@ const WANTED: [Wanted; 9] = [
 ];
 /// Prefix of a module's line with its dependencies.
 const DEPENDS: &[u8] = b"\0depends=";
-/// A chain of dependencies is never longer.
+/// Longest chain of dependencies that is followed.
 const MAX_DEPTH: usize = 16;
 
 /// The modules of one kernel.
@@ -40,7 +41,7 @@ struct Modules {
     listed: Option<BTreeMap<String, Vec<String>>>,
 }
 
-/// The files of all modules that are needed, dependencies first. `folder` is `lib/modules/<release>`.
+/// Returns the files of all needed modules, dependencies first. `folder` is `lib/modules/<release>`.
 pub(super) fn select(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let modules = Modules::read(folder)?;
     let builtin = fs::read_to_string(folder.join("modules.builtin"))?;
@@ -69,7 +70,7 @@ impl Modules {
 
     /// Adds a module behind those that it needs.
     fn choose(&self, name: &str, depth: usize, chosen: &mut Vec<PathBuf>) -> io::Result<()> {
-        // Whatever another module needs and is no file is built in.
+        // A dependency without a file is built in.
         let Some(file) = self.files.get(name) else { return Ok(()) };
         if chosen.contains(file) {
             return Ok(());
@@ -92,7 +93,7 @@ impl Modules {
     }
 }
 
-/// All modules below a folder.
+/// Finds all modules below a folder.
 fn find(folder: &Path, files: &mut BTreeMap<String, PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -121,7 +122,7 @@ fn asked(content: &[u8]) -> Option<Vec<String>> {
     Some(names.split(',').filter(|name| !name.is_empty()).map(name_of).collect())
 }
 
-/// The list that depmod makes: lines `file: needed…`.
+/// Parses the list that depmod makes: lines `file: needed…`.
 fn parse(text: &str) -> BTreeMap<String, Vec<String>> {
     let line = |line: &str| {
         let (file, needed) = line.split_once(':')?;
@@ -131,7 +132,7 @@ fn parse(text: &str) -> BTreeMap<String, Vec<String>> {
     text.lines().filter_map(line).collect()
 }
 
-/// `kernel/net/a-b.ko.xz` is `a_b`.
+/// Returns the name of a module's file: `a_b` for `kernel/net/a-b.ko.xz`.
 fn name_of(path: &str) -> String {
     let file = path.rsplit('/').next().unwrap_or(path);
     file.split('.').next().unwrap_or(file).replace('-', "_")

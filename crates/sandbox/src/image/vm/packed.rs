@@ -1,4 +1,4 @@
-//! What distributions pack, unpacked by the programs that know how: kernels and modules come in several forms.
+//! Unpacks kernels and modules with the programs of the host, since distributions pack them in several forms.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
@@ -28,7 +28,7 @@ fn through(program: &[&str], packed: &[u8]) -> io::Result<Vec<u8>> {
         .map_err(|error| io::Error::new(error.kind(), format!("{name} is needed to unpack it: {error}")))?;
     let mut input = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
     std::thread::scope(|scope| {
-        // One that has heard enough closes its end; what it said decides.
+        // A program that has read enough closes its end, and the write fails; its output decides.
         scope.spawn(move || drop(input.write_all(packed)));
         Ok(child.wait_with_output()?.stdout)
     })

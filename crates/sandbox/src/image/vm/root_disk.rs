@@ -1,7 +1,7 @@
 //! An image's tree as a disk: `images/<digest>/root.ext4`, beside the tree and removed with it.
 //!
-//! mke2fs fills it from the tree, so it is never mounted by this host. Shared read-only by every machine, hence without
-//! a journal and with no room to spare.
+//! mke2fs fills the disk from the tree, so this host never mounts it. Every machine shares it read-only,
+//! hence it has no journal and no spare room.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -14,19 +14,19 @@ use crate::image::store;
 
 /// Name of the disk beside the tree.
 const FILE_NAME: &str = "root.ext4";
-/// Its name until it is whole.
+/// Name of the disk until it is complete.
 const UNFINISHED: &str = "root.ext4.new";
-/// Directories, bitmaps and the ends of files, for each entry.
+/// Bytes for directories, bitmaps and the ends of files, for each entry.
 const BYTES_PER_ENTRY: u64 = 4096 + 512;
-/// Names that every file system has.
+/// Bytes for the tables that every file system has.
 const SPARE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The disk of the image whose tree is `image_root`, if it was made.
+/// Returns the disk of the image whose tree is `image_root`, if it was made.
 pub fn root_disk_of(image_root: &Path) -> Option<PathBuf> {
     image_root.parent().map(|folder| folder.join(FILE_NAME)).filter(|disk| disk.exists())
 }
 
-/// The disk of the image whose tree is `image_root`, made if it is not there. Blocks, for seconds if it is made.
+/// Returns the disk of the image whose tree is `image_root`, made if it is missing. Blocks for seconds then.
 pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
     let folder = image_root.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let target = folder.join(FILE_NAME);
@@ -34,20 +34,21 @@ pub(super) fn ensure(image_root: &Path) -> io::Result<PathBuf> {
         return Ok(target);
     }
     let _lock = ImageLock::take(folder, ".root.ext4.lock")?;
+    // Again under the lock: another process may have made the disk while this one waited.
     if target.exists() {
         return Ok(target);
     }
     let temporary = folder.join(UNFINISHED);
     let made = make(image_root, folder, &temporary).and_then(|()| fs::rename(&temporary, &target));
     if made.is_err() {
-        // The error to tell is the one above; the next try overwrites what is left.
+        // The error to report is the one above. The next attempt overwrites the file.
         drop(fs::remove_file(&temporary));
     }
     made?;
     Ok(target)
 }
 
-/// How much of a disk that is being made is there.
+/// Returns the finished part of a disk that is being made.
 pub(super) fn percent(image_root: &Path) -> Option<u64> {
     let folder = image_root.parent()?;
     let written = fs::metadata(folder.join(UNFINISHED)).ok()?.blocks() * 512;
@@ -73,5 +74,6 @@ fn make(tree: &Path, folder: &Path, path: &Path) -> io::Result<()> {
         return Err(io::Error::other(format!("mke2fs {}: {}", output.status, text.trim())));
     }
     fs::set_permissions(path, Permissions::from_mode(0o444))?;
+    // Synced before the caller's rename: after a power cut the name must not show half a disk.
     file.sync_all()
 }

@@ -1,7 +1,8 @@
-//! The kernel proper out of a distribution's kernel file: Firecracker boots nothing that unpacks itself.
+//! The unpacked kernel from a distribution's kernel file: Firecracker boots nothing that unpacks itself.
 //!
-//! A `bzImage` says where its packed payload is (Documentation/arch/x86/boot.rst). Debian packs with LZ4, which is read here;
-//! other forms are left to their own programs. A kernel that is not packed is taken as it is.
+//! A `bzImage` says where its packed payload is (Documentation/arch/x86/boot.rst). Debian packs with LZ4,
+//! which is read here; other forms are left to their own programs. A kernel that is not packed is used
+//! unchanged.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -13,12 +14,12 @@ use super::unfinished::unfinished;
 
 const ELF: &[u8] = b"\x7fELF";
 const LZ4_LEGACY: &[u8] = &[0x02, 0x21, 0x4c, 0x18];
-/// The size unpacked, behind the payload; gzip has the same word at its own end.
+/// Length of the word behind the payload with its unpacked size. gzip ends with the same word.
 const SIZE_BYTES: usize = 4;
-/// No kernel is larger unpacked.
+/// Largest unpacked kernel that is accepted, in bytes.
 const MAX_KERNEL_BYTES: usize = 512 * 1024 * 1024;
 
-/// The unpacked kernel beside a packed one, made if it is not there.
+/// Returns the unpacked kernel beside a packed one, made if it is missing.
 pub(super) fn ensure(kernel: &Path) -> io::Result<PathBuf> {
     let target = kernel.with_file_name("vmlinux");
     if target.exists() {
@@ -27,14 +28,14 @@ pub(super) fn ensure(kernel: &Path) -> io::Result<PathBuf> {
     let temporary = unfinished(&target)?;
     let mut file = File::create(&temporary)?;
     file.write_all(&unpacked(fs::read(kernel)?)?)?;
-    // Machines run as users of their own.
+    // Every machine runs as a user of its own and must be able to read the file.
     file.set_permissions(Permissions::from_mode(0o444))?;
     file.sync_all()?;
     fs::rename(&temporary, &target)?;
     Ok(target)
 }
 
-/// The kernel as an ELF file.
+/// Returns the kernel as an ELF file.
 fn unpacked(kernel: Vec<u8>) -> io::Result<Vec<u8>> {
     if kernel.starts_with(ELF) {
         return Ok(kernel);
@@ -58,7 +59,7 @@ fn bad(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("the kernel {what}"))
 }
 
-/// The packed kernel in a `bzImage` and its size unpacked, which is the last word of it.
+/// Returns the packed kernel in a `bzImage` and its unpacked size, the last word of the payload.
 fn payload(kernel: &[u8]) -> Option<(&[u8], usize)> {
     let word = |at: usize| Some(u32::from_le_bytes(kernel.get(at..at + 4)?.try_into().ok()?));
     let has_header = kernel.get(0x202..0x206)? == b"HdrS" && word(0x206)? & 0xffff >= 0x208;
@@ -69,10 +70,11 @@ fn payload(kernel: &[u8]) -> Option<(&[u8], usize)> {
     let start = (sectors + 1) * 512 + usize::try_from(word(0x248)?).ok()?;
     let end = start.checked_add(usize::try_from(word(0x24c)?).ok()?)?;
     let size = usize::try_from(word(end.checked_sub(SIZE_BYTES)?)?).ok()?;
+    // `get` and the checked sums: a file of the operator may be damaged, and its numbers point anywhere.
     has_header.then_some((kernel.get(start..end)?, size)).filter(|_| size <= MAX_KERNEL_BYTES)
 }
 
-/// The legacy form: a word of magic, then blocks, each behind its length.
+/// Unpacks the legacy form: a magic word, then blocks, each behind its length.
 fn lz4(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     let mut output = Vec::with_capacity(size);
     let mut rest = packed.get(LZ4_LEGACY.len()..)?;
@@ -84,9 +86,9 @@ fn lz4(packed: &[u8], size: usize) -> Option<Vec<u8>> {
     rest.is_empty().then_some(output)
 }
 
-/// One block: literal bytes and copies of what came before, in turn.
+/// Unpacks one block: literal bytes and copies of earlier output, in turn.
 fn lz4_block(block: &[u8], output: &mut Vec<u8>, most: usize) -> Option<()> {
-    // A copy never reaches behind its own block.
+    // A copy never reaches beyond the start of its own block.
     let first = output.len();
     let mut input = block;
     loop {
@@ -104,6 +106,7 @@ fn lz4_block(block: &[u8], output: &mut Vec<u8>, most: usize) -> Option<()> {
         input = rest;
         let copied = length(token & 15, &mut input)?.checked_add(4)?;
         let start = output.len().checked_sub(usize::from(u16::from_le_bytes(*distance)))?;
+        // A damaged block could name bytes before its start or grow without end.
         if start < first || start == output.len() || output.len() + copied > most {
             return None;
         }
@@ -113,7 +116,7 @@ fn lz4_block(block: &[u8], output: &mut Vec<u8>, most: usize) -> Option<()> {
     }
 }
 
-/// Fifteen means: and what the next bytes add, up to one that is not 255.
+/// Returns a length. Fifteen is continued by the next bytes, up to one that is not 255.
 fn length(nibble: u8, input: &mut &[u8]) -> Option<usize> {
     let mut length = usize::from(nibble);
     let mut more = nibble == 15;

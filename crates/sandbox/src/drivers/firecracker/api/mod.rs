@@ -19,11 +19,11 @@ use tokio::time::timeout;
 use super::owned_socket::OwnedSocket;
 use requests::ApiRequest;
 
-/// The longest a request may take; booting reads kernel and initrd, on a busy machine from a cold disk.
+/// Deadline of a request. Booting reads kernel and initrd, on a busy machine from a cold disk.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest answer that is read: a fault is a sentence or two.
+/// Most bytes of an answer; a fault is a sentence or two.
 const ANSWER_BYTES: usize = 16 * 1024;
-/// Most characters of a fault that are passed on.
+/// Most characters of a fault that reach an error text.
 const MAX_FAULT_CHARS: usize = 600;
 
 /// The API of one machine.
@@ -32,44 +32,44 @@ pub(super) struct FirecrackerApi {
     socket: OwnedSocket,
 }
 
-/// A request that was not done.
+/// A request to Firecracker failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FirecrackerApiError {
     /// The socket could not be reached.
     #[error("reach the API of Firecracker")]
     Connect(#[source] io::Error),
-    /// It went away, or spoke something else than HTTP.
+    /// Firecracker closed the connection, or did not speak HTTP.
     #[error("talk to Firecracker about {path}")]
     Exchange {
-        /// The request's path.
+        /// Path of the request.
         path: String,
-        /// Cause.
+        /// The failure of the exchange.
         #[source]
         source: io::Error,
     },
     /// Firecracker rejected the request.
     #[error("Firecracker refused {path} ({status}): {fault}")]
     Refused {
-        /// The request's path.
+        /// Path of the request.
         path: String,
-        /// The code of its answer.
+        /// Status code of the answer.
         status: u16,
         /// Reason that Firecracker gave.
         fault: String,
     },
-    /// Firecracker closed the connection without an answer.
+    /// Firecracker did not answer before the deadline.
     #[error("Firecracker did not answer to {0} in time")]
     Silent(String),
 }
 
-/// How a refusal looks.
+/// Body of a refusal.
 #[derive(Debug, Deserialize)]
 struct ApiFault {
     fault_message: String,
 }
 
 impl FirecrackerApi {
-    /// The API on a socket.
+    /// Creates a client of the API on a socket.
     pub(super) fn new(socket: OwnedSocket) -> Self {
         Self { socket }
     }
@@ -120,7 +120,9 @@ impl FirecrackerApi {
             Ok((status, body))
         };
         tokio::pin!(answered, connection);
-        // The connection is this call's own: it is driven while the call waits and closed with it.
+        // The connection belongs to this call: it is driven while the call waits and closed with it. If it
+        // ends first, an answer that arrived before its end is still read. Dropping either branch closes the
+        // connection and loses only this call's answer.
         let (status, body) = tokio::select! {
             answer = &mut answered => answer?,
             ended = &mut connection => {
@@ -140,6 +142,7 @@ fn judge(path: &str, status: StatusCode, body: &[u8]) -> Result<(), FirecrackerA
         Ok(fault) => fault.fault_message,
         Err(_) => "no reason was given".to_owned(),
     };
+    // The fault may quote the guest. A terminal that shows the log must not obey it.
     let tame = fault.chars().map(|letter| if letter.is_control() { ' ' } else { letter });
     Err(FirecrackerApiError::Refused {
         path: path.to_owned(),

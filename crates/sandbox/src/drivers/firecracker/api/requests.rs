@@ -1,32 +1,32 @@
 //! Requests to Firecracker: one type for each body of its published API that the driver uses, and its path.
 //!
-//! Members that we never set are left out rather than sent empty, because Firecracker rejects unknown members and older
-//! versions know less.
+//! Unused members are left out rather than sent empty, because Firecracker rejects unknown members and older
+//! versions know fewer.
 
 use serde::Serialize;
 
-/// One request, all of which are `PUT`.
+/// A request to the API. All requests are `PUT`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(in super::super) enum ApiRequest {
-    /// Processors and memory.
+    /// Sets processors and memory.
     MachineConfig(VmConfig),
     /// Kernel, initrd and kernel arguments.
     BootSource(BootSource),
-    /// Block device.
+    /// A disk of the machine.
     Drive(Drive),
-    /// The only way out.
+    /// The socket device, the machine's only way out.
     Vsock(Vsock),
-    /// How fast the console may be written.
+    /// Limit on writes to the console.
     Serial(Serial),
     /// A source of random numbers.
     Entropy(Entropy),
-    /// Something to be done.
+    /// An action, such as booting.
     Action(VmAction),
 }
 
 impl ApiRequest {
-    /// The path it is sent to.
+    /// Returns the path of the request.
     pub(in super::super) fn path(&self) -> String {
         match self {
             Self::MachineConfig(_) => "/machine-config".to_owned(),
@@ -42,11 +42,12 @@ impl ApiRequest {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct VmConfig {
-    /// 1 to 32.
+    /// Number of virtual processors, 1 to 32.
     pub(in super::super) vcpu_count: u8,
-    /// More than 0.
+    /// Memory in MiB, more than 0.
     pub(in super::super) mem_size_mib: u64,
-    /// Whether processors are shown as threads of fewer cores: never, since siblings could watch each other.
+    /// True if processors appear as threads of fewer cores. Always false, since siblings could watch each
+    /// other.
     pub(in super::super) smt: bool,
 }
 
@@ -54,7 +55,7 @@ pub(in super::super) struct VmConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct BootSource {
     pub(in super::super) kernel_image_path: String,
-    /// The first root, with the guest in it.
+    /// Path of the first root file system, which holds the guest.
     pub(in super::super) initrd_path: String,
     pub(in super::super) boot_args: String,
 }
@@ -63,15 +64,15 @@ pub(in super::super) struct BootSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Drive {
     pub(in super::super) drive_id: String,
-    /// The file behind it; a path in the jail.
+    /// Path in the jail of the file behind the disk.
     pub(in super::super) path_on_host: String,
-    /// At most one, which comes first.
+    /// True for the disk that comes first; at most one.
     pub(in super::super) is_root_device: bool,
-    /// Whether the guest can write.
+    /// True if the guest can't write.
     pub(in super::super) is_read_only: bool,
     /// Effect of a flush by the guest.
     pub(in super::super) cache_type: CacheType,
-    /// How fast it may be used.
+    /// Limit on bytes and operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in super::super) rate_limiter: Option<RateLimiter>,
 }
@@ -79,9 +80,9 @@ pub(in super::super) struct Drive {
 /// Effect of a flush by the guest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in super::super) enum CacheType {
-    /// Nothing; right where nothing is written.
+    /// A flush does nothing; right for a disk that is never written.
     Unsafe,
-    /// The host's disk has it afterwards.
+    /// A flush returns when the host's disk has the data.
     Writeback,
 }
 
@@ -96,28 +97,29 @@ pub(in super::super) struct RateLimiter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct TokenBucket {
     pub(in super::super) size: u64,
-    /// Milliseconds in which an empty one gets full.
+    /// Milliseconds in which an empty bucket gets full.
     pub(in super::super) refill_time: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Vsock {
-    /// The guest's address, 3 or more. Of no meaning outside: each machine has a device of its own.
+    /// The guest's address, 3 or more. It has no meaning outside: each machine has a device of its own.
     pub(in super::super) guest_cid: u32,
-    /// Where Firecracker listens; a connection of the guest to port N goes to the socket `<uds_path>_N`.
+    /// Socket on which Firecracker listens. A connection of the guest to port N goes to the socket
+    /// `<uds_path>_N`.
     pub(in super::super) uds_path: String,
 }
 
 /// The serial console, which stays on Firecracker's standard output. Known since 1.14, its limit since 1.16.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Serial {
-    /// Tokens are bytes; what is written beyond them is dropped.
+    /// Limit in bytes; Firecracker drops output beyond it.
     pub(in super::super) rate_limiter: TokenBucket,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(in super::super) struct Entropy {
-    /// How fast it may be used.
+    /// Limit on bytes and operations.
     pub(in super::super) rate_limiter: RateLimiter,
 }
 
@@ -128,9 +130,9 @@ pub(in super::super) struct VmAction {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in super::super) enum ActionType {
-    /// Boots the machine; once.
+    /// Boots the machine. Allowed once.
     InstanceStart,
-    /// Presses the three keys, upon which the guest leaves in an orderly way.
+    /// Presses Ctrl-Alt-Del, upon which the guest shuts down in order.
     SendCtrlAltDel,
 }
 

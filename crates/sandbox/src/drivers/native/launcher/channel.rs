@@ -18,14 +18,14 @@ const PACKET_FDS: usize = 5;
 
 /// A packet as it arrived.
 pub(in super::super) struct LauncherPacket {
-    /// Its content; empty when the other side is gone.
+    /// Content of the packet; empty when the other side has closed the socket.
     pub(in super::super) bytes: Vec<u8>,
-    /// Descriptors that came with it.
+    /// Descriptors that came with the packet.
     pub(in super::super) fds: Vec<OwnedFd>,
 }
 
 impl LauncherPacket {
-    /// Whether the other side closed the socket. No sender sends an empty packet without a descriptor.
+    /// True if the other side closed the socket. No sender sends an empty packet without a descriptor.
     pub(in super::super) fn is_end(&self) -> bool {
         self.bytes.is_empty() && self.fds.is_empty()
     }
@@ -51,6 +51,8 @@ pub(in super::super) fn receive(socket: BorrowedFd<'_>) -> io::Result<LauncherPa
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received =
         recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    // A cut packet would decode as another message, and a cut list of descriptors would put one in the wrong
+    // place. The descriptors that did arrive close when `ancillary` is dropped.
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
     }

@@ -39,7 +39,7 @@ pub(super) struct SpawnerRequest {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum CompanionReport {
-    /// It sits in its groups.
+    /// The companion is in its groups.
     Waiting,
     /// The spawner's process exists.
     Made,
@@ -69,6 +69,7 @@ pub(super) fn start(groups: &[std::path::PathBuf]) -> Result<OwnedFd, NativeFail
     match steps.run(NativeStep::Spawner, "companion", processes::fork)? {
         ForkSide::Parent(_) => Ok(ours),
         ForkSide::Child => {
+            // A copy of the helper's end kept here would hide the helper's death from this process.
             drop(ours);
             let told =
                 enter_groups(groups, None).map_or_else(CompanionReport::from, |()| CompanionReport::Waiting);
@@ -110,10 +111,12 @@ fn make(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd) -> Result<(), 
     steps.run(NativeStep::Spawner, "join the machine's namespaces", || join(making.machine))?;
     let (ours, theirs) = steps.run(NativeStep::Spawner, "report socket", channel::pair)?;
     // The process that forks next is in the machine's pid namespace; when it ends, its child becomes the machine's.
+    // The fork is needed because setns into a pid namespace moves only later children.
     if let ForkSide::Child = steps.run(NativeStep::Spawner, "enter the machine", processes::fork)? {
         drop(ours);
         enter(making, fds, helper, theirs);
     }
+    // Kept open here, the socket would not end when the spawner executes the guest.
     drop(theirs);
     guest::hear(&ours).map(drop)
 }
@@ -121,7 +124,10 @@ fn make(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd) -> Result<(), 
 /// Becomes root of the machine's user namespace, within all its namespaces. Its pid namespace counts for children only.
 fn join(machine: i32) -> io::Result<()> {
     let machine = Pid::from_raw(machine).ok_or(io::ErrorKind::InvalidInput)?;
+    // With a pidfd one call joins all namespaces, and all of them belong to the same process.
     let machine = pidfd_open(machine, PidfdFlags::empty())?;
+    // The namespaces come first: only inside the machine's user namespace is this process allowed to become
+    // its root.
     move_into_thread_name_spaces(machine.as_fd(), JOINED)?;
     guest::become_root()
 }
@@ -148,6 +154,7 @@ fn enter(making: &SpawnerRequest, fds: GuestFds, helper: &OwnedFd, report: Owned
                     })
                     .err()
                     .unwrap_or_else(|| guest::execute(fds, c"spawner", making.fail_at));
+                // Reached only if execve failed; a spawner that runs never returns.
                 report.fail(failure)
             });
             processes::exit_now(i32::from(execute.is_err()))

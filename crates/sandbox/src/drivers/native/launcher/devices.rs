@@ -1,6 +1,6 @@
 //! The device nodes a sandbox gets: clones of the host's own, verified before use.
 //!
-//! They come from the host's /dev by descriptor, never from the image, so an image can't put anything in their place.
+//! The nodes come from the host's /dev by descriptor, never from the image, so an image can't replace them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +14,7 @@ use crate::host::sys::mounts;
 /// A device node, cloned and not yet mounted.
 pub(super) struct Device {
     pub(super) name: &'static str,
-    /// A detached mount of it.
+    /// Detached mount of the node.
     pub(super) mount: OwnedFd,
 }
 
@@ -27,6 +27,7 @@ fn clone_node(name: &'static str, major: u32, minor: u32) -> io::Result<Device> 
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    // The descriptor pins the node, so the check below and the mount later see the same file.
     let mount = open_tree(CWD, format!("/dev/{name}"), flags)?;
     let stat = rustix::fs::fstat(&mount)?;
     let genuine = FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
@@ -38,6 +39,7 @@ fn clone_node(name: &'static str, major: u32, minor: u32) -> io::Result<Device> 
             format!("/dev/{name} is not device {major}:{minor}"),
         ));
     }
+    // Read-only protects the node's mode and times; it does not stop writes to the device.
     let flags = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;

@@ -1,4 +1,4 @@
-//! Entering control groups.
+//! Moves a process of the launcher into control groups.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! The last step of each of the guest's first two processes: descriptors at their numbers, then execve.
 //!
-//! Whoever waits for it holds the other end of a [`GuestReport`]: it hears of a failure, or sees the socket end without one, which
-//! only execve does.
+//! The waiting process holds the other end of a [`GuestReport`]. It either receives a failure, or sees the
+//! socket end without one, which only execve does.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,7 +16,7 @@ use super::channel;
 use super::messages::{decode, encode};
 use super::step::{NativeFailure, NativeStep};
 
-/// Descriptors are moved above this number before they are placed below it.
+/// Lowest number that a descriptor gets before it is placed at its final number.
 const SAFE_NUMBERS: RawFd = 512;
 
 /// Descriptors of a guest process beside /dev/null.
@@ -25,14 +25,14 @@ pub(super) struct GuestFds {
     pub(super) console: OwnedFd,
     /// The boot document, descriptor 3.
     pub(super) boot: OwnedFd,
-    /// Its end of the socket between spawner and keeper, descriptor 4.
+    /// This process's end of the socket between spawner and keeper, descriptor 4.
     pub(super) socket: OwnedFd,
     /// The program of tasks, descriptor 5, for the spawner alone.
     pub(super) agent: Option<OwnedFd>,
 }
 
 impl GuestFds {
-    /// Takes them from a packet that `send_with` made.
+    /// Takes the descriptors from a packet that `send_with` made.
     pub(super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
         let mut fds = fds.into_iter();
         let (Some(program), Some(console), Some(boot), Some(socket), agent, None) =
@@ -43,7 +43,7 @@ impl GuestFds {
         Ok(Self { program, console, boot, socket, agent })
     }
 
-    /// Sends them with a message.
+    /// Sends the descriptors with a message.
     pub(super) fn send_with(&self, to: &OwnedFd, message: &impl Serialize) -> io::Result<()> {
         let always = [&self.program, &self.console, &self.boot, &self.socket];
         let fds: Vec<_> = always.into_iter().chain(&self.agent).map(AsFd::as_fd).collect();
@@ -54,9 +54,9 @@ impl GuestFds {
 /// Messages on a report's socket before execve closes it.
 #[derive(Debug, Serialize, Deserialize)]
 enum Word {
-    /// The machine is built.
+    /// The mounts of the machine are in place.
     Built(Vec<(NativeStep, u64)>),
-    /// A step failed.
+    /// A step failed; the process ends.
     Failed { step: NativeStep, object: String, errno: i32 },
 }
 
@@ -91,7 +91,7 @@ impl GuestReport {
         channel::send(self.0.as_fd(), &encode(word)?, &[])
     }
 
-    /// Blocks until the other side says to go on; its end is an error.
+    /// Blocks until the helper releases this process. The end of the socket is an error.
     pub(super) fn wait(&self) -> io::Result<()> {
         if channel::receive(self.0.as_fd())?.is_end() {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -100,12 +100,12 @@ impl GuestReport {
     }
 }
 
-/// Releases a process that waits.
+/// Releases a process that waits in [`GuestReport::wait`].
 pub(super) fn go_on(report: &OwnedFd) -> io::Result<()> {
     channel::send(report.as_fd(), b"go", &[])
 }
 
-/// Waits for the next message of the reporting process, or its end.
+/// Waits for the next message of the reporting process, or for the end of its socket.
 pub(super) fn hear(report: &OwnedFd) -> Result<GuestHeard, NativeFailure> {
     let lost = |source| NativeFailure { step: NativeStep::Execute, object: "report".into(), source };
     let packet = channel::receive(report.as_fd()).map_err(lost)?;
@@ -120,14 +120,15 @@ pub(super) fn hear(report: &OwnedFd) -> Result<GuestHeard, NativeFailure> {
     }
 }
 
-/// Becomes root of the user namespace this process is in, with no groups.
+/// Becomes root of the user namespace this process is in, without supplementary groups.
 pub(super) fn become_root() -> io::Result<()> {
+    // Groups before user: after the change of user the kernel would refuse to change groups.
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT)?;
     Ok(rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)?)
 }
 
-/// Becomes the guest in a role. Returns only the reason why not.
+/// Executes the guest in a role. Returns only on failure.
 pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<NativeStep>) -> NativeFailure {
     let failure = |step, object: &str, source| NativeFailure { step, object: object.to_owned(), source };
     let on_purpose = || io::Error::from_raw_os_error(libc::EIO);
@@ -138,6 +139,8 @@ pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<NativeStep>) -
         Ok(program) => program,
         Err(error) => return failure(NativeStep::Descriptors, "standard and boot", error),
     };
+    // Ignored signals survive execve. The launcher ignores SIGCHLD, with which the guest could not wait for
+    // its children.
     processes::reset_signals();
     if fail_at == Some(NativeStep::Execute) {
         return failure(NativeStep::Execute, "fail-point", on_purpose());
@@ -151,13 +154,15 @@ fn arrange(fds: GuestFds) -> io::Result<OwnedFd> {
     let placed = [&null, &null, &fds.console, &fds.boot, &fds.socket];
     let lifted = placed.into_iter().chain(&fds.agent).map(lift).collect::<io::Result<Vec<_>>>()?;
     let program = lift(&fds.program)?;
-    // Closed before their numbers are given away, or dropping them would close what was put there.
+    // Close the originals before their numbers are reused; a later drop would close the placed descriptor.
     drop((null, fds));
     let mut number = 0;
     for fd in &lifted {
         processes::place(fd.as_fd(), number)?;
         number += 1;
     }
+    // Descriptors that the launcher inherited must not reach the guest. The report socket closes here as
+    // well, on execve.
     processes::close_on_exec_from(number.cast_unsigned())?;
     Ok(program)
 }

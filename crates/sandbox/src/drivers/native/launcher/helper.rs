@@ -1,8 +1,9 @@
-//! The host's half of making one sandbox: what needs the rights of the host's root, or of the yard's, before and beside
-//! the new namespaces.
+//! The host's half of making one sandbox: the work that needs the rights of the host's root, or of the
+//! yard's, before and beside the new namespaces.
 //!
-//! Collect detached mounts → clone the process → write its id maps → map the mounts through its user namespace → let it
-//! build itself (`machine`) → have the companion make the spawner → wait until both have executed the guest or told why not.
+//! Collect detached mounts → clone the process → write its id maps → map the mounts through its user
+//! namespace → let it build itself (`machine`) → have the companion make the spawner → wait until both have
+//! executed the guest or reported a failure.
 
 use std::fs::File;
 use std::io;
@@ -52,6 +53,8 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
     };
     reply(socket, &HelperAnswer::Parked)?;
     let packet = channel::receive(socket.as_fd())?;
+    // The driver died or dropped the slot. Dropping ends the companion, whose group can't be removed before
+    // that.
     if packet.is_end() {
         drop(parked);
         abandon(&groups);
@@ -67,12 +70,13 @@ fn attend(socket: &OwnedFd) -> io::Result<()> {
 struct ParkedHelper {
     /// The companion, waiting in the job's groups.
     companion: OwnedFd,
-    /// A blank disk, mounted.
+    /// The blank disk, mounted ahead; `None` if workspaces are not on disk.
     disk: Option<OwnedFd>,
 }
 
 /// Enters the groups, with a companion in the job's, and mounts the blank disk.
 fn park(groups: &ParkPlan) -> Result<ParkedHelper, NativeFailure> {
+    // Forked first, so that the companion enters its groups while this process enters its own.
     let companion = companion::start(&groups.job)?;
     enter_groups(&groups.own, groups.fail_at)?;
     let lost =
@@ -87,7 +91,7 @@ fn park(groups: &ParkPlan) -> Result<ParkedHelper, NativeFailure> {
     Ok(ParkedHelper { companion, disk })
 }
 
-/// Removes the preparations for a driver that is gone, because a killed driver can't. The sweep of the next driver removes the
+/// Removes the prepared groups and disk of a driver that is gone. A sweep of the next driver removes the
 /// rest.
 fn abandon(groups: &ParkPlan) {
     if let Some(disk) = &groups.disk {
@@ -96,6 +100,7 @@ fn abandon(groups: &ParkPlan) {
     for (entrance, refuge) in groups.job.iter().zip(&groups.refuges) {
         let parents: Vec<&Path> = entrance.ancestors().skip(1).take(3).collect();
         let [job, slot, yard] = parents.as_slice() else { continue };
+        // This process sits in the slot's own group, which can't be removed while it does.
         let _ = std::fs::write(refuge, "0");
         for _ in 0..ABANDON_ATTEMPTS {
             // The companion is on its way out.
@@ -106,6 +111,8 @@ fn abandon(groups: &ParkPlan) {
                 _ => break,
             }
         }
+        // From the inside out: a group with a child can't be removed. The yard's directory goes only if it is
+        // empty.
         for directory in [&slot.join("own"), *slot, *yard] {
             let _ = std::fs::remove_dir(directory);
         }
@@ -134,6 +141,7 @@ fn launch(
     fds: Vec<OwnedFd>,
 ) -> Result<(i32, Vec<(NativeStep, u64)>), NativeFailure> {
     let mut steps = NativeSteps::new(plan.fail_at);
+    // The companion's socket closes when this function returns; a companion that was not used then ends.
     let ParkedHelper { companion, disk } = parked;
     let materials = collect(plan, disk, fds, &mut steps)?;
     let (ours, theirs) = steps.run(NativeStep::Namespaces, "report socket", channel::pair)?;
@@ -144,9 +152,11 @@ fn launch(
         FileOwners::AsTheyAre => processes::clone_into(machine::NAMESPACES, CloneParent::Grandparent),
     })?;
     let ForkSide::Parent(pid) = side else {
+        // The new process never returns from `machine::run`, so it drops no value of this function.
         drop(ours);
         machine::run(plan, materials, theirs)
     };
+    // With this copy open, the death of the new process would never show as the end of `ours`.
     drop(theirs);
     match attend_machine(plan, pid, &materials, &ours, &companion, &mut steps) {
         Ok(mut inside) => {
@@ -155,6 +165,7 @@ fn launch(
             Ok((pid, phases))
         }
         Err(failure) => {
+            // A half-built machine must not outlive its failed start.
             processes::kill_child(pid);
             Err(failure)
         }
@@ -197,7 +208,7 @@ fn guest_fds(fds: Vec<OwnedFd>) -> io::Result<(GuestFds, GuestFds)> {
     Ok((GuestFds { program, console, boot, socket: keepers, agent: None }, spawner))
 }
 
-/// From the new process's first breath until it and the spawner have executed the guest.
+/// Serves the new process from its clone until both it and the spawner have executed the guest.
 fn attend_machine(
     plan: &LaunchPlan,
     pid: i32,
@@ -209,6 +220,8 @@ fn attend_machine(
     release(plan, pid, materials, report, steps)?;
     let killed =
         |step| NativeFailure { step, object: "killed".into(), source: io::ErrorKind::BrokenPipe.into() };
+    // The spawner gets a copy of the machine's mounts, so the tree must be complete before the spawner is
+    // made.
     let GuestHeard::Built(inside) = guest::hear(report)? else { return Err(killed(NativeStep::Root)) };
     let making = SpawnerRequest { machine: pid, fail_at: plan.fail_at };
     let made = steps.run(NativeStep::Spawner, "companion", || {
@@ -225,7 +238,7 @@ fn attend_machine(
     }
 }
 
-/// A companion's failure, or its confusion.
+/// Turns a companion's failure, or a message out of turn, into a failed step.
 fn unexpected(told: CompanionReport) -> NativeFailure {
     match told {
         CompanionReport::Failed { step, object, errno } => {
@@ -247,11 +260,13 @@ fn release(
     report: &OwnedFd,
     steps: &mut NativeSteps,
 ) -> Result<(), NativeFailure> {
+    // The maps come before the release: without them the process can't become root of its namespace.
     steps.run(NativeStep::IdMaps, &plan.host_name, || {
         let map = ids::map_text(&plan.id_map);
         std::fs::write(format!("/proc/{pid}/uid_map"), &map)?;
         std::fs::write(format!("/proc/{pid}/gid_map"), &map)
     })?;
+    // mount_setattr maps only detached mounts, and takes the map that the user namespace has at that moment.
     steps.run(NativeStep::MappedMounts, plan.image_root.display(), || {
         let namespace = match plan.owners {
             FileOwners::Mapped => Some(File::open(format!("/proc/{pid}/ns/user"))?),
@@ -272,6 +287,7 @@ fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
 }
 
 fn clone_link(path: &Path) -> io::Result<OwnedFd> {
+    // AT_SYMLINK_NOFOLLOW: a link in this place would put another directory into the sandbox.
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;

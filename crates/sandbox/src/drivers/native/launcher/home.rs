@@ -21,7 +21,7 @@ use super::messages::{HolderReport, encode};
 use crate::host::sandboxes::liveness::ProcessIdentity;
 
 const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS;
-/// How often the holder looks whether it is still wanted.
+/// Interval at which the holder reads the record to see whether it still names this process.
 const RECORD_CHECK_INTERVAL: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 /// Enters the namespaces of the process behind the only descriptor and executes this program there. Returns only on failure.
@@ -39,7 +39,7 @@ pub(super) fn enter(fds: &[OwnedFd]) -> io::Error {
     }
 }
 
-/// This program with its own arguments.
+/// Returns a command that executes this program with its own arguments.
 fn own_command() -> io::Result<Command> {
     let line = std::fs::read("/proc/self/cmdline")?;
     let mut words = line.split(|&byte| byte == 0).map(|word| std::ffi::OsString::from_vec(word.to_vec()));
@@ -64,7 +64,7 @@ pub(super) fn hold(driver: BorrowedFd<'_>, record: &Path) -> io::Result<()> {
     }
 }
 
-/// Waits for the ids.
+/// Waits until the driver has mapped the ids, then confirms it.
 fn begin(driver: BorrowedFd<'_>) -> io::Result<()> {
     if channel::receive(driver)?.is_end() {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -73,10 +73,12 @@ fn begin(driver: BorrowedFd<'_>) -> io::Result<()> {
     say(driver, &HolderReport::Ready)
 }
 
-/// Does nothing for as long as the file names this process.
+/// Sleeps for as long as the record names this process.
 fn stay(record: &Path) -> io::Result<()> {
+    // The identity has the start time as well, so a recycled pid in the record does not keep the holder
+    // alive.
     let own = ProcessIdentity::of(std::process::id().cast_signed())?;
-    // Also the socket: a driver must be able to hear the end of whoever it talks to.
+    // Closes the driver's socket too: the driver must see the end of the launcher it talks to.
     processes::close_from(0)?;
     loop {
         rustix::event::poll(&mut [], Some(&RECORD_CHECK_INTERVAL))?;

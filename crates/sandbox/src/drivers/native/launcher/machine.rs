@@ -12,7 +12,7 @@ use super::messages::LaunchPlan;
 use super::root;
 use super::step::{NativeFailure, NativeStep, NativeSteps};
 
-/// Everything is the sandbox's own.
+/// Namespaces that the sandbox does not share with the host.
 pub(super) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -29,7 +29,7 @@ pub(super) struct Materials {
     pub(super) disk: OwnedFd,
     /// The link directory, a detached mount.
     pub(super) link: OwnedFd,
-    /// Descriptors of init.
+    /// Descriptors of init, the machine's first process.
     pub(super) guest: GuestFds,
     /// Descriptors of the spawner.
     pub(super) spawner: GuestFds,
@@ -52,19 +52,21 @@ pub(super) fn run(plan: &LaunchPlan, materials: Materials, report: OwnedFd) -> !
     processes::exit_now(i32::from(told.is_err()))
 }
 
-/// Everything up to the point where the spawner can be made, then waits for that.
+/// Builds the machine up to the point where the spawner can be made, then waits for the spawner.
 fn build(plan: &LaunchPlan, materials: &Materials, report: &GuestReport) -> Result<(), NativeFailure> {
     let mut steps = NativeSteps::new(plan.fail_at);
-    // No step of its own: one that failed here on purpose would end the process before its ids are written.
+    // Not a step of its own: a failure on purpose here would end the process before its ids are written.
     let unreleased =
         |source| NativeFailure { step: NativeStep::Identity, object: "wait for ids".into(), source };
     report.wait().map_err(unreleased)?;
     steps.run(NativeStep::Identity, "session", rustix::process::setsid)?;
+    // Root of the namespace comes before any mount: the kernel allows mounts only to its root.
     steps.run(NativeStep::Identity, "root", guest::become_root)?;
     build_tree(plan, materials, &mut steps)?;
     steps.run(NativeStep::Loopback, "lo", sandyard_sys::raise_loopback)?;
     let host_name = plan.host_name.as_bytes();
     steps.run(NativeStep::HostName, &plan.host_name, || rustix::system::sethostname(host_name))?;
+    // The launcher's session keyring belongs to the host's user. A job could read its keys through it.
     steps.run(NativeStep::Keyring, "session", processes::leave_session_keyring)?;
     let lost = |source| NativeFailure { step: NativeStep::Execute, object: "report".into(), source };
     report.built(steps.into_phases()).map_err(lost)?;
@@ -77,7 +79,9 @@ fn build_tree(
     steps: &mut NativeSteps,
 ) -> Result<(), NativeFailure> {
     let tree = materials.tree.as_fd();
+    // Before any mount, or mounts of the sandbox would appear on the host.
     steps.run(NativeStep::PrivateMounts, "/", root::isolate_mounts)?;
+    // Before the pivot: the kernel allows a new proc only while a fully visible one is mounted.
     let proc = steps.run(NativeStep::Proc, "/proc", root::new_proc)?;
     steps.run(NativeStep::Root, plan.image_root.display(), || root::enter(tree))?;
     steps.run(NativeStep::Proc, "/proc", || root::attach_at(tree, proc.as_fd(), "/proc"))?;
@@ -88,6 +92,7 @@ fn build_tree(
     steps.run(NativeStep::DiskPlaces, plan.disk.path().display(), || {
         root::place_disk(tree, materials.disk.as_fd(), &plan.disk_mounts)
     })?;
+    // After the file systems in memory: the target lies in /run, which is one of them.
     steps.run(NativeStep::LinkMount, &plan.link_target, || {
         root::place_link(tree, materials.link.as_fd(), &plan.link_target)
     })

@@ -1,7 +1,9 @@
-//! A workspace in memory: a sized file system, mounted on the workspace's folder in the launcher's mount namespace.
+//! A workspace in memory: a sized file system, mounted on the workspace's folder in the launcher's mount
+//! namespace.
 //!
-//! Mounted there it outlives the sandbox, and the kernel takes it away when somebody removes the folder, in whichever mount
-//! namespace that is. The folder itself then keeps a marker, so that a workspace which was lost is not taken for a new one.
+//! Mounted there it outlives the sandbox. The kernel unmounts it when the folder is removed, in whichever
+//! mount namespace that happens. The folder below the mount keeps a marker, so a lost workspace is not taken
+//! for a new one.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,19 +14,20 @@ use rustix::mount::{MountAttrFlags, MoveMountFlags, OpenTreeFlags, move_mount, o
 use super::messages::{MEMORY_SOURCE, MemoryDisk};
 use crate::host::storage::file_systems;
 
-/// From the kernel's `linux/magic.h`.
+/// Type of tmpfs in statfs(2), from the kernel's `linux/magic.h`.
 const TMPFS: rustix::fs::FsWord = 0x0102_1994;
-/// In the folder, below the mount.
+/// Name of the file in the folder, below the mount, that tells a lost workspace from a new one.
 pub(in super::super) const MARKER: &str = "in-memory";
 
-/// The workspace as a detached mount. Makes it if it is not there yet.
+/// Opens the workspace as a detached mount, and makes it if it does not exist.
 pub(super) fn open(disk: &MemoryDisk) -> io::Result<OwnedFd> {
     if !disk.exists {
         make(disk, &open_folder(disk)?)?;
     }
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let tree = open_tree(CWD, &disk.folder, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?;
-    // Whatever has happened to the folder since: a place without a cap is never handed to a sandbox.
+    // The folder may have changed since the driver looked. A sandbox never gets a place without a cap on its
+    // size.
     if rustix::fs::fstatfs(&tree)?.f_type == TMPFS && is_whole(&open_folder(disk)?)? {
         return Ok(tree);
     }
@@ -36,7 +39,7 @@ fn open_folder(disk: &MemoryDisk) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(&disk.folder, flags, Mode::empty())?)
 }
 
-/// Whether a directory is the root of a mount and not a part of one.
+/// True if the directory is the root of a mount.
 fn is_whole(folder: &OwnedFd) -> io::Result<bool> {
     let found = rustix::fs::statx(folder, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS)?;
     Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
@@ -51,6 +54,7 @@ fn make(disk: &MemoryDisk, folder: &OwnedFd) -> io::Result<()> {
     ];
     let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     let memory = file_systems::create("tmpfs", &options, flags)?;
+    // The places are made before the mount is visible, so that a crash can't leave a workspace without them.
     for place in &disk.places {
         rustix::fs::mkdirat(&memory, &place.name, Mode::from_raw_mode(0o700))?;
         let (user, group) = (Uid::from_raw(place.owner), Gid::from_raw(place.owner));
@@ -59,6 +63,7 @@ fn make(disk: &MemoryDisk, folder: &OwnedFd) -> io::Result<()> {
     }
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(memory.as_fd(), "", folder, "", flags)?;
+    // The descriptor of the folder was opened before the mount, so the marker lands below it.
     let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     drop(rustix::fs::openat(folder, MARKER, flags, Mode::from_raw_mode(0o600))?);
     Ok(())

@@ -26,7 +26,7 @@ pub(in super::super) enum LauncherErrand {
     Enter,
     /// Make the yard's namespaces and leave a process behind that holds them for as long as this file names it.
     Hold {
-        /// Where the driver writes down which process that is.
+        /// File in which the driver records the holder.
         record: PathBuf,
     },
 }
@@ -34,14 +34,14 @@ pub(in super::super) enum LauncherErrand {
 /// Messages of the process that holds the yard's namespaces.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in super::super) enum HolderReport {
-    /// It is there and waits for its ids.
+    /// The holder exists and waits for its ids.
     Made {
         /// Pid of the holder.
         pid: i32,
     },
     /// The holder has its ids.
     Ready,
-    /// The kernel refused to make it.
+    /// The kernel refused to make the holder.
     Refused {
         /// The system's error number.
         errno: i32,
@@ -62,11 +62,11 @@ pub(in super::super) enum HelperOrder {
 pub(in super::super) struct ParkPlan {
     pub(in super::super) own: Vec<PathBuf>,
     pub(in super::super) job: Vec<PathBuf>,
-    /// Where a helper that is given up goes, for each group of the job's.
+    /// For each group of the job, the `cgroup.procs` file to which a helper moves when it is given up.
     pub(in super::super) refuges: Vec<PathBuf>,
     /// A blank disk image to mount ahead.
     pub(in super::super) disk: Option<PathBuf>,
-    /// Fails on purpose; for tests.
+    /// Step at which the helper fails on purpose; for tests.
     pub(in super::super) fail_at: Option<NativeStep>,
 }
 
@@ -78,7 +78,7 @@ pub(in super::super) struct LaunchFds {
     /// Standard error of the guest.
     pub(in super::super) console: OwnedFd,
     pub(in super::super) boot: OwnedFd,
-    /// The spawner's, without the secret.
+    /// Boot document of the spawner, without the secret.
     pub(in super::super) spawner_boot: OwnedFd,
     /// The program of tasks, a sealed memfd, for the spawner.
     pub(in super::super) agent: OwnedFd,
@@ -96,38 +96,38 @@ impl LaunchFds {
     }
 }
 
-/// A sandbox, as the launcher needs to know it.
+/// Plan of a sandbox, as the launcher needs it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct LaunchPlan {
     pub(in super::super) host_name: String,
     /// Tree of the image on the host.
     pub(in super::super) image_root: PathBuf,
-    /// What holds the sandbox's writable places.
+    /// Storage of the sandbox's writable places.
     pub(in super::super) disk: DiskPlan,
     /// Directory on the host that holds the link's socket.
     pub(in super::super) link_directory: PathBuf,
-    /// Which ids the sandbox's own stand for, in the numbering of the launcher's user namespace.
+    /// Map from the sandbox's ids to ids of the launcher's user namespace.
     pub(in super::super) id_map: Vec<Extent>,
-    /// Who owns the files of image and disk.
+    /// Owners of the files of image and disk.
     pub(in super::super) owners: FileOwners,
-    /// Mounted in order, after the devices.
+    /// File systems in memory, mounted in order, after the devices.
     pub(in super::super) memory_mounts: Vec<MemoryMount>,
-    /// Directories of the disk and where they appear.
+    /// Directories of the disk and the paths where they appear.
     pub(in super::super) disk_mounts: Vec<DiskMount>,
-    /// Where the link directory appears.
+    /// Path inside the sandbox where the link directory appears.
     pub(in super::super) link_target: String,
-    /// Fails on purpose at this step; for tests.
+    /// Step at which the launch fails on purpose; for tests.
     pub(in super::super) fail_at: Option<NativeStep>,
 }
 
-/// What holds the writable places.
+/// Storage of the writable places.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) enum DiskPlan {
-    /// A disk image.
+    /// A disk image, mounted through a loop device.
     Image {
         /// Path on the host.
         path: PathBuf,
-        /// Whether that is the one which was mounted ahead.
+        /// True if the helper mounted this disk ahead.
         parked: bool,
     },
     /// A file system in memory, mounted on the workspace's folder in the launcher's mount namespace by the first sandbox on it.
@@ -135,7 +135,7 @@ pub(in super::super) enum DiskPlan {
 }
 
 impl DiskPlan {
-    /// Where it is, for errors.
+    /// Returns the path on the host, for errors.
     pub(in super::super) fn path(&self) -> &Path {
         match self {
             Self::Image { path, .. } => path,
@@ -150,11 +150,11 @@ pub(in super::super) struct MemoryDisk {
     pub(in super::super) folder: PathBuf,
     pub(in super::super) size_bytes: u64,
     pub(in super::super) inodes: u64,
-    /// First of its owners' ids, by which it is known later.
+    /// First id of its owners, which identifies the workspace later.
     pub(in super::super) id_base: u32,
-    /// Whether it is there already.
+    /// True if an earlier sandbox has made the file system.
     pub(in super::super) exists: bool,
-    /// The directories it begins with.
+    /// Directories of a new file system.
     pub(in super::super) places: Vec<MemoryPlace>,
 }
 
@@ -162,27 +162,28 @@ pub(in super::super) struct MemoryDisk {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in super::super) struct MemoryPlace {
     pub(in super::super) name: String,
-    /// Its owner, user and group, in the launcher's numbering.
+    /// Owner, as user and group, in the numbering of the launcher's user namespace.
     pub(in super::super) owner: u32,
     pub(in super::super) mode: u32,
 }
 
-/// Who owns the files of image and disk.
+/// Owners of the files of image and disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) enum FileOwners {
-    /// On disk they have the sandbox's own ids; its mounts show them as such. Needs the host's root.
+    /// Files have the sandbox's own ids on disk, and its mounts map them. Needs the host's root.
     Mapped,
-    /// They have the host's: root's image is nobody's inside, and a disk in memory belongs to the sandbox already.
+    /// Files have the host's ids. The image belongs to nobody inside; a disk in memory already belongs to the
+    /// sandbox.
     AsTheyAre,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(in super::super) enum HelperAnswer {
-    /// It sits in its groups.
+    /// The helper is in its groups.
     Parked,
-    /// The guest runs.
+    /// Init and spawner have executed the guest.
     Launched {
-        /// Its first process, as the host sees it.
+        /// First process of the guest, as the host sees it.
         pid: i32,
         /// Microseconds each step took, in order.
         phases: Vec<(NativeStep, u64)>,

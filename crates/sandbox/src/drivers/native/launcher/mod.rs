@@ -3,8 +3,9 @@
 //! The driver executes it with a socket as standard input and sends it errands. For most it forks a helper, which parks
 //! in the control groups of one sandbox and later makes that sandbox; then the helper is gone. Sandboxes are
 //! the launcher's children until it ends, which it does when the driver's end of the socket closes, and go on without it.
-//! For an ordinary user it first enters the yard's namespaces, which another process of it made and holds (`home`).
-//! Nothing here is async and nothing holds state: killing it loses only what had not begun.
+//! For an ordinary user it first enters the yard's namespaces, which another launcher process made and holds
+//! (`home`).
+//! Nothing here is async and nothing holds state: killing the launcher loses only starts that had not begun.
 
 pub(super) mod channel;
 mod companion;
@@ -48,10 +49,12 @@ pub fn launcher_main() -> ExitCode {
 /// Lets go of everything inherited but the socket, so that nothing of the driver's can reach a sandbox.
 fn prepare() -> io::Result<()> {
     processes::close_from(3)?;
-    // Fails only for the leader of a process group, which has no terminal to lose then.
+    // setsid fails only for the leader of a process group, which has no terminal to lose.
     let _ = rustix::process::setsid();
     rustix::process::chdir("/")?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
+    // Sandboxes are children of the launcher, which waits for none of them. Without this each would stay a
+    // zombie.
     processes::reap_children_automatically();
     Ok(())
 }
@@ -71,6 +74,8 @@ fn serve(orders: BorrowedFd<'_>) -> io::Result<()> {
                     }
                 }
             }
+            // Never returns on success: the launcher is executed again inside and reads the next errand from
+            // the same socket.
             LauncherErrand::Enter => return Err(home::enter(&packet.fds)),
             LauncherErrand::Hold { record } => return home::hold(orders, &record),
         }

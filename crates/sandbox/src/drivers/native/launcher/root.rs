@@ -19,9 +19,9 @@ use crate::host::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
 use crate::host::storage::file_systems::{self, directory};
 use crate::host::sys::mounts;
 
-/// Flags of every mount of a sandbox.
+/// Flags of every mount of a sandbox: no set-user-id programs, no device nodes.
 const NEVER: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
-/// Where the whole disk is mounted for a moment, while this process is the only one inside.
+/// Path where the whole disk is mounted for a moment, before any other process runs inside.
 const DISK_STAGE: &str = "/run/.disk";
 
 /// Keeps every later mount from spreading to the host, and the host's from spreading here.
@@ -29,12 +29,15 @@ pub(super) fn isolate_mounts() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
-/// Makes `tree` the root directory and lets go of the old root.
+/// Makes `tree` the root directory and unmounts the old root.
 pub(super) fn enter(tree: BorrowedFd<'_>) -> io::Result<()> {
     let here = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     attach(tree, here.as_fd())?;
     rustix::process::fchdir(tree)?;
+    // `pivot_root(".", ".")` stacks the old root on the new one, so no directory of the image is needed for
+    // it.
     rustix::process::pivot_root(".", ".")?;
+    // Without this the job could leave its root through the old one.
     unmount(".", UnmountFlags::DETACH)?;
     Ok(rustix::process::chdir("/")?)
 }
@@ -88,6 +91,7 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
         MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
     )?;
     attach_at(tree, terminals.as_fd(), "/dev/pts")?;
+    // Last: read-only from here on, so the job can't put a file in the place of a device.
     mounts::restrict(dev.as_fd(), flags | MountAttrFlags::MOUNT_ATTR_RDONLY, None)
 }
 
@@ -118,6 +122,7 @@ fn place_staged(tree: BorrowedFd<'_>, disk: BorrowedFd<'_>, places: &[DiskMount]
     make_directory(tree, DISK_STAGE)?;
     attach_at(tree, disk, DISK_STAGE)?;
     place_parts(tree, disk, places)?;
+    // Left mounted, the whole disk would be visible to the job.
     unmount(DISK_STAGE, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)?;
     Ok(rustix::fs::rmdir(DISK_STAGE)?)
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::steps;
 
-/// One step. The order here is the order in time.
+/// Step of a start. The order here is the order in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NativeStep {
-    /// Writing the marker.
+    /// Writes the file that records the sandbox.
     Marker,
     /// Making or taking the disk image.
     Disk,
@@ -40,9 +40,9 @@ pub enum NativeStep {
     PrivateMounts,
     /// Entering the new root and letting go of the old one.
     Root,
-    /// Mounting proc.
+    /// Mounts proc of the new pid namespace.
     Proc,
-    /// Filling /dev.
+    /// Mounts devices and terminals in /dev.
     DeviceMounts,
     /// Mounting the file systems in memory.
     MemoryMounts,
@@ -50,17 +50,17 @@ pub enum NativeStep {
     DiskPlaces,
     /// Putting the link directory in place.
     LinkMount,
-    /// Bringing up loopback.
+    /// Raises the loopback interface.
     Loopback,
-    /// Naming the machine.
+    /// Sets the host name.
     HostName,
     /// Leaving the session keyring.
     Keyring,
     /// Making the process that will be the spawner.
     Spawner,
-    /// Placing descriptors.
+    /// Places descriptors at the numbers that the guest expects.
     Descriptors,
-    /// Executing the guest.
+    /// Executes the guest's program.
     Execute,
 }
 
@@ -130,5 +130,5 @@ impl fmt::Display for NativeStep {
 }
 
 pub(in super::super) type NativeFailure = steps::StepFailure<NativeStep>;
-/// All of one start, as far as this process does them.
+/// The steps of one start that this process does, with their durations.
 pub(in super::super) type NativeSteps = steps::StartSteps<NativeStep>;

@@ -8,22 +8,22 @@ use crate::driver::DriverOpenError;
 use crate::host::cgroup::{self, DelegationError};
 use crate::host::sandboxes::ids::Supply;
 
-/// Where distributions put newuidmap and newgidmap.
+/// Directories in which distributions install newuidmap and newgidmap.
 const FOLDERS: [&str; 3] = ["/usr/bin", "/bin", "/usr/local/bin"];
-/// What has a group delegated, with the controllers that systemd does not delegate by itself.
+/// Remedy for a group that is not delegated. systemd does not delegate the controllers below by itself.
 const DELEGATE: &str = "start it with `systemd-run --user --scope -p Delegate=yes sandyard up`";
 const DELEGATE_CONTROLLERS: &str = "as root: mkdir -p /etc/systemd/system/user@.service.d && \
     printf '[Service]\\nDelegate=cpu memory pids\\n' >/etc/systemd/system/user@.service.d/delegate.conf && \
     systemctl daemon-reload, then log in again";
 
-/// Everything that rootless sandboxes need of the host.
+/// Parts of the host that rootless sandboxes use.
 #[derive(Debug)]
 pub(in super::super) struct Conditions {
     /// Ids to give to sandboxes.
     pub(super) ids: SubordinateIds,
     /// The programs that write id maps.
     pub(super) mappers: Mappers,
-    /// The group in which theirs are made.
+    /// Delegated group in which the groups of sandboxes are made.
     group: PathBuf,
 }
 
@@ -32,7 +32,7 @@ impl Conditions {
         &self.group
     }
 
-    /// The ids that sandboxes share.
+    /// Returns the ids that sandboxes share.
     pub(in super::super) fn supply(&self) -> Supply {
         self.ids.supply()
     }
@@ -66,7 +66,7 @@ struct Obstacle {
     fix: String,
 }
 
-/// Looks at this host; names every condition that fails.
+/// Examines this host. The error names every condition that fails.
 pub(in super::super) fn require() -> Result<Conditions, DriverOpenError> {
     let facts = HostFacts::of_host();
     let obstacles = facts.obstacles();
@@ -119,7 +119,7 @@ impl HostFacts {
             let fix = "sysctl -w kernel.unprivileged_userns_clone=1";
             add("kernel.unprivileged_userns_clone is 0".into(), fix);
         }
-        // A profile of its own may allow what is restricted for programs without one.
+        // AppArmor restricts programs without a profile only; a profile may allow user namespaces.
         let unconfined = self.apparmor_label.trim_end_matches(['\0', '\n']) == "unconfined";
         if self.apparmor_restricts == Some(1) && unconfined {
             add(

@@ -1,7 +1,9 @@
-//! The user and mount namespace in which all sandboxes of a rootless yard are made, kept by one process that does nothing else.
+//! The user and mount namespace in which all sandboxes of a rootless yard are made. One process, the holder,
+//! keeps it.
 //!
-//! The holder outlives servers, because workspaces do; `<data>/holder.json` says which process it is. It ends by itself when
-//! that file is gone or names another, and is ended by a driver that leaves neither sandbox nor workspace behind.
+//! The holder outlives servers, because workspaces do; `<data>/holder.json` identifies the process. It ends
+//! by itself when that file is gone or names another process. A driver that leaves neither sandbox nor
+//! workspace ends it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +30,7 @@ pub(in super::super) struct YardNamespace {
     launcher: LauncherProgram,
     mappers: Mappers,
     ids: SubordinateIds,
-    /// Keeps two starts from making two.
+    /// Keeps two starts from making two holders.
     making: Mutex<()>,
 }
 
@@ -39,7 +41,7 @@ impl YardNamespace {
         Self { record: data.join("holder.json"), launcher, mappers, ids, making: Mutex::default() }
     }
 
-    /// The process that holds it, made now if there is none.
+    /// Returns the process that holds the namespace. Makes one if there is none.
     pub(in super::super) fn holder(&self) -> io::Result<ProcessIdentity> {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         match self.current()? {
@@ -48,18 +50,18 @@ impl YardNamespace {
         }
     }
 
-    /// Every workspace in memory, by its folder, with the first of the ids that its files belong to.
+    /// Returns every workspace in memory by its folder, with the first id that owns its files.
     pub(in super::super) fn workspaces(&self) -> io::Result<BTreeMap<PathBuf, u32>> {
         let holder = self.holder()?;
         Ok(workspaces::parse(&fs::read_to_string(format!("/proc/{}/mountinfo", holder.pid))?))
     }
 
-    /// Ends the holder if it holds nothing.
+    /// Ends the holder if no workspace is mounted in its namespace.
     pub(in super::super) fn release(&self) {
         let Ok(Some(holder)) = self.current() else { return };
         let mounts = fs::read_to_string(format!("/proc/{}/mountinfo", holder.pid));
         if mounts.is_ok_and(|mounts| workspaces::parse(&mounts).is_empty()) {
-            // It ends by itself a little later if either of these fails.
+            // If either call fails, the holder ends by itself when it next reads the record.
             let _ = fs::remove_file(&self.record);
             let _ = holder.open().map(|process| pidfd_send_signal(process, Signal::KILL));
         }
@@ -80,17 +82,18 @@ impl YardNamespace {
         let (ours, theirs) = channel::pair()?;
         let mut command = self.launcher.command(theirs);
         let mut starter = command.spawn()?;
-        // Its copy of the other end must not outlive the process, or an end would never be heard.
+        // The command owns a copy of the other end. With it open, the death of the process would never be
+        // seen.
         drop(command);
         let errand = LauncherErrand::Hold { record: self.record.clone() };
         channel::send(ours.as_fd(), &encode(&errand)?, &[])?;
         let made = self.attend(&ours);
-        // It has ended by itself, having left the holder to the system.
+        // The starter ends by itself once the holder exists; this only reaps it.
         let _ = starter.wait();
         made
     }
 
-    /// Maps the new namespace's ids and writes down who holds it.
+    /// Maps the new namespace's ids and records the holder.
     fn attend(&self, socket: &OwnedFd) -> io::Result<ProcessIdentity> {
         let pid = match hear(socket)? {
             HolderReport::Made { pid } => pid,
@@ -100,6 +103,7 @@ impl YardNamespace {
         map_ids(&self.mappers.newuidmap, pid, getuid().as_raw(), self.ids.users)?;
         map_ids(&self.mappers.newgidmap, pid, getgid().as_raw(), self.ids.groups)?;
         let holder = ProcessIdentity::of(pid)?;
+        // The rename comes before "mapped": the holder ends when it finds no record with its own identity.
         let temporary = self.record.with_extension("new");
         fs::write(&temporary, serde_json::to_vec(&holder).map_err(io::Error::other)?)?;
         fs::rename(temporary, &self.record)?;
@@ -124,7 +128,7 @@ fn hear(socket: &OwnedFd) -> io::Result<HolderReport> {
     decode(&packet.bytes)
 }
 
-/// Has a setuid program write a map: the user is root, and the subordinate ids follow from 1 on.
+/// Runs a setuid program that writes a map: the user becomes root, and the subordinate ids follow from 1 on.
 fn map_ids(program: &Path, pid: i32, own: u32, range: IdRange) -> io::Result<()> {
     let numbers = [0, own, 1, 1, range.first, range.count].map(|number| number.to_string());
     let output = Command::new(program)

@@ -4,12 +4,12 @@ use std::fs;
 
 use crate::host::sandboxes::ids::{IDS_PER_BLOCK, Supply};
 
-/// Fewer sandboxes at once than this are not worth a yard.
+/// Smallest number of sandboxes that a range of ids must allow at once.
 const MIN_SANDBOXES: u32 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IdRange {
-    /// The first, on the host.
+    /// First id, in the numbering of the host.
     pub(super) first: u32,
     pub(super) count: u32,
 }
@@ -22,14 +22,14 @@ pub(super) struct SubordinateIds {
 }
 
 impl SubordinateIds {
-    /// Subordinate ids of the sandboxes of a yard.
+    /// Returns the ids that the sandboxes of a yard may use.
     pub(super) fn supply(&self) -> Supply {
         let count = self.users.count.min(self.groups.count);
         Supply::Subordinate { first: self.users.first, count }
     }
 }
 
-/// The largest range that a file gives a user, if it is large enough.
+/// Returns the largest range that a file gives a user, if it is large enough for a yard.
 pub(super) fn range_in(file: &str, user: u32) -> Option<IdRange> {
     let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
     largest(&fs::read_to_string(file).unwrap_or_default(), user, name_of(&passwd, user))

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::super::launcher::messages::MEMORY_SOURCE;
 
-/// Folders of workspaces and the first of their ids, from `/proc/<pid>/mountinfo`; proc_pid_mountinfo(5) has the fields.
+/// Returns the folders of workspaces with their first ids, from `/proc/<pid>/mountinfo`;
+/// proc_pid_mountinfo(5) has the fields.
 pub(super) fn parse(mountinfo: &str) -> BTreeMap<PathBuf, u32> {
     let workspace = |line: &str| {
         let (mount, file_system) = line.split_once(" - ")?;
@@ -18,7 +19,7 @@ pub(super) fn parse(mountinfo: &str) -> BTreeMap<PathBuf, u32> {
     mountinfo.lines().filter_map(workspace).collect()
 }
 
-/// The kernel writes space, tab, newline and backslash as a backslash and three octal digits.
+/// Decodes the kernel's escapes: space, tab, newline and backslash are a backslash and three octal digits.
 fn unescape(text: &str) -> PathBuf {
     let mut bytes = text.bytes();
     let mut path = Vec::with_capacity(text.len());

@@ -1,6 +1,6 @@
 //! Processes: fork, clone3 into namespaces, descriptors at fixed numbers, execveat.
 //!
-//! All of it assumes a single-threaded caller, which the launcher and its helpers are.
+//! All functions assume a single-threaded caller, which the launcher and its helpers are.
 #![expect(unsafe_code, reason = "fork, clone3 and execveat have no safe form")]
 
 use std::ffi::CStr;
@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 use rustix::process::DumpableBehavior;
 
-/// Which side of a fork this is.
+/// Side of a fork on which the caller finds itself.
 pub(in super::super) enum ForkSide {
     /// The caller, with the new process's id.
     Parent(i32),
@@ -26,16 +26,16 @@ pub(in super::super) fn fork() -> io::Result<ForkSide> {
     }
 }
 
-/// Which process becomes the parent of the new one.
+/// Parent of a new process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum CloneParent {
-    /// The calling process.
+    /// The calling process, which gets SIGCHLD when the child ends.
     Caller,
     /// The caller's parent, so that the caller may exit at once.
     Grandparent,
 }
 
-/// Duplicates this process of root's into new namespaces that belong to another user of the host.
+/// Duplicates this process of root into new namespaces that belong to another user of the host.
 pub(in super::super) fn clone_into_of(
     owner: u32,
     namespaces: libc::c_int,
@@ -43,10 +43,12 @@ pub(in super::super) fn clone_into_of(
 ) -> io::Result<ForkSide> {
     sandyard_sys::act_as(owner)?;
     let cloned = clone_into(namespaces, parent);
-    // The child becomes root of its own namespace once that has ids.
+    // The child stays that user until it becomes root of its own namespace.
     if !matches!(cloned, Ok(ForkSide::Child)) {
         sandyard_sys::act_as(0)?;
     }
+    // Changing the effective user made the process undumpable (prctl(2)), which closes its /proc files to its
+    // own user.
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     cloned
 }
@@ -69,7 +71,7 @@ pub(in super::super) fn clone_into(namespaces: libc::c_int, parent: CloneParent)
     }
 }
 
-/// Ends the process without running destructors or flushing what a parent shares.
+/// Ends the process without running destructors or flushing buffers that a parent shares.
 pub(in super::super) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit touches no memory of this process.
     unsafe { libc::_exit(code) }
@@ -98,7 +100,7 @@ fn range(first: u32, flags: libc::c_uint) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes `fd` also number `target`, open across exec, replacing whatever was there.
+/// Makes `fd` also number `target`, open across exec. Replaces the descriptor that had the number.
 pub(in super::super) fn place(fd: BorrowedFd<'_>, target: RawFd) -> io::Result<()> {
     // SAFETY: dup2 takes integers; the caller made sure that `target` is no descriptor it still needs.
     let result = unsafe { libc::dup2(fd.as_raw_fd(), target) };
@@ -125,7 +127,7 @@ pub(in super::super) fn reset_signals() {
     }
 }
 
-/// Leaves the caller's session keyring, which would otherwise be shared with the host.
+/// Leaves the caller's session keyring, which the sandbox would otherwise share with the host.
 pub(in super::super) fn leave_session_keyring() -> io::Result<()> {
     const KEYCTL_JOIN_SESSION_KEYRING: libc::c_long = 1;
     // SAFETY: a null name asks for an anonymous keyring.
