@@ -10,6 +10,7 @@ use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
 use crate::job;
+use crate::machine;
 
 /// Largest number of VNC clients.
 const CLIENTS: usize = 16;
@@ -36,6 +37,8 @@ impl OpenVncCommand {
         let address = listener.local_addr()?;
         context.ui.line(&format!("vnc://{address}"))?;
         let mut clients = JoinSet::new();
+        // Made once: a signal between two turns of the loop is remembered.
+        let mut stop = machine::stop_signals();
         loop {
             // At the limit nothing is accepted: further clients wait in the kernel's queue until one leaves.
             // Dropping `accept` or `join_next` loses nothing.
@@ -50,7 +53,7 @@ impl OpenVncCommand {
                         context.ui.warn(&error.to_string());
                     }
                 }
-                _ = tokio::signal::ctrl_c() => return Ok(CommandExit::Success),
+                () = stop.next() => return Ok(CommandExit::Success),
             }
         }
     }
