@@ -1,6 +1,6 @@
 //! The job: its nouns, its states, the row that is the truth about it, and how a change changes that row.
 //!
-//! Pure: no store, no clock, no I/O. Every store applies the same changes with [`apply`].
+//! Pure: no store, no clock, no I/O. Every store applies the same changes with `apply`.
 
 pub(crate) mod apply;
 mod audit_row;

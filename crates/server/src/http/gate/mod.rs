@@ -1,7 +1,7 @@
 //! The gate, which every request passes on its way in and out.
 //!
 //! [`pass`] is around everything: it gives the request an id, sorts it to the API or to a job's origin, logs it, and writes
-//! failures and security headers. [`guard`] is around each route and enforces the rules of its row.
+//! failures and security headers. `guard` is around each route and enforces the rules of its row.
 
 mod guard;
 

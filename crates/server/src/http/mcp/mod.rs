@@ -1,7 +1,7 @@
 //! `/mcp`: the API for clients of the Model Context Protocol, over streamable HTTP.
 //!
 //! Owns the tools and their descriptions; the API does their work. A request passes `gate` like every other, the protocol is
-//! `rmcp`'s, a call of a tool becomes calls of our own router in the same process ([`InProcessApi`]), and answers are shaped
+//! `rmcp`'s, a call of a tool becomes calls of our own router in the same process (`InProcessApi`), and answers are shaped
 //! for a model to read. Nothing is kept between two requests, so a client notices no restart of the server.
 //! `sandyard mcp` serves the same [`Tools`] over its standard streams.
 
