@@ -1,5 +1,7 @@
 //! Late binding: a running sandbox with provisional limits gets those of its job.
 
+use std::time::Duration;
+
 use sandyard_sandbox::driver::{BindError, Binding, BindingPart, IsolationLevel, Limits};
 
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
@@ -10,8 +12,22 @@ const PARKED_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64,
 const BOUND_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256 };
 /// Holds 200 MiB in memory: `tail` keeps the last line, which never ends.
 const EAT_MEMORY: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > /dev/null";
+/// Attempts to start a command after a change of limits, and the delay between two: five seconds in all.
+const ROOM_CHECKS: u32 = 100;
+const ROOM_CHECK_DELAY: Duration = Duration::from_millis(50);
 /// Starts 100 processes and prints how many it got.
 const EAT_PROCESSES: [&str; 3] = ["/workspace/probe", "fork-many", "100"];
+
+/// Waits until a command can be started: killed processes count until they are reaped, so a limit that was just lowered may
+/// refuse the next command for a moment.
+async fn wait_for_room(session: &SandboxSession) {
+    for _ in 0..ROOM_CHECKS {
+        if session.run(&["true"]).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(ROOM_CHECK_DELAY).await;
+    }
+}
 
 /// Binds a running sandbox to higher and lower limits, and checks the driver against its own `binds`.
 pub async fn binding(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteError> {
@@ -39,11 +55,12 @@ pub async fn binding(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Suite
                 ));
             }
             if limited {
+                wait_for_room(&session).await;
                 let ran = session.shell(EAT_MEMORY).await?;
                 let judged = (ran.exit.code == 0) == fits;
                 outcomes.push(CheckOutcome::new(format!("{check} memory"), judged, format!("{ran:?}")));
                 let ran = session.run(&EAT_PROCESSES).await?;
-                // Ends the processes, so that the next limits find room. The shell ends with them.
+                // Ends the processes while these limits still leave room for a shell, which ends with them.
                 let _ = session.shell("kill -9 -1").await;
                 let judged = (ran.stdout.trim() == "100") == fits;
                 outcomes.push(CheckOutcome::new(format!("{check} processes"), judged, format!("{ran:?}")));
