@@ -1,8 +1,8 @@
 //! How far the output of background commands was shown, so that the next look starts there.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use sandyard_protocol::{OutputOffsets, ProcessId};
 
 /// Processes whose position is remembered. The oldest name is forgotten first; its output is then shown from the start.
@@ -15,12 +15,12 @@ pub(crate) struct OutputPositions(Mutex<BTreeMap<ProcessId, OutputOffsets>>);
 impl OutputPositions {
     /// Removes and returns the position in a process's output; the start if nothing was shown.
     pub(crate) fn take(&self, process: &ProcessId) -> OutputOffsets {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(process).unwrap_or_default()
+        self.0.lock().remove(process).unwrap_or_default()
     }
 
     /// Stores the position from which the next look at this process continues.
     pub(crate) fn set(&self, process: ProcessId, position: OutputOffsets) {
-        let mut positions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut positions = self.0.lock();
         if positions.len() >= MAX_POSITIONS {
             positions.pop_first();
         }

@@ -1,8 +1,9 @@
 //! Images for tests: trees anywhere on the host, under digests that the contract can name.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_sandbox::driver::{ImageDigest, LocalImages};
 
 /// Trees that a driver under test can start sandboxes from. Clones share them.
@@ -31,7 +32,7 @@ impl TestImages {
     }
 
     fn trees(&self) -> MutexGuard<'_, Vec<(ImageDigest, PathBuf)>> {
-        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+        self.trees.lock()
     }
 }
 

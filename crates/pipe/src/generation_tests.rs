@@ -102,15 +102,11 @@ async fn exchange(host: &Link, guest: &Link) {
     tokio::join!(ask, answer);
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[test]
 fn proofs_and_hellos_have_their_frozen_bytes() {
     let (guest, host) = (GUEST_HELLO.as_bytes(), HOST_HELLO.as_bytes());
-    assert_eq!(hex(&prove(&SECRET, HelloSide::Host, guest, host)), HOST_PROOF);
-    assert_eq!(hex(&prove(&SECRET, HelloSide::Guest, guest, host)), GUEST_PROOF);
+    assert_eq!(hex::encode(prove(&SECRET, HelloSide::Host, guest, host)), HOST_PROOF);
+    assert_eq!(hex::encode(prove(&SECRET, HelloSide::Guest, guest, host)), GUEST_PROOF);
     assert_eq!(PREAMBLE, FROZEN_PREAMBLE);
     let guest: GuestHello = parse(guest).unwrap();
     assert_eq!(serde_json::to_string(&guest).unwrap(), GUEST_HELLO);

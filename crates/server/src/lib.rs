@@ -1,6 +1,6 @@
 //! The orchestration server. Its modules are layers; each imports only from those above it in this list:
 //!
-//! - `clock`, `disk`, `error_chain`, `fail_points`, `key_file`, `trust`: small tools without knowledge of jobs
+//! - `clock`, `disk`, `fail_points`, `key_file`, `trust`: small tools without knowledge of jobs
 //! - `audit`: records, the hash chain, its key and its verification
 //! - `job`: nouns, states, rows and the pure function that applies a change
 //! - `auth`: keys, callers, tickets' and origins' cookies
@@ -25,7 +25,6 @@ mod clock;
 pub mod config;
 mod disk;
 mod drivers;
-mod error_chain;
 pub mod fail_points;
 mod gateways;
 pub mod http;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["clock", "disk", "error_chain", "fail_points", "key_file", "trust"],
+    &["clock", "disk", "fail_points", "key_file", "trust"],
     &["audit"],
     &["job"],
     &["auth"],

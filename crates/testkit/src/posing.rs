@@ -1,10 +1,11 @@
 //! Fake drivers that pose as others, with another name, wall, availability and delay.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_conformance::fake::{FakeDriver, FakeWorld};
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, ImageDigest, Isolation, IsolationLevel, LinkError,
@@ -82,7 +83,7 @@ impl PosingDriver {
     }
 
     fn state(&self) -> MutexGuard<'_, Pose> {
-        self.pose.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pose.lock()
     }
 }
 

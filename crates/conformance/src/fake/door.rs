@@ -1,8 +1,7 @@
 //! The door by which fake machines on another host find the server: that of the server that opened a driver
 //! last.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use sandyard_sandbox::driver::InboundLinks;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -17,7 +16,7 @@ pub(super) struct FakeDoor {
 impl FakeDoor {
     /// Makes machines dial this server from now on.
     pub(super) fn set(&self, links: InboundLinks) {
-        *self.links.lock().unwrap_or_else(PoisonError::into_inner) = Some(links);
+        *self.links.lock() = Some(links);
         self.changed.notify_waiters();
     }
 
@@ -28,7 +27,7 @@ impl FakeDoor {
             tokio::pin!(changed);
             // Registered before the look, so that a server set in between is not missed.
             changed.as_mut().enable();
-            if let Some(links) = self.links.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            if let Some(links) = self.links.lock().clone() {
                 return links;
             }
             changed.await;

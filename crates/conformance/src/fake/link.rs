@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use sandyard_guest::keeper::Dial;
 use sandyard_sandbox::driver::SandboxId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
@@ -64,7 +65,7 @@ impl FakeLinks {
     pub(super) async fn next(&self) -> DuplexStream {
         loop {
             let (sender, receiver) = oneshot::channel();
-            self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(sender);
+            self.shared.waiting.lock().push_back(sender);
             self.shared.arrived.notify_waiters();
             if let Ok(stream) = receiver.await {
                 return stream;
@@ -73,7 +74,7 @@ impl FakeLinks {
     }
 
     pub(super) fn cut(&self) {
-        if let Some(pump) = self.shared.pump.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(pump) = self.shared.pump.lock().take() {
             pump.abort();
         }
     }
@@ -85,7 +86,7 @@ impl FakeLinks {
             // Registered before the look, so that a server that comes in between is not missed.
             arrived.as_mut().enable();
             {
-                let mut waiting = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut waiting = self.shared.waiting.lock();
                 waiting.retain(|sender| !sender.is_closed());
                 if !waiting.is_empty() {
                     return;
@@ -129,12 +130,12 @@ impl Dial for FakeLinks {
         }
         loop {
             self.somebody_waits().await;
-            let waiter = self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let waiter = self.shared.waiting.lock().pop_front();
             let (guest, guest_far) = tokio::io::duplex(BUFFER_BYTES);
             let (host, host_far) = tokio::io::duplex(BUFFER_BYTES);
             if waiter.is_some_and(|waiter| waiter.send(host).is_ok()) {
                 let pump = tokio::spawn(pump(guest_far, host_far, self.shared.bytes));
-                *self.shared.pump.lock().unwrap_or_else(PoisonError::into_inner) = Some(pump);
+                *self.shared.pump.lock() = Some(pump);
                 return Ok(guest);
             }
         }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sandyard_guest::keeper::agent::AgentPlace;
 use sandyard_guest::keeper::{self, KeeperConfig};
 use sandyard_guest::process_host::ProcessHost;
@@ -82,7 +83,7 @@ impl FakeMachine {
     pub(super) fn restart_keeper(&self) {
         let processes: Arc<dyn ProcessHost> = Arc::new(self.processes.for_next_keeper());
         let (config, links) = (self.config.clone(), self.links.clone());
-        let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keeper = self.keeper.lock();
         let old = keeper.take();
         *keeper = Some(tokio::spawn(async move {
             if let Some(old) = old {
@@ -108,7 +109,7 @@ impl FakeMachine {
     }
 
     pub(super) async fn kill(&self) {
-        let keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let keeper = self.keeper.lock().take();
         if let Some(keeper) = keeper {
             keeper.abort();
             let _ = keeper.await;
@@ -126,7 +127,7 @@ impl FakeMachine {
 impl Drop for FakeMachine {
     /// Ends keeper with its world.
     fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(keeper) = self.keeper.lock().take() {
             keeper.abort();
         }
     }

@@ -13,10 +13,11 @@ mod machine;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 
 use door::FakeDoor;
 pub use faults::Faults;
@@ -132,7 +133,7 @@ impl FakeWorld {
     }
 
     fn state(&self) -> MutexGuard<'_, WorldState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

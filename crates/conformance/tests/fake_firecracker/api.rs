@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::fs::OpenOptions;
 use std::os::unix::net::UnixListener as HostListener;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
@@ -11,6 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use rustix::process::{Gid, Uid};
 use serde_json::{Value, json};
 use tokio::net::UnixListener;
@@ -78,7 +79,7 @@ fn enter_jail() {
 }
 
 async fn serve(socket: &str, machine: Arc<Mutex<Machine>>) {
-    if machine.lock().unwrap().faults.no_socket {
+    if machine.lock().faults.no_socket {
         std::future::pending::<()>().await;
     }
     let listener = UnixListener::bind(socket).unwrap();
@@ -99,11 +100,11 @@ async fn answer(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
     let body = request.into_body().collect().await.unwrap().to_bytes();
-    let stalls = machine.lock().unwrap_or_else(PoisonError::into_inner).stalls(&path);
+    let stalls = machine.lock().stalls(&path);
     if stalls {
         std::future::pending::<()>().await;
     }
-    let outcome = machine.lock().unwrap_or_else(PoisonError::into_inner).take(&method, &path, &body);
+    let outcome = machine.lock().take(&method, &path, &body);
     let (status, text) = match outcome {
         Ok(()) => (StatusCode::NO_CONTENT, Vec::new()),
         Err(fault) => {

@@ -1,7 +1,8 @@
 //! The environment variables of the machine's processes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// The image's variables, and those that the job adds once it has begun.
 #[derive(Debug)]
@@ -38,6 +39,6 @@ impl ProcessEnvironment {
     }
 
     fn job(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.job.lock().unwrap_or_else(PoisonError::into_inner)
+        self.job.lock()
     }
 }

@@ -1,8 +1,9 @@
 //! Events that keeper sends to the host: numbered, kept on disk until the host has acknowledged them, sent once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{Exit, GuestError, GuestErrorCode, GuestEvent, OutputOffsets, SequencedEvent};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -121,7 +122,7 @@ impl EventLog {
     }
 
     fn log(&self) -> MutexGuard<'_, StoredEvents> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Hands the exit of each process to the task that waits for it.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::ProcessId;
 use tokio::sync::watch;
 
@@ -37,7 +37,7 @@ impl Exits {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<ProcessId, watch::Sender<Option<RawExit>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

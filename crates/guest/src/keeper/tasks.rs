@@ -1,7 +1,6 @@
 //! The owner of keeper's background tasks: when keeper stops, they stop.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinSet;
 
 /// All tasks that outlive the stream that started them.
@@ -22,6 +21,6 @@ impl Tasks {
     }
 
     fn set(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use sandyard_pipe::{FrameReceiver, FrameSender, Framed};
 use sandyard_protocol::ProcessId;
 use tokio::net::unix::pipe;
@@ -167,6 +168,6 @@ impl WorkerPool {
     }
 }
 
-fn lock(idle: &IdleWorkers) -> std::sync::MutexGuard<'_, Vec<Worker>> {
-    idle.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(idle: &IdleWorkers) -> parking_lot::MutexGuard<'_, Vec<Worker>> {
+    idle.lock()
 }

@@ -9,9 +9,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::OpenptFlags;
@@ -165,7 +166,7 @@ impl LocalState {
 
 impl LocalShared {
     fn state(&self) -> MutexGuard<'_, LocalState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn next_untold(&self) -> Option<RawExit> {

@@ -6,9 +6,10 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_pipe::Duplex;
 use tokio::sync::{Notify, oneshot};
 
@@ -120,7 +121,7 @@ enum TakeOutcome {
 
 impl Rendezvous {
     fn state(&self) -> MutexGuard<'_, RendezvousState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn offer(

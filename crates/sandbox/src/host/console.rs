@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 
 use crate::driver::SandboxId;
@@ -76,7 +76,7 @@ impl Consoles {
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<SandboxId, OwnedFd>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,8 +1,8 @@
 //! The error of every use case: a stable code of the HTTP contract, a sentence, and a hint.
 
 use sandyard_api::ErrorCode;
+use sandyard_protocol::ErrorChain;
 
-use crate::error_chain::chain;
 use crate::store::StoreError;
 
 /// A refusal, as a client may read it. Internals are logged, never put here.
@@ -52,7 +52,7 @@ impl AppError {
 
     /// A fault of the server: the cause goes to the log, the client gets a plain sentence.
     pub fn internal(cause: &dyn std::error::Error) -> Self {
-        tracing::error!(cause = %chain(cause), "internal error");
+        tracing::error!(cause = %ErrorChain(cause), "internal error");
         Self::new(ErrorCode::Internal, "something went wrong inside the server")
     }
 }
@@ -62,7 +62,7 @@ impl From<StoreError> for AppError {
         if !error.is_transient() {
             return Self::internal(&error);
         }
-        tracing::warn!(cause = %chain(&error), "the store is not available");
+        tracing::warn!(cause = %ErrorChain(&error), "the store is not available");
         Self::new(ErrorCode::StoreUnavailable, "the store can't be written at the moment")
             .hint("look for a full disk, a read-only file system, or another program that holds the database")
             .retry_after(5)

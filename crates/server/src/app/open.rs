@@ -1,8 +1,8 @@
 //! Opening and closing a yard.
 
 use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+
+use parking_lot::Mutex;
 
 use sandyard_sandbox::driver::Driver;
 use tokio::sync::{Notify, mpsc};
@@ -78,7 +78,7 @@ pub(super) struct YardTask {
 impl Drop for YardTask {
     /// Without `stop` this is a crash: nothing is released, and the next server finds everything again.
     fn drop(&mut self) {
-        if let Some(task) = self.task.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(task) = self.task.lock().take() {
             task.abort();
         }
     }
@@ -155,7 +155,7 @@ impl Yard {
     pub async fn stop(&self) {
         // Stops scheduling too: `schedule` refuses once this is set.
         self.running.stop.cancel();
-        let task = self.running.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.running.task.lock().take();
         if let Some(task) = task
             && let Err(error) = task.await
         {

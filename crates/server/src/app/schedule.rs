@@ -1,6 +1,7 @@
 //! Schedule: check, store, and, if there is room, claim in the same commit.
 
 use bytes::Bytes;
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::drivers::catalogue;
 use sha2::{Digest, Sha256};
@@ -15,7 +16,6 @@ use crate::audit::AuditEntry;
 use crate::auth::{AccessScope, Caller};
 use crate::blobs::{BlobKey, BlobNoun, BlobScope, Durability};
 use crate::drivers::{DriverChoice, NoDriver};
-use crate::error_chain::chain;
 use crate::gateways::egress::EgressPolicy;
 use crate::gateways::model::NoModel;
 use crate::job::JobLimits;
@@ -105,7 +105,7 @@ impl Yard {
         // The store has the request too, so nothing waits for the disk here.
         let stored = self.context.blobs.put_all(vec![(key, text)], Durability::Copy).await;
         stored.map_err(|error| {
-            tracing::warn!(error = %chain(&error), "the text of a request could not be stored");
+            tracing::warn!(error = %ErrorChain(&error), "the text of a request could not be stored");
             AppError::new(ErrorCode::DiskUnavailable, "the yard's disk can't be written at the moment")
                 .hint("look for a full disk or a read-only file system")
                 .retry_after(30)

@@ -4,9 +4,9 @@
 //! to the job is checked again when the ticket is used.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use super::model::TicketTarget;
@@ -42,7 +42,7 @@ impl Tickets {
         now: Instant,
     ) -> Result<Option<String>, crate::job::RandomError> {
         let ticket = crate::job::random_id()?.to_string();
-        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut good = self.good.lock();
         // Swept only when full: expired tickets are refused anyway, so they only cost memory.
         if good.len() >= MAX_TICKETS {
             good.retain(|_, ticket| ticket.until > now);
@@ -58,7 +58,7 @@ impl Tickets {
     }
 
     fn redeem(&self, job: &JobId, purpose: TicketTarget, ticket: &str, now: Instant) -> Option<Caller> {
-        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut good = self.good.lock();
         // Removed before it is compared: a ticket that was shown in the wrong place is used up.
         let found = good.remove(&hash(ticket))?;
         let fits = found.job == *job && found.purpose == purpose && found.until > now;

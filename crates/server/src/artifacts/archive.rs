@@ -27,7 +27,7 @@ const DEFLATE_LEVEL: i64 = 1;
 
 /// The SHA-256 of [`EMPTY_ZIP`], in hexadecimal.
 pub(crate) fn empty_sha256() -> String {
-    hexadecimal(&Sha256::digest(EMPTY_ZIP))
+    hex::encode(Sha256::digest(EMPTY_ZIP))
 }
 
 /// A message to the thread of the archive.
@@ -155,15 +155,11 @@ fn hash(file: &mut File) -> io::Result<ArtifactRow> {
     loop {
         let count = file.read(&mut buffer)?;
         if count == 0 {
-            return Ok(ArtifactRow { sha256: hexadecimal(&hasher.finalize()), bytes });
+            return Ok(ArtifactRow { sha256: hex::encode(hasher.finalize()), bytes });
         }
         hasher.update(&buffer[..count]);
         bytes += count as u64;
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A zip can express the years 1980 to 2107; times outside become the first day of 1980.

@@ -96,7 +96,7 @@ impl ArchiveManifest {
         let mut file = self.lines.get_ref();
         file.seek(SeekFrom::Start(0))?;
         io::copy(&mut file.take(self.length), target)?;
-        let sha256 = self.hasher.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex::encode(self.hasher.clone().finalize());
         Ok(ManifestSummary { sha256, entries: self.entries, bytes: self.bytes })
     }
 }

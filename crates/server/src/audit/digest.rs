@@ -24,7 +24,7 @@ impl Sha256Digest {
 
 impl fmt::Display for Sha256Digest {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, formatter)
+        formatter.write_str(&hex::encode(self.0))
     }
 }
 
@@ -32,7 +32,7 @@ impl FromStr for Sha256Digest {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let bytes = from_hex(text).ok_or(())?;
+        let bytes = from_lower_hex(text).ok_or(())?;
         bytes.try_into().map(Self).map_err(|_| ())
     }
 }
@@ -42,23 +42,10 @@ pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256Digest::of(bytes).to_string()
 }
 
-/// Encodes bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-pub(super) fn write_hex(bytes: &[u8], formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
-}
-
 /// Decodes lower-case hexadecimal digits. Upper-case digits are rejected: a digest has one spelling only.
-pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let plain = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    if !plain || !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..digits.len() / 2).map(|at| u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()).collect()
+pub(super) fn from_lower_hex(text: &str) -> Option<Vec<u8>> {
+    let lower = !text.bytes().any(|digit| digit.is_ascii_uppercase());
+    lower.then(|| hex::decode(text).ok()).flatten()
 }
 
 #[cfg(test)]

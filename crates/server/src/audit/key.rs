@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
-use super::digest::{Sha256Digest, from_hex, hex, write_hex};
+use super::digest::{Sha256Digest, from_lower_hex};
 use super::record::AuditHead;
 use crate::disk;
 use crate::key_file::KeyFileError;
@@ -69,7 +69,7 @@ impl SigningKey {
     /// Signs the end of a chain. Returns the signature in hexadecimal.
     pub(crate) fn sign(&self, job: &str, records: u64, head: &Sha256Digest) -> String {
         let signature = self.pair.sign(AuditHead::statement(job, records, &head.to_string()).as_bytes());
-        hex(signature.as_ref())
+        hex::encode(signature.as_ref())
     }
 }
 
@@ -78,14 +78,14 @@ impl PublicKey {
     pub fn accepts(&self, head: &AuditHead) -> bool {
         let statement = AuditHead::statement(&head.job, head.records, &head.head);
         let key = UnparsedPublicKey::new(&ED25519, self.0);
-        from_hex(&head.signature)
+        from_lower_hex(&head.signature)
             .is_some_and(|signature| key.verify(statement.as_bytes(), &signature).is_ok())
     }
 }
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, formatter)
+        formatter.write_str(&hex::encode(self.0))
     }
 }
 
@@ -93,7 +93,7 @@ impl FromStr for PublicKey {
     type Err = BadPublicKey;
 
     fn from_str(text: &str) -> Result<Self, BadPublicKey> {
-        let bytes = from_hex(text).ok_or(BadPublicKey)?;
+        let bytes = from_lower_hex(text).ok_or(BadPublicKey)?;
         bytes.try_into().map(Self).map_err(|_| BadPublicKey)
     }
 }
@@ -121,6 +121,6 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(SigningKey::load_or_create(&path), Err(KeyFileError::Exposed { mode: 0o640, .. })));
         let seed = std::fs::read(&path).unwrap();
-        assert!(!format!("{first:?}").contains(&hex(&seed)));
+        assert!(!format!("{first:?}").contains(&hex::encode(&seed)));
     }
 }

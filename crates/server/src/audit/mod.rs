@@ -27,7 +27,7 @@ pub(crate) use call_facts::{
     WrittenFacts,
 };
 pub(crate) use canonical::encode;
-pub(crate) use digest::{digest, hex};
+pub(crate) use digest::digest;
 pub(crate) use facts::{
     AuditFacts, EgressFacts, ExportFacts, FileDigest, ReplyFacts, ScheduleFacts, StateFacts, WorkspaceFacts,
     WorkspaceFindings,

@@ -13,7 +13,7 @@ use zip::read::ZipFile;
 use zip::result::ZipError;
 
 use super::canonical::encode;
-use super::digest::{digest, hex};
+use super::digest::digest;
 use super::facts::ExportFacts;
 use super::key::PublicKey;
 use super::verify::{AuditVerdict, VerifyError, verify_lines};
@@ -174,7 +174,8 @@ struct ManifestLine<'a> {
 
 /// Returns one line of a list of files. For a symbolic link, `size` and `sha256` are those of its target text.
 pub(crate) fn manifest_line(path: &str, kind: &str, mode: u32, size: u64, sha256: &[u8]) -> String {
-    let line = ManifestLine { path, kind, mode: format!("{:04o}", mode & 0o777), size, sha256: hex(sha256) };
+    let line =
+        ManifestLine { path, kind, mode: format!("{:04o}", mode & 0o777), size, sha256: hex::encode(sha256) };
     encode(&serde_json::to_value(line).unwrap_or_default())
 }
 

@@ -77,7 +77,7 @@ impl KeyStore {
     /// The id of one of our keys: the beginning of its hash, which does not reveal the key. `None` for any other key.
     pub(super) fn id(&self, key: &str) -> Option<String> {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
-        self.holds(key).then(|| digest[..6].iter().map(|byte| format!("{byte:02x}")).collect())
+        self.holds(key).then(|| hex::encode(&digest[..6]))
     }
 
     /// True if a key is one of ours. Takes the same time for every wrong key.
@@ -93,7 +93,7 @@ impl CreatedKey {
     fn random() -> Result<Self, KeyFileError> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(|_| KeyFileError::Random)?;
-        Ok(Self(format!("sy_{}", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())))
+        Ok(Self(format!("sy_{}", hex::encode(bytes))))
     }
 
     /// Returns the key as text, to be shown once. Never log it.

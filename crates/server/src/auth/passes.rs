@@ -83,7 +83,7 @@ impl Passes {
         let (account, tenant) = (caller.account(), caller.tenant());
         let code = self.code(origin, until, account, tenant);
         let code = code.map(|code| code.finalize().into_bytes()).unwrap_or_default();
-        let code: String = code.iter().map(|byte| format!("{byte:02x}")).collect();
+        let code = hex::encode(code);
         format!("{until:x}.{}.{}.{code}", account.as_str(), tenant.as_str())
     }
 
@@ -92,7 +92,7 @@ impl Passes {
     pub fn caller(&self, origin: &JobOrigin, pass: &str, now: Duration) -> Option<Caller> {
         let parts: Vec<&str> = pass.split('.').collect();
         let &[until, account, tenant, code] = parts.as_slice() else { return None };
-        let (until, code) = (u64::from_str_radix(until, 16).ok()?, bytes(code)?);
+        let (until, code) = (u64::from_str_radix(until, 16).ok()?, hex::decode(code).ok()?);
         let (account, tenant) = (AccountId::parse(account)?, TenantId::parse(tenant)?);
         let last = (now + PASS_LIFETIME).as_secs();
         // The upper bound refuses a pass from the future, made while the clock was wrong.
@@ -133,14 +133,6 @@ fn keyed(key: &[u8]) -> Hmac<Sha256> {
     let mut block = [0; 64];
     block[..key.len().min(64)].copy_from_slice(&key[..key.len().min(64)]);
     Hmac::new(&block.into())
-}
-
-fn bytes(hexadecimal: &str) -> Option<Vec<u8>> {
-    let digits = hexadecimal.as_bytes();
-    if digits.len() != 64 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    (0..32).map(|at| u8::from_str_radix(hexadecimal.get(2 * at..2 * at + 2)?, 16).ok()).collect()
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     BlobContent, BlobError, BlobKey, BlobRange, BlobScope, BlobStream, Blobs, Durability, PAGE_KEYS,
@@ -20,7 +20,7 @@ pub(crate) struct MemoryBlobs(Mutex<BTreeMap<String, Bytes>>);
 
 impl MemoryBlobs {
     fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,13 +2,14 @@
 //! the same task, which continues when they are cancelled.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, ImageDigest};
 use tokio::sync::watch;
 
 use super::panics::catch_panic;
-use crate::error_chain::chain;
 
 /// Progress of making a format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl ImageFormats {
     }
 
     fn formats(&self) -> MutexGuard<'_, HashMap<(&'static str, ImageDigest), watch::Receiver<FormatState>>> {
-        self.formats.lock().unwrap_or_else(PoisonError::into_inner)
+        self.formats.lock()
     }
 }
 
@@ -74,7 +75,7 @@ fn make(driver: Arc<dyn Driver>, image: ImageDigest) -> watch::Receiver<FormatSt
         let made = catch_panic(driver.prepare_image(&image, &report)).await;
         sender.send_replace(match made {
             Ok(Ok(())) => FormatState::Ready,
-            Ok(Err(error)) => FormatState::Failed(chain(&error)),
+            Ok(Err(error)) => FormatState::Failed(ErrorChain(&error).to_string()),
             Err(fault) => FormatState::Failed(fault),
         });
     });

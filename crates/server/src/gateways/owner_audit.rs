@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use sandyard_protocol::ErrorChain;
+
 use crate::audit::AuditEntry;
-use crate::error_chain::chain;
 use crate::job::JobFence;
 use crate::store::{Store, StoreError};
 
@@ -24,7 +25,7 @@ impl OwnerAudit {
             // The job is being deleted. Without a record the act must not happen.
             Ok(None) => Err(StoreError::Stale(self.fence.job.clone())),
             Err(error) => {
-                tracing::warn!(job = %self.fence.job, error = %chain(&error), "the audit can't be written");
+                tracing::warn!(job = %self.fence.job, error = %ErrorChain(&error), "the audit can't be written");
                 Err(error)
             }
         }

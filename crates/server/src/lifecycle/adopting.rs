@@ -5,10 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, SandboxId};
 
 use crate::blobs::{BlobError, BlobScope};
-use crate::error_chain::chain;
 use crate::job::{JobId, JobRow, SandboxRow};
 use crate::store::StoreError;
 use crate::store::rules::{SandboxFate, fate_of};
@@ -27,7 +27,7 @@ pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreErro
             Ok(found) => found,
             // The other drivers are cleaned all the same; strays of this one go at the next start.
             Err(error) => {
-                tracing::warn!(driver = driver.name(), error = %chain(&error), "sandboxes could not be listed");
+                tracing::warn!(driver = driver.name(), error = %ErrorChain(&error), "sandboxes could not be listed");
                 continue;
             }
         };
@@ -39,7 +39,7 @@ pub(crate) async fn remove_strays(context: &YardContext) -> Result<(), StoreErro
     let known: HashSet<JobId> = context.store.all_ids().await?.into_iter().collect();
     remove_stray_workspaces(context, &known).await;
     if let Err(error) = remove_stray_blobs(context, &known).await {
-        tracing::warn!(error = %chain(&error), "stray blobs could not be removed");
+        tracing::warn!(error = %ErrorChain(&error), "stray blobs could not be removed");
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ async fn stop(driver: &dyn Driver, sandbox: &SandboxId) -> bool {
     tracing::info!(%sandbox, "removing a sandbox that nobody needs");
     let stopped = driver.stop(sandbox).await;
     if let Err(error) = &stopped {
-        tracing::warn!(%sandbox, error = %chain(error), "the sandbox could not be removed");
+        tracing::warn!(%sandbox, error = %ErrorChain(error), "the sandbox could not be removed");
     }
     stopped.is_ok()
 }

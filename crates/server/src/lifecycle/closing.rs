@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use sandyard_protocol::ErrorChain;
+
 use super::linking;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use crate::blobs::BlobScope;
-use crate::error_chain::chain;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow};
 use crate::output;
@@ -98,7 +99,7 @@ impl JobOwner {
     /// Makes one log of each stream's chunks. After a failure the chunks stay, and reads use them.
     async fn consolidate(&self, row: &JobRow) {
         if let Err(error) = output::consolidate(&self.context.store, &self.context.blobs, row).await {
-            tracing::warn!(job = %row.id, error = %chain(&error), "the log could not be consolidated");
+            tracing::warn!(job = %row.id, error = %ErrorChain(&error), "the log could not be consolidated");
         }
     }
 
@@ -110,7 +111,7 @@ impl JobOwner {
 
     async fn remove_blobs(&self, scope: BlobScope) {
         if let Err(error) = self.context.blobs.remove_all(&scope).await {
-            tracing::warn!(job = %scope.job(), error = %chain(&error), "blobs could not be removed");
+            tracing::warn!(job = %scope.job(), error = %ErrorChain(&error), "blobs could not be removed");
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::Driver;
 use sandyard_sandbox::machine::Machine;
 
@@ -18,7 +19,6 @@ use crate::artifacts::{
 };
 use crate::audit::{AuditActor, AuditEntry, AuditFacts};
 use crate::blobs::{BlobKey, BlobNoun, Durability};
-use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobFailure;
 use crate::job::{ArtifactRow, Change, JobRow, Purpose, StoredEvent};
@@ -123,11 +123,11 @@ impl JobOwner {
                 Err(
                     error @ (ArtifactError::TooLarge(_) | ArtifactError::Write(_) | ArtifactError::Store(_)),
                 ) => {
-                    return Ok(Err(failure(chain(&error))));
+                    return Ok(Err(failure(ErrorChain(&error).to_string())));
                 }
                 Err(error) => {
-                    tracing::warn!(job = %row.id, error = %chain(&error), "the export failed");
-                    last = chain(&error);
+                    tracing::warn!(job = %row.id, error = %ErrorChain(&error), "the export failed");
+                    last = ErrorChain(&error).to_string();
                     // The guest or its link failed. The next attempt links again, or makes another machine on the same disk.
                     self.linked = None;
                 }
@@ -143,7 +143,7 @@ impl JobOwner {
             Ok(Ok(Some(png))) => {
                 let blob = (BlobKey::new(&row.id, BlobNoun::LastScreenshot), png.into());
                 if let Err(error) = self.context.blobs.put_all(vec![blob], Durability::Synced).await {
-                    tracing::warn!(job = %row.id, error = %chain(&error), "the last screenshot could not be stored");
+                    tracing::warn!(job = %row.id, error = %ErrorChain(&error), "the last screenshot could not be stored");
                 }
             }
             Ok(Ok(None)) => {}

@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_pipe::HostOffer;
-use sandyard_protocol::Secret;
+use sandyard_protocol::{ErrorChain, Secret};
 use sandyard_sandbox::driver::{Driver, LinkError, Liveness, SandboxId};
 use sandyard_sandbox::machine::Machine;
 
-use crate::error_chain::chain;
 use crate::job::JobRow;
 use crate::yard;
 use crate::yard::YardContext;
@@ -47,11 +46,11 @@ pub(super) async fn link(
             match driver.next_link(sandbox).await {
                 Ok(stream) => match sandyard_pipe::welcome(stream, offer()).await {
                     Ok(link) => return Ok(Arc::new(Machine::over(link))),
-                    Err(error) => tracing::warn!(%sandbox, error = %chain(&error), "a link was refused"),
+                    Err(error) => tracing::warn!(%sandbox, error = %ErrorChain(&error), "a link was refused"),
                 },
                 Err(LinkError::NotRunning(_)) => return Err(NoLink::Dead),
                 Err(error) => {
-                    tracing::warn!(%sandbox, error = %chain(&error), "no link");
+                    tracing::warn!(%sandbox, error = %ErrorChain(&error), "no link");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -84,7 +83,7 @@ async fn secret(context: &YardContext, sandbox: &SandboxId) -> Result<Secret, No
     match context.store.sandbox(sandbox).await {
         Ok(row) => row.map(|row| row.secret).ok_or(NoLink::Dead),
         Err(error) => {
-            tracing::warn!(%sandbox, error = %chain(&error), "its secret could not be read");
+            tracing::warn!(%sandbox, error = %ErrorChain(&error), "its secret could not be read");
             Err(NoLink::Late)
         }
     }
@@ -112,7 +111,7 @@ pub(super) async fn find(driver: &dyn Driver, sandbox: &SandboxId) -> Option<Fou
                 }
             },
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "the sandboxes could not be listed, trying again");
+                tracing::warn!(error = %ErrorChain(&error), "the sandboxes could not be listed, trying again");
             }
         }
         tokio::time::sleep(LIST_RETRY_DELAY).await;

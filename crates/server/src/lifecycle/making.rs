@@ -3,13 +3,13 @@
 //! A job never gets weaker isolation than its row says, whatever the operator has changed since. The status says what a start
 //! waits for.
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, ImageDigest, SandboxId, SandboxSpec, StartError};
 
 use super::outcome::JobOutcome;
 use super::starting::StartFailure;
 use crate::drivers::FormatState;
 use crate::drivers::{ImageFlavour, ImageState, Images};
-use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobKind;
 use crate::job::LONGEST_WAITS_S;
@@ -72,7 +72,7 @@ pub(super) async fn start_machine(
         }
         StartError::Step { .. } => {
             context.drivers.doubt(driver.name());
-            StartFailure::Again(chain(&error))
+            StartFailure::Again(ErrorChain(&error).to_string())
         }
     })
 }

@@ -26,6 +26,7 @@ mod task_gateways;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use sandyard_protocol::ErrorChain;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior};
@@ -34,7 +35,6 @@ use tokio_util::sync::CancellationToken;
 use self::outcome::JobOutcome;
 use self::owner::{ClaimOrigin, JobOwner};
 use crate::drivers::{DriverChoice, NoDriver, Outlook};
-use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::Floor;
 use crate::job::JobId;
@@ -112,7 +112,9 @@ impl Reconciler {
         let kept = match self.context.store.renew(&self.context.owner, self.context.ttl_ms()).await {
             Ok(kept) => kept,
             // Tasks go on: until the leases run out nobody else can take the jobs, and afterwards the store refuses their writes.
-            Err(error) => return tracing::warn!(error = %chain(&error), "the leases could not be renewed"),
+            Err(error) => {
+                return tracing::warn!(error = %ErrorChain(&error), "the leases could not be renewed");
+            }
         };
         let kept: HashMap<&JobId, u64> = kept.iter().map(|fence| (&fence.job, fence.epoch)).collect();
         let lost: Vec<JobId> = self
@@ -165,7 +167,7 @@ impl Reconciler {
                 }
             }
             Err(error) => {
-                tracing::warn!(error = %chain(&error), "jobs without an owner could not be claimed")
+                tracing::warn!(error = %ErrorChain(&error), "jobs without an owner could not be claimed")
             }
         }
     }
@@ -173,7 +175,7 @@ impl Reconciler {
     /// Stops sandboxes that jobs have left and that could not be stopped then.
     async fn remove_sandboxes(&self) {
         if let Err(error) = adopting::remove_unneeded_sandboxes(&self.context).await {
-            tracing::warn!(error = %chain(&error), "sandboxes could not be looked through");
+            tracing::warn!(error = %ErrorChain(&error), "sandboxes could not be looked through");
         }
     }
 
@@ -181,7 +183,7 @@ impl Reconciler {
     /// can't starve a large one.
     async fn claim(&mut self) {
         if let Err(error) = self.claim_some().await {
-            tracing::warn!(error = %chain(&error), "queued jobs could not be claimed");
+            tracing::warn!(error = %ErrorChain(&error), "queued jobs could not be claimed");
         }
     }
 
@@ -277,7 +279,7 @@ impl Reconciler {
     async fn let_go(&mut self) {
         self.tasks.shutdown().await;
         if let Err(error) = self.context.store.release_all(&self.context.owner).await {
-            tracing::warn!(error = %chain(&error), "the leases could not be given back");
+            tracing::warn!(error = %ErrorChain(&error), "the leases could not be given back");
         }
     }
 }

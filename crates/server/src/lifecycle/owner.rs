@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandyard_pipe::Backoff;
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, SandboxId};
 use sandyard_sandbox::machine::{GuestEventStream, Machine};
 
 use super::egress_log::EgressLog;
 use super::task_gateways::TaskServices;
-use crate::error_chain::chain;
 use crate::job::{Change, JobRow, JobState};
 use crate::store::{JobWatch, StoreError};
 use crate::yard::Permit;
@@ -116,7 +116,7 @@ impl JobOwner {
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(job = %row.id, error = %chain(&error), "trying again");
+                    tracing::warn!(job = %row.id, error = %ErrorChain(&error), "trying again");
                     tokio::time::sleep(backoff.next_wait()).await;
                     // The failed commit may have happened, so the step is repeated from the stored row, not from the one in
                     // memory.
@@ -177,7 +177,7 @@ impl JobOwner {
         self.linked = None;
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(10));
         while let Err(error) = driver.stop(sandbox).await {
-            tracing::warn!(%sandbox, error = %chain(&error), "the sandbox could not be stopped, trying again");
+            tracing::warn!(%sandbox, error = %ErrorChain(&error), "the sandbox could not be stopped, trying again");
             tokio::time::sleep(backoff.next_wait()).await;
         }
         self.stopped.push(sandbox.clone());

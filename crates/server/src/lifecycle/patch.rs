@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::machine::Machine;
 use tokio::io::AsyncRead;
 use tokio_util::io::StreamReader;
@@ -15,7 +16,6 @@ use super::owner::JobOwner;
 use super::preparing::is_object_id;
 use crate::artifacts::HostFile;
 use crate::blobs::{BlobKey, BlobNoun, BlobRange, BlobStream, Blobs};
-use crate::error_chain::chain;
 use crate::job::InputFile;
 use crate::job::JobRow;
 use crate::store::StoredRequest;
@@ -98,7 +98,7 @@ async fn compare(machine: &Machine, start: StartTree) -> PatchResult {
         Ok(ran) if ran.succeeded() => missing("the changes are larger than 16 MiB"),
         Ok(_) => missing("git could not compare the workspace with its start"),
         Err(ScriptError::TooMuch(_)) => missing("the changes are larger than 16 MiB"),
-        Err(error) => missing(&chain(&error)),
+        Err(error) => missing(&ErrorChain(&error).to_string()),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandyard_protocol::EGRESS_PORT;
+use sandyard_protocol::{EGRESS_PORT, ErrorChain};
 use sandyard_sandbox::machine::{GuestEventStream, Machine, MachineError};
 
 use super::egress_log::EgressLog;
@@ -15,7 +15,6 @@ use super::outcome::JobOutcome;
 use super::starting::StartFailure;
 use crate::blobs::{BlobKey, BlobNoun, Durability};
 use crate::disk;
-use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::{Change, JobRow, StoredEvent};
 use crate::job::{GitSource, InputFile};
@@ -44,7 +43,12 @@ pub(super) async fn prepare(
         let reason = Some(format!("cloning {}", git.url));
         row = context.commit(&row, vec![Change::Reason(reason)]).await?;
         // Before the clone: the guest opens this stream first on every link, and the gateway's loop would drop it.
-        events = Some(machine.event_stream().await.map_err(|error| StartFailure::Again(chain(&error)))?);
+        events = Some(
+            machine
+                .event_stream()
+                .await
+                .map_err(|error| StartFailure::Again(ErrorChain(&error).to_string()))?,
+        );
         row = clone(context, row, machine, request, git).await?;
     }
     // After the clone, which empties the workspace first. Files of the request may replace files of the repository.
@@ -98,9 +102,9 @@ async fn clone(
         Ok(ran) => words(&ran),
         // A lost machine says nothing about the repository: another machine may clone it.
         Err(ScriptError::Machine(error @ (MachineError::Lost | MachineError::Deadline))) => {
-            return Err(StartFailure::Again(chain(&error)));
+            return Err(StartFailure::Again(ErrorChain(&error).to_string()));
         }
-        Err(error) => chain(&error),
+        Err(error) => ErrorChain(&error).to_string(),
     };
     let mut outcome = JobOutcome::failed(
         FailureCode::GitFailed,
@@ -130,7 +134,7 @@ async fn write_files(files: &[InputFile], machine: &Machine) -> Result<(), Start
                 format!("the file `{}` could not be written: {refusal}", file.path.escape_debug()),
                 None,
             )),
-            other => StartFailure::Again(chain(&other)),
+            other => StartFailure::Again(ErrorChain(&other).to_string()),
         })?;
     }
     Ok(())
@@ -145,7 +149,7 @@ async fn write_file(machine: &Machine, path: &str, bytes: &[u8]) -> Result<(), M
 /// Stores the workspace as it is now on the host, where the job can't change it: a pack, and the id of its tree. A job whose
 /// snapshot fails gets no patch, and nothing else is lost.
 async fn snapshot(context: &YardContext, row: &JobRow, machine: &Machine) -> Result<(), String> {
-    let failed = |error: &dyn std::error::Error| chain(error);
+    let failed = |error: &dyn std::error::Error| ErrorChain(error).to_string();
     let scratch = context.scratch.clone();
     let pack = disk::blocking(move || scratch.file()).await.map_err(|error| failed(&error))?;
     let handle = pack.handle().map_err(|error| failed(&error))?;

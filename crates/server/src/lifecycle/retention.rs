@@ -2,9 +2,10 @@
 //!
 //! Ages are computed from the times that the store committed. A download that has begun is not disturbed.
 
+use sandyard_protocol::ErrorChain;
+
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, CallerFacts};
 use crate::config::RetentionConfig;
-use crate::error_chain::chain;
 use crate::job::JobId;
 use crate::store::{EndedJob, StoreError};
 use crate::yard;
@@ -15,7 +16,7 @@ pub(super) async fn sweep(context: &YardContext) {
     let now_ms = context.clock.unix_ms();
     let ended = match due(context, now_ms).await {
         Ok(ended) => ended,
-        Err(error) => return tracing::warn!(error = %chain(&error), "ended jobs could not be listed"),
+        Err(error) => return tracing::warn!(error = %ErrorChain(&error), "ended jobs could not be listed"),
     };
     for id in to_remove(&ended, &context.config.retention, now_ms) {
         let facts = AuditFacts::Delete(CallerFacts { by: "retention".to_owned(), over: None });
@@ -24,7 +25,9 @@ pub(super) async fn sweep(context: &YardContext) {
             Ok(Some(_)) => yard::count(&context.metrics.jobs_retired),
             // A client deleted the job since it was listed.
             Ok(None) => {}
-            Err(error) => return tracing::warn!(error = %chain(&error), "an old job could not be removed"),
+            Err(error) => {
+                return tracing::warn!(error = %ErrorChain(&error), "an old job could not be removed");
+            }
         }
     }
 }

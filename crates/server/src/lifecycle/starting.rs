@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sandyard_protocol::ErrorChain;
 use sandyard_sandbox::driver::{Driver, SandboxId, SandboxSpec};
 use sandyard_sandbox::machine::{GuestEventStream, Machine};
 
@@ -14,7 +15,6 @@ use super::making::{spec, start_machine};
 use super::outcome::JobOutcome;
 use super::owner::{JobOwner, LinkedMachine, NextStep, on};
 use super::preparing::prepare;
-use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::SandboxState;
 use crate::job::{Change, JobRow, Purpose};
@@ -250,7 +250,7 @@ impl StartFailure {
         match self {
             Self::Again(detail) | Self::Full(detail) => detail,
             Self::Never(outcome) => outcome.reason.unwrap_or_default(),
-            Self::Store(error) => chain(&error),
+            Self::Store(error) => ErrorChain(&error).to_string(),
         }
     }
 }

@@ -8,11 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use sandyard_protocol::{OutputChunk, OutputOffsets, OutputStream};
+use sandyard_protocol::{ErrorChain, OutputChunk, OutputOffsets, OutputStream};
 
 use super::CHUNK_BYTES;
 use crate::blobs::{BlobError, BlobKey, BlobNoun, Blobs, Durability};
-use crate::error_chain::chain;
 use crate::job::JobId;
 use crate::job::{Change, ChunkRow, JobRow};
 use crate::store::{INLINE_BYTES, Store, StoreError};
@@ -64,7 +63,7 @@ impl Flush {
             return;
         }
         if let Err(error) = self.blobs.remove(self.dropped).await {
-            tracing::warn!(error = %chain(&error), "dropped output could not be removed");
+            tracing::warn!(error = %ErrorChain(&error), "dropped output could not be removed");
         }
     }
 }

@@ -2,9 +2,10 @@
 //! rules say everything that a store has to decide.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
 use sandyard_sandbox::driver::SandboxId;
 
@@ -58,7 +59,7 @@ impl MemoryStore {
     }
 
     fn tables(&self) -> MutexGuard<'_, MemoryTables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tables.lock()
     }
 
     fn rules(&self) -> StoreRules<'_> {

@@ -1,8 +1,9 @@
 //! Wakes watchers of a job after every commit, and never before it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::job::JobId;
@@ -25,7 +26,7 @@ pub(crate) struct JobWatch {
 impl Watchers {
     /// Watches from now on. A caller that reads the row after this call misses no commit.
     pub(crate) fn watch(&self, id: &JobId) -> JobWatch {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = self.jobs.lock();
         // Only at powers of two: a sweep of the whole map at every call would make watching quadratic.
         if jobs.len() >= SWEEP_ENTRIES && jobs.len().is_power_of_two() {
             jobs.retain(|_, sender| sender.receiver_count() > 0);
@@ -36,7 +37,7 @@ impl Watchers {
 
     /// Wakes the watchers of a job; forgets it when nobody is left.
     pub(crate) fn wake(&self, id: &JobId) {
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = self.jobs.lock();
         if let Some(sender) = jobs.get(id) {
             sender.send_modify(|count| *count += 1);
             // Under the lock, so that nobody subscribes to a sender that is about to be dropped.
@@ -70,6 +71,6 @@ mod tests {
         watch.changed().await;
         drop(watch);
         watchers.wake(&id);
-        assert!(watchers.jobs.lock().unwrap().is_empty());
+        assert!(watchers.jobs.lock().is_empty());
     }
 }

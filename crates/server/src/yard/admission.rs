@@ -1,8 +1,9 @@
 //! Admission: bounds the number of sandboxes and their memory by limits, so that the kernel never has to kill the server.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::config::AdmissionConfig;
@@ -46,13 +47,13 @@ impl Admission {
         if !self.has_disk() {
             return None;
         }
-        let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.gate.taken.lock();
         self.fits(&taken, memory_mib).then(|| self.take(&mut taken, memory_mib))
     }
 
     /// True if [`Self::admit`] would work now. Another sandbox may be admitted in between.
     pub(crate) fn has_room(&self, memory_mib: u64) -> bool {
-        let taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.gate.taken.lock();
         self.has_disk() && self.fits(&taken, memory_mib)
     }
 
@@ -65,7 +66,7 @@ impl Admission {
 
     /// Admits a sandbox that exists already, even beyond the limits.
     pub(crate) fn adopt(&self, memory_mib: u64) -> Permit {
-        let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.gate.taken.lock();
         self.take(&mut taken, memory_mib)
     }
 
@@ -90,14 +91,14 @@ impl Admission {
 
     /// Sandboxes and memory in use.
     pub(crate) fn in_use(&self) -> (usize, u64) {
-        let taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.gate.taken.lock();
         (taken.sandboxes, taken.memory_mib)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut taken = self.gate.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.gate.taken.lock();
         taken.sandboxes -= 1;
         taken.memory_mib -= self.memory_mib;
         // Wakes the loop, which claims the next queued job. The permit is kept by `Notify` if the loop is busy.

@@ -1,8 +1,9 @@
 //! Live machines by job, for tools.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_sandbox::machine::Machine;
 
 use crate::job::JobId;
@@ -24,20 +25,20 @@ pub(crate) struct Reachable {
 impl Machines {
     /// Lets tools reach a machine, in place of the job's earlier one.
     pub(crate) fn publish(&self, job: &JobId, machine: Arc<Machine>) -> Reachable {
-        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live.lock();
         live.insert(job.clone(), Arc::clone(&machine));
         Reachable { machines: self.clone(), job: job.clone(), machine }
     }
 
     /// Returns the machine of a job, if tools can reach it now.
     pub(crate) fn get(&self, job: &JobId) -> Option<Arc<Machine>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner).get(job).cloned()
+        self.live.lock().get(job).cloned()
     }
 }
 
 impl Drop for Reachable {
     fn drop(&mut self) {
-        let mut live = self.machines.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.machines.live.lock();
         // Only its own entry: the job may have another machine by now, which must stay reachable.
         if live.get(&self.job).is_some_and(|machine| Arc::ptr_eq(machine, &self.machine)) {
             live.remove(&self.job);

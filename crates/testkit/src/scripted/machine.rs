@@ -1,7 +1,8 @@
 //! One scripted machine: answers the requests that every guest must answer, and reports the begin and end of its script.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_pipe::{Framed, Link, PipeStream, join};
 use sandyard_protocol::{
     EndReason, EntryHeader, EntryKind, Exit, GuestError, GuestErrorCode, GuestEvent, GuestRequest,
@@ -80,7 +81,7 @@ impl ScriptedMachine {
     }
 
     fn state(&self) -> MutexGuard<'_, ScriptedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     async fn serve(self: &Arc<Self>, stream: DuplexStream) {

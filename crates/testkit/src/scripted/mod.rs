@@ -6,9 +6,10 @@ mod script;
 mod talk;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::Request;
 use sandyard_sandbox::driver::{
     Availability, BoxedDuplex, Driver, FoundSandbox, Isolation, IsolationLevel, LinkError, ListError,
@@ -50,7 +51,7 @@ impl ScriptedDriver {
     }
 
     fn machines(&self) -> MutexGuard<'_, BTreeMap<SandboxId, Arc<ScriptedMachine>>> {
-        self.machines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machines.lock()
     }
 }
 

@@ -132,7 +132,7 @@ fn template() -> String {
     let mut hash = Sha256::new();
     hash.update((system.len() as u64).to_le_bytes());
     hash.update(&system);
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(hash.finalize())
 }
 
 /// Creates a task with these limits on its spending.

@@ -3,9 +3,10 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{GuestError, GuestErrorCode};
 use tokio::sync::watch;
 
@@ -72,7 +73,7 @@ impl ControlLock {
     }
 
     fn holder(&self) -> MutexGuard<'_, Option<String>> {
-        self.0.holder.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.holder.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! When the desktop was last used.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// When the desktop was last used.
 #[derive(Debug)]
@@ -16,10 +17,10 @@ impl Default for LastUse {
 impl LastUse {
     /// Restarts the time after which an unused desktop is stopped.
     pub(super) fn touch(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.0.lock() = Instant::now();
     }
 
     pub(super) fn elapsed(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.0.lock().elapsed()
     }
 }

@@ -170,7 +170,7 @@ impl<'a> ChangeLook<'a> {
         // A file that grows meanwhile is another one at the next look.
         File::from(file).take(CHANGES_FILE_BYTES).read_to_end(&mut bytes).ok()?;
         self.hashed.set(self.hashed.get() + bytes.len() as u64);
-        Some(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(hex::encode(Sha256::digest(&bytes)))
     }
 }
 
@@ -218,7 +218,7 @@ mod tests {
         let changes = look(&mut remembered, root);
         assert_eq!(paths(&changes.added), ["b", "d", "link", "d/a"]);
         assert!(changes.first && changes.complete && changes.entries == 4);
-        let sha256: String = Sha256::digest("one").iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex::encode(Sha256::digest("one"));
         assert_eq!(changes.added[3].sha256.as_deref(), Some(sha256.as_str()));
         assert_eq!(changes.added[2].sha256, None, "a link is not followed");
         assert!(look(&mut remembered, root).is_empty());

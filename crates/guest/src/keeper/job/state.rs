@@ -1,8 +1,9 @@
 //! The state of the machine's one job: its document on disk and its output. Other services read it; `job` decides about it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{ExecutionInfo, Exit, JobProgress, OutputOffsets, OutputStream, ProcessId};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -214,6 +215,6 @@ impl MachineJob {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<JobDocument>> {
-        self.document.lock().unwrap_or_else(PoisonError::into_inner)
+        self.document.lock()
     }
 }

@@ -1,8 +1,9 @@
 //! A kernel as other modules see it, and a piece of code on its way through it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{
     ExecutionEnd, ExecutionError, ExecutionInfo, GuestError, GuestErrorCode, KernelId, KernelInfo,
     KernelState, Language,
@@ -139,7 +140,7 @@ impl KernelHandle {
     }
 
     fn status(&self) -> MutexGuard<'_, KernelStatus> {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+        self.status.lock()
     }
 }
 

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write as _};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::Language;
 use serde::{Deserialize, Serialize};
 
@@ -146,7 +147,7 @@ impl Notebooks {
     }
 
     fn books(&self) -> MutexGuard<'_, BTreeMap<Language, NotebookState>> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+        self.books.lock()
     }
 }
 

@@ -7,9 +7,9 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_pipe::Frame;
 use sandyard_protocol::limits::{DATA_BYTES, EXECUTION_BYTES, MESSAGE_BYTES, OUTPUT_BYTES};
 use sandyard_protocol::{ExecutionInfo, KernelEvent, OutputKind, OutputPart, OutputStream};
@@ -190,7 +190,7 @@ impl ExecutionRecord {
     }
 
     fn state(&self) -> MutexGuard<'_, RecordState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

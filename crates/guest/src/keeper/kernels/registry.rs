@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{ExecutionId, GuestError, GuestErrorCode, KernelId, KernelInfo, Language};
 use serde::{Deserialize, Serialize};
 
@@ -154,14 +155,14 @@ impl KernelRegistry {
     }
 
     fn kernels(&self) -> MutexGuard<'_, Vec<Arc<KernelHandle>>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 
     fn executions(&self) -> MutexGuard<'_, Vec<Arc<Execution>>> {
-        self.executions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.executions.lock()
     }
 
     fn numbers(&self) -> MutexGuard<'_, BTreeMap<Language, u32>> {
-        self.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.numbers.lock()
     }
 }

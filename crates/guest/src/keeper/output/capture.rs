@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::limits::REPLAY_BYTES;
 use tokio::sync::{Notify, watch};
 
@@ -194,7 +195,7 @@ impl Capture {
     }
 
     fn state(&self) -> MutexGuard<'_, CaptureState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -146,7 +146,7 @@ async fn listens(service: &PortService, process: &ManagedProcess) -> Result<(), 
 fn random_token() -> Result<String, GuestError> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| failed(format!("no randomness: {error}")))?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex::encode(bytes))
 }
 
 fn failed(message: String) -> GuestError {

@@ -3,9 +3,10 @@
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::limits::PROCESSES;
 use sandyard_protocol::{GuestError, GuestErrorCode, OutputStream, ProcessId, ProcessInfo, StartProcess};
 use tokio::sync::oneshot;
@@ -244,7 +245,7 @@ impl Processes {
     }
 
     fn processes(&self) -> MutexGuard<'_, Vec<Arc<ManagedProcess>>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock()
     }
 }
 

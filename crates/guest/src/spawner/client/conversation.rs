@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::de::DeserializeOwned;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Mutex as AsyncMutex, Notify, oneshot};
@@ -62,7 +63,7 @@ impl SpawnerConnection {
     }
 
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Asks for something that is answered by `Done`.

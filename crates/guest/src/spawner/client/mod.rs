@@ -8,9 +8,10 @@ mod conversation;
 mod succession;
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use sandyard_protocol::ProcessId;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -36,7 +37,7 @@ impl SpawnerClient {
         let reader = tokio::spawn(read(Arc::clone(&shared)));
         let client = Self { shared, survivors: Mutex::default(), reader };
         let survivors = client.shared.take_over().await?;
-        *client.survivors.lock().unwrap_or_else(PoisonError::into_inner) = survivors;
+        *client.survivors.lock() = survivors;
         Ok(client)
     }
 
@@ -93,7 +94,7 @@ impl ProcessHost for SpawnerClient {
     }
 
     async fn survivors(&self) -> Result<Survivors, SpawnError> {
-        Ok(std::mem::take(&mut *self.survivors.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(std::mem::take(&mut *self.survivors.lock()))
     }
 }
 

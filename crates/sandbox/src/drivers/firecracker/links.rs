@@ -11,8 +11,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::jail::{Jail, VSOCK};
@@ -36,7 +37,7 @@ impl FirecrackerLinks {
 
     /// Listens for a sandbox unless this process does already. `owner` is the jailed user.
     pub(super) fn listen(&self, id: &SandboxId, jail: &Jail, owner: u32) -> io::Result<Arc<UnixListener>> {
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
         if let Some(listener) = listeners.get(id) {
             return Ok(listener.clone());
         }
@@ -51,7 +52,7 @@ impl FirecrackerLinks {
     }
 
     pub(super) fn forget(&self, id: &SandboxId) {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.listeners.lock().remove(id);
     }
 }
 

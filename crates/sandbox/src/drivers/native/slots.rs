@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Child;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::event::Timespec;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -64,7 +65,7 @@ struct SlotClaim {
 
 impl Drop for SlotClaim {
     fn drop(&mut self) {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.names.lock().remove(&self.name);
     }
 }
 
@@ -84,7 +85,7 @@ impl LaunchSlots {
     /// Takes a waiting slot whose helper still lives.
     pub(super) fn take_parked(&self) -> Option<LaunchSlot> {
         loop {
-            let slot = self.parked.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
+            let slot = self.parked.lock().pop()?;
             if slot.is_waiting() {
                 return Some(slot);
             }
@@ -92,13 +93,13 @@ impl LaunchSlots {
     }
 
     pub(super) fn parked(&self) -> usize {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.parked.lock().len()
     }
 
     /// Makes a slot that waits, with a blank disk if there is one.
     pub(super) async fn park(&self, disk: Option<SetAside>) -> Result<(), NativeFailure> {
         let slot = self.make(disk).await?;
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+        self.parked.lock().push(slot);
         Ok(())
     }
 
@@ -129,20 +130,20 @@ impl LaunchSlots {
     }
 
     fn claim(&self, name: &str) -> SlotClaim {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        self.names.lock().insert(name.to_owned());
         SlotClaim { names: self.names.clone(), name: name.to_owned() }
     }
 
     /// True if a group belongs to a slot.
     pub(super) fn owns(&self, name: &str) -> bool {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner).contains(name)
+        self.names.lock().contains(name)
     }
 
     /// Gives up every slot and removes, within a moment, all groups of the yard but the `kept` ones, which are sandboxes'. A
     /// later sweep removes the rest.
     pub(super) fn close(&self, kept: &BTreeSet<String>) {
         // Dropping a slot closes its socket, and the helper then ends. Only empty groups can be removed.
-        drop(std::mem::take(&mut *self.parked.lock().unwrap_or_else(PoisonError::into_inner)));
+        drop(std::mem::take(&mut *self.parked.lock()));
         for name in Groups::all_names(&self.layout, &self.yard).unwrap_or_default().difference(kept) {
             let groups = Groups::new(&self.layout, &self.yard, name);
             for _ in 0..CLOSE_ATTEMPTS {
@@ -159,7 +160,7 @@ impl LaunchSlots {
         let (ours, theirs) = channel::pair()?;
         rustix::io::ioctl_fionbio(&ours, true)?;
         // `theirs` is dropped at the end of this function, so the helper's death shows as the end of `ours`.
-        let holder = self.launcher.lock().unwrap_or_else(PoisonError::into_inner).fork(theirs.as_fd())?;
+        let holder = self.launcher.lock().fork(theirs.as_fd())?;
         Ok((readiness::watch(ours, Interest::READABLE | Interest::WRITABLE)?, holder))
     }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::launcher::step::NativeStep;
 use crate::driver::SandboxId;
@@ -41,6 +42,6 @@ impl StartedSandboxes {
     }
 
     fn all_phases(&self) -> MutexGuard<'_, HashMap<SandboxId, Phases>> {
-        self.phases.lock().unwrap_or_else(PoisonError::into_inner)
+        self.phases.lock()
     }
 }

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -42,11 +43,11 @@ impl QemuLinks {
     }
 
     pub(super) fn remove(&self, id: &SandboxId) {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.turns.lock().remove(id);
     }
 
     fn turn(&self, id: &SandboxId) -> Arc<Semaphore> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock();
         turns.entry(id.clone()).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::host::layout::{AGENT_ID, KEEPER_ID, ROOT_ID, TERMINAL_GROUP};
@@ -62,7 +62,7 @@ impl IdPool {
     /// Takes free ids, none of the `reserved` ones, and returns the first.
     pub(crate) fn take(&self, reserved: &BTreeSet<u32>) -> io::Result<u32> {
         // One lock for search and insertion, so that two starts never get the same ids.
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         let (first, step, shares) = match self.supply {
             Supply::Host => (FIRST_ID, IDS_PER_RANGE, RANGES),
             Supply::Subordinate { count, .. } => (FIRST_SUBORDINATE, IDS_PER_BLOCK, count / IDS_PER_BLOCK),
@@ -78,12 +78,12 @@ impl IdPool {
     /// Takes the ids that already own a workspace's files. Fails with `ResourceBusy` if a sandbox runs on
     /// that workspace.
     pub(crate) fn take_again(&self, base: u32) -> io::Result<u32> {
-        let fresh = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(base);
+        let fresh = self.taken.lock().insert(base);
         if fresh { Ok(base) } else { Err(io::ErrorKind::ResourceBusy.into()) }
     }
 
     pub(crate) fn release(&self, base: u32) {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).remove(&base);
+        self.taken.lock().remove(&base);
     }
 
     /// Returns the map of a sandbox, for users and groups alike.

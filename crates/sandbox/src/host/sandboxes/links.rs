@@ -11,8 +11,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::XattrFlags;
 use tokio::net::{UnixListener, UnixStream};
 
@@ -63,7 +64,7 @@ impl SocketLinks {
     fn listen(&self, id: &SandboxId, keeper: u32) -> io::Result<Arc<UnixListener>> {
         // Held over the bind: two callers would each replace the other's socket, and one would listen on a
         // file that is gone.
-        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listeners = self.listeners.lock();
         if let Some(listener) = listeners.get(id) {
             return Ok(listener.clone());
         }
@@ -79,7 +80,7 @@ impl SocketLinks {
 
     /// Stops listening and removes the directory. Succeeds if there is none.
     pub(crate) fn remove(&self, id: &SandboxId) -> io::Result<()> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        self.listeners.lock().remove(id);
         folders::remove_folder(&self.run.join(id.as_str()))
     }
 

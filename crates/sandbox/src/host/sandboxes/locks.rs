@@ -1,8 +1,9 @@
 //! One lock for each sandbox: a start and a stop of the same sandbox never overlap.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::driver::SandboxId;
@@ -44,7 +45,7 @@ impl Drop for HeldSandboxLock {
 }
 
 fn all(locks: &Mutex<ById>) -> MutexGuard<'_, ById> {
-    locks.lock().unwrap_or_else(PoisonError::into_inner)
+    locks.lock()
 }
 
 #[cfg(test)]

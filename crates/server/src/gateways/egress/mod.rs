@@ -13,9 +13,10 @@ mod policy;
 mod server_name;
 mod socks;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
@@ -137,14 +138,14 @@ struct Tunnels(Mutex<JoinSet<()>>);
 
 impl Tunnels {
     fn spawn(&self, tunnel: impl Future<Output = ()> + Send + 'static) {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.0.lock();
         // Removes finished tunnels, so that the set does not grow over the life of a job.
         while running.try_join_next().is_some() {}
         running.spawn(tunnel);
     }
 
     fn end(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+        self.0.lock().abort_all();
     }
 }
 

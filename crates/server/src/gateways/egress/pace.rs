@@ -1,9 +1,9 @@
 //! Limits the rate of a job's attempts. Every attempt is stored for good, also a refused one, so an endless loop of attempts
 //! would fill the host's disk. Beyond a burst each attempt waits for its turn.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Attempts without a wait. Installing a large project makes some hundreds.
@@ -31,7 +31,7 @@ impl Pace {
 
     /// Waits for the caller's turn. Dropping the future uses the turn up.
     pub(super) async fn turn(&self) {
-        let due = self.0.lock().unwrap_or_else(PoisonError::into_inner).take(Instant::now());
+        let due = self.0.lock().take(Instant::now());
         tokio::time::sleep_until(due).await;
     }
 }

@@ -4,10 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sandyard_protocol::JournalEntry;
+use sandyard_protocol::{ErrorChain, JournalEntry};
 
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, ModelAnswerFacts, ModelCallFacts, digest};
-use crate::error_chain::chain;
 use crate::gateways::model::{KeptAnswer, Ledger, LedgerError, Money, OutgoingCall, Spent};
 use crate::gateways::owner_audit::OwnerAudit;
 use crate::job::{Change, JobFence, SpentRow};
@@ -99,7 +98,7 @@ fn describe(answer: &JournalEntry, cost: Option<Money>) -> Option<AuditEntry> {
 }
 
 fn failed(error: StoreError) -> LedgerError {
-    tracing::warn!(error = %chain(&error), "an answer could not be stored or read");
+    tracing::warn!(error = %ErrorChain(&error), "an answer could not be stored or read");
     LedgerError
 }
 

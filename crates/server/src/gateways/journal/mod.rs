@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use sandyard_pipe::{Frame, FrameLimits, FrameReceiver, FrameSender, Framed};
 use sandyard_protocol::{
-    DeskRefusal, DeskReply, DeskRequest, JournalEntry, JournalRow, ModelFacts, TaskBudget, TaskFacts,
-    TaskSpent, limits,
+    DeskRefusal, DeskReply, DeskRequest, ErrorChain, JournalEntry, JournalRow, ModelFacts, TaskBudget,
+    TaskFacts, TaskSpent, limits,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
@@ -108,7 +108,7 @@ impl JournalService {
         let watch = self.store.watch(self.id());
         let mut connection = JournalConnection { service: self, receiver, sender, watch, known: 0 };
         if let Err(closed @ ConnectionEnd::Store(_)) = connection.serve().await {
-            tracing::warn!(job = %self.id(), error = %crate::error_chain::chain(&closed), "a journal connection ended");
+            tracing::warn!(job = %self.id(), error = %ErrorChain(&closed), "a journal connection ended");
         }
     }
 

@@ -4,8 +4,9 @@
 //! highest possible cost: input by an estimate that errs high, output at the longest answer, which is cut to the rest of the
 //! budget. No I/O: the store keeps the value of [`ModelBudget::spent`].
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use sandyard_protocol::{ModelCall, ModelFailure, ModelFailureCode, ModelMessage, ModelPart, ModelUsage};
 
 use super::provider::{Money, Price};
@@ -144,7 +145,7 @@ impl ModelBudget {
 
     fn state(&self) -> MutexGuard<'_, BudgetState> {
         // No holder of the lock can panic while the state is inconsistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Bodies of recorded calls: read first, hashed as they pass, or followed to their end.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use sandyard_api::bounds;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -80,7 +81,7 @@ impl HttpBody for HashedBody {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
         {
-            let mut hash = self.hash.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut hash = self.hash.lock();
             hash.0.update(data);
             hash.1 += data.len() as u64;
         }

@@ -7,7 +7,7 @@
 pub(super) mod actions;
 mod bodies;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
@@ -24,7 +24,7 @@ use super::HttpState;
 use super::response::failure::HttpFailure;
 use super::routes::AuditRule;
 use crate::app::JobAccess;
-use crate::audit::{AnswerFacts, BodyFacts, CallEnd, CallOutcome, WrittenFacts, hex};
+use crate::audit::{AnswerFacts, BodyFacts, CallEnd, CallOutcome, WrittenFacts};
 use crate::yard::RecordedCall;
 
 /// Runs the handler, and records the call as the route says.
@@ -69,8 +69,8 @@ async fn run_recorded(
     let Some(call) = call else { return Ok(response) };
     let mut facts = result(&mut response, began);
     if let Some(hash) = hashed {
-        let (hasher, size) = hash.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        facts.written = Some(WrittenFacts { sha256: hex(&hasher.finalize()), size });
+        let (hasher, size) = hash.lock().clone();
+        facts.written = Some(WrittenFacts { sha256: hex::encode(hasher.finalize()), size });
     }
     let end = ResultOnDrop { result: Some((call, facts)), changes: action.changes };
     // A streamed answer ends with its body, so its result is recorded then. Any other is complete here.

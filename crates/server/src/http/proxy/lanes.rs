@@ -2,8 +2,9 @@
 //! them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::job::JobId;
@@ -29,7 +30,7 @@ impl Lanes {
     }
 
     fn of(&self, job: &JobId) -> Arc<Semaphore> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         // Weak: the lanes in use hold the semaphore, so a job without connections leaves nothing but an entry to sweep.
         if let Some(semaphore) = known.get(job).and_then(Weak::upgrade) {
             return semaphore;
@@ -54,6 +55,6 @@ mod tests {
         assert!(lanes.enter(&other).is_some(), "another job has its own");
         drop(taken);
         assert!(lanes.enter(&job).is_some());
-        assert_eq!(lanes.0.lock().unwrap().len(), 1, "jobs without connections are forgotten");
+        assert_eq!(lanes.0.lock().len(), 1, "jobs without connections are forgotten");
     }
 }

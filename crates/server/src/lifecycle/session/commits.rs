@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sandyard_protocol::{Ack, Exit};
+use sandyard_protocol::{Ack, ErrorChain, Exit};
 use sandyard_sandbox::machine::GuestEventStream;
 
 use super::{FLUSH_BYTES, FLUSH_DELAY, JobSession};
-use crate::error_chain::chain;
 use crate::job::JobState;
 use crate::job::{Change, JobRow};
 use crate::lifecycle::following::circumstances;
@@ -154,7 +153,7 @@ async fn usage(context: &YardContext, row: &JobRow) -> Option<sandyard_sandbox::
     let driver = context.driver(row)?;
     let sandbox = row.sandbox_id.as_ref()?;
     let usage = tokio::time::timeout(Duration::from_secs(2), driver.usage(sandbox)).await.ok()?;
-    usage.inspect_err(|error| tracing::warn!(error = %chain(error), "no usage")).ok()
+    usage.inspect_err(|error| tracing::warn!(error = %ErrorChain(error), "no usage")).ok()
 }
 
 /// Waits for the commit under way; for ever if there is none.
@@ -170,7 +169,7 @@ pub(super) async fn next_commit(
 /// Writes output files. A full disk delays the job and loses none of its output.
 async fn write_until_it_works(flush: &Flush) {
     while let Err(error) = flush.write().await {
-        tracing::warn!(error = %chain(&error), "output could not be written, trying again");
+        tracing::warn!(error = %ErrorChain(&error), "output could not be written, trying again");
         tokio::time::sleep(RETRY_DELAY).await;
     }
 }
@@ -184,7 +183,7 @@ async fn commit_until_it_works(
     loop {
         match context.commit(row, changes.clone()).await {
             Err(error @ StoreError::Unavailable(_)) => {
-                tracing::warn!(error = %chain(&error), "a commit failed, trying again");
+                tracing::warn!(error = %ErrorChain(&error), "a commit failed, trying again");
                 tokio::time::sleep(RETRY_DELAY).await;
             }
             other => return other,

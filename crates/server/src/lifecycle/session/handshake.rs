@@ -1,10 +1,9 @@
 //! The beginning of a session: the event stream, the job itself, and the gateways for streams that the guest opens.
 
-use sandyard_protocol::{BeginJob, Resume};
+use sandyard_protocol::{BeginJob, ErrorChain, Resume};
 use sandyard_sandbox::machine::{GuestEventStream, MachineError};
 
 use super::{HANDSHAKE_TIMEOUT, JobSession, SessionEnd};
-use crate::error_chain::chain;
 use crate::job::FailureCode;
 use crate::job::JobRow;
 use crate::job::{JobState, SandboxState};
@@ -53,7 +52,7 @@ impl JobSession<'_> {
                 Err(SessionEnd::Refused(JobOutcome::failed(FailureCode::JobRefused, message, None)))
             }
             Ok((Err(error), _) | (_, Err(error))) => {
-                tracing::warn!(job = %self.row.id, error = %chain(&error), "the guest can't be followed");
+                tracing::warn!(job = %self.row.id, error = %ErrorChain(&error), "the guest can't be followed");
                 Err(SessionEnd::Lost)
             }
             Err(_) => Err(SessionEnd::Lost),

@@ -9,8 +9,9 @@ pub(crate) mod leases;
 pub(crate) mod sandboxes;
 pub(crate) mod tasks;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sandyard_sandbox::driver::SandboxId;
 
 use super::memory::{MemoryStore, MemoryTables};
@@ -85,7 +86,7 @@ impl StoreHarness for MemoryHarness {
     }
 
     fn put_sandbox(&self, row: &SandboxRow) {
-        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.tables.lock();
         tables.sandboxes.insert(row.id.clone(), row.clone());
     }
 }

@@ -15,9 +15,9 @@ mod writer;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, types::Value};
 use sandyard_protocol::{JournalEntry, JournalRow, OutputStream};
@@ -97,15 +97,12 @@ impl SqliteStore {
         let first = self.next_reader.fetch_add(1, Ordering::Relaxed);
         // A free reader first: a slow scan on one connection must not hold up reads that take microseconds.
         for step in 0..self.readers.len() {
-            match self.readers[(first + step) % self.readers.len()].try_lock() {
-                Ok(connection) => return work(&connection),
-                // A panic in a read leaves no half-written state: the connection is read-only.
-                Err(TryLockError::Poisoned(poisoned)) => return work(&poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => {}
+            if let Some(connection) = self.readers[(first + step) % self.readers.len()].try_lock() {
+                return work(&connection);
             }
         }
         let reader = &self.readers[first % self.readers.len()];
-        work(&reader.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&reader.lock())
     }
 
     fn writer(&self) -> Result<&Writer, StoreError> {

@@ -3,15 +3,16 @@
 //! The queue needs no bound of its own: each result belongs to a call that waited for a commit before it was made.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
+use sandyard_protocol::ErrorChain;
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::AuditWriter;
 use crate::audit::AuditEntry;
-use crate::error_chain::chain;
 use crate::job::JobId;
 
 /// Time for which results are gathered before they are written in one commit.
@@ -35,7 +36,7 @@ impl ResultQueue {
     }
 
     pub(super) fn add(&self, job: &JobId, entry: AuditEntry) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         pending.entry(job.clone()).or_default().push(entry);
         self.wake.notify_one();
     }
@@ -58,10 +59,10 @@ async fn write_forever(writer: AuditWriter, pending: PendingResults, wake: Arc<N
 /// Writes all results. A result that can't be written is lost; the audit then has a call without a result.
 async fn write(writer: &AuditWriter, pending: &PendingResults) {
     // Taken out at once, so that the lock is not held across the commits.
-    let taken = std::mem::take(&mut *pending.lock().unwrap_or_else(PoisonError::into_inner));
+    let taken = std::mem::take(&mut *pending.lock());
     for (job, entries) in taken {
         if let Err(error) = writer.write(&job, entries).await {
-            tracing::warn!(%job, error = %chain(&error), "results are missing in the audit");
+            tracing::warn!(%job, error = %ErrorChain(&error), "results are missing in the audit");
         }
     }
 }

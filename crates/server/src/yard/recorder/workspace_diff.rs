@@ -4,17 +4,17 @@
 //! next diff.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_protocol::{ChangedPath, WorkspaceChanges};
+use parking_lot::Mutex;
+use sandyard_protocol::{ChangedPath, ErrorChain, WorkspaceChanges};
 use sandyard_sandbox::machine::Machine;
 use tokio::task::JoinSet;
 
 use super::super::Machines;
 use super::AuditWriter;
 use crate::audit::{AuditActor, AuditEntry, AuditFacts, FileDigest, WorkspaceFacts, WorkspaceFindings, cut};
-use crate::error_chain::chain;
 use crate::job::JobId;
 
 /// Time for which requests are gathered, so that a flood of calls costs few diffs.
@@ -50,7 +50,7 @@ impl WorkspaceDiffs {
 
     /// Ensures that a diff begins after this moment.
     pub(super) fn request(&self, job: &JobId, after: String) {
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut requests = self.requests.lock();
         if let Some(causes) = requests.get_mut(job) {
             // The job has a task, which takes this cause into its next round.
             if causes.len() < MAX_CAUSES {
@@ -61,7 +61,7 @@ impl WorkspaceDiffs {
         requests.insert(job.clone(), vec![after]);
         // One lock at a time. The entry in the map is what keeps a second task from being spawned.
         drop(requests);
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = self.tasks.lock();
         while tasks.try_join_next().is_some() {}
         let requests = Arc::clone(&self.requests);
         tasks.spawn(diff_until_idle(self.writer.clone(), self.machines.clone(), requests, job.clone()));
@@ -73,7 +73,7 @@ async fn diff_until_idle(writer: AuditWriter, machines: Machines, requests: Diff
     loop {
         tokio::time::sleep(GATHER_TIME).await;
         let causes = {
-            let mut requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut requests = requests.lock();
             match requests.get_mut(&job) {
                 Some(causes) if !causes.is_empty() => std::mem::take(causes),
                 // Removed under the same lock: a request from now on starts a task of its own.
@@ -88,7 +88,7 @@ async fn diff_until_idle(writer: AuditWriter, machines: Machines, requests: Diff
         let Some(facts) = diff(&machine, causes).await else { continue };
         let entry = AuditEntry::new(AuditActor::Host, AuditFacts::Workspace(facts));
         if let Err(error) = writer.write(&job, vec![entry]).await {
-            tracing::warn!(%job, error = %chain(&error), "a workspace diff is missing in the audit");
+            tracing::warn!(%job, error = %ErrorChain(&error), "a workspace diff is missing in the audit");
         }
     }
 }
@@ -100,7 +100,7 @@ async fn diff(machine: &Machine, after: Vec<String>) -> Option<WorkspaceFacts> {
     let found = match tokio::time::timeout(DIFF_TIMEOUT, machine.workspace_changes()).await {
         Ok(Ok(changes)) if changes.is_empty() => return None,
         Ok(Ok(changes)) => describe(&changes, began.elapsed()),
-        Ok(Err(error)) => failed(cut(&chain(&error), MAX_ERROR_BYTES)),
+        Ok(Err(error)) => failed(cut(&ErrorChain(&error).to_string(), MAX_ERROR_BYTES)),
         Err(_) => failed("the sandbox did not answer in time".to_owned()),
     };
     Some(WorkspaceFacts { after, found })

@@ -4,8 +4,6 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use serde::{Deserialize, Serialize};
 
-use super::message::hexadecimal;
-
 /// A connection file of Jupyter. `kernel_name` makes JupyterLab list the kernel among its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::keeper::kernels) struct ConnectionFile {
@@ -50,7 +48,7 @@ impl ConnectionFile {
 pub(in crate::keeper::kernels) fn random_text() -> std::io::Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
-    Ok(hexadecimal(&bytes))
+    Ok(hex::encode(bytes))
 }
 
 #[cfg(test)]

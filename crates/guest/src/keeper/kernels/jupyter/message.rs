@@ -94,7 +94,7 @@ pub(super) fn encode<T: Serialize>(
     };
     let header = serde_json::to_vec(&header)?;
     let content = serde_json::to_vec(content)?;
-    let signature = hexadecimal(&signer.over(&[&header, b"{}", b"{}", &content]).finalize().into_bytes());
+    let signature = hex::encode(signer.over(&[&header, b"{}", b"{}", &content]).finalize().into_bytes());
     Ok(vec![DELIMITER.to_vec(), signature.into_bytes(), header, b"{}".to_vec(), b"{}".to_vec(), content])
 }
 
@@ -106,7 +106,7 @@ pub(super) fn decode(signer: &Signer, message: Multipart) -> Option<Incoming> {
     };
     // The signature of a cut message can't be checked. It is reported as cut, and nothing depends on its content.
     if message.left_out == 0 {
-        let signature = from_hexadecimal(signature)?;
+        let signature = hex::decode(signature).ok()?;
         signer.over(&[header, parent, metadata, content]).verify_slice(&signature).ok()?;
     }
     let kind: MessageKind = serde_json::from_slice(header).ok()?;
@@ -119,20 +119,6 @@ pub(super) fn decode(signer: &Signer, message: Multipart) -> Option<Incoming> {
         left_out: message.left_out,
         _whole: message,
     })
-}
-
-/// Lower-case digits of bytes.
-pub(in crate::keeper::kernels) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hexadecimal(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    if text.len() != 64 {
-        return None;
-    }
-    let byte = |pair: &[u8]| u8::try_from(digit(pair[0])? * 16 + digit(pair[1])?).ok();
-    text.chunks_exact(2).map(byte).collect()
 }
 
 /// A moment as the protocol writes it.

@@ -19,7 +19,6 @@ use sandyard_protocol::GuestError;
 
 pub(super) use connection::{ConnectionFile, random_text};
 pub(super) use content::{MimeBundle, cut};
-pub(super) use message::hexadecimal;
 pub(super) use program::{DENO, JupyterKernel, PYTHON};
 pub(super) use zmtp::MemoryBudget;
 

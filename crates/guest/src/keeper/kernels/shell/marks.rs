@@ -7,8 +7,6 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::keeper::kernels::jupyter::hexadecimal;
-
 const MARK_BYTES: usize = 16;
 const STATUS_DIGITS: usize = 3;
 const COUNT_DIGITS: usize = 10;
@@ -26,7 +24,7 @@ impl Mark {
             return Self(String::new());
         };
         let digest = mac.chain_update(execution.as_bytes()).finalize().into_bytes();
-        Self(hexadecimal(&digest[..MARK_BYTES]))
+        Self(hex::encode(&digest[..MARK_BYTES]))
     }
 }
 

@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rustix::process::{Signal, getgid, getuid, pidfd_send_signal};
 
 use super::super::launcher::channel;
@@ -43,7 +43,7 @@ impl YardNamespace {
 
     /// Returns the process that holds the namespace. Makes one if there is none.
     pub(in super::super) fn holder(&self) -> io::Result<ProcessIdentity> {
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let _making = self.making.lock();
         match self.current()? {
             Some(holder) => Ok(holder),
             None => self.make(),

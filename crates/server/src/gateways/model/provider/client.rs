@@ -9,7 +9,9 @@ use axum::http::HeaderMap;
 use axum::http::header::RETRY_AFTER;
 use bytes::Bytes;
 use reqwest::{Client, Response};
-use sandyard_protocol::{ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelUsage, StopReason};
+use sandyard_protocol::{
+    ErrorChain, ModelCall, ModelEvent, ModelFailure, ModelFailureCode, ModelUsage, StopReason,
+};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
 
@@ -19,7 +21,6 @@ use super::http::ProviderTimeouts;
 use super::secret::{ApiKey, BadKey};
 use super::sse::SseEvents;
 use super::wire::{AnswerParser, WireFormat, malformed};
-use crate::error_chain::chain;
 
 /// Longest answer on the wire. The longest answers have 128,000 tokens, each in an event of some 300 bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
@@ -217,7 +218,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// Describes a lost connection without the provider's address, which the sandbox must not learn.
 fn lost(error: &reqwest::Error) -> AttemptError {
     if error.is_connect() {
-        tracing::debug!(error = %shorten(&chain(error)), "a provider can't be reached");
+        tracing::debug!(error = %shorten(&ErrorChain(error).to_string()), "a provider can't be reached");
         return AttemptError::passing("the provider can't be reached");
     }
     AttemptError::passing("the connection to the provider broke")

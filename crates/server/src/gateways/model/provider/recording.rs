@@ -7,8 +7,6 @@ use sandyard_protocol::{ModelCall, ModelEvent, ModelMessage, ToolCall, ToolSpec}
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::audit::hex;
-
 /// Version of the format.
 pub(super) const FORMAT: u32 = 1;
 
@@ -72,7 +70,7 @@ fn template(system: &str, tools: &[ToolSpec]) -> String {
         add(&tool.description);
         add(&tool.parameters.to_string());
     }
-    hex(&hash.finalize())
+    hex::encode(hash.finalize())
 }
 
 /// Makes a recording from scripted answers. Each answer is the list of its events, with its end.
