@@ -3,17 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::ToSchema;
 
 /// Letters of RFC 4648 base32 in lower case: no case to lose and nothing that needs quoting.
 const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
-/// The id of a job: 26 characters of lower-case base32, from 128 random bits.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
-#[serde(transparent)]
+/// The id of a job: 26 characters of lower-case base32, from 128 random bits. Every request carries a few, so it holds its
+/// characters in place.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, ToSchema)]
 #[schema(value_type = String, pattern = "^[a-z2-7]{26}$", example = "k5c7jq3l2m4n6o7p2q3r4s5t6u")]
-pub struct JobId(String);
+pub struct JobId([u8; JobId::LENGTH]);
 
 /// The text is not a job id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -27,13 +27,12 @@ impl JobId {
     /// Returns the id of these random bytes.
     pub fn from_random(bytes: [u8; 16]) -> Self {
         let number = u128::from_be_bytes(bytes);
-        let letters = (0..Self::LENGTH).map(|place| {
+        Self(std::array::from_fn(|place| {
             // 26 letters hold 130 bits: the last one has only three of the number's, shifted up.
             let shift = 123_i32 - 5 * place as i32;
             let bits = if shift >= 0 { number >> shift } else { number << -shift };
-            char::from(ALPHABET[(bits & 31) as usize])
-        });
-        Self(letters.collect())
+            ALPHABET[(bits & 31) as usize]
+        }))
     }
 
     /// Parses an id. Accepts exactly the texts that `from_random` creates.
@@ -43,7 +42,8 @@ impl JobId {
 
     /// Returns the id as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        // Only letters of the alphabet get in, which are ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
 
@@ -51,20 +51,27 @@ impl FromStr for JobId {
     type Err = InvalidJobId;
 
     fn from_str(text: &str) -> Result<Self, InvalidJobId> {
-        let clean = text.bytes().all(|byte| ALPHABET.contains(&byte));
-        if text.len() == Self::LENGTH && clean { Ok(Self(text.to_owned())) } else { Err(InvalidJobId) }
+        let letters: [u8; Self::LENGTH] = text.as_bytes().try_into().map_err(|_| InvalidJobId)?;
+        let clean = letters.iter().all(|letter| matches!(letter, b'a'..=b'z' | b'2'..=b'7'));
+        if clean { Ok(Self(letters)) } else { Err(InvalidJobId) }
     }
 }
 
 impl fmt::Display for JobId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(self.as_str())
     }
 }
 
 impl fmt::Debug for JobId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.0)
+        formatter.write_str(self.as_str())
+    }
+}
+
+impl Serialize for JobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use sandyard_server::app::{JobFilter, Yard};
 use sandyard_server::auth::{AccessRules, Caller, KeyStore};
-use sandyard_server::http::{HttpConfig, ServeLimits, serve};
+use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp, serve_unix};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -82,14 +82,14 @@ impl YardServer {
         let mut server = Self { yard, shutdown, listeners: Vec::new(), preparation, socket, _lock: lock };
         // Whoever can open the socket can also read the key, so the server asks for none.
         let config = server.http(AccessRules::new("localhost", KeyStore::default()));
-        server.listeners.push(tokio::spawn(serve(listener, config)));
+        server.listeners.push(tokio::spawn(serve_unix(listener, config)));
         Ok(server)
     }
 
     /// Also serves on an address.
     pub(crate) fn listen_on(&mut self, listener: TcpListener, access: AccessRules) {
         let config = self.http(access);
-        self.listeners.push(tokio::spawn(serve(listener, config)));
+        self.listeners.push(tokio::spawn(serve_tcp(listener, config)));
     }
 
     fn http(&self, access: AccessRules) -> HttpConfig {

@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use sandyard_server::auth::{AccessRules, KeyStore};
-use sandyard_server::http::{HttpConfig, ServeLimits, serve};
+use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp};
 use sandyard_testkit::TestYard;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -58,7 +58,7 @@ impl Served {
             version: "0.0.0".to_owned(),
             shutdown: CancellationToken::new(),
         };
-        tokio::spawn(serve(listener, config));
+        tokio::spawn(serve_tcp(listener, config));
         Self { url, home: tempfile::tempdir().unwrap(), _yard: yard }
     }
 

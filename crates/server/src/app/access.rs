@@ -3,6 +3,8 @@
 //! Every use case about one job takes a [`JobAccess`], and only [`Yard::job`] makes one. So the machine, the events, the
 //! logs, the files, the tickets and the ports of a job can't be reached without the check of [`may`].
 
+use std::sync::Arc;
+
 use quick_cache::sync::Cache;
 
 use super::{AppError, Yard};
@@ -13,8 +15,12 @@ use crate::job::{JobId, JobRow};
 const REMEMBERED_OWNERS: usize = 4096;
 
 /// A job that a caller may use. The proof is as old as the request; a stream that outlives it is not checked again.
+/// Clones share it, because handler, audit and streams of one request all hold it.
 #[derive(Debug, Clone)]
-pub struct JobAccess {
+pub struct JobAccess(Arc<AdmittedJob>);
+
+#[derive(Debug)]
+struct AdmittedJob {
     id: JobId,
     caller: Caller,
     owner: OwnerAccount,
@@ -23,17 +29,17 @@ pub struct JobAccess {
 impl JobAccess {
     /// Returns the id of the job.
     pub fn id(&self) -> &JobId {
-        &self.id
+        &self.0.id
     }
 
     /// The caller who may use it.
     pub fn caller(&self) -> &Caller {
-        &self.caller
+        &self.0.caller
     }
 
     /// Rejects a use case that needs a scope the caller lacks.
     pub(super) fn require(&self, scope: AccessScope) -> Result<(), AppError> {
-        may(&self.caller, &self.owner, scope).map_err(denied)
+        may(&self.0.caller, &self.0.owner, scope).map_err(denied)
     }
 }
 
@@ -60,7 +66,7 @@ impl Yard {
             }
         };
         may(caller, &owner, scope).map_err(denied)?;
-        Ok(JobAccess { id: id.clone(), caller: caller.clone(), owner })
+        Ok(JobAccess(Arc::new(AdmittedJob { id: id.clone(), caller: caller.clone(), owner })))
     }
 }
 

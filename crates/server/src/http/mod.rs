@@ -17,14 +17,15 @@ mod routes;
 mod serve;
 mod state;
 
-use axum::extract::DefaultBodyLimit;
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use sandyard_api::{ApiError, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
 pub use openapi::document as openapi_document;
-pub use serve::{Connections, ServeLimits, serve};
+pub use serve::{ServeLimits, serve_tcp, serve_unix};
 
 use crate::app::Yard;
 use crate::auth::AccessRules;
@@ -46,17 +47,16 @@ pub struct HttpConfig {
 }
 
 /// Builds the service: all routes of the table behind the gate.
-fn router(state: HttpState) -> Router {
+fn service(state: HttpState) -> gate::Gate {
     let routes = routes::table::routes();
     let router = routes.into_iter().fold(Router::new(), |router, route| route.add_to(router, &state));
     let api = router
         .fallback(gate::no_route)
         .method_not_allowed_fallback(gate::no_method)
-        .layer(DefaultBodyLimit::disable())
         .with_state(state.clone());
     // Calls of MCP's tools go to the routes behind the gate: `/mcp` itself has passed it.
-    let mcp = mcp::McpService::new(&state, api.clone());
-    api.layer(Extension(mcp)).layer(axum::middleware::from_fn_with_state(state, gate::pass))
+    let mcp = Arc::new(mcp::McpService::new(&state, api.clone()));
+    gate::Gate::new(state, api.layer(Extension(mcp)))
 }
 
 async fn no_route() -> Response {

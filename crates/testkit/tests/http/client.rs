@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sandyard_server::auth::{AccessRules, KeyStore};
-use sandyard_server::http::{HttpConfig, ServeLimits, serve};
+use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp};
 use sandyard_testkit::TestYard;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,7 +37,7 @@ impl Served {
             version: "0.0.0".to_owned(),
             shutdown: shutdown.clone(),
         };
-        let server = tokio::spawn(serve(listener, config));
+        let server = tokio::spawn(serve_tcp(listener, config));
         Self { yard, address, shutdown, server }
     }
 

@@ -76,7 +76,6 @@ async fn enter(
     let id = job_segment(request.uri().path()).and_then(JobId::parse).ok_or_else(AppError::unknown_job)?;
     // Before the audit: a caller without a right must not be able to fill a foreign job's audit.
     let job = state.yard().job(&caller, &id, scope).await?;
-    request.extensions_mut().insert(caller);
     request.extensions_mut().insert(job.clone());
     Ok(audit_layer::record(state, rule.audit, &job, request, next).await?)
 }

@@ -1,6 +1,6 @@
 //! The gate, which every request passes on its way in and out.
 //!
-//! [`pass`] is around everything: it gives the request an id, sorts it to the API or to a job's origin, logs it, and writes
+//! [`Gate::pass`] is around everything: it gives the request an id, sorts it to the API or to a job's origin, logs it, and writes
 //! failures and security headers. `guard` is around each route and enforces the rules of its row.
 
 mod guard;
@@ -8,14 +8,15 @@ mod guard;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::HeaderValue;
+use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use axum::middleware::Next;
+use axum::http::{HeaderValue, Method};
 use axum::response::Response;
+use tower::Service;
 use tracing::Instrument;
 
 use super::HttpState;
@@ -54,29 +55,57 @@ impl RequestIds {
     }
 }
 
-/// The outermost layer of the service.
-pub(super) async fn pass(State(state): State<HttpState>, request: Request, next: Next) -> Response {
-    let id = state.request_ids().next();
-    let _in_flight = state.counters().begin();
-    let started = Instant::now();
-    let method = request.method().clone();
-    // The query is left out: it may hold a ticket.
-    let path = request.uri().path().to_owned();
-    let span = tracing::info_span!("request", id, job = tracing::field::Empty);
-    if let Some(job) = job_segment(&path) {
-        span.record("job", job);
+/// The service of all requests: every route behind the gate.
+#[derive(Clone)]
+pub(super) struct Gate {
+    state: HttpState,
+    api: Router,
+}
+
+impl Gate {
+    /// The gate of these routes.
+    pub(super) fn new(state: HttpState, api: Router) -> Self {
+        Self { state, api }
     }
-    let response = match state.access().site(request.headers()) {
-        Site::Job(origin) => origin::serve(&state, origin, request).instrument(span.clone()).await,
-        Site::Api => {
-            let request = with_idle_limit(request, state.limits().body_idle);
-            finish(next.run(request).instrument(span.clone()).await, &id)
+
+    /// Answers one request.
+    pub(super) async fn pass(self, request: Request) -> Response {
+        let Self { state, mut api } = self;
+        let id = state.request_ids().next();
+        let _in_flight = state.counters().begin();
+        let started = Instant::now();
+        let asked = AskedFor::of(&request);
+        let span = tracing::info_span!("request", id, job = job_segment(request.uri().path()));
+        let response = match state.access().site(request.headers()) {
+            Site::Job(origin) => origin::serve(&state, origin, request).instrument(span.clone()).await,
+            Site::Api => {
+                let request = with_idle_limit(request, state.limits().body_idle);
+                // A router is always ready and does not fail.
+                let Ok(response) = api.call(request).instrument(span.clone()).await;
+                finish(response, &id)
+            }
+        };
+        state.counters().count(response.status());
+        if let Some(AskedFor { method, path }) = asked {
+            let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros());
+            span.in_scope(|| tracing::debug!(%method, path, status, micros, "answered"));
         }
-    };
-    state.counters().count(response.status());
-    let (status, micros) = (response.status().as_u16(), started.elapsed().as_micros());
-    span.in_scope(|| tracing::debug!(%method, path, status, micros, "answered"));
-    response
+        response
+    }
+}
+
+/// The words of a request for the log. The query is left out: it may hold a ticket.
+struct AskedFor {
+    method: Method,
+    path: String,
+}
+
+impl AskedFor {
+    /// `None` if the log takes no such line: copying the words would cost every request.
+    fn of(request: &Request) -> Option<Self> {
+        let words = || Self { method: request.method().clone(), path: request.uri().path().to_owned() };
+        tracing::enabled!(tracing::Level::DEBUG).then(words)
+    }
 }
 
 fn finish(mut response: Response<Body>, id: &str) -> Response {

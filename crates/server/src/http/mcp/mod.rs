@@ -158,6 +158,6 @@ fn request(call: ApiCall) -> Result<Request, axum::http::Error> {
         (status = 413, description = "Too large", body = ErrorBody),
     )
 )]
-pub(super) async fn message(Extension(service): Extension<McpService>, request: Request) -> Response {
+pub(super) async fn message(Extension(service): Extension<Arc<McpService>>, request: Request) -> Response {
     in_our_words(service.protocol.handle(request).await.map(Body::new))
 }

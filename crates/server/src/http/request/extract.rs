@@ -9,7 +9,7 @@ use crate::app::{AppError, JobAccess};
 use crate::auth::{Caller, unauthorized};
 use crate::http::response::failure::HttpFailure;
 
-/// The caller of a request. The gate of the route has put it there; a public route has none.
+/// The caller of a request. The gate of the route has put it there, alone or with the job; a public route has none.
 #[derive(Debug)]
 pub(in crate::http) struct RouteCaller(pub(in crate::http) Caller);
 
@@ -17,7 +17,9 @@ impl<S: Sync> FromRequestParts<S> for RouteCaller {
     type Rejection = HttpFailure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, HttpFailure> {
-        parts.extensions.get().cloned().map(Self).ok_or_else(|| unauthorized().into())
+        let of_job = || parts.extensions.get::<JobAccess>().map(JobAccess::caller);
+        let caller = parts.extensions.get().or_else(of_job);
+        caller.cloned().map(Self).ok_or_else(|| unauthorized().into())
     }
 }
 

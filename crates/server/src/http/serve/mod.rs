@@ -6,10 +6,10 @@
 mod counters;
 mod idle_io;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::serve::Listener;
 use hyper::server::conn::http1;
@@ -18,10 +18,10 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::Service;
 
 use self::idle_io::IdleWrites;
-use super::{HttpConfig, HttpState, router};
+use super::gate::Gate;
+use super::{HttpConfig, HttpState, service};
 
 pub(super) use self::counters::HttpCounters;
 
@@ -54,7 +54,7 @@ impl Default for ServeLimits {
 }
 
 /// Where connections come from.
-pub trait Connections: Listener {
+trait Connections: Listener {
     /// Sets up a new connection.
     fn prepare(io: &Self::Io);
 }
@@ -75,11 +75,21 @@ impl Connections for UnixListener {
 /// A head larger than this is refused: a 5,000-byte name in three encodings and a ticket fit, floods do not.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 
-/// Serves until `config.shutdown` is cancelled, then lets go of all connections and returns.
-pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
+/// Serves a TCP address until `config.shutdown` is cancelled, then lets go of all connections and returns. Neither this function nor
+/// the next is generic: a generic one would be compiled in the crate of its caller, which is not optimised for speed.
+pub async fn serve_tcp(listener: TcpListener, config: HttpConfig) {
+    serve(listener, config).await;
+}
+
+/// Serves a socket of this machine in the same way.
+pub async fn serve_unix(listener: UnixListener, config: HttpConfig) {
+    serve(listener, config).await;
+}
+
+async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
     let limits = config.limits.clone();
     let shutdown = config.shutdown.clone();
-    let router = router(HttpState::new(config));
+    let gate = service(HttpState::new(config));
     let room = Arc::new(Semaphore::new(limits.connections));
     let connections = TaskTracker::new();
     loop {
@@ -94,7 +104,7 @@ pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
             () = shutdown.cancelled() => break,
         };
         L::prepare(&io);
-        let connection = follow(io, router.clone(), limits.clone(), shutdown.clone());
+        let connection = follow(io, gate.clone(), limits.clone(), shutdown.clone());
         connections.spawn(async move {
             connection.await;
             drop(permit);
@@ -106,12 +116,13 @@ pub async fn serve<L: Connections>(mut listener: L, config: HttpConfig) {
 }
 
 /// Serves one connection to its end.
-async fn follow<I>(io: I, router: Router, limits: ServeLimits, shutdown: CancellationToken)
+async fn follow<I>(io: I, gate: Gate, limits: ServeLimits, shutdown: CancellationToken)
 where
     I: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
     let service = hyper::service::service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-        router.clone().call(request.map(Body::new))
+        let gate = gate.clone();
+        async move { Ok::<_, Infallible>(gate.pass(request.map(Body::new)).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
