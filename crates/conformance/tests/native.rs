@@ -130,6 +130,12 @@ async fn every_task_is_confined() {
     host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn all_jobs_together_leave_processes_to_the_host() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    host_eye::assert_processes_are_bounded(&yard.subject(), &yard.data()).await;
+}
+
 /// A killed launcher takes no sandbox with it, and the next start has another.
 #[tokio::test(flavor = "multi_thread")]
 async fn survives_its_launchers_death() {

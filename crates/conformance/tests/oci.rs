@@ -46,6 +46,7 @@ with_every_runtime!(
     a_workspace_misleads_nobody,
     a_set_user_id_file_of_the_image_gives_nothing,
     every_task_is_confined,
+    all_jobs_together_leave_processes_to_the_host,
     refuses_hostile_images,
     says_that_it_works_here_and_when_it_is_outdated,
     leaves_nothing_behind,
@@ -101,6 +102,11 @@ async fn a_workspace_misleads_nobody(runtime: &'static str) {
 async fn every_task_is_confined(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     host_eye::assert_every_task_is_confined(&yard.subject(), &yard.data()).await;
+}
+
+async fn all_jobs_together_leave_processes_to_the_host(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    host_eye::assert_processes_are_bounded(&yard.subject(), &yard.data()).await;
 }
 
 async fn a_set_user_id_file_of_the_image_gives_nothing(runtime: &'static str) {

@@ -15,6 +15,7 @@ mod errors;
 mod images;
 mod inbound_links;
 mod isolation;
+mod process_bounds;
 mod sandbox;
 
 pub use availability::{Availability, DriverOpenError, DriverVerdict, Offer};
@@ -24,6 +25,7 @@ pub(crate) use images::tree_of;
 pub use images::{ImageDigest, LocalImages, ReportProgress};
 pub use inbound_links::{BoxedDuplex, DeliverLinkError, InboundLinks};
 pub use isolation::{Isolation, IsolationLevel, NetworkIsolation};
+pub use process_bounds::ProcessBounds;
 pub use sandbox::{FoundSandbox, Limits, Liveness, SandboxId, SandboxSpec, Usage};
 
 use std::time::Duration;

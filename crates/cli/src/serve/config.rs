@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandyard_sandbox::driver::ProcessBounds;
 use sandyard_server::config::{ApiKey, Floor, ModelConfig, PROVIDERS, ServerConfig};
 
 use super::ServeError;
@@ -20,6 +21,8 @@ const MAX_TRUST_BYTES: usize = 2 * 1024 * 1024;
 pub(crate) fn server_config(settings: &Settings, machine_memory_mib: u64) -> ServerConfig {
     let memory_mib = settings.memory_mib.unwrap_or(machine_memory_mib);
     let mut config = ServerConfig::new(settings.data.clone(), memory_mib);
+    let processes = ProcessBounds::of_host().one_job;
+    config.greatest_limits.machine.pids = config.greatest_limits.machine.pids.min(processes);
     config.admission.concurrency = settings.concurrency;
     config.admission.queue = settings.queue;
     config.floors = vec![settings.isolation.clone()];

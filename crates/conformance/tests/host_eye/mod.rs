@@ -142,6 +142,29 @@ pub(crate) async fn assert_every_task_is_confined(subject: &DriverSubject, data:
     two.stop().await.unwrap();
 }
 
+/// R23: the processes of a job, and of all jobs together, are fewer than the host's kernel can have, whatever was asked for.
+pub(crate) async fn assert_processes_are_bounded(subject: &DriverSubject, data: &Path) {
+    let asked = Limits { pids: 4 * 1024 * 1024, ..Limits::default() };
+    let driver = (subject.open)();
+    let spec = subject.spec("bounded-1", asked).unwrap();
+    driver.start(&spec).await.unwrap();
+    let read = |path: PathBuf| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
+    let host = ["pid_max", "threads-max"].map(|name| read(Path::new("/proc/sys/kernel").join(name)).unwrap());
+    let bounds: Vec<_> = groups(data)
+        .iter()
+        .filter_map(|group| {
+            Some((read(group.parent()?.join("pids.max"))?, read(group.join("job/pids.max"))?))
+        })
+        .collect();
+    assert_eq!(bounds.len(), 1, "{bounds:?}");
+    let (together, one) = bounds[0];
+    assert!(
+        host.iter().all(|most| together <= most / 4 * 3) && one <= together / 4 + 2,
+        "{bounds:?} of {host:?}"
+    );
+    driver.stop(&spec.id).await.unwrap();
+}
+
 /// Every task of a sandbox.
 fn tasks_of(data: &Path, id: &str) -> Vec<Task> {
     let name = record(&data.join("sandboxes").join(id)).unwrap();

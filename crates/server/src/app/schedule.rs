@@ -197,7 +197,12 @@ impl Yard {
                 16,
                 most.machine.disk_mib,
             )?,
-            pids: within("pids", pids.unwrap_or(given.machine.pids), 8, most.machine.pids)?,
+            pids: within(
+                "pids",
+                pids.unwrap_or(given.machine.pids.min(most.machine.pids)),
+                8,
+                most.machine.pids,
+            )?,
         };
         let timeout_s = within("timeout_s", timeout_s.unwrap_or(given.timeout_s), 1, most.timeout_s)?;
         let idle = idle_timeout_s.or(given.idle_timeout_s);

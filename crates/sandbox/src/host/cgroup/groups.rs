@@ -9,7 +9,7 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 
 use super::layout::{CgroupLayout, CgroupVersion, Controller, Hierarchy};
-use crate::driver::Limits;
+use crate::driver::{Limits, ProcessBounds};
 
 /// The period over which the processor quota counts, the kernel's default.
 const CPU_PERIOD_US: u64 = 100_000;
@@ -47,7 +47,7 @@ impl Groups {
         &self.name
     }
 
-    /// Makes both groups in every hierarchy.
+    /// Makes both groups in every hierarchy, and bounds the processes of all sandboxes of the yard together.
     pub(crate) fn create(&self) -> io::Result<()> {
         for hierarchy in &self.layout.hierarchies {
             let yard = hierarchy.root.join(&self.yard);
@@ -65,7 +65,9 @@ impl Groups {
             }
             make(&sandbox.join("job"))?;
         }
-        Ok(())
+        let hierarchy = self.layout.of(Controller::Pids).ok_or(io::ErrorKind::NotFound)?;
+        let most = self.process_bounds().together;
+        fs::write(hierarchy.root.join(&self.yard).join("pids.max"), most.to_string())
     }
 
     /// Sets the limits of both groups, which may already hold processes.
@@ -75,7 +77,9 @@ impl Groups {
         self.limit_pids("own", OWN_PIDS)?;
         let memory_mib = job.memory_mib.saturating_add(limits.disk_in_memory_mib);
         self.limit_memory("job", memory_mib.saturating_mul(1024 * 1024))?;
-        self.limit_pids("job", job.pids.saturating_add(JOB_SPARE_PIDS))?;
+        // No job gets so many that others could not fork, whatever it was promised.
+        let pids = job.pids.min(self.process_bounds().one_job);
+        self.limit_pids("job", pids.saturating_add(JOB_SPARE_PIDS))?;
         self.limit_cpu("job", job.cpus)
     }
 
@@ -107,6 +111,16 @@ impl Groups {
                 if swap.exists() { fs::write(swap, "0") } else { Ok(()) }
             }
         }
+    }
+
+    /// Returns the bounds of the host, or of a group above those of sandboxes that has a limit of its own: a service's, a user's.
+    fn process_bounds(&self) -> ProcessBounds {
+        let root =
+            self.layout.of(Controller::Pids).map(|hierarchy| hierarchy.root.clone()).unwrap_or_default();
+        // A group without a limit says `max`.
+        let above = root.ancestors().filter_map(|group| read_number(&group.join("pids.max")).ok()).min();
+        let host = ProcessBounds::of_host();
+        above.map_or(host, |above| ProcessBounds::within(above.min(host.host)))
     }
 
     fn limit_pids(&self, group: &str, most: u64) -> io::Result<()> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::layout::{CgroupLayout, CgroupVersion, Controller, Hierarchy};
 use super::{GroupLimits, Groups};
-use crate::driver::{Limits, Usage};
+use crate::driver::{Limits, ProcessBounds, Usage};
 
 const LIMITS: Limits = Limits { cpus: 1.5, memory_mib: 64, disk_mib: 1, pids: 10 };
 
@@ -58,6 +58,25 @@ fn version_2_limits_both_groups_and_kills_the_parent() {
     assert!(!root.path().join("sandyard-y/s/own/cpu.max").exists());
     groups.kill().unwrap();
     assert_eq!(read(root.path(), "sandyard-y/s/cgroup.kill"), "1");
+}
+
+/// However many were asked for, one job can't take all numbers that the kernel has for processes, nor can all jobs together.
+#[test]
+fn processes_are_bounded_by_the_host_and_by_groups_above() {
+    let root = tempfile::tempdir().unwrap();
+    let (asked, delegated) = (Limits { pids: u64::MAX, ..LIMITS }, root.path().join("delegated"));
+    let groups = Groups::new(&unified(&delegated), "y", "s");
+    let read_number = |path: &str| read(&delegated, path).parse::<u64>().unwrap();
+    groups.create().unwrap();
+    groups.limit(GroupLimits { job: asked, disk_in_memory_mib: 0 }).unwrap();
+    let host = ProcessBounds::of_host();
+    assert_eq!(read_number("sandyard-y/pids.max"), host.together);
+    assert_eq!(read_number("sandyard-y/s/job/pids.max"), host.one_job + 2);
+    fs::write(root.path().join("pids.max"), "400\n").unwrap();
+    fs::write(delegated.join("pids.max"), "max\n").unwrap();
+    groups.create().unwrap();
+    groups.limit(GroupLimits { job: asked, disk_in_memory_mib: 0 }).unwrap();
+    assert_eq!((read_number("sandyard-y/pids.max"), read_number("sandyard-y/s/job/pids.max")), (300, 77));
 }
 
 #[test]
