@@ -3,12 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use sandyard_sandbox::driver::ProcessBounds;
 use serde::Serialize;
 
 use crate::config::Settings;
 
 /// Free disk space below which the server will soon reject jobs.
 const ROOM_MIB: u64 = 2048;
+
+/// Processes below which a dozen jobs with the default limit may fill the host.
+const ENOUGH_PROCESSES: u64 = 12_288;
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -32,7 +36,8 @@ impl Check {
 
 /// Runs all checks of the host that concern every driver.
 pub(crate) fn all(settings: &Settings) -> Vec<Check> {
-    let mut checks = vec![kernel(), cgroups(), overlay(), landlock(), seccomp(), kvm()];
+    let mut checks =
+        vec![kernel(), cgroups(), overlay(), landlock(), seccomp(), core_dumps(), processes(), kvm()];
     // An ordinary user's workspaces are in memory, and images are root's to build.
     if rustix::process::geteuid().is_root() {
         checks.extend([
@@ -88,6 +93,38 @@ fn seccomp() -> Check {
         if ok { "filters" } else { "no filters" },
         "use a kernel with CONFIG_SECCOMP_FILTER",
     )
+}
+
+/// Judges who gets the core dumps of crashed programs.
+pub(crate) fn core_dumps() -> Check {
+    judge_core_pattern(read("/proc/sys/kernel/core_pattern").trim())
+}
+
+/// The kernel ends a crash in a sandbox without a core dump where that would go to a file or a program: the limit of core dumps is 1
+/// byte and can't be changed inside. No limit holds for a socket (`@`, from Linux 6.16 on), whose listener is outside of every
+/// wall and reads what the job chose.
+fn judge_core_pattern(pattern: &str) -> Check {
+    let (ok, detail) = match pattern.chars().next() {
+        Some('@') => (
+            false,
+            format!("a crash in a sandbox reaches the host's socket {}", pattern.trim_start_matches('@')),
+        ),
+        Some('|') => (true, "to a program, which sandboxes do not reach".to_owned()),
+        _ => (true, "to files; sandboxes make none".to_owned()),
+    };
+    Check::new(
+        "core dumps",
+        ok,
+        detail,
+        "sysctl -w kernel.core_pattern=core, or a pattern with `|` and a program",
+    )
+}
+
+/// The bounds by which forks of jobs leave some to the host.
+fn processes() -> Check {
+    let ProcessBounds { host, together, one_job } = ProcessBounds::of_host();
+    let detail = format!("{host} on this host; {together} for all jobs, {one_job} for one");
+    Check::new("processes", together >= ENOUGH_PROCESSES, detail, "sysctl -w kernel.pid_max=4194304")
 }
 
 fn loop_devices() -> Check {
@@ -155,6 +192,19 @@ mod tests {
             program("no-such-program", "nothing", "does nothing").fix.as_deref(),
             Some("apt-get install nothing")
         );
+    }
+
+    /// The kernel passes core dumps to a socket whatever their limit is.
+    #[test]
+    fn a_socket_for_core_dumps_is_warned_of() {
+        for pattern in ["core", "/var/crash/%p", "|/usr/lib/systemd/systemd-coredump %P"] {
+            assert!(judge_core_pattern(pattern).ok, "{pattern}");
+        }
+        for pattern in ["@/run/cores.sock", "@@/run/cores.sock"] {
+            let check = judge_core_pattern(pattern);
+            assert!(!check.ok && check.detail.ends_with("socket /run/cores.sock"), "{check:?}");
+            assert!(check.fix.is_some_and(|fix| fix.contains("core_pattern")));
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 mod binding;
 mod failing_start;
 pub mod fake;
+mod flushing;
 mod images;
 mod lifecycle;
 mod memory_kinds;

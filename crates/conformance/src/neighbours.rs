@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::flushing::flushing;
 use super::rules::{CheckRule, RuleTable};
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
@@ -44,6 +45,7 @@ pub async fn neighbours(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Su
     two.upload_probe().await?;
     outcomes.extend(look_around(&one, &two).await?);
     outcomes.push(share_of_a_busy_neighbour(&one, &two).await?);
+    outcomes.extend(flushing(subject, &one).await?);
     one.stop().await?;
     two.stop().await?;
     Ok(outcomes)

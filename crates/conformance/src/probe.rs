@@ -8,6 +8,17 @@ use super::{CheckOutcome, CommandResult, DriverSubject, SandboxSession, SuiteErr
 use sandyard_sandbox::driver::Limits;
 
 const NO_CAPABILITY: &str = "0000000000000000";
+/// Tools that read counters of the kernel. One that the image lacks is not tried.
+const TOOLS: [&str; 8] = [
+    "free",
+    "uptime",
+    "ps -ef",
+    "top -bn1",
+    "vmstat",
+    "w",
+    "python3 -c 'import os; assert len(os.getloadavg()) == 3'",
+    "node -e 'require(\"os\").cpus(); require(\"os\").loadavg(); require(\"os\").freemem()'",
+];
 
 /// Rules by the beginning of a check's name. The first that fits judges the check.
 const RULES: &[(&str, CheckRule)] = &[
@@ -57,6 +68,11 @@ const RULES: &[(&str, CheckRule)] = &[
     ("K17.first.", CheckRule::Closed),
     ("K17.ptrace_first", CheckRule::Refused),
     ("K20.", CheckRule::Empty),
+    ("K23.limit.", CheckRule::Is("1 1")),
+    ("K23.parts", CheckRule::Is("00000000")),
+    ("K24.proc", CheckRule::Holds(only_needed_files)),
+    ("K24./proc/sys", CheckRule::Empty),
+    ("K24.faked.", CheckRule::Is("")),
     ("D9.propagation", CheckRule::Is("")),
     ("D9.root_flags", CheckRule::Holds(|flags| flags.split(',').any(|flag| flag == "ro"))),
     ("D9.mounts", CheckRule::Holds(|targets| !targets.contains("/oldroot") && !targets.contains(".disk"))),
@@ -67,6 +83,7 @@ const RULES: &[(&str, CheckRule)] = &[
     ("N6.", CheckRule::Unreachable),
     ("N7.", CheckRule::Unreachable),
     ("N8.socket.", CheckRule::Refused),
+    ("N8.request.", CheckRule::Refused),
     ("N8.", CheckRule::Unreachable),
     // The loop of a task talks to keeper there; keeper listens to nobody else.
     ("N11.sockets", CheckRule::Is("/run/job/agent.sock")),
@@ -84,6 +101,10 @@ const RULES: &[(&str, CheckRule)] = &[
 /// Rules that differ for a machine with a kernel of its own: its users belong to that kernel alone.
 const RULES_OF_OWN_KERNEL: &[(&str, CheckRule)] = &[
     ("K1.user", CheckRule::Holds(|found| found.starts_with("user:["))),
+    // Its counters count nobody else.
+    ("K24.proc", CheckRule::Holds(|found| !found.is_empty())),
+    ("K24./proc/sys", CheckRule::Holds(|_| true)),
+    ("K24.faked.", CheckRule::Holds(|_| true)),
     ("R16.uid_map", CheckRule::Holds(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))),
 ];
 
@@ -104,6 +125,8 @@ pub async fn probe(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, SuiteEr
         format!("{before:?} became {:?}", switches()),
     ));
     outcomes.extend(working_directories(&session).await?);
+    outcomes.extend(crash(&session).await?);
+    outcomes.extend(tools(&session).await?);
     session.stop().await?;
     Ok(outcomes)
 }
@@ -132,6 +155,40 @@ async fn working_directories(session: &SandboxSession) -> Result<Vec<CheckOutcom
         outcomes.push(CheckOutcome::new(format!("K10.begin {place}"), inside, found));
     }
     Ok(outcomes)
+}
+
+/// K23: a job that gives core dumps up, as the host's handler would need it, crashes without one. Programs that give them up
+/// for the sake of their secrets get no error.
+async fn crash(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
+    let limits = session.shell("ulimit -c 0 && grep core /proc/self/limits").await?;
+    let kept =
+        limits.stdout.split_whitespace().collect::<Vec<_>>().join(" ") == "Max core file size 1 1 bytes";
+    let crashed =
+        session.shell("ulimit -c 0; bash -c 'kill -SEGV $$'; echo $?; ls core* 2>/dev/null").await?;
+    Ok(vec![
+        CheckOutcome::new("K23.shell", kept, format!("{limits:?}")),
+        CheckOutcome::new("K23.crash", crashed.stdout == "139\n", format!("{crashed:?}")),
+    ])
+}
+
+/// K24: tools that read the faked counters still work.
+async fn tools(session: &SandboxSession) -> Result<Vec<CheckOutcome>, SuiteError> {
+    let mut outcomes = Vec::new();
+    for tool in TOOLS {
+        let script =
+            format!("command -v {} >/dev/null || exit 0; {tool}", tool.split(' ').next().unwrap_or(tool));
+        let ran = session.shell(&script).await?;
+        let well = ran.exit.code == 0 && ran.stderr.is_empty();
+        outcomes.push(CheckOutcome::new(format!("K24.tool {tool}"), well, format!("{ran:?}")));
+    }
+    Ok(outcomes)
+}
+
+/// Accepts files that programs need, and whose counters are faked or belong to the sandbox.
+fn only_needed_files(names: &str) -> bool {
+    let needed = "cgroups cpuinfo filesystems loadavg meminfo mounts net self stat sys sysvipc thread-self tty uptime \
+                  version vmstat";
+    !names.is_empty() && names.split(' ').all(|name| needed.split_whitespace().any(|one| one == name))
 }
 
 /// Accepts the usual names. `core` is a link that runtimes make to a file that is covered in proc.

@@ -9,6 +9,7 @@ const LAYERS: &[&[&str]] = &[
     &[
         "binding",
         "failing_start",
+        "flushing",
         "lifecycle",
         "memory_kinds",
         "neighbours",

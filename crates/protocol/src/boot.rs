@@ -84,6 +84,11 @@ impl LinkTarget {
     pub fn needs_host_sockets(&self) -> bool {
         matches!(self, Self::Vsock { .. })
     }
+
+    /// True if the link leads out of a virtual machine, whose kernel is its own.
+    pub fn leaves_virtual_machine(&self) -> bool {
+        !matches!(self, Self::UnixSocket { .. })
+    }
 }
 
 /// How init gets its spawner.

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Settings, Surroundings};
 use crate::drivers::{self, DriverPlan};
+use crate::host_checks;
 use crate::images::{Preparation, YardImages};
 use crate::machine;
 use crate::ui::Ui;
@@ -64,6 +65,10 @@ impl YardServer {
         let lock = lock::lock(&settings.data).await?;
         let socket = settings.socket();
         let listener = bind_socket(&socket)?;
+        let core_dumps = host_checks::core_dumps();
+        if let Some(fix) = &core_dumps.fix {
+            tracing::warn!(fix, "{}", core_dumps.detail);
+        }
         let images = YardImages::new(settings);
         let mut config = server_config(settings, machine::memory_mib());
         config.models = model_config(settings, surroundings)?;

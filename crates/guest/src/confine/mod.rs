@@ -91,15 +91,27 @@ pub(crate) fn verify(id: u32) -> Result<(), BootFailure> {
     Ok(())
 }
 
-/// Bounds open files and forbids core dumps. A lower hard limit that is already there stays.
+/// Bounds open files and forbids core dumps. A lower hard limit that is already there stays. The filter then keeps the limit of
+/// core dumps as it is: at 0 a crash would run the host's handler.
 pub(crate) fn limit_resources(open_files: u64) -> Result<(), BootFailure> {
     let hard = rustix::process::getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
     let files = open_files.min(hard);
     set_limit(Resource::Nofile, files).step("limits", format_args!("{files} open files"))?;
     // One byte, not none: where the host pipes core dumps to a program, only 1 keeps the kernel from running it.
     set_limit(Resource::Core, 1).step("limits", "no core dumps")?;
+    empty_core_dumps().step("limits", "no memory in core dumps")?;
     rustix::process::umask(Mode::WGRP | Mode::WOTH);
     Ok(())
+}
+
+/// Leaves all memory out of core dumps, for this process and its descendants. A host that passes core dumps to a socket
+/// (`core_pattern` with `@`) gets them whatever the limit: then they hold registers and no more.
+fn empty_core_dumps() -> std::io::Result<()> {
+    match std::fs::write("/proc/self/coredump_filter", "0") {
+        // A kernel without core dumps has no such file.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        written => written,
+    }
 }
 
 fn set_limit(resource: Resource, value: u64) -> rustix::io::Result<()> {

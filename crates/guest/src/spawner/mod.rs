@@ -7,6 +7,7 @@
 
 mod child;
 pub mod client;
+mod covers;
 mod devices;
 mod followed;
 pub(crate) mod messages;
@@ -60,7 +61,7 @@ fn give_up_privilege(config: &BootConfig) -> Result<(), BootFailure> {
     confine::become_user(config.agent_id)?;
     // Both rules need the no-new-privileges bit, which `become_user` sets. Every process of the job inherits them.
     confine::landlock::restrict(&config.writable)?;
-    seccomp::install(seccomp::FilterProfile::Job)
+    seccomp::install(seccomp::FilterProfile::Job { own_kernel: config.link.leaves_virtual_machine() })
 }
 
 /// Opens the guest's own program, to be run again. In a sandbox it may be a memory file without a name.

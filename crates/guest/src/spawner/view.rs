@@ -1,23 +1,20 @@
 //! The job's view of the machine: the spawner's own mounts. Runs with privilege, before any code of the job exists.
 //!
-//! Hides keeper's directories, mounts a /proc of the inner pid namespace over the outer one, and covers its files that reveal or
-//! change the host. Paths that this kernel doesn't have need no cover.
+//! Hides keeper's directories, mounts a /proc of the inner pid namespace over the outer one, and covers all of it that programs do
+//! not need: it reveals or changes the host, or tells what neighbours do. Paths that this kernel doesn't have need no cover.
 
-use std::fs::File;
+use std::fs;
 use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 
-use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
-    mount_change, mount_remount, move_mount, open_tree, unmount,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, mount_remount, unmount,
 };
 
 use sandyard_protocol::BootConfig;
 
+use super::covers::Covers;
 use super::devices;
 use crate::boot::{BootFailure, BootStep as _};
 use crate::sys;
@@ -26,37 +23,37 @@ const STAGE: &str = "view";
 /// Mounts stacked on one hidden path; drivers make one.
 const STACKED_MOUNTS: usize = 8;
 
-/// Files that reveal or change the host's kernel: covered by the null device. `sched_debug` and `latency_stats`
-/// show other people's processes, `kallsyms` and `modules` the kernel's layout, `keys` every user's keyrings.
-const COVERED_FILES: &[&str] = &[
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/key-users",
-    "/proc/kallsyms",
-    "/proc/kmsg",
-    "/proc/kpagecount",
-    "/proc/kpageflags",
-    "/proc/kpagecgroup",
-    "/proc/latency_stats",
-    "/proc/modules",
-    "/proc/sched_debug",
-    "/proc/slabinfo",
-    "/proc/sysrq-trigger",
-    "/proc/timer_list",
-    "/proc/timer_stats",
-    "/proc/vmallocinfo",
-    "/proc/config.gz",
-    "/proc/interrupts",
-    "/proc/pagetypeinfo",
+/// Entries of /proc that programs need and that tell about the machine, the sandbox or its processes. All others are covered,
+/// those of later kernels among them. `meminfo` and `uptime` do count for the whole host; so does sysinfo(2), without which
+/// language runtimes do not start.
+const NEEDED: &[&str] = &[
+    "cpuinfo",
+    "filesystems",
+    "meminfo",
+    "mounts",
+    "net",
+    "self",
+    "sys",
+    "sysvipc",
+    "thread-self",
+    "tty",
+    "uptime",
+    "version",
 ];
-/// Directories of hardware and firmware, and the host's load, which any process may have the kernel watch: covered by an empty directory.
+/// Entries that count for everybody on the kernel. Where it is the machine's own, they count for this job and stay.
+const COUNTERS: &[&str] =
+    &["cgroups", "diskstats", "loadavg", "locks", "partitions", "stat", "swaps", "vmstat"];
+/// Counters among the kernel's settings: open files, inodes, names, and terminals of everybody.
+const COUNTERS_AMONG_SETTINGS: &[&str] = &[
+    "/proc/sys/fs/aio-nr",
+    "/proc/sys/fs/dentry-state",
+    "/proc/sys/fs/file-nr",
+    "/proc/sys/fs/inode-nr",
+    "/proc/sys/fs/inode-state",
+    "/proc/sys/kernel/pty/nr",
+];
+/// Directories of hardware and firmware outside of /proc.
 const COVERED_DIRECTORIES: &[&str] = &[
-    "/proc/acpi",
-    "/proc/asound",
-    "/proc/driver",
-    "/proc/dynamic_debug",
-    "/proc/pressure",
-    "/proc/scsi",
     "/sys/firmware",
     "/sys/fs/bpf",
     "/sys/kernel/debug",
@@ -65,7 +62,13 @@ const COVERED_DIRECTORIES: &[&str] = &[
     "/sys/devices/virtual/powercap",
 ];
 /// Directories that programs read and no process may write.
-const READ_ONLY: &[&str] = &["/proc/sys", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/tty", "/sys"];
+const READ_ONLY: &[&str] = &["/proc/sys", "/proc/tty", "/sys"];
+
+/// A load average of nobody.
+const NO_LOAD: &str = "0.00 0.00 0.00 1/1 1\n";
+/// The lines of `vmstat` that tools look for.
+const NO_MEMORY_EVENTS: &str =
+    "pgpgin 0\npgpgout 0\npswpin 0\npswpout 0\npgfault 0\npgmajfault 0\noom_kill 0\n";
 
 /// Turns this process's mount namespace into the one that the job sees.
 pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
@@ -75,27 +78,64 @@ pub(super) fn prepare(config: &BootConfig) -> Result<(), BootFailure> {
     if config.engine.is_some() {
         devices::replace().step(STAGE, "make a /dev")?;
     }
-    for path in &config.hidden {
-        hide(path)?;
-    }
     // The kernel allows a new proc in a user namespace only while a fully visible one is there.
     mount("proc", "/proc", "proc", no_special(), None).step(STAGE, "mount /proc")?;
-    let null = null_device()?;
-    for path in COVERED_FILES {
-        cover_file(path, &null).step(STAGE, format_args!("cover {path}"))?;
+    let quiet_stat = silence(&fs::read_to_string("/proc/stat").step(STAGE, "read /proc/stat")?);
+    let replaced = [("stat", quiet_stat.as_str()), ("loadavg", NO_LOAD), ("vmstat", NO_MEMORY_EVENTS)];
+    let covers = Covers::make(&replaced).step(STAGE, "make covers")?;
+    for path in &config.hidden {
+        hide(path, &covers)?;
     }
+    let shares_kernel = !config.link.leaves_virtual_machine();
+    let replaced = replaced.map(|(name, _)| name);
+    cover_proc(&covers, &replaced, shares_kernel).step(STAGE, "cover /proc")?;
     for path in COVERED_DIRECTORIES {
-        cover_directory(path.as_ref()).step(STAGE, format_args!("cover {path}"))?;
+        covers.hide(path.as_ref()).step(STAGE, format_args!("cover {path}"))?;
     }
     for path in READ_ONLY {
         make_read_only(path).step(STAGE, format_args!("make {path} read-only"))?;
+    }
+    // After the settings were mounted once more: a mount does not take covers along.
+    for path in COUNTERS_AMONG_SETTINGS.iter().filter(|_| shares_kernel) {
+        covers.hide(path.as_ref()).step(STAGE, format_args!("cover {path}"))?;
     }
     // Runtimes bind device nodes without it.
     sys::forbid_set_user_id("/".as_ref()).step(STAGE, "forbid set-user-id files on every mount")
 }
 
+/// Covers the entries of /proc that are not needed, and replaces counters that programs expect to find.
+fn cover_proc(covers: &Covers, replaced: &[&str], shares_kernel: bool) -> io::Result<()> {
+    let is_process = |name: &str| name.starts_with(|letter: char| letter.is_ascii_digit());
+    let stays = |name: &str| NEEDED.contains(&name) || (!shares_kernel && COUNTERS.contains(&name));
+    let names: Vec<_> =
+        fs::read_dir("/proc")?.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
+    for name in names.iter().filter_map(|name| name.to_str()).filter(|name| !is_process(name)) {
+        let path = Path::new("/proc").join(name);
+        if replaced.contains(&name) && !stays(name) {
+            covers.replace(&path, name)?;
+        } else if !stays(name) {
+            covers.hide(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns `stat` without its counters: the processors, each of them idle, and the time of the boot, by which `ps` knows when a
+/// process began.
+fn silence(stat: &str) -> String {
+    let quiet = |line: &str| match line.split_once(' ') {
+        // Two blanks after the sum of all processors, as the kernel writes it.
+        Some(("cpu", _)) => "cpu  0 0 0 1 0 0 0 0 0 0\n".to_owned(),
+        Some((name, _)) if name.starts_with("cpu") => format!("{name} 0 0 0 1 0 0 0 0 0 0\n"),
+        Some(("btime", _)) => format!("{line}\n"),
+        Some((name, _)) => format!("{name} 0\n"),
+        None => String::new(),
+    };
+    stat.lines().map(quiet).collect()
+}
+
 /// Unmounts a directory of keeper's, or covers it where the driver's mount can't be undone from here.
-fn hide(path: &Path) -> Result<(), BootFailure> {
+fn hide(path: &Path, covers: &Covers) -> Result<(), BootFailure> {
     // Each round takes one mount off the stack; EINVAL means that none is left, or that the rest is locked.
     for _ in 0..STACKED_MOUNTS {
         match unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
@@ -112,7 +152,7 @@ fn hide(path: &Path) -> Result<(), BootFailure> {
         }
     }
     if !is_empty(path).step(STAGE, format_args!("look into {}", path.display()))? {
-        cover_directory(path).step(STAGE, format_args!("cover {}", path.display()))?;
+        covers.hide(path).step(STAGE, format_args!("cover {}", path.display()))?;
     }
     Ok(())
 }
@@ -126,44 +166,8 @@ fn is_empty(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The real null device, by descriptor: an image could have put a link in its place (CVE-2025-31133).
-fn null_device() -> Result<File, BootFailure> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let null = File::from(rustix::fs::open("/dev/null", flags, Mode::empty()).step(STAGE, "open /dev/null")?);
-    let metadata = null.metadata().step(STAGE, "look at /dev/null")?;
-    // Checked on the descriptor that will be cloned, so nothing can be exchanged in between.
-    if metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3) {
-        Ok(null)
-    } else {
-        Err(BootFailure::plain(STAGE, "/dev/null is not the null device"))
-    }
-}
-
-fn cover_file(path: &str, null: &File) -> io::Result<()> {
-    if !exists(path) {
-        return Ok(());
-    }
-    let flags =
-        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    let copy = open_tree(null.as_fd(), "", flags)?;
-    Ok(move_mount(copy.as_fd(), "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
-}
-
-fn cover_directory(path: &Path) -> io::Result<()> {
-    if !exists(path) {
-        return Ok(());
-    }
-    Ok(mount(
-        "tmpfs",
-        path,
-        "tmpfs",
-        no_special() | MountFlags::RDONLY,
-        Some(c"size=4k,nr_inodes=1,mode=0555"),
-    )?)
-}
-
 fn make_read_only(path: &str) -> io::Result<()> {
-    if !exists(path) || is_empty(path.as_ref())? {
+    if is_empty(path.as_ref())? {
         return Ok(());
     }
     // Flags of a bind mount apply only with a second call: the kernel ignores them in the first.
@@ -171,10 +175,18 @@ fn make_read_only(path: &str) -> io::Result<()> {
     Ok(mount_remount(path, MountFlags::BIND | MountFlags::RDONLY | no_special(), "")?)
 }
 
-fn exists(path: impl AsRef<Path>) -> bool {
-    path.as_ref().symlink_metadata().is_ok()
-}
-
 fn no_special() -> MountFlags {
     MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processors_and_boot_stay_and_no_counter_does() {
+        let stat = "cpu  9 8 7 6 5 4 3 2 1 0\ncpu0 9 8 7 6 5 4 3 2 1 0\nintr 99 1 2\nctxt 7\nbtime 1700000000\nprocs_running 3\n";
+        let quiet = "cpu  0 0 0 1 0 0 0 0 0 0\ncpu0 0 0 0 1 0 0 0 0 0 0\nintr 0\nctxt 0\nbtime 1700000000\nprocs_running 0\n";
+        assert_eq!(silence(stat), quiet);
+    }
 }

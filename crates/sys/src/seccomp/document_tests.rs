@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::outer::{OuterRule, outer_rules};
-use super::table::{CallRow, CallRule, CallUsers, rows};
+use super::table::{CallRow, CallRule, CallUsers, CaseAnswer, rows};
 
 const HEAD: &str = "\
 # The system-call filter
@@ -17,7 +17,7 @@ for keeper and init. In all of them
 - a foreign architecture (32-bit code, `int 0x80`) kills the process, and x32 numbers are refused;
 - a number that the table does not know fails with ENOSYS, as with an older kernel, so that programs fall back;
 - a known call that is refused fails with EPERM;
-- an argument is compared in the 32 bits that the kernel reads.
+- an argument is compared in the 32 bits that the kernel reads, a pointer in all 64.
 
 Where a driver's runtime accepts a filter (OCI runtimes, Docker, Podman), a fourth one surrounds the whole machine, in the runtime's
 format and from the same rows: it allows every call that one of the three allows, and the calls that init and spawner make before they
@@ -43,6 +43,9 @@ fn line(row: &CallRow) -> String {
         CallRule::Allow => "allowed",
         CallRule::Refuse => "EPERM",
         CallRule::Absent => "ENOSYS",
+        CallRule::Guarded(guard) if guard.iter().all(|case| case.answer == CaseAnswer::Ignore) => {
+            "success, without effect"
+        }
         CallRule::Guarded(_) => "allowed under a condition",
     };
     format!("| {} | {whom} | {get} | {} | {} |\n", names.join(" "), row.why, around(row))

@@ -8,11 +8,11 @@
 
 use serde::Serialize;
 
-use super::table::{ArgumentGuard, ArgumentTest, CallRule, rows};
+use super::table::{ArgumentCase, ArgumentGuard, ArgumentTest, CallRule, CaseAnswer, rows};
 
-/// Calls of init and spawner before the job exists: a mount namespace that hides keeper's places and covers the host's, and
-/// namespaces of the spawner's own.
-const AT_START: [&str; 7] = [
+/// Calls of init and spawner before the job exists: a mount namespace that hides keeper's places and covers the host's,
+/// namespaces of the spawner's own, and limits.
+const AT_START: [&str; 8] = [
     "SYS_mount",
     "SYS_umount2",
     "SYS_move_mount",
@@ -20,6 +20,7 @@ const AT_START: [&str; 7] = [
     "SYS_mount_setattr",
     "SYS_unshare",
     "SYS_clone",
+    "SYS_prlimit64",
 ];
 
 const ALLOW: &str = "SCMP_ACT_ALLOW";
@@ -89,7 +90,7 @@ impl OuterProfile {
                 OuterRule::Refuse => refused.push(name),
                 OuterRule::Absent => {}
                 OuterRule::Guarded(guard) => {
-                    guarded.extend(guard.iter().map(|tests| conditional(name, tests)))
+                    guarded.extend(running(guard).map(|case| conditional(name, case.tests)))
                 }
             }
         }
@@ -113,6 +114,8 @@ pub(super) fn outer_rules() -> impl Iterator<Item = (&'static str, OuterRule)> {
             let rule = match row.rule {
                 _ if AT_START.contains(&name) => OuterRule::Allow,
                 CallRule::Allow => OuterRule::Allow,
+                // The inner filters say that the call succeeded, and theirs is the answer that counts.
+                CallRule::Guarded(guard) if running(guard).next().is_none() => OuterRule::Absent,
                 CallRule::Guarded(guard) if is_expressible(guard) => OuterRule::Guarded(guard),
                 // Allowed here, since the inner filters have the guard; refused here, programs of the job
                 // would fail.
@@ -125,29 +128,34 @@ pub(super) fn outer_rules() -> impl Iterator<Item = (&'static str, OuterRule)> {
     })
 }
 
+/// Returns the cases in which the call runs.
+fn running(guard: ArgumentGuard) -> impl Iterator<Item = &'static ArgumentCase> {
+    guard.iter().filter(|case| case.answer == CaseAnswer::Run)
+}
+
 /// True if libseccomp can express the guard: it compares an argument only once in a rule.
 fn is_expressible(guard: ArgumentGuard) -> bool {
-    let once = |tests: &&[ArgumentTest]| {
-        let arguments = tests.iter().map(|test| test.argument);
+    let once = |case: &ArgumentCase| {
+        let arguments = case.tests.iter().map(ArgumentTest::argument);
         arguments.clone().all(|argument| arguments.clone().filter(|other| *other == argument).count() == 1)
     };
     guard.iter().all(once)
 }
 
 fn conditional(name: &'static str, tests: &[ArgumentTest]) -> OuterCalls {
-    let args = tests.iter().map(|test| match test.negated {
-        true => OuterArgument {
-            index: test.argument,
-            value: u64::from(test.value),
-            value_two: None,
-            op: "SCMP_CMP_NE",
-        },
-        false => OuterArgument {
-            index: test.argument,
-            value: u64::from(test.mask),
-            value_two: Some(u64::from(test.value)),
+    let args = tests.iter().map(|test| match *test {
+        ArgumentTest::Differs { argument, value } => {
+            OuterArgument { index: argument, value: u64::from(value), value_two: None, op: "SCMP_CMP_NE" }
+        }
+        ArgumentTest::Equal { argument, mask, value } => OuterArgument {
+            index: argument,
+            value: u64::from(mask),
+            value_two: Some(u64::from(value)),
             op: "SCMP_CMP_MASKED_EQ",
         },
+        ArgumentTest::Null { argument } => {
+            OuterArgument { index: argument, value: 0, value_two: None, op: "SCMP_CMP_EQ" }
+        }
     });
     OuterCalls { names: vec![name], action: ALLOW, errno_ret: None, args: args.collect() }
 }

@@ -16,32 +16,76 @@ pub enum CallRule {
     Refuse,
     /// ENOSYS: as on a kernel without the call, so that programs fall back.
     Absent,
-    /// The call runs if the guard holds; otherwise EPERM.
+    /// The first case that fits decides; EPERM if none does.
     Guarded(ArgumentGuard),
 }
 
-/// Alternatives, of which one must hold with all its tests.
-pub type ArgumentGuard = &'static [&'static [ArgumentTest]];
+/// Cases of a call, in the order in which they are tried.
+pub type ArgumentGuard = &'static [ArgumentCase];
 
-/// Compares the low 32 bits of an argument under a mask. Every guarded argument is an `int` or a flag word in the
-/// kernel, so its upper half is ignored there as well.
+/// An answer to calls whose arguments pass all tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ArgumentTest {
-    /// Index of the argument, from 0.
-    pub argument: u8,
-    /// Bits of the argument that are compared.
-    pub mask: u32,
-    /// Value that the masked argument must have.
-    pub value: u32,
-    /// True if the test holds for every other value instead.
-    pub negated: bool,
+pub struct ArgumentCase {
+    /// Tests, of which all must hold.
+    pub tests: &'static [ArgumentTest],
+    /// Answer if they do.
+    pub answer: CaseAnswer,
+}
+
+/// Answer of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CaseAnswer {
+    /// The kernel runs the call.
+    Run,
+    /// The call reports success and does nothing: programs that insist on it go on.
+    Ignore,
+}
+
+/// A test of one argument. An `int` or a flag word is compared in its low 32 bits, which are all that the kernel reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgumentTest {
+    /// The low 32 bits have this value under the mask.
+    Equal {
+        /// Index of the argument, from 0.
+        argument: u8,
+        /// Bits that are compared.
+        mask: u32,
+        /// Value that they must have.
+        value: u32,
+    },
+    /// The low 32 bits have another value.
+    Differs {
+        /// Index of the argument, from 0.
+        argument: u8,
+        /// Value that they must not have.
+        value: u32,
+    },
+    /// All 64 bits are zero: no pointer. An address may well end in 32 zero bits.
+    Null {
+        /// Index of the argument, from 0.
+        argument: u8,
+    },
+}
+
+impl ArgumentTest {
+    /// Returns the index of the argument.
+    pub fn argument(&self) -> u8 {
+        match *self {
+            Self::Equal { argument, .. } | Self::Differs { argument, .. } | Self::Null { argument } => {
+                argument
+            }
+        }
+    }
 }
 
 /// Process that a set of rules is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterProfile {
     /// The spawner and every process of the job.
-    Job,
+    Job {
+        /// True if the kernel serves this machine alone: in a virtual machine.
+        own_kernel: bool,
+    },
     /// Keeper: no fork, no exec.
     Keeper {
         /// True if its link is a socket to the host of a virtual machine.
@@ -98,6 +142,10 @@ pub fn rules(profile: FilterProfile) -> CallRules {
     ) {
         rules.extend(u32::try_from(SYS_socket).map(|number| (number, CallRule::Guarded(HOST_SOCKETS))));
     }
+    // Its disks are this job's alone, and what it flushes survives the machine.
+    if profile == (FilterProfile::Job { own_kernel: true }) {
+        rules.extend(u32::try_from(SYS_sync).map(|number| (number, CallRule::Allow)));
+    }
     rules
 }
 
@@ -110,7 +158,7 @@ fn gives(who: CallUsers, profile: FilterProfile) -> bool {
     match who {
         CallUsers::Everyone => true,
         CallUsers::JobAndInit => !matches!(profile, FilterProfile::Keeper { .. }),
-        CallUsers::Job => profile == FilterProfile::Job,
+        CallUsers::Job => matches!(profile, FilterProfile::Job { .. }),
     }
 }
 
@@ -120,53 +168,104 @@ macro_rules! row {
     };
 }
 
+const fn run(tests: &'static [ArgumentTest]) -> ArgumentCase {
+    ArgumentCase { tests, answer: CaseAnswer::Run }
+}
+
+const fn ignore(tests: &'static [ArgumentTest]) -> ArgumentCase {
+    ArgumentCase { tests, answer: CaseAnswer::Ignore }
+}
+
 const fn is(argument: u8, value: u32) -> ArgumentTest {
-    ArgumentTest { argument, mask: u32::MAX, value, negated: false }
+    masked(argument, u32::MAX, value)
 }
 
 const fn is_not(argument: u8, value: u32) -> ArgumentTest {
-    ArgumentTest { argument, mask: u32::MAX, value, negated: true }
+    ArgumentTest::Differs { argument, value }
 }
 
 const fn masked(argument: u8, mask: u32, value: u32) -> ArgumentTest {
-    ArgumentTest { argument, mask, value, negated: false }
+    ArgumentTest::Equal { argument, mask, value }
+}
+
+const fn is_null(argument: u8) -> ArgumentTest {
+    ArgumentTest::Null { argument }
 }
 
 /// Every CLONE_NEW flag that clone(2) knows; the one for time works with unshare only, which is refused whole.
 const CLONE_NEW: u32 = 0x7e02_0000;
-const WITHOUT_NAMESPACES: ArgumentGuard = &[&[masked(0, CLONE_NEW, 0)]];
+const WITHOUT_NAMESPACES: ArgumentGuard = &[run(&[masked(0, CLONE_NEW, 0)])];
+
+/// The type of a socket: the second argument without SOCK_NONBLOCK and SOCK_CLOEXEC. Protocol 0 stands for the default of the
+/// type, and an unknown type has the kernel load a module for it.
+const fn typed(value: u32) -> ArgumentTest {
+    masked(1, !0x0008_0800, value)
+}
+const STREAM: ArgumentTest = typed(1);
+const DATAGRAM: ArgumentTest = typed(2);
+const RAW: ArgumentTest = typed(3);
+const PACKETS: ArgumentTest = typed(5);
+const UNIX: ArgumentTest = is(0, 1);
+const INTERNET: ArgumentTest = is(0, 2);
+const INTERNET_6: ArgumentTest = is(0, 10);
+const NETLINK: ArgumentTest = is(0, 16);
+const TO_THE_HOST: ArgumentTest = is(0, 40);
+const DEFAULT: ArgumentTest = is(2, 0);
+const TCP: ArgumentTest = is(2, 6);
+const UDP: ArgumentTest = is(2, 17);
 
 /// Unix sockets, TCP, UDP and ping, and the routing queries that `getaddrinfo` and `ip` make. Not AF_VSOCK, which ignores
-/// network namespaces; nor the families and protocols that load a module when first asked for.
+/// network namespaces; nor the families, types and protocols that load a module when first asked for.
 const PLAIN_SOCKETS: ArgumentGuard = &[
-    &[is(0, 1)],
-    &[is(0, 2), is(2, 0)],
-    &[is(0, 2), is(2, 6)],
-    &[is(0, 2), is(2, 17)],
-    &[is(0, 2), is(2, 1)],
-    &[is(0, 10), is(2, 0)],
-    &[is(0, 10), is(2, 6)],
-    &[is(0, 10), is(2, 17)],
-    &[is(0, 10), is(2, 58)],
-    &[is(0, 16), is(2, 0)],
+    run(&[UNIX, STREAM]),
+    run(&[UNIX, DATAGRAM]),
+    run(&[UNIX, PACKETS]),
+    run(&[INTERNET, STREAM, DEFAULT]),
+    run(&[INTERNET, STREAM, TCP]),
+    run(&[INTERNET, DATAGRAM, DEFAULT]),
+    run(&[INTERNET, DATAGRAM, UDP]),
+    run(&[INTERNET, DATAGRAM, is(2, 1)]),
+    run(&[INTERNET_6, STREAM, DEFAULT]),
+    run(&[INTERNET_6, STREAM, TCP]),
+    run(&[INTERNET_6, DATAGRAM, DEFAULT]),
+    run(&[INTERNET_6, DATAGRAM, UDP]),
+    run(&[INTERNET_6, DATAGRAM, is(2, 58)]),
+    run(&[NETLINK, RAW, DEFAULT]),
+    run(&[NETLINK, DATAGRAM, DEFAULT]),
 ];
 /// Unix sockets, TCP, and AF_VSOCK, which in a virtual machine leads to its host: for keeper alone, if that is its link.
 const HOST_SOCKETS: ArgumentGuard = &[
-    &[is(0, 1)],
-    &[is(0, 2), is(2, 0)],
-    &[is(0, 2), is(2, 6)],
-    &[is(0, 10), is(2, 0)],
-    &[is(0, 10), is(2, 6)],
-    &[is(0, 16), is(2, 0)],
-    &[is(0, 40), is(2, 0)],
+    run(&[UNIX, STREAM]),
+    run(&[UNIX, DATAGRAM]),
+    run(&[UNIX, PACKETS]),
+    run(&[INTERNET, STREAM, DEFAULT]),
+    run(&[INTERNET, STREAM, TCP]),
+    run(&[INTERNET_6, STREAM, DEFAULT]),
+    run(&[INTERNET_6, STREAM, TCP]),
+    run(&[NETLINK, RAW, DEFAULT]),
+    run(&[TO_THE_HOST, STREAM, DEFAULT]),
 ];
-const UNIX_PAIR: ArgumentGuard = &[&[is(0, 1)]];
+const UNIX_PAIR: ArgumentGuard = &[run(&[UNIX, STREAM]), run(&[UNIX, DATAGRAM]), run(&[UNIX, PACKETS])];
+/// TCP_ULP puts another protocol on a connection, such as the kernel's TLS.
+const PLAIN_TCP: ArgumentGuard = &[run(&[is_not(1, 6)]), run(&[is_not(2, 31)])];
 
-/// TIOCSTI types into a terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines.
-const SAFE_IOCTLS: ArgumentGuard = &[&[is_not(1, 0x5412), is_not(1, 0x541c), is_not(1, 0x5423)]];
+/// TIOCSTI types into a terminal, TIOCLINUX pastes into a console, TIOCSETD loads line disciplines. The others are questions about
+/// bridges and VLANs, which load a module for anybody who asks.
+const SAFE_IOCTLS: ArgumentGuard = &[run(&[
+    is_not(1, 0x5412),
+    is_not(1, 0x541c),
+    is_not(1, 0x5423),
+    is_not(1, 0x8940),
+    is_not(1, 0x8941),
+    is_not(1, 0x8982),
+    is_not(1, 0x8983),
+    is_not(1, 0x89a0),
+    is_not(1, 0x89a1),
+])];
 
 /// Plain, the query, and without address randomisation (gdb, sanitizers).
-const PLAIN_PERSONALITIES: ArgumentGuard = &[&[is(0, 0)], &[is(0, u32::MAX)], &[is(0, 0x0004_0000)]];
+const PLAIN_PERSONALITIES: ArgumentGuard =
+    &[run(&[is(0, 0)]), run(&[is(0, u32::MAX)]), run(&[is(0, 0x0004_0000)])];
 
 /// The kernel lets anybody make a whiteout device. Regular files, pipes and sockets only.
 const fn file_types(argument: u8) -> [[ArgumentTest; 1]; 4] {
@@ -179,14 +278,26 @@ const fn file_types(argument: u8) -> [[ArgumentTest; 1]; 4] {
     ]
 }
 const TYPES_AT: [[ArgumentTest; 1]; 4] = file_types(2);
-const NO_DEVICES_AT: ArgumentGuard = &[&TYPES_AT[0], &TYPES_AT[1], &TYPES_AT[2], &TYPES_AT[3]];
-const NO_WHITEOUT: ArgumentGuard = &[&[masked(4, 4, 0)]];
+const NO_DEVICES_AT: ArgumentGuard =
+    &[run(&TYPES_AT[0]), run(&TYPES_AT[1]), run(&TYPES_AT[2]), run(&TYPES_AT[3])];
+const NO_WHITEOUT: ArgumentGuard = &[run(&[masked(4, 4, 0)])];
 
 /// The spawner has the job's user, so the kernel would let the job lower its limits and priority; it is always PID 1.
 /// The second form also refuses "all processes of the user" (2 for priorities, 3 for I/O).
-const NOT_THE_SPAWNER: ArgumentGuard = &[&[is_not(0, 1)]];
-const NOT_ITS_PRIORITY: ArgumentGuard = &[&[is_not(0, 2), is_not(1, 1)]];
-const NOT_ITS_IO_PRIORITY: ArgumentGuard = &[&[is_not(0, 3), is_not(1, 1)]];
+const NOT_THE_SPAWNER: ArgumentGuard = &[run(&[is_not(0, 1)])];
+const NOT_ITS_PRIORITY: ArgumentGuard = &[run(&[is_not(0, 2), is_not(1, 1)])];
+const NOT_ITS_IO_PRIORITY: ArgumentGuard = &[run(&[is_not(0, 3), is_not(1, 1)])];
+
+/// RLIMIT_CORE, which is 1: the one value at which the kernel runs no core handler of the host, whatever `core_pattern` names. At 0
+/// it would. A change is ignored and not refused: gpg and ssh-agent give core dumps up and end if they can't, and they get
+/// none at 1 either.
+const CORE: u32 = 4;
+const NOT_ITS_CORE_LIMIT: ArgumentGuard = &[run(&[is_not(0, CORE)]), ignore(&[])];
+/// Others' limits likewise, but for PID 1. Without new values the call is a question.
+const NEITHER_SPAWNER_NOR_CORE: ArgumentGuard =
+    &[run(&[is_not(0, 1), is_not(1, CORE)]), run(&[is_not(0, 1), is_null(2)]), ignore(&[is_not(0, 1)])];
+
+const IGNORED: ArgumentGuard = &[ignore(&[])];
 
 const SYS_cachestat: c_long = 451;
 const SYS_fchmodat2: c_long = 452;
@@ -217,7 +328,7 @@ const TABLE: &[CallRow] = &[
     row!(
         Everyone,
         Guarded(SAFE_IOCTLS),
-        "devices one has open, but for typing into a terminal (TIOCSTI), pasting into a console (TIOCLINUX) and loading line disciplines (TIOCSETD)",
+        "devices one has open, but for typing into a terminal (TIOCSTI), pasting into a console (TIOCLINUX), and loading line disciplines (TIOCSETD), bridges and VLANs (SIOCGIFBR, SIOCGIFVLAN and the like)",
         [SYS_ioctl]
     ),
     row!(Job, Allow, "pages given to a pipe", [SYS_vmsplice]),
@@ -233,8 +344,14 @@ const TABLE: &[CallRow] = &[
         "renames and exchanges, but no whiteout devices, which the kernel lets anybody make",
         [SYS_renameat2]
     ),
-    row!(Job, Allow, "attributes of one's own files, and flushing what was written", [SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_removexattr SYS_lremovexattr SYS_fremovexattr SYS_sync
+    row!(Job, Allow, "attributes of one's own files", [SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_removexattr SYS_lremovexattr SYS_fremovexattr
         SYS_readahead]),
+    row!(
+        Job,
+        Guarded(IGNORED),
+        "does nothing: it would flush the disks of the host and of every neighbour. fsync and syncfs flush the job's own. In a virtual machine it runs",
+        [SYS_sync]
+    ),
     row!(Job, Guarded(NO_DEVICES_AT), "regular files, pipes and sockets, no devices", [SYS_mknodat]),
     row!(Everyone, Allow, "memory of one's own", [SYS_mmap SYS_munmap SYS_mprotect SYS_mremap SYS_madvise SYS_brk SYS_msync SYS_mincore SYS_mlock
         SYS_mlock2 SYS_munlock SYS_membarrier SYS_mseal]),
@@ -251,12 +368,13 @@ const TABLE: &[CallRow] = &[
         SYS_wait4 SYS_waitid SYS_pidfd_open SYS_pidfd_send_signal]),
     row!(
         Everyone,
-        Guarded(NOT_THE_SPAWNER),
-        "limits of oneself and one's children, not of PID 1: the spawner has the job's user",
+        Guarded(NEITHER_SPAWNER_NOR_CORE),
+        "limits of oneself and one's children, not of PID 1: the spawner has the job's user. A change of RLIMIT_CORE does nothing: it stays at 1, where no crash reaches the host's core handler",
         [SYS_prlimit64]
     ),
+    row!(Job, Guarded(NOT_ITS_CORE_LIMIT), "limits of oneself, by the older name", [SYS_setrlimit]),
     row!(Job, Allow, "timers, queued signals and questions about scheduling", [SYS_getitimer SYS_setitimer SYS_timer_create SYS_timer_settime SYS_timer_gettime SYS_timer_getoverrun
-        SYS_timer_delete SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo SYS_getrlimit SYS_setrlimit SYS_getpriority
+        SYS_timer_delete SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo SYS_getrlimit SYS_getpriority
         SYS_sched_getparam SYS_sched_getscheduler SYS_sched_getattr SYS_sched_get_priority_max SYS_sched_get_priority_min
         SYS_sched_rr_get_interval SYS_ioprio_get]),
     row!(Job, Guarded(NOT_THE_SPAWNER), "scheduling of one's own processes, not of PID 1", [SYS_sched_setparam SYS_sched_setscheduler SYS_sched_setattr
@@ -281,12 +399,18 @@ const TABLE: &[CallRow] = &[
     row!(
         Everyone,
         Guarded(PLAIN_SOCKETS),
-        "Unix sockets, TCP, UDP, ping, and the routing queries of getaddrinfo and ip; not AF_VSOCK, which ignores network namespaces, nor families and protocols that load a module when first asked for",
+        "Unix sockets, TCP, UDP, ping, and the routing queries of getaddrinfo and ip; not AF_VSOCK, which ignores network namespaces, nor families, types and protocols that load a module when first asked for",
         [SYS_socket]
     ),
     row!(Everyone, Guarded(UNIX_PAIR), "pairs of Unix sockets", [SYS_socketpair]),
     row!(Everyone, Allow, "what is done with sockets", [SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_sendto SYS_recvfrom SYS_sendmsg SYS_recvmsg
-        SYS_sendmmsg SYS_recvmmsg SYS_shutdown SYS_getsockname SYS_getpeername SYS_getsockopt SYS_setsockopt]),
+        SYS_sendmmsg SYS_recvmmsg SYS_shutdown SYS_getsockname SYS_getpeername SYS_getsockopt]),
+    row!(
+        Everyone,
+        Guarded(PLAIN_TCP),
+        "options of sockets, but for another protocol on a TCP connection (TCP_ULP)",
+        [SYS_setsockopt]
+    ),
     row!(Job, Allow, "System V and POSIX queues, semaphores and shared memory, in the machine's own IPC namespace; X uses them", [SYS_shmget SYS_shmat SYS_shmctl SYS_shmdt SYS_semget SYS_semop SYS_semtimedop SYS_semctl SYS_msgget
         SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink SYS_mq_timedsend SYS_mq_timedreceive SYS_mq_notify
         SYS_mq_getsetattr]),
@@ -324,7 +448,7 @@ const LEGACY: &[CallRow] = &[
 #[cfg(target_arch = "x86_64")]
 const TYPES: [[ArgumentTest; 1]; 4] = file_types(1);
 #[cfg(target_arch = "x86_64")]
-const NO_DEVICES: ArgumentGuard = &[&TYPES[0], &TYPES[1], &TYPES[2], &TYPES[3]];
+const NO_DEVICES: ArgumentGuard = &[run(&TYPES[0]), run(&TYPES[1]), run(&TYPES[2]), run(&TYPES[3])];
 
 #[cfg(not(target_arch = "x86_64"))]
 const LEGACY: &[CallRow] = &[];

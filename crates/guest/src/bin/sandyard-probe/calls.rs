@@ -77,6 +77,29 @@ const PROTOCOLS: &[(&str, i32, i32, i32)] = &[
     ("mptcp", libc::AF_INET, libc::SOCK_STREAM, 262),
     ("raw_udp", libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_UDP),
     ("raw_icmp6", libc::AF_INET6, libc::SOCK_RAW, libc::IPPROTO_ICMPV6),
+    ("default_raw", libc::AF_INET, libc::SOCK_RAW, 0),
+    ("default_reliable", libc::AF_INET, libc::SOCK_RDM, 0),
+    ("default_packets", libc::AF_INET, libc::SOCK_SEQPACKET, 0),
+    ("default_packets6", libc::AF_INET6, libc::SOCK_SEQPACKET, 0),
+    ("default_dccp", libc::AF_INET, 6, 0),
+    ("default_dccp6", libc::AF_INET6, 6, 0),
+    ("default_unknown", libc::AF_INET, 10, 0),
+    ("datagram_tcp", libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_TCP),
+    ("stream_udp", libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_UDP),
+    ("odd_flag", libc::AF_INET, libc::SOCK_STREAM | 0x100, 0),
+    ("unix_raw", libc::AF_UNIX, libc::SOCK_RAW, 0),
+];
+
+/// Requests on sockets that have the kernel load a module or switch to another protocol: bridges, VLANs, and the upper layers of TCP.
+/// Made on no socket, so that they do nothing where they are allowed.
+const REQUESTS: &[(&str, libc::c_long, [libc::c_long; 2])] = &[
+    ("bridge", libc::SYS_ioctl, [0x8940, 0]),
+    ("bridge_change", libc::SYS_ioctl, [0x8941, 0]),
+    ("bridge_new", libc::SYS_ioctl, [0x89a0, 0]),
+    ("bridge_removed", libc::SYS_ioctl, [0x89a1, 0]),
+    ("vlan", libc::SYS_ioctl, [0x8982, 0]),
+    ("vlan_change", libc::SYS_ioctl, [0x8983, 0]),
+    ("upper_layer", libc::SYS_setsockopt, [libc::IPPROTO_TCP as libc::c_long, libc::TCP_ULP as libc::c_long]),
 ];
 
 /// Bit that marks a call of the x32 interface.
@@ -99,6 +122,10 @@ pub(crate) fn all() -> Vec<ProbeFinding> {
         let arguments = [family.into(), kind.into(), protocol.into(), 0, 0];
         let result = sys::in_child(|| sys::call(libc::SYS_socket, arguments));
         findings.push(ProbeFinding::new(format!("N8.socket.{name}"), result));
+    }
+    for &(name, number, [first, second]) in REQUESTS {
+        let result = sys::in_child(|| sys::call(number, [-1, first, second, 0, 0]));
+        findings.push(ProbeFinding::new(format!("N8.request.{name}"), result));
     }
     findings.extend(namespaces());
     findings.extend(foreign());

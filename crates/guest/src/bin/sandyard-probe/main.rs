@@ -4,6 +4,8 @@
 //! belong to (K2, N1 …). Run with an argument it is one of the small misbehaving programs the suite needs.
 
 mod calls;
+mod core_dumps;
+mod counters;
 mod fill;
 mod misbehave;
 mod neighbours;
@@ -47,6 +49,8 @@ fn main() -> ExitCode {
     findings.extend(network::all());
     findings.extend(places::all());
     findings.extend(tree::all());
+    findings.extend(core_dumps::all());
+    findings.extend(counters::all());
     report(&findings)
 }
 

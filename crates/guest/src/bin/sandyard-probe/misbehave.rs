@@ -20,6 +20,8 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
         "fork-many" => sys::fork_many(number),
         "fill" => fill(arguments.first().map_or("", String::as_str)),
         "who" => return who_am_i(),
+        "dirty" => return dirty(arguments),
+        "sync" => return sync_everything(),
         "where" => return where_am_i(),
         "swap" => return swap(arguments),
         "machine" => flood_console(),
@@ -69,6 +71,22 @@ fn open_files() -> u64 {
         held.push(file);
     }
     held.len().try_into().unwrap_or(u64::MAX)
+}
+
+/// Says how many pages of a file are not on its disk yet. The suite runs it on the host.
+fn dirty(paths: &[String]) -> ExitCode {
+    let found = paths.first().map(|path| outcome(sys::dirty_pages(path))).unwrap_or_default();
+    if writeln!(std::io::stdout(), "{found}").is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Asks the kernel to write everything that waits to be written, by the call itself and not through a libc.
+fn sync_everything() -> ExitCode {
+    let called = sys::call(libc::SYS_sync, [0; 5]).map(|_| "called");
+    if writeln!(std::io::stdout(), "{}", outcome(called)).is_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// Says its users and groups, real and effective.

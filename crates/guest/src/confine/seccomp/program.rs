@@ -2,7 +2,7 @@
 //!
 //! A linear chain of comparisons costs eight times as much to install and is walked by every call that has a guard.
 
-use sandyard_sys::seccomp::table::{ArgumentGuard, ArgumentTest, CallRule, CallRules};
+use sandyard_sys::seccomp::table::{ArgumentGuard, ArgumentTest, CallRule, CallRules, CaseAnswer};
 use seccompiler::{BpfProgram, sock_filter};
 
 // Offsets in `struct seccomp_data` and opcodes of classic BPF, from linux/seccomp.h and linux/bpf_common.h.
@@ -20,6 +20,8 @@ pub(super) const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 pub(super) const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 pub(super) const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
 pub(super) const ABSENT: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+/// Error 0: the call returns 0 without having run.
+pub(super) const IGNORE: u32 = libc::SECCOMP_RET_ERRNO;
 
 /// The kernel's limit on a program.
 const MOST_INSTRUCTIONS: usize = 4096;
@@ -108,33 +110,47 @@ fn leaf(rule: CallRule) -> Option<BpfProgram> {
     }
 }
 
-/// Each alternative ends in ALLOW; a test that fails jumps behind it, to the next alternative or to the refusal.
+/// Each case ends in its answer; a test that fails jumps behind it, to the next case or to the refusal.
 fn guarded(guard: ArgumentGuard) -> Option<BpfProgram> {
     let mut program = Vec::new();
-    for tests in guard {
-        let length: usize = tests.iter().map(test_length).sum();
-        let mut left = length;
-        for test in *tests {
+    for case in guard {
+        let mut left: usize = case.tests.iter().map(test_length).sum();
+        for test in case.tests {
             left -= test_length(test);
             push_test(&mut program, test, u8::try_from(left + 1).ok()?);
         }
-        program.push(statement(RETURN, ALLOW));
+        program.push(statement(RETURN, if case.answer == CaseAnswer::Run { ALLOW } else { IGNORE }));
     }
     program.push(statement(RETURN, REFUSE));
     Some(program)
 }
 
 fn test_length(test: &ArgumentTest) -> usize {
-    if test.mask == u32::MAX { 2 } else { 3 }
+    match test {
+        ArgumentTest::Equal { mask: u32::MAX, .. } | ArgumentTest::Differs { .. } => 2,
+        ArgumentTest::Equal { .. } => 3,
+        ArgumentTest::Null { .. } => 4,
+    }
 }
 
 fn push_test(program: &mut BpfProgram, test: &ArgumentTest, when_false: u8) {
-    program.push(statement(LOAD, ARGUMENTS + 8 * u32::from(test.argument)));
-    if test.mask != u32::MAX {
-        program.push(statement(AND, test.mask));
+    // The kernel's record is little-endian on every architecture of ours: the low half of an argument comes first.
+    let low = ARGUMENTS + 8 * u32::from(test.argument());
+    program.push(statement(LOAD, low));
+    match *test {
+        ArgumentTest::Equal { mask, value, .. } => {
+            if mask != u32::MAX {
+                program.push(statement(AND, mask));
+            }
+            program.push(jump(JUMP_EQUAL, value, 0, when_false));
+        }
+        ArgumentTest::Differs { value, .. } => program.push(jump(JUMP_EQUAL, value, when_false, 0)),
+        ArgumentTest::Null { .. } => {
+            program.push(jump(JUMP_EQUAL, 0, 0, when_false + 2));
+            program.push(statement(LOAD, low + 4));
+            program.push(jump(JUMP_EQUAL, 0, 0, when_false));
+        }
     }
-    let (equal, unequal) = if test.negated { (when_false, 0) } else { (0, when_false) };
-    program.push(jump(JUMP_EQUAL, test.value, equal, unequal));
 }
 
 fn statement(code: u16, k: u32) -> sock_filter {

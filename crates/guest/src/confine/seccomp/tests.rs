@@ -2,16 +2,16 @@
 
 use libc::*;
 use proptest::prelude::*;
-use sandyard_sys::seccomp::table::{self, ArgumentTest, CallRule, CallRules};
+use sandyard_sys::seccomp::table::{self, ArgumentTest, CallRule, CallRules, CaseAnswer};
 use sandyard_sys::seccomp::{OuterArgument, OuterCalls, OuterProfile};
 use seccompiler::sock_filter;
 
 use super::program::{
-    ABSENT, ALLOW, AND, JUMP, JUMP_EQUAL, JUMP_NOT_BELOW, KILL, LOAD, NATIVE, REFUSE, RETURN, compile,
+    ABSENT, ALLOW, AND, IGNORE, JUMP, JUMP_EQUAL, JUMP_NOT_BELOW, KILL, LOAD, NATIVE, REFUSE, RETURN, compile,
 };
 use super::*;
 
-const JOB: FilterProfile = FilterProfile::Job;
+const JOB: FilterProfile = FilterProfile::Job { own_kernel: false };
 const KEEPER: FilterProfile = FilterProfile::Keeper { host_sockets: false };
 const INIT: FilterProfile = FilterProfile::Init { host_sockets: false };
 
@@ -33,6 +33,7 @@ impl Call {
             0 => self.number,
             4 => self.architecture,
             16.. if offset.is_multiple_of(8) => self.arguments[(offset as usize - 16) / 8] as u32,
+            16.. if offset.is_multiple_of(4) => (self.arguments[(offset as usize - 16) / 8] >> 32) as u32,
             _ => panic!("load from {offset}"),
         }
     }
@@ -59,14 +60,20 @@ fn verdict(program: &[sock_filter], call: &Call) -> u32 {
 
 /// The rule of the table, without BPF.
 fn expected(rules: &CallRules, call: &Call) -> u32 {
-    let holds = |test: &ArgumentTest| {
-        ((call.arguments[usize::from(test.argument)] as u32 & test.mask) == test.value) != test.negated
+    let word = |argument: u8| call.arguments[usize::from(argument)];
+    let holds = |test: &ArgumentTest| match *test {
+        ArgumentTest::Equal { argument, mask, value } => word(argument) as u32 & mask == value,
+        ArgumentTest::Differs { argument, value } => word(argument) as u32 != value,
+        ArgumentTest::Null { argument } => word(argument) == 0,
     };
     match rules.get(&call.number) {
         Some(CallRule::Allow) => ALLOW,
         Some(CallRule::Refuse) => REFUSE,
-        Some(CallRule::Guarded(guard)) if guard.iter().any(|tests| tests.iter().all(holds)) => ALLOW,
-        Some(CallRule::Guarded(_)) => REFUSE,
+        Some(CallRule::Guarded(guard)) => match guard.iter().find(|case| case.tests.iter().all(holds)) {
+            Some(case) if case.answer == CaseAnswer::Run => ALLOW,
+            Some(_) => IGNORE,
+            None => REFUSE,
+        },
         None if (0x4000_0000..0x8000_0000).contains(&call.number) => REFUSE,
         Some(CallRule::Absent) | None => ABSENT,
     }
@@ -153,23 +160,56 @@ fn namespaces_are_refused() {
 #[test]
 fn sockets_are_those_of_the_allow_list() {
     let protocols = [0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6, IPPROTO_SCTP, 136, 262];
-    for domain in 0..64 {
-        for protocol in protocols {
-            let allowed = match domain {
-                AF_UNIX => true,
-                AF_INET => [0, IPPROTO_ICMP, IPPROTO_TCP, IPPROTO_UDP].contains(&protocol),
-                AF_INET6 => [0, IPPROTO_ICMPV6, IPPROTO_TCP, IPPROTO_UDP].contains(&protocol),
-                AF_NETLINK => protocol == NETLINK_ROUTE,
+    let flags = [0, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_CLOEXEC | SOCK_NONBLOCK, 0x10, 1 << 30];
+    for (domain, kind) in (0..64).flat_map(|domain| (0..16).map(move |kind| (domain, kind))) {
+        for (protocol, flag) in protocols.iter().flat_map(|protocol| flags.map(|flag| (*protocol, flag))) {
+            let stream = [0, IPPROTO_TCP].contains(&protocol);
+            let allowed = match (domain, kind) {
+                (AF_UNIX, SOCK_STREAM | SOCK_DGRAM | SOCK_SEQPACKET) => true,
+                (AF_INET | AF_INET6, SOCK_STREAM) => stream,
+                (AF_INET, SOCK_DGRAM) => [0, IPPROTO_ICMP, IPPROTO_UDP].contains(&protocol),
+                (AF_INET6, SOCK_DGRAM) => [0, IPPROTO_ICMPV6, IPPROTO_UDP].contains(&protocol),
+                (AF_NETLINK, SOCK_RAW | SOCK_DGRAM) => protocol == NETLINK_ROUTE,
                 _ => false,
             };
-            let arguments = [domain as u64, SOCK_DGRAM as u64, protocol as u64, 0, 0, 0];
+            let allowed = allowed && flag & !(SOCK_CLOEXEC | SOCK_NONBLOCK) == 0;
+            let arguments = [domain as u64, (kind | flag) as u64, protocol as u64, 0, 0, 0];
             let answer = ask(JOB, SYS_socket, arguments);
-            assert_eq!(answer, if allowed { ALLOW } else { REFUSE }, "domain {domain} protocol {protocol}");
+            assert_eq!(answer, if allowed { ALLOW } else { REFUSE }, "{domain} {kind} {flag:#x} {protocol}");
         }
     }
     // The kernel looks at 32 bits of an int; so must the filter.
-    assert_eq!(ask(JOB, SYS_socket, [(1 << 32) | AF_VSOCK as u64, 0, 0, 0, 0, 0]), REFUSE);
-    assert_eq!(ask(JOB, SYS_socketpair, [AF_TIPC as u64, 0, 0, 0, 0, 0]), REFUSE);
+    assert_eq!(ask(JOB, SYS_socket, [(1 << 32) | AF_VSOCK as u64, 1, 0, 0, 0, 0]), REFUSE);
+    assert_eq!(ask(JOB, SYS_socketpair, [AF_TIPC as u64, 1, 0, 0, 0, 0]), REFUSE);
+}
+
+/// At any other limit than 1 a crash runs the host's core handler, and the job would choose what it reads.
+#[test]
+fn the_limit_of_core_dumps_stays() {
+    const CORE: u64 = RLIMIT_CORE as u64;
+    let (limit, round) = (0x7fff_0000_1000, 1 << 32);
+    for profile in [JOB, KEEPER, INIT, FilterProfile::Job { own_kernel: true }] {
+        for resource in [CORE, CORE | (1 << 32)] {
+            for (process, address) in [(0, limit), (2, limit), (0, round)] {
+                assert_eq!(ask(profile, SYS_prlimit64, [process, resource, address, 0, 0, 0]), IGNORE);
+            }
+            assert_eq!(ask(profile, SYS_prlimit64, [0, resource, 0, limit, 0, 0]), ALLOW, "a question");
+            assert_eq!(ask(profile, SYS_prlimit64, [1, resource, limit, 0, 0, 0]), REFUSE);
+        }
+        assert_eq!(ask(profile, SYS_prlimit64, [0, RLIMIT_NOFILE as u64, limit, 0, 0, 0]), ALLOW);
+    }
+    assert_eq!(ask(JOB, SYS_setrlimit, [CORE, limit, 0, 0, 0, 0]), IGNORE);
+    assert_eq!(ask(JOB, SYS_setrlimit, [CORE | (1 << 32), limit, 0, 0, 0, 0]), IGNORE);
+    assert_eq!(ask(JOB, SYS_setrlimit, [RLIMIT_NOFILE as u64, limit, 0, 0, 0, 0]), ALLOW);
+}
+
+#[test]
+fn flushing_all_disks_does_nothing_where_they_are_not_the_jobs() {
+    assert_eq!(ask(JOB, SYS_sync, [0; 6]), IGNORE);
+    assert_eq!(ask(FilterProfile::Job { own_kernel: true }, SYS_sync, [0; 6]), ALLOW);
+    for number in [SYS_fsync, SYS_fdatasync, SYS_syncfs] {
+        assert_eq!(ask(JOB, number, [0; 6]), ALLOW);
+    }
 }
 
 #[test]
@@ -189,10 +229,14 @@ fn only_a_keeper_whose_link_it_is_may_reach_the_machines_host() {
 #[test]
 fn odd_arguments_are_refused() {
     let device = u64::from(S_IFCHR | 0o666);
-    let table: [(c_long, [u64; 6], u32); 12] = [
+    let table: [(c_long, [u64; 6], u32); 16] = [
         (SYS_ioctl, [0, TIOCSTI, 0, 0, 0, 0], REFUSE),
         (SYS_ioctl, [0, TIOCLINUX, 0, 0, 0, 0], REFUSE),
         (SYS_ioctl, [0, TIOCGWINSZ, 0, 0, 0, 0], ALLOW),
+        (SYS_ioctl, [0, SIOCGIFBR, 0, 0, 0, 0], REFUSE),
+        (SYS_ioctl, [0, SIOCGIFVLAN, 0, 0, 0, 0], REFUSE),
+        (SYS_setsockopt, [0, IPPROTO_TCP as u64, TCP_ULP as u64, 0, 0, 0], REFUSE),
+        (SYS_setsockopt, [0, IPPROTO_TCP as u64, TCP_NODELAY as u64, 0, 0, 0], ALLOW),
         (SYS_personality, [0xffff_ffff, 0, 0, 0, 0, 0], ALLOW),
         (SYS_personality, [8, 0, 0, 0, 0, 0], REFUSE),
         (SYS_mknodat, [0, 0, device, 0, 0, 0], REFUSE),
@@ -209,6 +253,8 @@ fn odd_arguments_are_refused() {
     const TIOCSTI: u64 = 0x5412;
     const TIOCLINUX: u64 = 0x541c;
     const TIOCGWINSZ: u64 = 0x5413;
+    const SIOCGIFBR: u64 = 0x8940;
+    const SIOCGIFVLAN: u64 = 0x8982;
 }
 
 #[test]
@@ -263,6 +309,7 @@ fn around(profile: &OuterProfile, name: &str, arguments: &[u64; 6]) -> Option<&'
         let found = arguments[usize::from(argument.index)];
         match argument.op {
             "SCMP_CMP_NE" => found != argument.value,
+            "SCMP_CMP_EQ" => found == argument.value,
             "SCMP_CMP_MASKED_EQ" => found & argument.value == argument.value_two.unwrap(),
             op => panic!("{op}"),
         }

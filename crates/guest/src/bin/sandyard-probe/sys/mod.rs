@@ -1,8 +1,10 @@
 //! Raw system calls, each in a process of its own where it could end the caller.
 #![expect(unsafe_code, reason = "a probe makes system calls that no safe interface offers")]
 
+mod limits;
 mod objects;
 
+pub(crate) use limits::*;
 pub(crate) use objects::*;
 
 use std::ffi::CString;
