@@ -7,9 +7,9 @@ use sandyard_sandbox::driver::{BindError, Binding, BindingPart, IsolationLevel, 
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 
 /// Limits of a parked sandbox, too low for either script below.
-const PARKED_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
+const PARKED_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64, io_mib_s: 256 };
 /// Limits of its job, enough for both.
-const BOUND_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256 };
+const BOUND_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 512, disk_mib: 64, pids: 256, io_mib_s: 256 };
 /// Holds 200 MiB in memory: `tail` keeps the last line, which never ends.
 const EAT_MEMORY: &str = "set -o pipefail; head -c 200M /dev/zero | tail -n 1 > /dev/null";
 /// Attempts to start a command after a change of limits, and the delay between two: five seconds in all.

@@ -6,7 +6,8 @@ use sandyard_sandbox::driver::Limits;
 use super::{CheckOutcome, SandboxSession, SuiteError};
 
 /// Limits of a sandbox that uses all it can, low enough to be hit within a second.
-pub(super) const EATER_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 96, disk_mib: 96, pids: 48 };
+pub(super) const EATER_LIMITS: Limits =
+    Limits { cpus: 0.5, memory_mib: 96, disk_mib: 96, pids: 48, io_mib_s: 256 };
 
 /// Directories that may be in memory, which the check fills with files.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/run/user/1000"];

@@ -12,7 +12,7 @@ use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
 
 /// Limits of each neighbour: enough for a small program, and half a processor.
-const NEIGHBOUR_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64 };
+const NEIGHBOUR_LIMITS: Limits = Limits { cpus: 0.5, memory_mib: 128, disk_mib: 64, pids: 64, io_mib_s: 256 };
 /// Text that one sandbox writes and the next one looks for.
 const CANARY: &str = "left-by-the-canary";
 /// Directories that a job can write.

@@ -11,7 +11,7 @@ use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::{Driver, Limits, LinkError, SandboxSpec};
 
 /// Limits of a machine, enough to boot with.
-const MACHINE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 128, disk_mib: 64, pids: 64 };
+const MACHINE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 128, disk_mib: 64, pids: 64, io_mib_s: 256 };
 /// Devices of a machine that would lead to the host: lines, consoles, disks and memory. The job must see
 /// none.
 const WAYS: &str = "/dev/vsock /dev/vhost-vsock /dev/ttyS0 /dev/hvc0 /dev/console /dev/kmsg /dev/mem /dev/port /dev/nvram \

@@ -10,7 +10,8 @@ use sandyard_sandbox::driver::Limits;
 use sandyard_sandbox::machine::{Machine, MachineError};
 
 /// Limits of the sandbox: room for the files that are made here.
-const WORKSPACE_LIMITS: Limits = Limits { cpus: 1.0, memory_mib: 256, disk_mib: 64, pids: 128 };
+const WORKSPACE_LIMITS: Limits =
+    Limits { cpus: 1.0, memory_mib: 256, disk_mib: 64, pids: 128, io_mib_s: 256 };
 /// First bytes of every image's `/etc/passwd`, and of no file of the job.
 const CANARY: &str = "root:x:0:0";
 /// Time for which two names change places under a reader.

@@ -136,6 +136,12 @@ async fn all_jobs_together_leave_processes_to_the_host() {
     host_eye::assert_processes_are_bounded(&yard.subject(), &yard.data()).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn disks_are_read_at_a_limited_rate() {
+    let Some(yard) = NativeYard::open(Need::Image) else { return };
+    host_eye::assert_disks_are_limited(&yard.subject(), &yard.data()).await;
+}
+
 /// A killed launcher takes no sandbox with it, and the next start has another.
 #[tokio::test(flavor = "multi_thread")]
 async fn survives_its_launchers_death() {

@@ -47,6 +47,7 @@ with_every_runtime!(
     a_set_user_id_file_of_the_image_gives_nothing,
     every_task_is_confined,
     all_jobs_together_leave_processes_to_the_host,
+    disks_are_read_at_a_limited_rate,
     refuses_hostile_images,
     says_that_it_works_here_and_when_it_is_outdated,
     leaves_nothing_behind,
@@ -107,6 +108,11 @@ async fn every_task_is_confined(runtime: &'static str) {
 async fn all_jobs_together_leave_processes_to_the_host(runtime: &'static str) {
     let Some(yard) = OciYard::open(runtime).await else { return };
     host_eye::assert_processes_are_bounded(&yard.subject(), &yard.data()).await;
+}
+
+async fn disks_are_read_at_a_limited_rate(runtime: &'static str) {
+    let Some(yard) = OciYard::open(runtime).await else { return };
+    host_eye::assert_disks_are_limited(&yard.subject(), &yard.data()).await;
 }
 
 async fn a_set_user_id_file_of_the_image_gives_nothing(runtime: &'static str) {

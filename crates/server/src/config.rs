@@ -64,6 +64,7 @@ impl ServerConfig {
                     memory_mib: memory_mib.saturating_sub(AdmissionConfig::RESERVE_MIB).max(512),
                     disk_mib: 256 * 1024,
                     pids: 65_536,
+                    io_mib_s: 65_536,
                 },
                 timeout_s: 7 * 24 * 3600,
                 idle_timeout_s: None,

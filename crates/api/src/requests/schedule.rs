@@ -134,6 +134,8 @@ pub struct RequestedLimits {
     pub disk_mib: Option<u64>,
     /// Processes and threads.
     pub pids: Option<u64>,
+    /// Mebibytes read from disks in a second, and written to them.
+    pub io_mib_s: Option<u64>,
     /// Wall-clock time.
     pub timeout_s: Option<u64>,
     /// Time without output.
@@ -220,6 +222,7 @@ impl RequestBody for ScheduleBody {
         ("limits.memory_mib", NumberBounds::Whole(bounds::MEMORY_MIB)),
         ("limits.disk_mib", NumberBounds::Whole(bounds::DISK_MIB)),
         ("limits.pids", NumberBounds::Whole(bounds::PIDS)),
+        ("limits.io_mib_s", NumberBounds::Whole(bounds::IO_MIB_S)),
         ("limits.timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("limits.idle_timeout_s", NumberBounds::Whole(bounds::TIMEOUT_S)),
         ("budget.steps", NumberBounds::Whole(bounds::STEPS)),

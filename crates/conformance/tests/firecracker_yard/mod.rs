@@ -16,7 +16,7 @@ use sandyard_sandbox::drivers::firecracker::{FirecrackerConfig, FirecrackerDrive
 use serde_json::Value;
 
 /// Limits of the double's machines: enough for it, and quick to format.
-pub(crate) const SMALL: Limits = Limits { cpus: 1.5, memory_mib: 256, disk_mib: 64, pids: 64 };
+pub(crate) const SMALL: Limits = Limits { cpus: 1.5, memory_mib: 256, disk_mib: 64, pids: 64, io_mib_s: 256 };
 
 /// A yard of the double.
 pub(crate) struct DoubleYard {

@@ -1,11 +1,16 @@
 //! The host's view of sandboxes that have control groups there: tasks, groups, loop devices, images.
 
-#![expect(clippy::unwrap_used, reason = "support of tests, which fail by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "support of tests, which fail by panicking and say what they skip"
+)]
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use sandyard_conformance::{DriverSubject, SandboxSession};
 use sandyard_sandbox::driver::Limits;
@@ -163,6 +168,40 @@ pub(crate) async fn assert_processes_are_bounded(subject: &DriverSubject, data: 
         "{bounds:?} of {host:?}"
     );
     driver.stop(&spec.id).await.unwrap();
+}
+
+/// R25: a job reads the host's disk no faster than its limit. The host forgets the job's disk first, or nothing would be read.
+pub(crate) async fn assert_disks_are_limited(subject: &DriverSubject, data: &Path) {
+    const READ_MIB: u64 = 16;
+    let limits = Limits { io_mib_s: 4, ..Limits::default() };
+    let session =
+        SandboxSession::start((subject.open)(), subject.spec("rated-1", limits).unwrap()).await.unwrap();
+    let files = ["job/io.max", "job/blkio.throttle.read_bps_device"];
+    let set: Vec<_> = groups(data)
+        .iter()
+        .flat_map(|group| files.map(|file| fs::read_to_string(group.join(file)).unwrap_or_default()))
+        .collect();
+    if subject.disk_in_memory || !set.iter().any(|text| text.contains("4194304")) {
+        println!("skipped: needs a disk and a controller of its reads: {set:?}");
+        return session.stop().await.unwrap();
+    }
+    let write = format!("head -c {READ_MIB}M /dev/urandom > kept && sync kept");
+    assert_eq!(session.shell(&write).await.unwrap().exit.code, 0);
+    for disk in list(&session.spec.workspace) {
+        let input = format!("if={}", disk.display());
+        let forgotten = Command::new("dd").args([&input, "iflag=nocache", "count=0"]).output().unwrap();
+        assert!(forgotten.status.success(), "{forgotten:?}");
+    }
+    let began = Instant::now();
+    let ran = session.shell("dd if=kept of=/dev/null bs=1M iflag=direct").await.unwrap();
+    assert_eq!(ran.exit.code, 0, "{ran:?}");
+    // Four seconds by the limit, and no less than half of that. A slow host takes longer.
+    assert!(
+        began.elapsed() >= Duration::from_secs(READ_MIB / 4 / 2),
+        "{:?} {ran:?} {set:?}",
+        began.elapsed()
+    );
+    session.stop().await.unwrap();
 }
 
 /// Every task of a sandbox.

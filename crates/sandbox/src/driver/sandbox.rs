@@ -64,12 +64,20 @@ pub struct Limits {
     pub disk_mib: u64,
     /// Most processes and threads that the job may have at once.
     pub pids: u64,
+    /// Mebibytes that the job may read from the host's disks in a second, and write to them, where the host can limit it.
+    #[serde(default = "usual_io_mib_s")]
+    pub io_mib_s: u64,
+}
+
+/// Half of what a disk of the SATA kind does, and what rented disks do.
+fn usual_io_mib_s() -> u64 {
+    256
 }
 
 impl Default for Limits {
     /// A small development machine.
     fn default() -> Self {
-        Self { cpus: 2.0, memory_mib: 2048, disk_mib: 4096, pids: 1024 }
+        Self { cpus: 2.0, memory_mib: 2048, disk_mib: 4096, pids: 1024, io_mib_s: usual_io_mib_s() }
     }
 }
 

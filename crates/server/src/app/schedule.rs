@@ -180,7 +180,8 @@ impl Yard {
 
     fn limits(&self, asked: &RequestedLimits) -> Result<JobLimits, AppError> {
         // Without `..`, so that a new limit can't be forgotten here.
-        let RequestedLimits { cpus, memory_mib, disk_mib, pids, timeout_s, idle_timeout_s } = *asked;
+        let RequestedLimits { cpus, memory_mib, disk_mib, pids, io_mib_s, timeout_s, idle_timeout_s } =
+            *asked;
         let (given, most) = (&self.context.config.default_limits, &self.context.config.greatest_limits);
         let memory = most.machine.memory_mib.min(self.context.admission.largest_memory_mib());
         let machine = Limits {
@@ -202,6 +203,12 @@ impl Yard {
                 pids.unwrap_or(given.machine.pids.min(most.machine.pids)),
                 8,
                 most.machine.pids,
+            )?,
+            io_mib_s: within(
+                "io_mib_s",
+                io_mib_s.unwrap_or(given.machine.io_mib_s),
+                1,
+                most.machine.io_mib_s,
             )?,
         };
         let timeout_s = within("timeout_s", timeout_s.unwrap_or(given.timeout_s), 1, most.timeout_s)?;

@@ -55,7 +55,7 @@ impl DockerState {
         let image = steps.wait(DockerStep::Image, &spec.image, self.loaded(&spec.image)).await?;
         let groups = self.sandboxes.groups(&record);
         steps.run(DockerStep::MakeGroups, groups.name(), || groups.create())?;
-        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
+        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0, workspace: &spec.workspace };
         // Limits before the container, so that no process of the job ever runs without them.
         steps.run(DockerStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let (_, job_groups) = groups.entrances();

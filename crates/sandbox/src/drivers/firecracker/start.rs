@@ -60,7 +60,11 @@ impl FirecrackerState {
         let image = image.map_err(|error| StartError::at("prepare the image")(io::Error::other(error)))?;
         let groups = self.sandboxes.groups(record);
         groups.create().map_err(StartError::at("make the control groups"))?;
-        let limits = GroupLimits { job: plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        let limits = GroupLimits {
+            job: plan::host_limits(&spec.limits),
+            disk_in_memory_mib: 0,
+            workspace: &spec.workspace,
+        };
         // Before Firecracker runs, so that it never runs without limits.
         groups.limit(limits).map_err(StartError::at("limit the control groups"))?;
         let disk = self.disk_of(spec).await.map_err(StartError::at("prepare the workspace's disk"))?;

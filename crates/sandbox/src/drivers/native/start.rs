@@ -71,7 +71,7 @@ impl NativeState {
         let disk = self.disk_of(spec, slot.disk.take(), id_base, exists_in_memory);
         let disk = steps.wait(NativeStep::Disk, spec.workspace.display(), disk).await?;
         let disk_in_memory_mib = self.workspaces.in_memory_mib(&spec.limits);
-        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib };
+        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib, workspace: &spec.workspace };
         // Limits come before the launch, so that no process of the job ever runs without them.
         steps.run(NativeStep::ControlGroups, "limits", || slot.groups.limit(limits))?;
         let keeper = self.sandboxes.keeper_on_host(&record);

@@ -81,7 +81,7 @@ impl OciState {
         steps.run(OciStep::Marker, id, || self.sandboxes.records.write(record))?;
         let groups = self.sandboxes.groups(record);
         steps.run(OciStep::MakeGroups, groups.name(), || groups.create())?;
-        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0 };
+        let limits = GroupLimits { job: spec.limits, disk_in_memory_mib: 0, workspace: &spec.workspace };
         // Limits before any process, so that none ever runs without them.
         steps.run(OciStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let root = record.id_base.unwrap_or(0);

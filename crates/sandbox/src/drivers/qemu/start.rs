@@ -91,7 +91,11 @@ impl QemuState {
         let files = steps.run(QemuStep::Open, id, || self.open(spec, image, &disk))?;
         let groups = self.sandboxes.groups(&record);
         steps.run(QemuStep::MakeGroups, groups.name(), || groups.create())?;
-        let limits = GroupLimits { job: guest_plan::host_limits(&spec.limits), disk_in_memory_mib: 0 };
+        let limits = GroupLimits {
+            job: guest_plan::host_limits(&spec.limits),
+            disk_in_memory_mib: 0,
+            workspace: &spec.workspace,
+        };
         // Before QEMU runs, so that it never runs without limits.
         steps.run(QemuStep::LimitGroups, groups.name(), || groups.limit(limits))?;
         let run = || self.run(spec, &files, &groups, user, accelerator);

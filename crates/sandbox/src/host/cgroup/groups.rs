@@ -22,10 +22,12 @@ const JOB_SPARE_PIDS: u64 = 2;
 
 /// Limits of the two groups of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct GroupLimits {
+pub(crate) struct GroupLimits<'a> {
     pub(crate) job: Limits,
     /// Size of the disk if it is in memory. The kernel charges it to the writing process, so it is added to the job's memory.
     pub(crate) disk_in_memory_mib: u64,
+    /// Directory of the disk, by which the limits of reads and writes know the host's disk.
+    pub(crate) workspace: &'a Path,
 }
 
 /// The groups of one sandbox.
@@ -50,7 +52,7 @@ impl Groups {
     /// Makes both groups in every hierarchy, and bounds the processes of all sandboxes of the yard together.
     pub(crate) fn create(&self) -> io::Result<()> {
         for hierarchy in &self.layout.hierarchies {
-            let yard = hierarchy.root.join(&self.yard);
+            let yard = self.yard_in(hierarchy);
             let sandbox = yard.join(&self.name);
             make(&yard)?;
             make(&sandbox)?;
@@ -65,13 +67,14 @@ impl Groups {
             }
             make(&sandbox.join("job"))?;
         }
+        self.weigh_disks()?;
         let hierarchy = self.layout.of(Controller::Pids).ok_or(io::ErrorKind::NotFound)?;
         let most = self.process_bounds().together;
-        fs::write(hierarchy.root.join(&self.yard).join("pids.max"), most.to_string())
+        fs::write(self.yard_in(hierarchy).join("pids.max"), most.to_string())
     }
 
     /// Sets the limits of both groups, which may already hold processes.
-    pub(crate) fn limit(&self, limits: GroupLimits) -> io::Result<()> {
+    pub(crate) fn limit(&self, limits: GroupLimits<'_>) -> io::Result<()> {
         let job = limits.job;
         self.limit_memory("own", OWN_MEMORY_BYTES)?;
         self.limit_pids("own", OWN_PIDS)?;
@@ -80,6 +83,7 @@ impl Groups {
         // No job gets so many that others could not fork, whatever it was promised.
         let pids = job.pids.min(self.process_bounds().one_job);
         self.limit_pids("job", pids.saturating_add(JOB_SPARE_PIDS))?;
+        self.limit_disk(&job, limits.workspace)?;
         self.limit_cpu("job", job.cpus)
     }
 
@@ -269,8 +273,13 @@ impl Groups {
         Ok((self.directory(hierarchy).join(group), hierarchy.version))
     }
 
+    /// Returns the directory that holds the groups of all sandboxes of the yard.
+    pub(super) fn yard_in(&self, hierarchy: &Hierarchy) -> PathBuf {
+        hierarchy.root.join(&self.yard)
+    }
+
     fn directory(&self, hierarchy: &Hierarchy) -> PathBuf {
-        hierarchy.root.join(&self.yard).join(&self.name)
+        self.yard_in(hierarchy).join(&self.name)
     }
 }
 
@@ -306,7 +315,11 @@ pub(super) fn enable_controllers(directory: &Path) -> io::Result<()> {
     let file = directory.join("cgroup.subtree_control");
     let enabled = fs::read_to_string(&file)?;
     let has = |name: &&str| enabled.split_whitespace().any(|word| word == *name);
-    let missing: Vec<_> = ["cpu", "memory", "pids"].into_iter().filter(|name| !has(name)).collect();
+    // Limits of disks only where the host gives them away: an ordinary user may not get them.
+    let available = fs::read_to_string(directory.join("cgroup.controllers")).unwrap_or_default();
+    let disks = available.split_whitespace().find(|name| *name == "io");
+    let missing: Vec<_> =
+        ["cpu", "memory", "pids"].into_iter().chain(disks).filter(|name| !has(name)).collect();
     if missing.is_empty() {
         return Ok(());
     }

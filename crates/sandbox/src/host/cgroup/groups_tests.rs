@@ -7,7 +7,7 @@ use super::super::layout::{CgroupLayout, CgroupVersion, Controller, Hierarchy};
 use super::{GroupLimits, Groups};
 use crate::driver::{Limits, ProcessBounds, Usage};
 
-const LIMITS: Limits = Limits { cpus: 1.5, memory_mib: 64, disk_mib: 1, pids: 10 };
+const LIMITS: Limits = Limits { cpus: 1.5, memory_mib: 64, disk_mib: 1, pids: 10, io_mib_s: 3 };
 
 /// A directory of a hierarchy: where version 2 would show its interface file at once, it is written here.
 fn directory(path: &Path) {
@@ -19,7 +19,13 @@ fn unified(root: &Path) -> CgroupLayout {
     for path in ["", "sandyard-y", "sandyard-y/s"] {
         directory(&root.join(path));
     }
-    let controllers = vec![Controller::Memory, Controller::Cpu, Controller::CpuAccounting, Controller::Pids];
+    let controllers = vec![
+        Controller::Memory,
+        Controller::Cpu,
+        Controller::CpuAccounting,
+        Controller::Pids,
+        Controller::Io,
+    ];
     CgroupLayout {
         hierarchies: vec![Hierarchy { root: root.to_owned(), version: CgroupVersion::Two, controllers }],
         others: Vec::new(),
@@ -34,7 +40,12 @@ fn version_1(root: &Path) -> CgroupLayout {
     let cpu = hierarchy("cpu,cpuacct", vec![Controller::Cpu, Controller::CpuAccounting]);
     let memory = hierarchy("memory", vec![Controller::Memory]);
     CgroupLayout {
-        hierarchies: vec![cpu, memory, hierarchy("pids", vec![Controller::Pids])],
+        hierarchies: vec![
+            cpu,
+            memory,
+            hierarchy("pids", vec![Controller::Pids]),
+            hierarchy("blkio", vec![Controller::Io]),
+        ],
         others: Vec::new(),
     }
 }
@@ -48,7 +59,7 @@ fn version_2_limits_both_groups_and_kills_the_parent() {
     let root = tempfile::tempdir().unwrap();
     let groups = Groups::new(&unified(root.path()), "y", "s");
     groups.create().unwrap();
-    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0 }).unwrap();
+    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0, workspace: Path::new("/") }).unwrap();
     assert_eq!(read(root.path(), "cgroup.subtree_control"), "+cpu +memory +pids");
     assert_eq!(read(root.path(), "sandyard-y/s/cgroup.subtree_control"), "+cpu +memory +pids");
     assert_eq!(read(root.path(), "sandyard-y/s/job/memory.max"), "67108864");
@@ -68,15 +79,48 @@ fn processes_are_bounded_by_the_host_and_by_groups_above() {
     let groups = Groups::new(&unified(&delegated), "y", "s");
     let read_number = |path: &str| read(&delegated, path).parse::<u64>().unwrap();
     groups.create().unwrap();
-    groups.limit(GroupLimits { job: asked, disk_in_memory_mib: 0 }).unwrap();
+    groups.limit(GroupLimits { job: asked, disk_in_memory_mib: 0, workspace: Path::new("/") }).unwrap();
     let host = ProcessBounds::of_host();
     assert_eq!(read_number("sandyard-y/pids.max"), host.together);
     assert_eq!(read_number("sandyard-y/s/job/pids.max"), host.one_job + 2);
     fs::write(root.path().join("pids.max"), "400\n").unwrap();
     fs::write(delegated.join("pids.max"), "max\n").unwrap();
     groups.create().unwrap();
-    groups.limit(GroupLimits { job: asked, disk_in_memory_mib: 0 }).unwrap();
+    groups.limit(GroupLimits { job: asked, disk_in_memory_mib: 0, workspace: Path::new("/") }).unwrap();
     assert_eq!((read_number("sandyard-y/pids.max"), read_number("sandyard-y/s/job/pids.max")), (300, 77));
+}
+
+/// What a job reads and writes is limited in bytes and in operations where the host can do that, and sandboxes start where it can't.
+#[test]
+fn disks_are_limited_where_the_host_can() {
+    let root = tempfile::tempdir().unwrap();
+    let limits = GroupLimits { job: LIMITS, disk_in_memory_mib: 0, workspace: Path::new("/") };
+    let disk = |text: &str| text.split(' ').next().unwrap().contains(':');
+    let two = Groups::new(&unified(&root.path().join("two")), "y", "s");
+    fs::write(root.path().join("two/cgroup.controllers"), "cpu io memory pids\n").unwrap();
+    two.create().unwrap();
+    assert_eq!(read(root.path(), "two/cgroup.subtree_control"), "+cpu +memory +pids +io");
+    two.limit(limits).unwrap();
+    assert!(!root.path().join("two/sandyard-y/s/job/io.max").exists());
+    fs::write(root.path().join("two/sandyard-y/io.weight"), "").unwrap();
+    fs::write(root.path().join("two/sandyard-y/s/job/io.max"), "").unwrap();
+    two.create().unwrap();
+    two.limit(limits).unwrap();
+    assert_eq!(read(root.path(), "two/sandyard-y/io.weight"), "50");
+    let set = read(root.path(), "two/sandyard-y/s/job/io.max");
+    assert!(disk(&set) && set.ends_with(" rbps=3145728 wbps=3145728 riops=192 wiops=192"), "{set}");
+    let one = Groups::new(&version_1(&root.path().join("one")), "y", "s");
+    one.create().unwrap();
+    let job = root.path().join("one/blkio/sandyard-y/s/job");
+    let files = ["read_bps", "write_bps", "read_iops", "write_iops"];
+    for name in files {
+        fs::write(job.join(format!("blkio.throttle.{name}_device")), "").unwrap();
+    }
+    one.limit(limits).unwrap();
+    for (name, most) in files.into_iter().zip([" 3145728", " 3145728", " 192", " 192"]) {
+        let set = read(&job, &format!("blkio.throttle.{name}_device"));
+        assert!(disk(&set) && set.ends_with(most), "{name}: {set}");
+    }
 }
 
 #[test]
@@ -111,7 +155,7 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
     // As the kernel shows a group without a limit.
     fs::write(memory.join("memory.memsw.limit_in_bytes"), "9223372036854771712\n").unwrap();
     fs::write(memory.join("memory.kmem.tcp.limit_in_bytes"), "").unwrap();
-    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0 }).unwrap();
+    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 0, workspace: Path::new("/") }).unwrap();
     assert_eq!(read(&memory, "memory.limit_in_bytes"), "67108864");
     assert_eq!(read(&memory, "memory.memsw.limit_in_bytes"), "67108864");
     assert_eq!(read(&memory, "memory.kmem.tcp.limit_in_bytes"), "67108864");
@@ -128,7 +172,7 @@ fn version_1_limits_and_counts_in_each_hierarchy() {
 fn our_own_processes_stay_out_of_the_jobs_share_of_processors() {
     let root = tempfile::tempdir().unwrap();
     let (own, job) = Groups::new(&version_1(root.path()), "y", "s").entrances();
-    assert_eq!((own.len(), job.len()), (2, 3));
+    assert_eq!((own.len(), job.len()), (2, 4));
     assert!(own.iter().all(|path| !path.starts_with(root.path().join("cpu,cpuacct"))));
     assert!(job.iter().all(|path| path.ends_with("sandyard-y/s/job/cgroup.procs")));
 }
@@ -152,7 +196,7 @@ fn a_disk_in_memory_comes_on_top_of_the_jobs_memory() {
     let root = tempfile::tempdir().unwrap();
     let groups = Groups::new(&unified(root.path()), "y", "s");
     groups.create().unwrap();
-    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 32 }).unwrap();
+    groups.limit(GroupLimits { job: LIMITS, disk_in_memory_mib: 32, workspace: Path::new("/") }).unwrap();
     assert_eq!(read(root.path(), "sandyard-y/s/job/memory.max"), (96 * 1024 * 1024).to_string());
 }
 

@@ -17,10 +17,13 @@ pub(crate) enum Controller {
     CpuAccounting,
     /// Limits the number of processes and threads.
     Pids,
+    /// Limits reads and writes of disks. Sandboxes start without it.
+    Io,
 }
 
 impl Controller {
-    const ALL: [Self; 4] = [Self::Memory, Self::Cpu, Self::CpuAccounting, Self::Pids];
+    const NEEDED: [Self; 4] = [Self::Memory, Self::Cpu, Self::CpuAccounting, Self::Pids];
+    const ALL: [Self; 5] = [Self::Memory, Self::Cpu, Self::CpuAccounting, Self::Pids, Self::Io];
 
     fn version_1_name(self) -> &'static str {
         match self {
@@ -28,6 +31,7 @@ impl Controller {
             Self::Cpu => "cpu",
             Self::CpuAccounting => "cpuacct",
             Self::Pids => "pids",
+            Self::Io => "blkio",
         }
     }
 
@@ -38,6 +42,7 @@ impl Controller {
             Self::Cpu => Some("cpu"),
             Self::CpuAccounting => None,
             Self::Pids => Some("pids"),
+            Self::Io => Some("io"),
         }
     }
 }
@@ -143,7 +148,7 @@ impl CgroupLayout {
             }
         }
         let layout = Self { hierarchies, others };
-        match Controller::ALL.into_iter().find(|&controller| layout.of(controller).is_none()) {
+        match Controller::NEEDED.into_iter().find(|&controller| layout.of(controller).is_none()) {
             Some(missing) => Err(LayoutError::Missing(missing.version_1_name())),
             None => Ok(layout),
         }

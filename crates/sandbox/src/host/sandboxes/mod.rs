@@ -144,7 +144,8 @@ impl Sandboxes {
         }
         let alive = self.running(id).ok().filter(|running| running.record.is_alive());
         let running = alive.ok_or_else(|| BindError::NotRunning(id.clone()))?;
-        let limits = GroupLimits { job: binding.limits, disk_in_memory_mib: 0 };
+        let limits =
+            GroupLimits { job: binding.limits, disk_in_memory_mib: 0, workspace: &running.record.workspace };
         self.groups(&running.record).limit(limits).map_err(|source| BindError::Step {
             id: id.clone(),
             step: "limit the control groups",

@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_job_gets_its_share_and_the_machine_more() {
-        let limits = Limits { cpus: 1.5, memory_mib: 100, disk_mib: 64, pids: 10 };
+        let limits = Limits { cpus: 1.5, memory_mib: 100, disk_mib: 64, pids: 10, io_mib_s: 256 };
         let job = config_of(limits).job;
         assert_eq!((job.memory_bytes, job.pids, job.cpu_quota_us), (100 * MIB, 12, 150_000));
         let host = host_limits(&limits, &Monitor { memory_mib: 5, cpus: 0.5, threads: 9 });
