@@ -1,6 +1,36 @@
-//! Errors of files that hold a key of the server.
+//! Files that hold a key of the server: for its user alone, whole or absent after a crash.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::disk;
+
+/// Bytes of a key.
+pub(crate) const KEY_BYTES: usize = 32;
+
+/// Reads a key from a file that only its owner may read. If there is no file, makes a random key and stores it durably.
+pub(crate) fn load_or_create_key(path: &Path) -> Result<[u8; KEY_BYTES], KeyFileError> {
+    let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
+    let mut key = [0; KEY_BYTES];
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            getrandom::fill(&mut key).map_err(|_| KeyFileError::Random)?;
+            disk::write_durably(path, &[&key]).map_err(failed)?;
+            return Ok(key);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    // Of the open file, not of the path: the file can't be exchanged between the check and the read.
+    let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
+    }
+    file.read_exact(&mut key).map_err(|_| KeyFileError::Empty { path: path.to_owned() })?;
+    Ok(key)
+}
 
 /// The key file can't be used.
 #[derive(Debug, thiserror::Error)]

@@ -88,6 +88,12 @@ impl ApiClient {
         response.text().await.map_err(ClientError::Lost)
     }
 
+    /// The audit records of the yard itself; the last line is their signed head.
+    pub(crate) async fn yard_audit(&self) -> Result<String, ClientError> {
+        let response = self.send(self.request(Method::GET, "/audit")).await?;
+        response.text().await.map_err(ClientError::Lost)
+    }
+
     /// Runs a command in a live sandbox and streams its output.
     pub(crate) async fn shell(&self, job: &str, body: &ShellRequest) -> Result<SseReader, ClientError> {
         let request = self.request(Method::POST, &format!("/jobs/{job}/shell"));

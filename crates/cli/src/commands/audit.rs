@@ -1,10 +1,10 @@
-//! `sandyard audit`: print the audit records of a job, and verify them against their signature.
+//! `sandyard audit`: print the audit records of a job or of the yard, and verify them against their signature.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, Subcommand};
-use sandyard_server::audit::{AuditHead, PublicKey, verify_lines, verify_zip};
+use sandyard_server::audit::{AuditHead, PublicKey, YARD_CHAIN, verify_lines, verify_zip};
 use serde_json::{Value, json};
 
 use crate::context::CommandContext;
@@ -13,7 +13,7 @@ use crate::exit_codes::CommandExit;
 use crate::job;
 use crate::ui::{clean, counted};
 
-/// Show or verify the audit of a job
+/// Show or verify the audit of a job, or of the yard itself
 #[derive(Debug, Args)]
 pub(crate) struct AuditCommand {
     #[command(subcommand)]
@@ -29,9 +29,9 @@ enum AuditAction {
 /// Verify that no record was altered, removed, reordered or cut off; a ZIP needs no server
 #[derive(Debug, Args)]
 struct Verify {
-    /// A job, or its downloaded ZIP file
+    /// A job, or its downloaded ZIP file [default: the audit of the yard]
     #[arg(value_name = "JOB|ZIP")]
-    what: String,
+    what: Option<String>,
     /// The public key that must have signed it, as `GET /version` reports it [default: the key that the audit names]
     #[arg(long, value_name = "KEY", value_parser = |text: &str| text.parse::<PublicKey>())]
     key: Option<PublicKey>,
@@ -40,11 +40,11 @@ struct Verify {
     json: bool,
 }
 
-/// Print the audit records of a job
+/// Print the audit records of a job; without one, who cancelled and deleted jobs, and how servers were started
 #[derive(Debug, Args)]
 struct Show {
-    /// The job: its id, the beginning of it, or its name
-    job: String,
+    /// The job: its id, the beginning of it, or its name [default: the audit of the yard]
+    job: Option<String>,
     /// Print the records as stored, one JSON object per line
     #[arg(long)]
     json: bool,
@@ -69,14 +69,12 @@ impl AuditCommand {
 
 impl Verify {
     async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
-        let path = PathBuf::from(&self.what);
-        // A job's id or name has no extension, so this names a file.
-        let found = if path.is_file() || self.what.ends_with(".zip") {
-            check_zip(&path, self.key)?
-        } else {
-            let client = context.client().await?;
-            let id = job::resolve(&client, &self.what).await?;
-            check_text(&client.audit(&id).await?, self.key)?
+        let found = match self.what.as_deref() {
+            // A job's id or name has no extension, so this names a file.
+            Some(what) if Path::new(what).is_file() || what.ends_with(".zip") => {
+                check_zip(Path::new(what), self.key)?
+            }
+            job => check_text(&records(context, job).await?, self.key)?,
         };
         if self.json {
             context.ui.json(&json!({
@@ -88,6 +86,20 @@ impl Verify {
         }
         Ok(if found.faults.is_empty() { CommandExit::Success } else { CommandExit::Failed })
     }
+}
+
+/// The records of a job, or of the yard.
+async fn records(context: &CommandContext, job: Option<&str>) -> Result<String, CommandError> {
+    let client = context.client().await?;
+    Ok(match job {
+        Some(job) => client.audit(&job::resolve(&client, job).await?).await?,
+        None => client.yard_audit().await?,
+    })
+}
+
+/// The subject of an audit, for people.
+fn subject(chain: &str) -> String {
+    if chain == YARD_CHAIN { "the yard".to_owned() } else { format!("job {}", clean(chain)) }
 }
 
 fn check_text(text: &str, key: Option<PublicKey>) -> Result<CheckedAudit, CommandError> {
@@ -114,7 +126,7 @@ fn tell(context: &CommandContext, found: &CheckedAudit, pinned: bool) -> Result<
     let records = counted(usize::try_from(found.records).unwrap_or(usize::MAX), "record");
     if !found.faults.is_empty() {
         let faults: String = found.faults.iter().map(|fault| format!("\n  {}", clean(fault))).collect();
-        context.ui.line(&format!("the audit of job {} is NOT as it was signed:{faults}", clean(job)))?;
+        context.ui.line(&format!("the audit of {} is NOT as it was signed:{faults}", subject(job)))?;
         return Ok(());
     }
     let files = found.files.map(|files| {
@@ -122,7 +134,7 @@ fn tell(context: &CommandContext, found: &CheckedAudit, pinned: bool) -> Result<
         format!(", {files} as exported")
     });
     let files = files.unwrap_or_default();
-    context.ui.line(&format!("job {}: {records} in order{files}\nhead {head}\nkey  {key}", clean(job)))?;
+    context.ui.line(&format!("{}: {records} in order{files}\nhead {head}\nkey  {key}", subject(job)))?;
     if !pinned {
         context.ui.note("the key is the one that the audit names; give --key to expect another");
     }
@@ -131,9 +143,7 @@ fn tell(context: &CommandContext, found: &CheckedAudit, pinned: bool) -> Result<
 
 impl Show {
     async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
-        let client = context.client().await?;
-        let id = job::resolve(&client, &self.job).await?;
-        let text = client.audit(&id).await?;
+        let text = records(context, self.job.as_deref()).await?;
         if self.json {
             context.ui.line(text.trim_end())?;
             return Ok(CommandExit::Success);

@@ -8,7 +8,7 @@ use sandyard_server::auth::passes::PassSecret;
 use sandyard_server::auth::{AccessRules, CreatedKey, KeyStore};
 use tokio::net::TcpListener;
 
-use crate::config::{Flags, Settings};
+use crate::config::{Flags, Layers, Settings};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
@@ -109,7 +109,7 @@ impl UpCommand {
         }
         log::to_stderr(&settings.log, settings.log_json);
         machine::raise_open_files();
-        serve(context, &settings).await?;
+        serve(context, &settings, &layers).await?;
         Ok(CommandExit::Success)
     }
 
@@ -145,13 +145,15 @@ impl UpCommand {
     }
 }
 
-async fn serve(context: &CommandContext, settings: &Settings) -> Result<(), CommandError> {
+async fn serve(context: &CommandContext, settings: &Settings, layers: &Layers) -> Result<(), CommandError> {
     let mut stop = machine::stop_signals();
     let listen_failed = |source| ServeError::Listen { address: settings.listen.to_string(), source };
     let listener = TcpListener::bind(settings.listen).await.map_err(listen_failed)?;
     let address = listener.local_addr().map_err(listen_failed)?;
     let mut server = YardServer::open(&context.surroundings, context.ui, settings).await?;
     let (access, created) = access(settings, address)?;
+    // Before the first request: whatever it does, the audit already has the rules that allowed it.
+    server.record_start(access.key_ids(), layers.rows()).await?;
     server.listen_on(listener, access);
     context.ui.line(&format!("sandyard is ready at {}", url(address)))?;
     if let Some(key) = created {
@@ -208,7 +210,7 @@ fn tell_key(context: &CommandContext, address: SocketAddr, key: &CreatedKey) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Layers, Surroundings};
+    use crate::config::Surroundings;
 
     fn settings(data: &std::path::Path) -> Settings {
         let mut flags = Flags::default();

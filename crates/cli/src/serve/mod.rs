@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandyard_server::app::{JobFilter, Yard};
+use sandyard_server::app::{JobFilter, Yard, YardStart};
 use sandyard_server::auth::{AccessRules, Caller, KeyStore};
 use sandyard_server::http::{HttpConfig, ServeLimits, serve_tcp, serve_unix};
 use tokio::net::{TcpListener, UnixListener};
@@ -89,6 +89,18 @@ impl YardServer {
         let config = server.http(AccessRules::new("localhost", KeyStore::default()));
         server.listeners.push(tokio::spawn(serve_unix(listener, config)));
         Ok(server)
+    }
+
+    /// Records the keys and settings that the server begins with.
+    pub(crate) async fn record_start(
+        &self,
+        keys: Vec<String>,
+        rows: Vec<[String; 3]>,
+    ) -> Result<(), ServeError> {
+        let settings = rows.into_iter().map(|[key, value, _]| (key, value)).collect();
+        let start = YardStart { version: env!("CARGO_PKG_VERSION").to_owned(), keys, settings };
+        let recorded = self.yard.record_start(start).await;
+        recorded.map_err(|error| ServeError::Broken(format!("its start can't be recorded: {error}")))
     }
 
     /// Also serves on an address.

@@ -31,7 +31,7 @@ pub use crate::job::{
     JobStatus, KnownStatus, NewJob, OnSilence, RequestedLimits, SandboxState, TaskOptions,
 };
 pub use access::JobAccess;
-pub use audit::Audit;
+pub use audit::{Audit, YardStart};
 pub use download::{Download, DownloadStream};
 pub use errors::AppError;
 pub use events::JobEventStream;

@@ -18,7 +18,7 @@ use crate::audit::{AuditActor, AuditEntry, AuditFacts, ExportFacts};
 use crate::job::audit_head;
 use crate::job::{Change, JobFence};
 use crate::store::Store;
-use crate::store::audit_lines;
+use crate::store::{AuditOf, audit_lines};
 
 /// Name of the list among the host's files.
 const LIST_NAME: &str = "files.jsonl";
@@ -60,7 +60,8 @@ impl AuditLines {
         let head = audit_head(&row).ok_or_else(closed)?;
         send(parts, self.file(audit)).await?;
         // Up to the head of that commit: records that are added meanwhile are not covered by its signature.
-        let mut lines = Box::pin(audit_lines(Arc::clone(&self.store), self.job, 1, head.records));
+        let mut lines =
+            Box::pin(audit_lines(Arc::clone(&self.store), AuditOf::Job(self.job), 1, head.records));
         while let Some(bytes) = lines.next().await {
             send(parts, ArchivePart::Bytes(bytes.map_err(failed)?)).await?;
         }

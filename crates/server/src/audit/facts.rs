@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::call_facts::{CallRecord, CallerFacts, ResultFacts};
 use super::kind::AuditKind;
 use super::task_facts::{ModelCallFacts, StepEndFacts, StepFacts};
+use super::yard_facts::{JobActFacts, StartFacts};
 
 /// The facts of a record. Numbers are whole: the encoding of fractions differs between languages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -57,6 +58,12 @@ pub(crate) enum AuditFacts {
     Export(ExportFacts),
     /// The download is complete.
     Artifact { sha256: String, bytes: u64, left_out: usize },
+    /// Of the yard: somebody cancelled a job.
+    JobCancelled(JobActFacts),
+    /// Of the yard: somebody deleted a job, or retention did.
+    JobDeleted(JobActFacts),
+    /// Of the yard: a server began to serve it.
+    Start(StartFacts),
 }
 
 impl AuditFacts {
@@ -64,8 +71,8 @@ impl AuditFacts {
         match self {
             Self::Schedule(_) => AuditKind::Schedule,
             Self::State(_) => AuditKind::State,
-            Self::Cancel(_) => AuditKind::Cancel,
-            Self::Delete(_) => AuditKind::Delete,
+            Self::Cancel(_) | Self::JobCancelled(_) => AuditKind::Cancel,
+            Self::Delete(_) | Self::JobDeleted(_) => AuditKind::Delete,
             Self::Reply(_) => AuditKind::Reply,
             Self::Call(record) => record.call.kind(),
             Self::Result(_) => AuditKind::Result,
@@ -79,6 +86,7 @@ impl AuditFacts {
             Self::Workspace(_) => AuditKind::Workspace,
             Self::Export(_) => AuditKind::Export,
             Self::Artifact { .. } => AuditKind::Artifact,
+            Self::Start(_) => AuditKind::Start,
         }
     }
 

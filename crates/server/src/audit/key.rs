@@ -1,9 +1,6 @@
 //! The server's key, which signs the heads of chains. Ed25519 is deterministic: equal heads have equal signatures.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -11,10 +8,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::digest::{Sha256Digest, from_lower_hex};
 use super::record::AuditHead;
-use crate::disk;
-use crate::key_file::KeyFileError;
-
-const SEED_BYTES: usize = 32;
+use crate::key_file::{KEY_BYTES, KeyFileError, load_or_create_key};
 
 /// The private key of a server's audits.
 pub struct SigningKey {
@@ -34,27 +28,10 @@ pub struct BadPublicKey;
 impl SigningKey {
     /// Reads the key from a file that only its owner may read. If there is no file, makes a key and stores it durably.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
-        let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
-        let mut seed = [0; SEED_BYTES];
-        let mut file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                getrandom::fill(&mut seed).map_err(|_| KeyFileError::Random)?;
-                disk::write_durably(path, &[&seed]).map_err(failed)?;
-                return Self::from_seed(&seed, path);
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        // Of the open file, not of the path: the file can't be exchanged between the check and the read.
-        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
-        }
-        file.read_exact(&mut seed).map_err(|_| KeyFileError::Empty { path: path.to_owned() })?;
-        Self::from_seed(&seed, path)
+        Self::from_seed(&load_or_create_key(path)?, path)
     }
 
-    fn from_seed(seed: &[u8; SEED_BYTES], path: &Path) -> Result<Self, KeyFileError> {
+    fn from_seed(seed: &[u8; KEY_BYTES], path: &Path) -> Result<Self, KeyFileError> {
         let unusable = || KeyFileError::Empty { path: path.to_owned() };
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| unusable())?;
         let public = pair.public_key().as_ref().try_into().map(PublicKey).map_err(|_| unusable())?;

@@ -27,6 +27,7 @@ pub(crate) enum AuditKind {
     Workspace,
     Export,
     Artifact,
+    Start,
 }
 
 impl AuditKind {
@@ -57,6 +58,7 @@ impl AuditKind {
             Self::Workspace => "workspace",
             Self::Export => "export",
             Self::Artifact => "artifact",
+            Self::Start => "start",
         }
     }
 
@@ -64,7 +66,13 @@ impl AuditKind {
     pub(crate) fn may_be_many(self) -> bool {
         !matches!(
             self,
-            Self::Schedule | Self::State | Self::Cancel | Self::Delete | Self::Export | Self::Artifact
+            Self::Schedule
+                | Self::State
+                | Self::Cancel
+                | Self::Delete
+                | Self::Export
+                | Self::Artifact
+                | Self::Start
         )
     }
 }

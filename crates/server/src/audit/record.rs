@@ -117,7 +117,7 @@ impl AuditChain {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditHead {
-    /// The job of the chain.
+    /// The job of the chain, or [`YARD_CHAIN`](super::YARD_CHAIN).
     pub job: String,
     /// Number of records in the chain.
     pub records: u64,

@@ -77,7 +77,12 @@ impl KeyStore {
     /// The id of one of our keys: the beginning of its hash, which does not reveal the key. `None` for any other key.
     pub(super) fn id(&self, key: &str) -> Option<String> {
         let digest: [u8; 32] = Sha256::digest(key.as_bytes()).into();
-        self.holds(key).then(|| hex::encode(&digest[..6]))
+        self.holds(key).then(|| id_of(&digest))
+    }
+
+    /// The ids of all keys.
+    pub(super) fn ids(&self) -> Vec<String> {
+        self.digests.iter().map(id_of).collect()
     }
 
     /// True if a key is one of ours. Takes the same time for every wrong key.
@@ -87,6 +92,10 @@ impl KeyStore {
         let found = self.digests.iter().fold(Choice::from(0), |found, known| found | known.ct_eq(&digest));
         bool::from(found) && !key.is_empty()
     }
+}
+
+fn id_of(digest: &[u8; 32]) -> String {
+    hex::encode(&digest[..6])
 }
 
 impl CreatedKey {

@@ -112,6 +112,11 @@ impl AccessRules {
         scheme.eq_ignore_ascii_case("bearer") && self.keys.holds(key.trim())
     }
 
+    /// Ids of the keys that open this address. They do not reveal the keys.
+    pub fn key_ids(&self) -> Vec<String> {
+        self.keys.ids()
+    }
+
     /// True if local programs need no key.
     pub fn is_open(&self) -> bool {
         self.open

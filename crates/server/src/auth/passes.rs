@@ -4,9 +4,6 @@
 //! restart does not sign anybody out. The code's key is made from a secret on disk and the API's keys: changing the keys ends
 //! every pass.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,11 +14,10 @@ use super::caller::{AccountId, Caller, TenantId};
 use super::keys::KeyStore;
 use super::origins::JobOrigin;
 use super::scope::AccessScopes;
-use crate::key_file::KeyFileError;
+use crate::key_file::{KEY_BYTES, KeyFileError, load_or_create_key};
 
 /// Lifetime of a pass: a working day and the evening after it.
 const PASS_LIFETIME: Duration = Duration::from_secs(16 * 3600);
-const SECRET_BYTES: usize = 32;
 
 /// Makes and verifies passes.
 #[derive(Clone)]
@@ -31,37 +27,19 @@ pub struct Passes {
 }
 
 /// The secret of all passes of a yard.
-pub struct PassSecret([u8; SECRET_BYTES]);
+pub struct PassSecret([u8; KEY_BYTES]);
 
 impl PassSecret {
     /// A secret of this process alone.
     pub fn random() -> Result<Self, KeyFileError> {
-        let mut bytes = [0; SECRET_BYTES];
+        let mut bytes = [0; KEY_BYTES];
         getrandom::fill(&mut bytes).map_err(|_| KeyFileError::Random)?;
         Ok(Self(bytes))
     }
 
     /// The secret in a file that only its owner can read; makes the file if there is none.
     pub fn load_or_create(path: &Path) -> Result<Self, KeyFileError> {
-        let failed = |source| KeyFileError::Io { path: path.to_owned(), source };
-        let mut file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let secret = Self::random()?;
-                let mut file =
-                    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(failed)?;
-                file.write_all(&secret.0).and_then(|()| file.sync_all()).map_err(failed)?;
-                return Ok(secret);
-            }
-            Err(error) => return Err(failed(error)),
-        };
-        let mode = file.metadata().map_err(failed)?.mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
-        }
-        let mut bytes = [0; SECRET_BYTES];
-        file.read_exact(&mut bytes).map_err(|_| KeyFileError::Empty { path: path.to_owned() })?;
-        Ok(Self(bytes))
+        load_or_create_key(path).map(Self)
     }
 }
 
@@ -185,7 +163,8 @@ mod tests {
         let path = directory.path().join("origins.key");
         let first = PassSecret::load_or_create(&path).unwrap();
         assert_eq!(first.0, PassSecret::load_or_create(&path).unwrap().0);
-        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
+        assert_eq!(mode & 0o777, 0o600);
         std::fs::write(&path, "short").unwrap();
         assert!(matches!(PassSecret::load_or_create(&path), Err(KeyFileError::Empty { .. })));
     }

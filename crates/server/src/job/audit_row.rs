@@ -10,9 +10,9 @@ use sandyard_api::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::audit::{
-    AuditActor, AuditChain, AuditEntry, AuditKind, AuditLine, Sha256Digest, SigningKey, digest, encode,
+    AuditActor, AuditChain, AuditEntry, AuditHead, AuditKind, AuditLine, Sha256Digest, SigningKey, digest,
+    encode,
 };
-use crate::job::JobId;
 
 /// Records of one kind with all their facts: with 400 bytes each, some 2 MB.
 const DETAILED_RECORDS: u64 = 4000;
@@ -21,7 +21,7 @@ const MIN_FOLD_ENTRIES: u64 = 1000;
 /// Longest time that a fold stays open, in milliseconds.
 const MAX_FOLD_MS: i64 = 60_000;
 
-/// The position of a job's audit.
+/// The position of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct AuditRow {
     pub(crate) records: u64,
@@ -78,9 +78,9 @@ pub(crate) struct NotedEntries {
 }
 
 impl AuditRow {
-    /// Before the first record.
-    pub(crate) fn begin(job: &JobId) -> Self {
-        let chain = AuditChain::begin(job.as_str());
+    /// Before the first record of the chain with this name: a job's id, or the yard's.
+    pub(crate) fn begin(name: &str) -> Self {
+        let chain = AuditChain::begin(name);
         Self {
             records: 0,
             head: chain.head.to_string(),
@@ -161,10 +161,21 @@ impl AuditRow {
         self.records
     }
 
+    /// The head of the chain with this name, as it was signed.
+    pub(crate) fn signed_head(&self, name: &str) -> AuditHead {
+        AuditHead {
+            job: name.to_owned(),
+            records: self.records,
+            head: self.head.clone(),
+            signature: self.signature.clone(),
+            key: self.key.clone(),
+        }
+    }
+
     /// Signs the head as it is now.
-    pub(crate) fn sign(&mut self, job: &JobId, key: &SigningKey) {
+    pub(crate) fn sign(&mut self, name: &str, key: &SigningKey) {
         let Ok(head) = self.head.parse() else { return };
-        self.signature = key.sign(job.as_str(), self.records, &head);
+        self.signature = key.sign(name, self.records, &head);
         self.key = key.public().to_string();
     }
 }
@@ -199,7 +210,7 @@ mod tests {
     #[test]
     fn a_flood_is_folded_and_every_entry_counted() {
         let job = crate::job::random_id().unwrap();
-        let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
+        let (mut audit, mut lines) = (AuditRow::begin(job.as_str()), Vec::new());
         for number in 0..100_000 {
             audit.note(&egress(number), 1_000, &mut lines);
         }
@@ -218,7 +229,7 @@ mod tests {
     #[test]
     fn a_fold_closes_when_it_is_old() {
         let job = crate::job::random_id().unwrap();
-        let (mut audit, mut lines) = (AuditRow::begin(&job), Vec::new());
+        let (mut audit, mut lines) = (AuditRow::begin(job.as_str()), Vec::new());
         for number in 0..=DETAILED_RECORDS {
             audit.note(&egress(number), 0, &mut lines);
         }

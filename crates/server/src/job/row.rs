@@ -201,12 +201,5 @@ pub(crate) struct JobFence {
 
 /// The signed head of a row.
 pub(crate) fn audit_head(row: &JobRow) -> Option<AuditHead> {
-    let audit = row.audit.as_ref()?;
-    Some(AuditHead {
-        job: row.id.to_string(),
-        records: audit.records,
-        head: audit.head.clone(),
-        signature: audit.signature.clone(),
-        key: audit.key.clone(),
-    })
+    row.audit.as_ref().map(|audit| audit.signed_head(row.id.as_str()))
 }

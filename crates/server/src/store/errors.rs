@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::job::apply::ChangeError;
 use crate::job::{JobId, RandomError};
+use crate::key_file::KeyFileError;
 
 /// An error of a database, whose type only its store knows.
 type DatabaseError = Box<dyn Error + Send + Sync>;
@@ -50,6 +51,9 @@ impl StoreError {
 /// A store can't be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenStoreError {
+    /// The file with the store's key can't be used.
+    #[error(transparent)]
+    Key(#[from] KeyFileError),
     /// A folder or file of the yard can't be made.
     #[error("prepare {}", path.display())]
     Prepare {

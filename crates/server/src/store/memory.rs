@@ -15,14 +15,15 @@ use super::rules::{
 };
 use super::watch::Watchers;
 use super::{
-    Appended, AuditSigner, EndedJob, InsertJob, Inserted, JobClaim, JobWatch, Retained, Said, StateCounts,
-    Store, StoreError, StoredRequest,
+    Appended, AuditOf, AuditSigner, EndedJob, InsertJob, Inserted, JobClaim, JobWatch, Retained, Said,
+    StateCounts, Store, StoreError, StoredRequest,
 };
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
 use crate::job::apply::{Applied, NewEntry, SandboxWrite};
 use crate::job::{
-    Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, JobState, NotedEntries, SandboxRow,
+    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, JobState, NotedEntries,
+    SandboxRow,
 };
 
 /// The state that outlives a [`MemoryStore`], as a disk outlives a server.
@@ -36,6 +37,8 @@ pub(crate) struct MemoryTables {
     chunks: BTreeMap<(i64, u8, u64), ChunkRow>,
     journal: BTreeMap<(i64, u64), NewEntry>,
     audit: BTreeMap<(i64, u64), AuditLine>,
+    yard_audit: Option<AuditRow>,
+    yard_lines: Vec<AuditLine>,
     pub(crate) sandboxes: BTreeMap<SandboxId, SandboxRow>,
 }
 
@@ -68,6 +71,9 @@ impl MemoryStore {
 
     fn save(&self, tables: &mut MemoryTables, write: JobWrite) -> Result<JobRow, StoreError> {
         tables.add(write.row.number, &write.applied)?;
+        if let Some(entry) = &write.for_yard {
+            self.note_in_yard(tables, entry);
+        }
         let drops_request_files = write.drops_request_files();
         let number = write.row.number;
         if let Some(request) = tables.requests.get_mut(&number).filter(|_| drops_request_files) {
@@ -79,6 +85,12 @@ impl MemoryStore {
         }
         self.watchers.wake(&write.row.id);
         Ok(write.row)
+    }
+
+    fn note_in_yard(&self, tables: &mut MemoryTables, entry: &AuditEntry) {
+        let note = self.rules().note_yard(tables.yard_audit.take(), entry);
+        tables.yard_audit = Some(note.audit);
+        tables.yard_lines.extend(note.lines);
     }
 
     fn insert_new(&self, tables: &mut MemoryTables, write: NewJobWrite) -> Result<JobRow, StoreError> {
@@ -346,10 +358,26 @@ impl Store for MemoryStore {
         Ok(Some(write.notes))
     }
 
-    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
+    async fn audit(&self, of: AuditOf, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
         let tables = self.tables();
-        let found = tables.audit.range((job, first)..=(job, u64::MAX));
-        Ok(found.take(limit).map(|(_, line)| line.clone()).collect())
+        Ok(match of {
+            AuditOf::Job(job) => {
+                let found = tables.audit.range((job, first)..=(job, u64::MAX));
+                found.take(limit).map(|(_, line)| line.clone()).collect()
+            }
+            AuditOf::Yard => {
+                tables.yard_lines.iter().filter(|line| line.number >= first).take(limit).cloned().collect()
+            }
+        })
+    }
+
+    async fn note_yard(&self, entry: AuditEntry) -> Result<(), StoreError> {
+        self.note_in_yard(&mut self.tables(), &entry);
+        Ok(())
+    }
+
+    async fn yard_audit(&self) -> Result<Option<AuditRow>, StoreError> {
+        Ok(self.tables().yard_audit.clone())
     }
 
     async fn journal(

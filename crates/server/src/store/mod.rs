@@ -13,6 +13,7 @@ mod errors;
 mod memory;
 mod rows;
 pub(crate) mod rules;
+mod sealing;
 mod signer;
 mod sqlite;
 mod watch;
@@ -27,14 +28,16 @@ use sandyard_sandbox::driver::SandboxId;
 pub(crate) use audit_lines::audit_lines;
 pub(crate) use errors::{OpenStoreError, StoreError};
 pub(crate) use rows::{
-    Appended, EndedJob, InsertJob, Inserted, Retained, Said, StateCounts, StoredKey, StoredRequest,
+    Appended, AuditOf, EndedJob, InsertJob, Inserted, Retained, Said, StateCounts, StoredKey, StoredRequest,
 };
 pub(crate) use signer::AuditSigner;
 pub(crate) use watch::JobWatch;
 
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
-use crate::job::{Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NotedEntries, SandboxRow};
+use crate::job::{
+    AuditRow, Change, ChunkRow, EventRow, JobFence, JobFilter, JobId, JobRow, NotedEntries, SandboxRow,
+};
 
 /// The kind and place of a yard's store.
 #[derive(Debug, Clone)]
@@ -156,8 +159,14 @@ pub(crate) trait Store: Send + Sync + 'static {
         entries: Vec<AuditEntry>,
     ) -> Result<Option<NotedEntries>, StoreError>;
 
-    /// Returns at most `limit` records of the audit of the job with that number, from a record on, in order.
-    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError>;
+    /// Returns at most `limit` records of an audit, from a record on, in order.
+    async fn audit(&self, of: AuditOf, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError>;
+
+    /// Adds an entry to the yard's own audit. Cancellations and deletions add theirs in their own commits.
+    async fn note_yard(&self, entry: AuditEntry) -> Result<(), StoreError>;
+
+    /// Returns the end of the yard's own audit; `None` before its first record.
+    async fn yard_audit(&self) -> Result<Option<AuditRow>, StoreError>;
 
     /// Returns entries of the journal of the job with that number, from an entry on, in order: at most `limit`, and none behind
     /// the one with which they reach `bytes`.

@@ -3,6 +3,15 @@
 use crate::audit::AuditEntry;
 use crate::job::{InputFile, JobId, JobRow, NewJob};
 
+/// The chain that records belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuditOf {
+    /// The yard's own, which outlives every job.
+    Yard,
+    /// That of the job with this number.
+    Job(i64),
+}
+
 /// A job to be stored.
 #[derive(Debug, Clone)]
 pub(crate) struct InsertJob {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::audit::SigningKey;
-use crate::job::{AuditRow, JobId};
+use crate::job::AuditRow;
 
 /// Signs the head of an audit whenever its chain has grown.
 #[derive(Debug, Clone)]
@@ -17,8 +17,8 @@ impl AuditSigner {
         Self { key }
     }
 
-    /// Signs the head as it is now. To be called in the commit that extends the chain.
-    pub(crate) fn sign(&self, job: &JobId, audit: &mut AuditRow) {
-        audit.sign(job, &self.key);
+    /// Signs the head of the chain with this name as it is now. To be called in the commit that extends the chain.
+    pub(crate) fn sign(&self, name: &str, audit: &mut AuditRow) {
+        audit.sign(name, &self.key);
     }
 }

@@ -57,6 +57,7 @@ fn about_the_server() -> Vec<Route> {
         row!(Get "/readyz" => yard::readyz [__path_readyz], Public, ABOUT_NO_JOB),
         row!(Get "/metrics" => yard::metrics [__path_metrics], Key(ReadYard), ABOUT_NO_JOB),
         row!(Get "/version" => yard::version [__path_version], Key(ReadYard), ABOUT_NO_JOB),
+        row!(Get "/audit" => audit::read_yard [__path_read_yard], Key(ReadYard), ABOUT_NO_JOB),
         row!(Get "/drivers" => yard::drivers [__path_drivers], Key(ReadYard), ABOUT_NO_JOB),
         row!(Any "/mcp" => mcp::message [__path_message], Key(ReadYard), Unrecorded("its tools call other routes, which are recorded")),
     ]

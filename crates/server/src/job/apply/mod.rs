@@ -267,7 +267,7 @@ pub(crate) fn audit(row: &mut JobRow, entry: &AuditEntry, now_ms: i64, applied: 
         seal(row, now_ms, applied);
     }
     let (id, from) = (&row.id, applied.audit.len());
-    row.audit.get_or_insert_with(|| AuditRow::begin(id)).note(entry, now_ms, &mut applied.audit);
+    row.audit.get_or_insert_with(|| AuditRow::begin(id.as_str())).note(entry, now_ms, &mut applied.audit);
     row.audit_bytes += bytes(&applied.audit[from..]);
 }
 

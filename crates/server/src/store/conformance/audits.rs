@@ -4,10 +4,10 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 
 use super::{StoreHarness, claimed, row_of, to};
-use crate::audit::{AuditActor, AuditEntry, AuditFacts, EgressFacts, PublicKey};
+use crate::audit::{AuditActor, AuditEntry, AuditFacts, CallerFacts, EgressFacts, PublicKey, YARD_CHAIN};
 use crate::job::samples::entry;
 use crate::job::{Change, JobId, JobState, NotedEntry, audit_head};
-use crate::store::Store;
+use crate::store::{AuditOf, Store};
 
 /// NotedEntries of one kind that have a record each before they are folded; see `job/audit_row`.
 const DETAILED_RECORDS: usize = 4000;
@@ -15,7 +15,7 @@ const DETAILED_RECORDS: usize = 4000;
 /// The whole audit of a job as text, with its head.
 async fn audit_text(store: &dyn Store, id: &JobId) -> String {
     let row = row_of(store, id).await;
-    let lines = store.audit(row.number, 1, usize::MAX >> 1).await.unwrap();
+    let lines = store.audit(AuditOf::Job(row.number), 1, usize::MAX >> 1).await.unwrap();
     let head = audit_head(&row).unwrap();
     lines.into_iter().map(|line| line.text + "\n").collect::<String>() + &head.line()
 }
@@ -49,9 +49,41 @@ pub(crate) async fn an_audit_is_one_chain_whoever_writes(harness: &impl StoreHar
     drop(store);
     let store = harness.open();
     assert_eq!(audit_text(store.as_ref(), &row.id).await, text, "notes outlive a store");
-    assert_eq!(store.audit(row.number, 3, 2).await.unwrap()[1].number, 4);
+    assert_eq!(store.audit(AuditOf::Job(row.number), 3, 2).await.unwrap()[1].number, 4);
     store.request_delete(&row.id, entry()).await.unwrap().unwrap();
     assert_eq!(store.note(&row.id, None, noted(1)).await.unwrap(), None, "a deleted job is unknown");
+}
+
+pub(crate) async fn the_yards_audit_names_who_removed_a_job_that_is_gone(harness: &impl StoreHarness) {
+    let store = harness.open();
+    assert!(store.yard_audit().await.unwrap().is_none());
+    let by = |who: &str| CallerFacts { by: who.to_owned(), over: None };
+    let act = |facts| AuditEntry::new(AuditActor::Operator, facts);
+    let row = claimed(store.as_ref()).await;
+    store.request_cancel(&row.id, act(AuditFacts::Cancel(by("key:one")))).await.unwrap().unwrap();
+    store.request_cancel(&row.id, act(AuditFacts::Cancel(by("key:again")))).await.unwrap().unwrap();
+    let gone = store.request_delete(&row.id, act(AuditFacts::Delete(by("key:two")))).await.unwrap().unwrap();
+    assert!(store.request_delete(&row.id, act(AuditFacts::Delete(by("key:late")))).await.unwrap().is_none());
+    store.remove(&row.fence()).await.unwrap();
+    drop(store);
+    let store = harness.open();
+    let end = store.yard_audit().await.unwrap().unwrap();
+    let lines = store.audit(AuditOf::Yard, 1, 10).await.unwrap();
+    let text = lines.iter().map(|line| line.text.clone() + "\n").collect::<String>();
+    assert_eq!(
+        records(&(text + &end.signed_head(YARD_CHAIN).line())),
+        2,
+        "a request that changes nothing adds nothing"
+    );
+    let facts = |line: usize| -> serde_json::Value {
+        let record: serde_json::Value = serde_json::from_str(&lines[line].text).unwrap();
+        assert_eq!(record["facts"]["job"], row.id.as_str());
+        record["facts"].clone()
+    };
+    assert_eq!((&facts(0)["by"], &facts(1)["by"]), (&"key:one".into(), &"key:two".into()));
+    let head = gone.audit.unwrap().head;
+    assert_eq!(facts(1)["audit"]["head"], head.as_str(), "a copy of the job's audit can be compared");
+    assert_eq!(store.audit(AuditOf::Yard, 2, 10).await.unwrap().len(), 1);
 }
 
 pub(crate) async fn a_refused_change_leaves_no_record(harness: &impl StoreHarness) {

@@ -52,7 +52,7 @@ macro_rules! store_conformance {
             tasks: entries_come_where_they_are_expected_behind_words_and_once,
                 an_answer_and_its_price_are_one_commit_and_survive,
                 a_question_moves_the_job_and_an_answer_moves_it_back, words_are_heard_by_running_tasks_only;
-            audits: an_audit_is_one_chain_whoever_writes, a_refused_change_leaves_no_record,
+            audits: an_audit_is_one_chain_whoever_writes, the_yards_audit_names_who_removed_a_job_that_is_gone, a_refused_change_leaves_no_record,
                 notes_do_not_wake_and_are_folded;
             sandboxes: a_sandbox_is_committed_with_its_job_and_goes_once_stopped,
                 another_sandbox_leaves_the_one_before_to_be_stopped, a_job_that_closes_leaves_its_sandbox,
@@ -95,7 +95,7 @@ mod in_memory {
     super::store_conformance!(super::MemoryHarness);
 }
 
-fn new_job() -> InsertJob {
+pub(crate) fn new_job() -> InsertJob {
     InsertJob {
         row: samples::job_row(),
         request: StoredRequest { job: samples::new_job(), files: Vec::new() },

@@ -11,6 +11,7 @@ mod journal;
 mod requests;
 mod sandboxes;
 
+pub(crate) use audit::YardNote;
 pub(crate) use claim::{JobLease, LeasedJob};
 pub(crate) use insert::{FoundKey, InsertDecision, NewJobWrite, RepeatedKey, answer_repeat};
 pub(crate) use journal::{AppendDecision, SayDecision, StoredEntry};
@@ -18,6 +19,7 @@ pub(crate) use requests::CancelDecision;
 pub(crate) use sandboxes::{SandboxFate, fate_of, write_sandbox};
 
 use super::{AuditSigner, StoreError};
+use crate::audit::AuditEntry;
 use crate::clock::Clock;
 use crate::job::apply::{self, Applied};
 use crate::job::{Change, JobFence, JobRow, JobState};
@@ -55,6 +57,8 @@ pub(crate) struct JobWrite {
     pub(crate) lease: Option<JobLease>,
     /// The rows to add beside the job's own.
     pub(crate) applied: Applied,
+    /// The entry to add to the yard's audit.
+    pub(crate) for_yard: Option<AuditEntry>,
 }
 
 /// The facts about a row before a write that the totals of a store need.
@@ -101,12 +105,12 @@ impl StoreRules<'_> {
         // Signed once for all records of the commit, in the writer: no row is ever stored with a head that its signature does
         // not cover.
         self.sign(&mut row, &applied);
-        Ok(JobWrite { row, before, lease: None, applied })
+        Ok(JobWrite { row, before, lease: None, applied, for_yard: None })
     }
 
     fn sign(&self, row: &mut JobRow, applied: &Applied) {
         if let Some(audit) = row.audit.as_mut().filter(|_| !applied.audit.is_empty()) {
-            self.signer.sign(&row.id, audit);
+            self.signer.sign(row.id.as_str(), audit);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use sandyard_sandbox::driver::SandboxId;
 
+use super::audit::yard_entry;
 use super::{JobBefore, JobLease, JobWrite, StoreRules, known, owned};
 use crate::audit::AuditEntry;
 use crate::job::{Change, JobFence, JobRow, JobState};
@@ -39,14 +40,16 @@ impl StoreRules<'_> {
         }
         let before = JobBefore::of(&row);
         row.cancel_requested = true;
-        let mut changes = vec![Change::Audit(entry)];
+        let mut changes = vec![Change::Audit(entry.clone())];
         if row.state == JobState::Queued {
             // A queued job has no owner, so nobody else would end it. The higher epoch stops an owner that is about to take it.
             row.epoch += 1;
             let reason = Some("cancelled before it started".into());
             changes.extend([Change::Move { to: JobState::Cancelled, reason }, Change::Closed]);
         }
-        Ok(CancelDecision::Write(Box::new(self.change(before, row, changes)?)))
+        let mut write = self.change(before, row, changes)?;
+        write.for_yard = yard_entry(&entry, &write.row);
+        Ok(CancelDecision::Write(Box::new(write)))
     }
 
     /// Marks a job as deleted; `None` if it is unknown. A job that was done with is free to be taken and removed.
@@ -63,7 +66,10 @@ impl StoreRules<'_> {
         // A closed job has no owner any more. Opening it with a free lease lets the loop take it as an orphan and remove it.
         let lease = (!row.open).then(JobLease::free);
         row.open = true;
-        Ok(Some(JobWrite { lease, ..self.change(before, row, vec![Change::Audit(entry)])? }))
+        let write = self.change(before, row, vec![Change::Audit(entry.clone())])?;
+        // The job's own audit goes with it; the yard's still names who deleted it.
+        let for_yard = yard_entry(&entry, &write.row);
+        Ok(Some(JobWrite { lease, for_yard, ..write }))
     }
 
     /// Lets the owner of a job remove all its rows.

@@ -12,8 +12,10 @@ mod schema;
 mod write;
 mod writer;
 
-use std::fs::File;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
@@ -25,16 +27,17 @@ use sandyard_sandbox::driver::SandboxId;
 use tokio::sync::watch;
 
 use self::counts::Counts;
-use self::writer::{BUSY_TIMEOUT, Writer};
+use self::writer::{BUSY_TIMEOUT, WriteTools, Writer};
+use super::sealing::StoreSealer;
 use super::watch::Watchers;
 use super::{
-    Appended, AuditSigner, Change, ChunkRow, EndedJob, EventRow, InsertJob, Inserted, JobClaim, JobFence,
-    JobRow, JobWatch, NotedEntries, OpenStoreError, Retained, Said, StateCounts, Store, StoreError,
+    Appended, AuditOf, AuditSigner, Change, ChunkRow, EndedJob, EventRow, InsertJob, Inserted, JobClaim,
+    JobFence, JobRow, JobWatch, NotedEntries, OpenStoreError, Retained, Said, StateCounts, Store, StoreError,
     StoredRequest,
 };
 use crate::audit::{AuditEntry, AuditLine};
 use crate::clock::Clock;
-use crate::job::{JobFilter, JobId, SandboxRow};
+use crate::job::{AuditRow, JobFilter, JobId, SandboxRow};
 
 /// Connections for reading; reads take microseconds, so a few serve many.
 const READERS: usize = 4;
@@ -48,6 +51,7 @@ pub(crate) struct SqliteStore {
     writer: Option<Writer>,
     thread: Option<std::thread::JoinHandle<()>>,
     readers: Vec<Mutex<Connection>>,
+    sealer: Arc<StoreSealer>,
     next_reader: AtomicUsize,
     watchers: Watchers,
     counts: watch::Receiver<Counts>,
@@ -60,7 +64,9 @@ impl SqliteStore {
     pub(crate) fn open(data: &Path, signer: AuditSigner, clock: Clock) -> Result<Self, OpenStoreError> {
         // Before the database is opened: a second server must not even migrate it.
         let lock = lock(data)?;
+        let sealer = Arc::new(StoreSealer::load_or_create(&data.join("store.key"))?);
         let path = data.join("yard.db");
+        make_private(&path).map_err(|source| OpenStoreError::Prepare { path: path.clone(), source })?;
         let mut connection = connect(&path, OpenFlags::default())?;
         let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
@@ -80,12 +86,14 @@ impl SqliteStore {
             })
             .collect::<Result<_, _>>()?;
         let watchers = Watchers::default();
-        let (writer, thread) = Writer::start(connection, watchers.clone(), counts_sender, (signer, clock))
+        let tools = WriteTools { signer, sealer: Arc::clone(&sealer), clock };
+        let (writer, thread) = Writer::start(connection, watchers.clone(), counts_sender, tools)
             .map_err(OpenStoreError::Thread)?;
         Ok(Self {
             writer: Some(writer),
             thread: Some(thread),
             readers,
+            sealer,
             next_reader: AtomicUsize::new(0),
             watchers,
             counts,
@@ -119,6 +127,20 @@ impl Drop for SqliteStore {
             let _ = thread.join();
         }
     }
+}
+
+/// Makes the database's file for this user alone, or takes it from others: SQLite would make it readable for everybody, and its
+/// companions get the mode of the database.
+fn make_private(path: &Path) -> std::io::Result<()> {
+    let file = File::options().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    for companion in ["yard.db-wal", "yard.db-shm"] {
+        match std::fs::set_permissions(path.with_file_name(companion), Permissions::from_mode(0o600)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn lock(data: &Path) -> Result<File, OpenStoreError> {
@@ -168,7 +190,7 @@ impl Store for SqliteStore {
     }
 
     async fn request(&self, id: &JobId) -> Result<Option<StoredRequest>, StoreError> {
-        self.read(|connection| read::request(connection, id))
+        self.read(|connection| read::request(connection, &self.sealer, id))
     }
 
     async fn list(
@@ -270,8 +292,8 @@ impl Store for SqliteStore {
         writer.write_lightly(move |writing| write::note(writing, &id, epoch, &entries)).await
     }
 
-    async fn audit(&self, job: i64, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
-        self.read(|connection| read::audit(connection, job, first, limit))
+    async fn audit(&self, of: AuditOf, first: u64, limit: usize) -> Result<Vec<AuditLine>, StoreError> {
+        self.read(|connection| read::audit(connection, of, first, limit))
     }
 
     async fn journal(
@@ -282,6 +304,14 @@ impl Store for SqliteStore {
         bytes: usize,
     ) -> Result<Vec<JournalRow>, StoreError> {
         self.read(|connection| read::journal(connection, job, first, limit, bytes))
+    }
+
+    async fn note_yard(&self, entry: AuditEntry) -> Result<(), StoreError> {
+        self.writer()?.write(move |writing| write::note_yard(writing, &entry)).await
+    }
+
+    async fn yard_audit(&self) -> Result<Option<AuditRow>, StoreError> {
+        self.read(read::yard_audit)
     }
 
     async fn request_cancel(&self, id: &JobId, entry: AuditEntry) -> Result<Option<JobRow>, StoreError> {

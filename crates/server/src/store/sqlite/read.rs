@@ -1,14 +1,15 @@
 //! Reads: short, indexed, on connections of their own, beside the writer (WAL).
 
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter, types::Value};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 use sandyard_protocol::{JournalRow, OutputStream};
 
 use super::codecs::{Columns, damaged, word};
 use super::columns::{self, select_jobs, select_sql};
 use crate::audit::AuditLine;
-use crate::job::{ChunkRow, EventRow, InputFile, JobFence, JobFilter, JobId, JobRow};
+use crate::job::{AuditRow, ChunkRow, EventRow, InputFile, JobFence, JobFilter, JobId, JobRow};
 use crate::store::rules::{JobLease, LeasedJob, StoredEntry};
-use crate::store::{EndedJob, StoreError, StoredRequest};
+use crate::store::sealing::StoreSealer;
+use crate::store::{AuditOf, EndedJob, StoreError, StoredRequest};
 
 /// One job by id.
 pub(super) fn job(connection: &Connection, id: &JobId) -> Result<Option<JobRow>, StoreError> {
@@ -80,18 +81,36 @@ pub(super) fn own_entry(
 /// Records of an audit from a number on.
 pub(super) fn audit(
     connection: &Connection,
-    job: i64,
+    of: AuditOf,
     first: u64,
     limit: usize,
 ) -> Result<Vec<AuditLine>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT number, record FROM audit WHERE job = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
-    )?;
     let first = i64::try_from(first).unwrap_or(i64::MAX);
-    let found = statement.query_map(params![job, first, limit], |row| {
-        Ok(AuditLine { number: row.get(0)?, text: row.get(1)? })
-    })?;
-    Ok(found.collect::<Result<_, _>>()?)
+    let line = |row: &Row<'_>| Ok(AuditLine { number: row.get(0)?, text: row.get(1)? });
+    let found = match of {
+        AuditOf::Job(job) => connection
+            .prepare_cached(
+                "SELECT number, record FROM audit WHERE job = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
+            )?
+            .query_map(params![job, first, limit], line)?
+            .collect::<Result<_, _>>()?,
+        AuditOf::Yard => connection
+            .prepare_cached(
+                "SELECT number, record FROM yard_audit WHERE number >= ?1 ORDER BY number LIMIT ?2",
+            )?
+            .query_map(params![first, limit], line)?
+            .collect::<Result<_, _>>()?,
+    };
+    Ok(found)
+}
+
+/// The end of the yard's own audit.
+pub(super) fn yard_audit(connection: &Connection) -> Result<Option<AuditRow>, StoreError> {
+    let text: Option<String> = connection
+        .prepare_cached("SELECT audit FROM yard_audit_end")?
+        .query_row([], |row| row.get(0))
+        .optional()?;
+    text.map(|text| damaged(serde_json::from_str(&text).ok(), "yard audit")).transpose()
 }
 
 /// Jobs that match a condition, in its order.
@@ -134,19 +153,54 @@ pub(super) fn list(
 }
 
 /// Returns the request of a job, with its files.
-pub(super) fn request(connection: &Connection, id: &JobId) -> Result<Option<StoredRequest>, StoreError> {
+pub(super) fn request(
+    connection: &Connection,
+    sealer: &StoreSealer,
+    id: &JobId,
+) -> Result<Option<StoredRequest>, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT r.request, r.job FROM requests r JOIN jobs j ON j.number = r.job WHERE j.id = ?1",
     )?;
-    let found: Option<(String, i64)> =
+    let found: Option<(Value, i64)> =
         statement.query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((text, number)) = found else { return Ok(None) };
-    let mut statement =
-        connection.prepare_cached("SELECT path, bytes FROM request_files WHERE job = ?1 ORDER BY place")?;
-    let files = statement
-        .query_map([number], |row| Ok(InputFile { path: row.get(0)?, bytes: row.get(1)? }))?
-        .collect::<Result<_, _>>()?;
-    Ok(Some(StoredRequest { job: damaged(serde_json::from_str(&text).ok(), "request")?, files }))
+    let Some((request, number)) = found else { return Ok(None) };
+    let request = match request {
+        // Releases before the sealing stored the text itself.
+        Value::Text(text) => Some(text.into_bytes()),
+        Value::Blob(sealed) => sealer.open(&request_place(number), &sealed),
+        _ => None,
+    };
+    let job = request.and_then(|json| serde_json::from_slice(&json).ok());
+    let files = request_files(connection, sealer, number)?;
+    Ok(Some(StoredRequest { job: damaged(job, "request")?, files }))
+}
+
+fn request_files(
+    connection: &Connection,
+    sealer: &StoreSealer,
+    job: i64,
+) -> Result<Vec<InputFile>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT place, path, bytes, sealed FROM request_files WHERE job = ?1 ORDER BY place",
+    )?;
+    let mut rows = statement.query([job])?;
+    let mut files = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (bytes, sealed): (Vec<u8>, bool) = (row.get(2)?, row.get(3)?);
+        let bytes = if sealed { sealer.open(&file_place(job, row.get(0)?), &bytes) } else { Some(bytes) };
+        files.push(InputFile { path: row.get(1)?, bytes: damaged(bytes, "request file")? });
+    }
+    Ok(files)
+}
+
+/// The place that a request is sealed for.
+pub(super) fn request_place(job: i64) -> String {
+    format!("request {job}")
+}
+
+/// The place that a file of a request is sealed for.
+pub(super) fn file_place(job: i64, place: usize) -> String {
+    format!("file {job} {place}")
 }
 
 /// Events of a job above an id.

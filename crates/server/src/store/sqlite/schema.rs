@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 use crate::store::OpenStoreError;
 
 /// Migrations in order. Each brings the schema from its index to the next version; all that are due run in one transaction.
-const MIGRATIONS: [&str; 6] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES];
+const MIGRATIONS: [&str; 8] = [FIRST, EGRESS, TASKS, AUDIT, LEVEL, SANDBOXES, YARD_AUDIT, SEALED];
 
 const EGRESS: &str = "ALTER TABLE jobs ADD COLUMN egress_bytes INTEGER NOT NULL DEFAULT 0";
 
@@ -35,6 +35,22 @@ INSERT INTO sandboxes
     FROM jobs WHERE sandbox_id IS NOT NULL;
 ALTER TABLE jobs DROP COLUMN secret;
 ";
+
+/// The yard's own audit refers to no job, because it outlives all of them. The end of its chain is in one row.
+const YARD_AUDIT: &str = "
+CREATE TABLE yard_audit (
+    number INTEGER PRIMARY KEY,
+    record TEXT NOT NULL
+);
+CREATE TABLE yard_audit_end (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    audit TEXT NOT NULL
+);
+";
+
+/// Requests are sealed by a key beside the database. Those of before stay as they are until their jobs go: a blob in `requests` is
+/// sealed, a text is not.
+const SEALED: &str = "ALTER TABLE request_files ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0";
 
 /// Entries may be large, so the table has row ids: an index over whole entries would be read with them.
 const TASKS: &str = "
@@ -177,13 +193,13 @@ mod tests {
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
         let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
-        assert_eq!(version, 6);
+        assert_eq!(version, 8);
     }
 
     #[test]
     fn l15_a_newer_schema_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 99).unwrap();
-        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 6 })));
+        assert!(matches!(migrate(&mut connection), Err(OpenStoreError::Newer { found: 99, known: 8 })));
     }
 }

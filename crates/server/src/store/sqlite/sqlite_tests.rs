@@ -5,8 +5,9 @@ use std::sync::Arc;
 use super::columns::select_sql;
 use super::*;
 use crate::audit::SigningKey;
+use crate::job::InputFile;
 use crate::job::samples::signing_key;
-use crate::store::conformance::{StoreHarness, store_conformance};
+use crate::store::conformance::{StoreHarness, new_job, store_conformance};
 
 struct SqliteHarness {
     data: tempfile::TempDir,
@@ -63,4 +64,37 @@ fn a_second_server_is_refused_while_the_first_one_holds_the_yard() {
     assert!(matches!(open(), Err(OpenStoreError::Held { .. })));
     drop(first);
     assert!(open().is_ok());
+}
+
+#[tokio::test]
+async fn the_files_of_the_database_tell_no_secret_and_are_for_this_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let data = tempfile::tempdir().unwrap();
+    // As an earlier release left it: readable for everybody.
+    std::fs::write(data.path().join("yard.db"), b"").unwrap();
+    std::fs::set_permissions(data.path().join("yard.db"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let store = SqliteStore::open(data.path(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
+    let mut job = new_job();
+    job.request.job.env.insert("TOKEN".into(), "hunter2-in-the-environment".into());
+    job.request.job.code = "echo hunter2-in-the-code".into();
+    job.request.files.push(InputFile { path: ".env".into(), bytes: b"hunter2-in-a-file".to_vec() });
+    let id = job.row.id.clone();
+    store.insert(job.clone(), None).await.unwrap();
+    assert_eq!(store.request(&id).await.unwrap().unwrap(), job.request);
+    let mut looked_at = 0;
+    for entry in std::fs::read_dir(data.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+        if path.file_name().unwrap() != "lock" {
+            assert_eq!(mode, 0o600, "{}", path.display());
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(!bytes.windows(7).any(|part| part == b"hunter2"), "{}", path.display());
+        looked_at += 1;
+    }
+    assert!(looked_at >= 4, "database, log, index, lock and key");
+    drop(store);
+    std::fs::remove_file(data.path().join("store.key")).unwrap();
+    let store = SqliteStore::open(data.path(), AuditSigner::new(signing_key()), Clock::default()).unwrap();
+    assert!(matches!(store.request(&id).await, Err(StoreError::Damaged { what: "request" })));
 }

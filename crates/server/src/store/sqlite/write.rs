@@ -11,10 +11,10 @@ use super::sandboxes;
 use super::writer::Writing;
 use crate::audit::{AuditEntry, AuditLine};
 use crate::job::apply::{Applied, SandboxWrite};
-use crate::job::{Change, JobFence, JobId, JobRow, JobState, NotedEntries};
+use crate::job::{Change, JobFence, JobId, JobRow, JobState, NewJob, NotedEntries};
 use crate::store::rules::{
     self, AppendDecision, CancelDecision, FoundKey, InsertDecision, JobLease, JobWrite, NewJobWrite,
-    RepeatedKey, SayDecision,
+    RepeatedKey, SayDecision, YardNote,
 };
 use crate::store::{Appended, InsertJob, Inserted, JobClaim, Said, StoreError, StoredKey};
 
@@ -56,12 +56,15 @@ fn insert_new(writing: &mut Writing<'_>, write: NewJobWrite) -> Result<JobRow, S
     writing
         .connection
         .prepare_cached("INSERT INTO requests (job, request) VALUES (?1, ?2)")?
-        .execute(params![row.number, codecs::text(&request.job, "request")?])?;
+        .execute(params![row.number, sealed_request(writing, row.number, &request.job)?])?;
     for (place, file) in request.files.iter().enumerate() {
+        let sealed = writing.sealer().seal(&read::file_place(row.number, place), &file.bytes)?;
         writing
             .connection
-            .prepare_cached("INSERT INTO request_files (job, place, path, bytes) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![row.number, place, file.path, file.bytes])?;
+            .prepare_cached(
+                "INSERT INTO request_files (job, place, path, bytes, sealed) VALUES (?1, ?2, ?3, ?4, 1)",
+            )?
+            .execute(params![row.number, place, file.path, sealed])?;
     }
     if let Some(key) = &key {
         writing
@@ -77,6 +80,10 @@ fn insert_new(writing: &mut Writing<'_>, write: NewJobWrite) -> Result<JobRow, S
     writing.counts.resized(0, row.kept_bytes());
     writing.touched.push(row.id.clone());
     Ok(row)
+}
+
+fn sealed_request(writing: &Writing<'_>, job: i64, request: &NewJob) -> Result<Vec<u8>, StoreError> {
+    writing.sealer().seal(&read::request_place(job), codecs::text(request, "request")?.as_bytes())
 }
 
 pub(super) fn claim_queued(
@@ -223,6 +230,21 @@ pub(super) fn request_delete(
     write.map(|write| save(writing, write)).transpose()
 }
 
+pub(super) fn note_yard(writing: &Writing<'_>, entry: &AuditEntry) -> Result<(), StoreError> {
+    let YardNote { audit, lines } = writing.rules().note_yard(read::yard_audit(writing.connection)?, entry);
+    for line in &lines {
+        writing
+            .connection
+            .prepare_cached("INSERT INTO yard_audit (number, record) VALUES (?1, ?2)")?
+            .execute(params![line.number, line.text])?;
+    }
+    writing
+        .connection
+        .prepare_cached("INSERT OR REPLACE INTO yard_audit_end (only, audit) VALUES (1, ?1)")?
+        .execute([codecs::text(&audit, "yard audit")?])?;
+    Ok(())
+}
+
 pub(super) fn remove(writing: &mut Writing<'_>, fence: &JobFence) -> Result<(), StoreError> {
     let found = read::job(writing.connection, &fence.job)?;
     let removed = writing.rules().remove(found, fence)?;
@@ -256,6 +278,9 @@ fn save(writing: &mut Writing<'_>, write: JobWrite) -> Result<JobRow, StoreError
             .execute(params![row.number, owner, until_ms])?;
     }
     add(writing, row.number, &write.applied)?;
+    if let Some(entry) = &write.for_yard {
+        note_yard(writing, entry)?;
+    }
     if write.drops_request_files() {
         writing
             .connection

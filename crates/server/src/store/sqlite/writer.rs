@@ -7,6 +7,7 @@
 //! A light operation does not wait for the disk. Once committed it survives the death of this process; it survives a power cut
 //! only after the next synced commit. A light one may join a synced group, but a synced one never joins a light group.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -17,6 +18,7 @@ use super::errors::{copy, is_fatal};
 use crate::clock::Clock;
 use crate::job::JobId;
 use crate::store::rules::{StoreRules, WriteTime};
+use crate::store::sealing::StoreSealer;
 use crate::store::watch::Watchers;
 use crate::store::{AuditSigner, StoreError};
 
@@ -31,14 +33,25 @@ pub(super) struct Writing<'a> {
     /// Jobs to wake after the commit.
     pub(super) touched: Vec<JobId>,
     pub(super) counts: Counts,
-    signer: &'a AuditSigner,
-    clock: Clock,
+    tools: &'a WriteTools,
+}
+
+/// The keys and the clock of a store.
+pub(super) struct WriteTools {
+    pub(super) signer: AuditSigner,
+    pub(super) sealer: Arc<StoreSealer>,
+    pub(super) clock: Clock,
 }
 
 impl<'a> Writing<'a> {
     /// Returns the rules with the present time.
     pub(super) fn rules(&self) -> StoreRules<'a> {
-        StoreRules { now: WriteTime::of(&self.clock), signer: self.signer }
+        StoreRules { now: WriteTime::of(&self.tools.clock), signer: &self.tools.signer }
+    }
+
+    /// Returns the sealer of values that clients entrust to a job.
+    pub(super) fn sealer(&self) -> &'a StoreSealer {
+        &self.tools.sealer
     }
 }
 
@@ -106,13 +119,13 @@ impl Writer {
         connection: Connection,
         watchers: Watchers,
         counts: watch::Sender<Counts>,
-        (signer, clock): (AuditSigner, Clock),
+        tools: WriteTools,
     ) -> Result<(Self, std::thread::JoinHandle<()>), std::io::Error> {
         let (queue, operations) = mpsc::channel(MAX_QUEUED_WRITES);
         let (broken_sender, broken) = watch::channel(None);
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(move || {
             let broken = broken_sender;
-            WriterThread { connection, watchers, counts, broken, signer, clock }.work(operations);
+            WriterThread { connection, watchers, counts, broken, tools }.work(operations);
         })?;
         Ok((Self { queue, broken }, thread))
     }
@@ -161,8 +174,7 @@ struct WriterThread {
     watchers: Watchers,
     counts: watch::Sender<Counts>,
     broken: watch::Sender<Option<String>>,
-    signer: AuditSigner,
-    clock: Clock,
+    tools: WriteTools,
 }
 
 /// Waiting operations, and one that was taken but belongs to the next group.
@@ -241,8 +253,7 @@ impl WriterThread {
             connection: &self.connection,
             touched: Vec::new(),
             counts: *self.counts.borrow(),
-            signer: &self.signer,
-            clock: self.clock,
+            tools: &self.tools,
         };
         let done = self
             .run_all(group, queue, &mut writing, weight)
