@@ -2,12 +2,29 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Makes a folder and its parents for this user alone.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes the data folder, or rejects one in which another user could exchange files.
+pub(crate) fn make_data_folder(path: &Path) -> io::Result<()> {
+    make_folder(path)?;
+    let found = std::fs::metadata(path)?;
+    let own = rustix::process::geteuid().as_raw();
+    if found.uid() != own && found.uid() != 0 {
+        let reason = format!("it belongs to user {}; make it yours with chown", found.uid());
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    }
+    if found.mode() & 0o022 != 0 {
+        let reason =
+            format!("other users can write to it (mode {:o}); run chmod go-w on it", found.mode() & 0o777);
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    }
+    Ok(())
 }
 
 /// Opens a new file for this user alone, for writing and reading. A file that a crash left is truncated.
@@ -59,4 +76,26 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_data_folder_that_others_can_write_to_is_rejected() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a/data");
+        make_data_folder(&data).unwrap();
+        assert_eq!(std::fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
+        for mode in [0o720, 0o702, 0o777] {
+            std::fs::set_permissions(&data, std::fs::Permissions::from_mode(mode)).unwrap();
+            let refused = make_data_folder(&data).unwrap_err().to_string();
+            assert!(refused.contains("chmod"), "{refused}");
+        }
+        std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
+        make_data_folder(&data).unwrap();
+    }
 }

@@ -100,7 +100,7 @@ impl Yard {
     ) -> Result<Self, StartYardError> {
         let data = config.data.clone();
         let prepare = |source| StartYardError::Prepare { path: data.clone(), source };
-        disk::make_folder(&data).map_err(prepare)?;
+        disk::make_data_folder(&data).map_err(prepare)?;
         let signer = Arc::new(SigningKey::load_or_create(&data.join("audit.key"))?);
         let audit_key = signer.public();
         let clock = Clock::default();
