@@ -115,6 +115,8 @@ error_codes! {
     InvalidCursor = 400 "invalid_cursor",
     /// No valid bearer key or ticket.
     Unauthorized = 401 "unauthorized",
+    /// A proxy passed the request on, and the server has no key.
+    NeedsKey = 403 "needs_key",
     /// The `Host` header names another server: a page may be rebinding a name to this address.
     ForeignHost = 403 "foreign_host",
     /// The request comes from a page of another origin.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use sandyard_server::auth::origins::Domain;
 use sandyard_server::auth::passes::PassSecret;
 use sandyard_server::auth::{AccessRules, CreatedKey, KeyStore};
 use tokio::net::TcpListener;
@@ -34,7 +35,8 @@ pub(crate) struct UpCommand {
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Domain below which ports of sandboxes have their own origins for browsers on other machines: it and every name below it must
-    /// resolve to this server; with https:// if a proxy in front terminates TLS [env: SANDYARD_DOMAIN]
+    /// resolve to this server; with https:// if a proxy in front terminates TLS. Requires a key, which is made and printed if there
+    /// is none [env: SANDYARD_DOMAIN]
     #[arg(long, value_name = "DOMAIN")]
     domain: Option<String>,
     /// The only driver to use, or auto for the first one that works [default: auto] [env: SANDYARD_DRIVER]
@@ -157,7 +159,7 @@ async fn serve(context: &CommandContext, settings: &Settings, layers: &Layers) -
     server.listen_on(listener, access);
     context.ui.line(&format!("sandyard is ready at {}", url(address)))?;
     if let Some(key) = created {
-        tell_key(context, address, &key);
+        tell_key(context, &own_url(settings, address), &key);
     }
     // Waits for the first reason to stop. Both only watch, so dropping the other loses nothing.
     let ended = tokio::select! {
@@ -175,16 +177,19 @@ async fn serve(context: &CommandContext, settings: &Settings, layers: &Layers) -
     Ok(())
 }
 
-/// Returns the keys that open the server. On loopback a key is only required if one exists; elsewhere one is always required.
+/// Returns the keys that open the server. On loopback a key is only required if one exists. On other addresses and with a
+/// domain one is always required: a domain is for clients on other machines, whom a proxy on this machine brings.
 fn access(settings: &Settings, address: SocketAddr) -> Result<(AccessRules, Option<CreatedKey>), ServeError> {
     let file = settings.data.join("api.key");
-    let (keys, created) = if address.ip().is_loopback() {
+    let (keys, created) = if address.ip().is_loopback() && settings.domain.is_none() {
         (KeyStore::load(&file)?.unwrap_or_default(), None)
     } else {
         KeyStore::load_or_create(&file)?
     };
     let secret = PassSecret::load_or_create(&settings.data.join("origins.key"))?;
-    let access = AccessRules::new(&address.ip().to_string(), keys).with_pass_secret(&secret);
+    let access = AccessRules::new(&address.ip().to_string(), keys)
+        .with_pass_secret(&secret)
+        .with_passed_headers(settings.pass_headers.clone());
     Ok((settings.domain.iter().cloned().fold(access, AccessRules::with_domain), created))
 }
 
@@ -197,8 +202,16 @@ fn url(address: SocketAddr) -> String {
     }
 }
 
-fn tell_key(context: &CommandContext, address: SocketAddr, key: &CreatedKey) {
-    let (url, key) = (url(address), key.expose());
+/// Returns the address by which people reach the server: that of the domain, if there is one.
+fn own_url(settings: &Settings, address: SocketAddr) -> String {
+    let Some(Domain { name, tls, port }) = &settings.domain else { return url(address) };
+    let scheme = if *tls { "https" } else { "http" };
+    let port = if *tls { *port } else { port.or(Some(address.port())) };
+    format!("{scheme}://{name}{}", port.map(|port| format!(":{port}")).unwrap_or_default())
+}
+
+fn tell_key(context: &CommandContext, url: &str, key: &CreatedKey) {
+    let key = key.expose();
     context.ui.note(&format!(
         "\nThis key opens the server. It is shown only now and kept in api.key of the data folder:\n\n  {key}\n\n\
          Sign in:  {url}/#key={key}\n\
@@ -213,8 +226,13 @@ mod tests {
     use crate::config::Surroundings;
 
     fn settings(data: &std::path::Path) -> Settings {
+        settings_with(data, None)
+    }
+
+    fn settings_with(data: &std::path::Path, domain: Option<&str>) -> Settings {
         let mut flags = Flags::default();
         flags.set("data", Some(data.display()));
+        flags.set("domain", domain);
         Settings::new(&Layers::load(&Surroundings::default(), &flags).unwrap()).unwrap()
     }
 
@@ -230,5 +248,21 @@ mod tests {
         assert!(created.is_none());
         let (locked, _) = access(&settings, "127.0.0.1:1".parse().unwrap()).unwrap();
         assert!(!locked.is_open());
+    }
+
+    #[test]
+    fn w26_a_domain_makes_a_key_on_loopback_too() {
+        let data = tempfile::tempdir().unwrap();
+        let settings = settings_with(data.path(), Some("https://yard.example"));
+        let address = "127.0.0.1:8000".parse().unwrap();
+        let (access, created) = access(&settings, address).unwrap();
+        assert!(!access.is_open() && created.is_some() && data.path().join("api.key").is_file());
+        for (domain, url) in [
+            ("https://yard.example", "https://yard.example"),
+            ("https://yard.example:8443", "https://yard.example:8443"),
+            ("yard.example", "http://yard.example:8000"),
+        ] {
+            assert_eq!(own_url(&settings_with(data.path(), Some(domain)), address), url);
+        }
     }
 }

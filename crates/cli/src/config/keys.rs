@@ -45,6 +45,7 @@ pub(super) const KEYS: &[SettingKey] = &[
     // Root builds images, and all users of the host share them.
     fixed("cache", "SANDYARD_CACHE", "/var/cache/sandyard"),
     fixed("domain", "SANDYARD_DOMAIN", ""),
+    fixed("pass_headers", "SANDYARD_PASS_HEADERS", ""),
     fixed("driver", "SANDYARD_DRIVER", "auto"),
     fixed("isolation", "SANDYARD_ISOLATION", "any"),
     fixed("images", "SANDYARD_IMAGES", "full"),

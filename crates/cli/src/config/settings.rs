@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use reqwest::header::HeaderName;
 use sandyard_sandbox::driver::IsolationLevel;
 use sandyard_server::auth::origins::Domain;
 use sandyard_server::config::{Floor, ModelSpec, PrivateException};
@@ -33,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) cache: PathBuf,
     /// Domain below which, beside `localhost`, each port of a sandbox has an origin of its own.
     pub(crate) domain: Option<Domain>,
+    /// Headers that pass between browsers and programs in sandboxes although a proxy in front may have added them.
+    pub(crate) pass_headers: Vec<HeaderName>,
     /// The only driver to use; `None` uses every driver that works.
     pub(crate) driver: Option<String>,
     /// The weakest isolation of any job.
@@ -84,6 +87,7 @@ impl Settings {
             data: PathBuf::from(layers.get("data").0),
             cache: PathBuf::from(layers.get("cache").0),
             domain: domain(layers)?,
+            pass_headers: pass_headers(layers)?,
             driver: driver.filter(|name| name != "auto"),
             isolation: isolation(layers)?,
             images: one_of(layers, "images", &IMAGES, "none, base or full")?,
@@ -178,6 +182,13 @@ fn domain(layers: &Layers) -> Result<Option<Domain>, ConfigError> {
     let expected = "a name, or http:// or https:// and a name, like https://yard.example";
     let read = |text: String| Domain::parse(&text).ok_or_else(|| bad(layers, "domain", expected));
     text(layers, "domain").map(read).transpose()
+}
+
+/// Parses names of headers, separated by commas.
+fn pass_headers(layers: &Layers) -> Result<Vec<HeaderName>, ConfigError> {
+    let names = layers.get("pass_headers").0.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let expected = "names of headers, separated by commas, like authorization,x-api-key";
+    names.map(|name| name.parse().map_err(|_| bad(layers, "pass_headers", expected))).collect()
 }
 
 pub(super) fn at_least_one(layers: &Layers, key: &'static str) -> Result<u64, ConfigError> {

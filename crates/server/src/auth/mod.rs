@@ -4,8 +4,12 @@
 //! ([`visits`], [`passes`]), and on whose job it is ([`may`]); `app` makes and redeems tickets. Every request, upgrades
 //! included, is first sorted to the API or to a job's origin ([`AccessRules::site`]), then passes [`AccessRules::admit`] or
 //! [`AccessRules::visit`] once. The API knows no cookies, so nothing that a browser sends by itself opens anything there.
+//!
+//! Keyless mode is for programs on this machine: on loopback, while there are no keys and no domain, for requests that
+//! show no proxy in front ([`fronts`]). Everything else needs a key, a ticket or a pass.
 
 mod caller;
+mod fronts;
 pub mod keys;
 pub mod origins;
 mod ownership;
@@ -14,15 +18,14 @@ mod scope;
 pub mod visits;
 
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
-use axum::http::{HeaderMap, Method};
+use axum::http::{HeaderMap, HeaderName, Method, Request, Version};
 use sandyard_api::{ApiError, ErrorCode};
 
 pub use crate::key_file::KeyFileError;
 pub use caller::{AccountId, Caller, TenantId};
 pub use keys::{CreatedKey, KeyStore};
 use origins::{
-    Domain, JobOrigin, LOCAL_DOMAIN, host_name, is_job_origin, is_local_name, name_of_authority,
-    name_of_origin,
+    Domain, JobOrigin, LOCAL_DOMAIN, PageOrigin, host_name, is_job_origin, is_local_name, name_of_authority,
 };
 pub use ownership::{AccessDenied, OwnerAccount, may};
 use passes::{PassSecret, Passes};
@@ -33,9 +36,29 @@ pub use scope::{AccessScope, AccessScopes};
 pub struct AccessRules {
     keys: KeyStore,
     listen_name: String,
+    /// True in keyless mode.
     open: bool,
     domain: Option<Domain>,
     passes: Passes,
+    /// Headers that programs in sandboxes get although a front may have added them.
+    passed_headers: Vec<HeaderName>,
+}
+
+/// The head of a request, as far as access depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestHead<'a> {
+    /// The method; only some of them follow from a person's click.
+    pub method: &'a Method,
+    /// The version of HTTP that the client speaks.
+    pub version: Version,
+    /// All headers.
+    pub headers: &'a HeaderMap,
+}
+
+impl<'a, B> From<&'a Request<B>> for RequestHead<'a> {
+    fn from(request: &'a Request<B>) -> Self {
+        Self { method: request.method(), version: request.version(), headers: request.headers() }
+    }
 }
 
 /// The addressee of a request.
@@ -56,13 +79,20 @@ impl AccessRules {
         // Without randomness nobody gets a pass: a predictable secret would let any page forge one.
         let passes =
             PassSecret::random().map_or_else(|_| Passes::none(), |secret| Passes::new(&secret, &keys));
-        Self { keys, listen_name, open, domain: None, passes }
+        Self { keys, listen_name, open, domain: None, passes, passed_headers: Vec::new() }
     }
 
-    /// Adds job origins below a domain to those on the machine itself.
+    /// Adds job origins below a domain to those on the machine itself. A domain is for other machines, so it ends keyless
+    /// mode: without keys everything is refused.
     #[must_use]
     pub fn with_domain(self, domain: Domain) -> Self {
-        Self { domain: Some(domain), ..self }
+        Self { domain: Some(domain), open: false, ..self }
+    }
+
+    /// Lets headers pass between clients and programs in sandboxes that are otherwise removed behind a front.
+    #[must_use]
+    pub fn with_passed_headers(self, passed_headers: Vec<HeaderName>) -> Self {
+        Self { passed_headers, ..self }
     }
 
     /// Replaces the secret of this process by one that outlives it.
@@ -122,28 +152,41 @@ impl AccessRules {
         self.open
     }
 
+    /// True if something between the client and this server may have added headers and cookies of its own: the client came
+    /// by a name that is not local, or a header shows a front.
+    pub fn is_behind_front(&self, headers: &HeaderMap) -> bool {
+        let host = headers.get(HOST).and_then(|value| value.to_str().ok()).and_then(name_of_authority);
+        let local = |name: &str| is_local_name(name) || name.ends_with(".localhost");
+        !host.is_some_and(|name| local(&name)) || fronts::has_sign(headers)
+    }
+
+    /// True if the operator lets this header pass between clients and programs.
+    pub fn passes_header(&self, name: &HeaderName) -> bool {
+        self.passed_headers.contains(name)
+    }
+
     /// Rejects a request by an unknown name of this server, or one that a page of another origin caused.
-    pub fn check(&self, method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
+    pub fn check(&self, head: &RequestHead<'_>) -> Result<(), ApiError> {
         // The host first: the check of the origin compares with it.
-        let host = self.check_host(headers)?;
-        self.check_origin(headers, &host)?;
-        refuse_foreign_page(method, headers)
+        let host = self.check_host(head.headers)?;
+        self.check_origin(head.headers, host)?;
+        refuse_foreign_page(head)
     }
 
     /// Checks a request as [`AccessRules::check`] does, then its key, and returns its caller. An open address needs no key.
-    pub fn admit(&self, method: &Method, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    pub fn admit(&self, head: &RequestHead<'_>) -> Result<Caller, ApiError> {
         // Before the key: a foreign page learns nothing about keys, and an open address is protected by these checks alone.
-        self.check(method, headers)?;
+        self.check(head)?;
         if self.open {
-            return Ok(Caller::operator());
+            return if fronts::is_passed_on(head) { Err(needs_key()) } else { Ok(Caller::operator()) };
         }
         // Every key is the operator's until accounts have keys of their own.
-        Ok(Caller::operator().with_key(self.key_id(headers)?))
+        Ok(Caller::operator().with_key(self.key_id(head.headers)?))
     }
 
     /// An open address answers only to its own names, or a page could rebind its name to this address and read everything.
     /// With keys there is nothing ambient to steal, but a job's origin is still never the API.
-    fn check_host(&self, headers: &HeaderMap) -> Result<String, ApiError> {
+    fn check_host<'h>(&self, headers: &'h HeaderMap) -> Result<&'h str, ApiError> {
         let mut values = headers.get_all(HOST).iter();
         let value = values.next().and_then(|value| value.to_str().ok());
         let (Some(value), None) = (value, values.next()) else {
@@ -152,15 +195,18 @@ impl AccessRules {
         let name = name_of_authority(value)
             .ok_or_else(|| ApiError::new(ErrorCode::BadRequest, "the Host header is malformed"))?;
         let known = self.is_own_name(&name) || (!self.open && !is_job_origin(&name));
-        if known { Ok(name) } else { Err(foreign_host()) }
+        if known { Ok(value) } else { Err(foreign_host()) }
     }
 
+    /// Every `Origin` is exactly the one that the request goes to, or that of the domain, which a proxy in front may have
+    /// replaced in `Host`. Another port of the same name is another program, whose pages are foreign.
     fn check_origin(&self, headers: &HeaderMap, host: &str) -> Result<(), ApiError> {
         for origin in headers.get_all(ORIGIN) {
-            let name = origin.to_str().ok().and_then(name_of_origin).ok_or_else(foreign_origin)?;
-            let same = self.is_own_name(&name) || (!self.open && name == host);
+            let page = origin.to_str().ok().and_then(PageOrigin::parse).ok_or_else(foreign_origin)?;
+            let same =
+                page.is_of(host) || self.domain.as_ref().is_some_and(|domain| page.is_of_domain(domain));
             // A page of a sandbox is hostile, although its name is below the server's own.
-            if !same || is_job_origin(&name) {
+            if !same || is_job_origin(&page.name) {
                 return Err(foreign_origin());
             }
         }
@@ -185,20 +231,34 @@ impl AccessRules {
 
 /// Requests without `Origin` that a page of another site makes a browser send: images, scripts, forms by GET. Following a link
 /// is a person's own act and stays allowed.
-fn refuse_foreign_page(method: &Method, headers: &HeaderMap) -> Result<(), ApiError> {
-    let field = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+fn refuse_foreign_page(head: &RequestHead<'_>) -> Result<(), ApiError> {
+    let field = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
     let foreign = matches!(field("sec-fetch-site"), Some("cross-site" | "same-site"));
-    let followed_link = method == Method::GET && field("sec-fetch-mode") == Some("navigate");
+    let followed_link = *head.method == Method::GET && field("sec-fetch-mode") == Some("navigate");
     if foreign && !followed_link { Err(foreign_origin()) } else { Ok(()) }
 }
 
 fn foreign_host() -> ApiError {
     ApiError::new(ErrorCode::ForeignHost, "this server does not go by the name in the Host header")
-        .with_hint("use localhost or 127.0.0.1, or listen on another address, where a key is required")
+        .with_hint(
+            "use localhost or 127.0.0.1; for other names start the server with `--domain https://NAME` or listen on another \
+             address: both require a key",
+        )
 }
 
 fn foreign_origin() -> ApiError {
-    ApiError::new(ErrorCode::ForeignOrigin, "pages of other origins may not use this API")
+    ApiError::new(ErrorCode::ForeignOrigin, "pages of other origins may not use this API").with_hint(
+        "name, port and scheme must be those of the request; behind a proxy start the server with `--domain https://NAME[:PORT]`",
+    )
+}
+
+/// Returns the refusal of a request that came through a front while there is no key.
+fn needs_key() -> ApiError {
+    let message = "without a key this server answers programs on its own machine only, and a proxy passed this request on";
+    ApiError::new(ErrorCode::NeedsKey, message).with_hint(
+        "start the server with `sandyard up --domain https://NAME`, which makes a key and prints it, or write a key into \
+         `api.key` of its data folder (mode 0600) and start it again",
+    )
 }
 
 /// Returns the refusal of a missing or wrong key or ticket. It does not tell these cases apart.
@@ -208,136 +268,5 @@ pub fn unauthorized() -> ApiError {
 }
 
 #[cfg(test)]
-mod tests {
-    use axum::http::{HeaderName, HeaderValue};
-
-    use super::*;
-
-    fn headers(fields: &[(&str, &str)]) -> HeaderMap {
-        let field = |(name, value): &(&str, &str)| {
-            (name.parse::<HeaderName>().unwrap(), value.parse::<HeaderValue>().unwrap())
-        };
-        let mut map = HeaderMap::new();
-        for (name, value) in fields.iter().map(field) {
-            map.append(name, value);
-        }
-        map
-    }
-
-    fn open_code(fields: &[(&str, &str)]) -> Option<ErrorCode> {
-        let access = AccessRules::new("127.0.0.1", KeyStore::default());
-        access.admit(&Method::POST, &headers(fields)).err().map(|error| error.code)
-    }
-
-    #[test]
-    fn job_origins_are_told_from_the_api_and_addressed_by_the_name_the_client_used() {
-        let job = "k5c7jq3l2m4n6o7p2q3r4s5t6u";
-        let origin = JobOrigin { job: crate::job::JobId::parse(job).unwrap(), port: 8888 };
-        let plain = AccessRules::new("127.0.0.1", KeyStore::default());
-        let domain = AccessRules::new("0.0.0.0", KeyStore::default())
-            .with_domain(Domain::parse("https://yard.example").unwrap());
-        let site = |access: &AccessRules, host: &str| access.site(&headers(&[("host", host)]));
-        let local = format!("8888-{job}.localhost:8000");
-        let named = format!("8888-{}.YARD.example", job.to_uppercase());
-        assert_eq!(site(&plain, &local), Site::Job(origin.clone()));
-        assert_eq!(site(&domain, &local), Site::Job(origin.clone()));
-        assert_eq!(site(&domain, &named), Site::Job(origin.clone()));
-        assert_eq!(site(&plain, &named), Site::Api);
-        assert_eq!(plain.site(&headers(&[("host", &local), ("host", "localhost")])), Site::Api);
-        let url = |access: &AccessRules, host: &str| access.origin_url(&origin, &headers(&[("host", host)]));
-        assert_eq!(url(&plain, "127.0.0.1:8000"), Some(format!("http://8888-{job}.localhost:8000")));
-        assert_eq!(url(&domain, "localhost:9000"), Some(format!("http://8888-{job}.localhost:9000")));
-        assert_eq!(url(&domain, "yard.example:8000"), Some(format!("https://8888-{job}.yard.example")));
-        assert_eq!(url(&plain, "10.0.0.1:8000"), None);
-    }
-
-    #[test]
-    fn w2_w8_an_open_address_knows_only_local_names() {
-        for host in ["localhost", "localhost:9999", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST", "localhost."]
-        {
-            assert_eq!(open_code(&[("host", host)]), None, "{host}");
-        }
-        for host in [
-            "evil.example",
-            "localhost.evil.example",
-            "127.0.0.1.nip.io",
-            "8888-abc.localhost:8000",
-            "10.0.0.1",
-        ] {
-            assert_eq!(open_code(&[("host", host)]), Some(ErrorCode::ForeignHost), "{host}");
-        }
-        for host in ["", "a b", "[::1", "localhost:port", "user@localhost"] {
-            assert_eq!(open_code(&[("host", host)]), Some(ErrorCode::BadRequest), "{host}");
-        }
-        assert_eq!(open_code(&[]), Some(ErrorCode::BadRequest));
-        assert_eq!(open_code(&[("host", "localhost"), ("host", "localhost")]), Some(ErrorCode::BadRequest));
-    }
-
-    #[test]
-    fn w2_w8_origins_are_compared_by_name() {
-        for origin in ["http://localhost:3000", "http://127.0.0.1", "http://[::1]:8000", "https://localhost"]
-        {
-            assert_eq!(open_code(&[("host", "localhost"), ("origin", origin)]), None, "{origin}");
-        }
-        for origin in [
-            "null",
-            "",
-            "http://evil.example",
-            "http://localhost.evil.example",
-            "http://8888-abc.localhost:8000",
-            "http://5173-k5c7jq3l2m4n6o7p2q3r4s5t6u.localhost",
-            "file://",
-            "http://localhost@evil.example",
-            "localhost",
-        ] {
-            let code = open_code(&[("host", "localhost"), ("origin", origin)]);
-            assert_eq!(code, Some(ErrorCode::ForeignOrigin), "{origin}");
-        }
-    }
-
-    #[test]
-    fn w19_requests_a_foreign_page_causes_without_origin_are_refused() {
-        let access = AccessRules::new("localhost", KeyStore::default());
-        let fields = |mode| {
-            headers(&[("host", "localhost"), ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", mode)])
-        };
-        assert!(access.admit(&Method::GET, &fields("no-cors")).is_err());
-        assert!(access.admit(&Method::POST, &fields("navigate")).is_err());
-        assert!(access.admit(&Method::GET, &fields("navigate")).is_ok());
-    }
-
-    #[test]
-    fn w23_keys_are_needed_everywhere_but_on_an_open_loopback() {
-        let store = || KeyStore::from_keys(["sk-right".to_owned()]);
-        let code = |access: &AccessRules, fields: &[(&str, &str)]| {
-            let mut all = vec![("host", "yard.example:8000")];
-            all.extend_from_slice(fields);
-            access.admit(&Method::GET, &headers(&all)).err().map(|error| error.code)
-        };
-        let access = AccessRules::new("0.0.0.0", store());
-        assert_eq!(code(&access, &[("authorization", "Bearer sk-right")]), None);
-        assert_eq!(code(&access, &[("authorization", "bearer sk-right")]), None);
-        for value in [
-            "",
-            "Bearer",
-            "Bearer ",
-            "Bearer sk-wrong",
-            "Basic sk-right",
-            "sk-right",
-            "Bearer sk-right,sk-right",
-        ] {
-            assert_eq!(code(&access, &[("authorization", value)]), Some(ErrorCode::Unauthorized), "{value}");
-        }
-        let twice = [("authorization", "Bearer sk-right"), ("authorization", "Bearer sk-right")];
-        assert_eq!(code(&access, &twice), Some(ErrorCode::Unauthorized));
-        assert_eq!(
-            code(&AccessRules::new("0.0.0.0", KeyStore::default()), &[]),
-            Some(ErrorCode::Unauthorized)
-        );
-        assert!(!AccessRules::new("127.0.0.1", store()).is_open());
-        let own = [("authorization", "Bearer sk-right"), ("origin", "https://yard.example")];
-        assert_eq!(code(&access, &own), None);
-        let foreign = [("authorization", "Bearer sk-right"), ("origin", "https://other.example")];
-        assert_eq!(code(&access, &foreign), Some(ErrorCode::ForeignOrigin));
-    }
-}
+#[path = "access_tests.rs"]
+mod tests;

@@ -1,5 +1,6 @@
-//! Names in `Host` and `Origin` headers, and the origins of sandboxes' ports. Names are compared, not ports, so that a
-//! tunnel on another port works.
+//! Names in `Host` and `Origin` headers, and the origins of sandboxes' ports. Names of this server are compared without
+//! their port, so that a tunnel on another port works. The origin of a page is compared whole: another port of the same
+//! machine is another program.
 
 use std::net::IpAddr;
 
@@ -85,10 +86,48 @@ pub fn name_of_authority(authority: &str) -> Option<String> {
     (port_fits && clean && !name.is_empty()).then(|| host_name(name))
 }
 
-/// The name in an `Origin` header; `None` for `null` and everything that is not a web page's origin.
-pub fn name_of_origin(origin: &str) -> Option<String> {
-    let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"))?;
-    name_of_authority(authority)
+/// The origin of a web page, as its `Origin` header names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageOrigin {
+    /// The folded name or address.
+    pub name: String,
+    tls: bool,
+    port: u16,
+}
+
+impl PageOrigin {
+    /// Reads an `Origin` header; `None` for `null` and everything that is not a web page's origin.
+    pub fn parse(origin: &str) -> Option<Self> {
+        let (tls, authority) = match origin.split_once("://")? {
+            ("http", authority) => (false, authority),
+            ("https", authority) => (true, authority),
+            _ => return None,
+        };
+        let port = port_of(authority).unwrap_or(scheme_port(tls));
+        Some(Self { name: name_of_authority(authority)?, tls, port })
+    }
+
+    /// True if requests with this `Host` go to the page's own origin. A `Host` without a port has that of the scheme.
+    pub fn is_of(&self, host: &str) -> bool {
+        name_of_authority(host).is_some_and(|name| name == self.name)
+            && port_of(host).unwrap_or(scheme_port(self.tls)) == self.port
+    }
+
+    /// True if this is the domain's own origin.
+    pub fn is_of_domain(&self, domain: &Domain) -> bool {
+        let port = domain.port.unwrap_or(scheme_port(domain.tls));
+        self.name == domain.name && self.tls == domain.tls && self.port == port
+    }
+}
+
+fn scheme_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
+}
+
+/// The port in an authority.
+fn port_of(authority: &str) -> Option<u16> {
+    let end = authority.rsplit(']').next().unwrap_or_default();
+    end.split_once(':').and_then(|(_, port)| port.parse().ok())
 }
 
 /// A name folded for comparison: lower case, no final dot, an address in its shortest form.

@@ -80,6 +80,28 @@ impl Passes {
         (in_time && right).then(|| Caller::new(account, tenant, AccessScopes::NONE).by_pass())
     }
 
+    /// The seal of a cookie that a program of an origin sets. `None` without a secret.
+    pub(super) fn seal(&self, origin: &JobOrigin, name: &str, value: &str) -> Option<String> {
+        Some(hex::encode(self.seal_code(origin, name, value)?.finalize().into_bytes()))
+    }
+
+    /// True if this is the seal of an origin for a cookie with this name and value.
+    pub(super) fn is_seal(&self, origin: &JobOrigin, name: &str, value: &str, seal: &str) -> bool {
+        let code = hex::decode(seal).ok().zip(self.seal_code(origin, name, value));
+        code.is_some_and(|(seal, code)| code.verify_slice(&seal).is_ok())
+    }
+
+    fn seal_code(
+        &self,
+        JobOrigin { job, port }: &JobOrigin,
+        name: &str,
+        value: &str,
+    ) -> Option<Hmac<Sha256>> {
+        // The first word keeps seals and passes apart; no header contains a zero byte.
+        let text = format!("cookie\0{job}\0{port}\0{name}\0{value}");
+        self.mac.clone().map(|mac| mac.chain_update(text))
+    }
+
     /// Returns the lifetime of a pass.
     pub fn life(&self) -> Duration {
         PASS_LIFETIME

@@ -1,6 +1,6 @@
 //! The rules of job origins, as tables.
 
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Version};
 
 use super::*;
 use crate::auth::KeyStore;
@@ -31,7 +31,17 @@ fn headers(fields: &[(&str, &str)]) -> HeaderMap {
 }
 
 fn visit(access: &AccessRules, fields: &[(&str, &str)]) -> Result<PortVisit, VisitRefused> {
-    access.visit(&origin(), &Method::GET, &headers(fields), NOW)
+    visit_at(access, &Method::GET, fields, NOW)
+}
+
+fn visit_at(
+    access: &AccessRules,
+    method: &Method,
+    fields: &[(&str, &str)],
+    now: Duration,
+) -> Result<PortVisit, VisitRefused> {
+    let headers = headers(fields);
+    access.visit(&origin(), &RequestHead { method, version: Version::HTTP_11, headers: &headers }, now)
 }
 
 fn known() -> PortVisit {
@@ -85,7 +95,7 @@ fn w1_nothing_that_a_foreign_page_causes_goes_on_even_with_the_cookie() {
             }
             let mut post = page(site);
             post.push(("cookie", &pass));
-            let refused = access.visit(&origin(), &Method::POST, &headers(&post), NOW);
+            let refused = visit_at(&access, &Method::POST, &post, NOW);
             assert_eq!(refused, Err(VisitRefused::Foreign), "a form by POST, {site}");
         }
         let twice = [("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site"), ("cookie", &pass)];
@@ -131,7 +141,7 @@ fn w7_with_keys_only_the_pass_of_this_origin_opens_it() {
     ] {
         assert_eq!(visit(&access, &fields), Err(VisitRefused::NoPass), "{fields:?}");
     }
-    let late = access.visit(&origin(), &Method::GET, &headers(&[("cookie", &pass)]), NOW * 2);
+    let late = visit_at(&access, &Method::GET, &[("cookie", &pass)], NOW * 2);
     assert_eq!(late, Err(VisitRefused::NoPass));
 }
 
@@ -151,4 +161,40 @@ fn w3_the_cookie_is_as_strict_as_its_connection_allows() {
         access.pass_cookie(&origin(), &Caller::operator(), &headers(&[]), NOW).starts_with("sandyard-pass="),
         "a tunnel"
     );
+}
+
+#[test]
+fn w26_a_domain_or_a_proxy_in_front_leaves_the_pass_alone() {
+    let domain = || Domain::parse("https://yard.example").unwrap();
+    assert_eq!(visit(&open().with_domain(domain()), &[]), Err(VisitRefused::NoPass));
+    assert_eq!(visit(&open().with_domain(domain()), &page("none")), Err(VisitRefused::NoPass));
+    let access = open();
+    let pass = cookie(&access);
+    for name in ["forwarded", "via", "x-forwarded-for", "x-real-ip", "cf-ray", "x-webauth-user"] {
+        let mut fields = page("none");
+        fields.push((name, "x"));
+        assert_eq!(visit(&access, &fields), Err(VisitRefused::NoPass), "{name}");
+        assert_eq!(visit(&access, &[(name, "x"), ("cookie", &pass)]), Ok(known()), "{name}");
+    }
+    let headers = headers(&[]);
+    let old = RequestHead { method: &Method::GET, version: Version::HTTP_10, headers: &headers };
+    assert_eq!(access.visit(&origin(), &old, NOW), Err(VisitRefused::NoPass));
+}
+
+#[test]
+fn w27_a_seal_is_good_for_one_cookie_of_one_origin() {
+    let access = keyed();
+    let set = access.seal_cookie(&origin(), ("a", "1"), false, None).unwrap();
+    let seal = set.split(';').next().unwrap();
+    assert!(is_own_cookie(seal.split('=').next().unwrap()) && set.contains("; Path=/; HttpOnly"), "{set}");
+    let sent = headers(&[("cookie", &format!("sandyard-seal-a=tossed; {seal}"))]);
+    assert!(access.is_sealed(&origin(), ("a", "1"), &sent));
+    assert!(!access.is_sealed(&origin(), ("a", "2"), &sent), "another value");
+    assert!(!access.is_sealed(&origin(), ("b", "1"), &sent), "another name");
+    assert!(!access.is_sealed(&JobOrigin { port: 1, ..origin() }, ("a", "1"), &sent), "another origin");
+    for name in ["", "a=b", "a;b", "ü", &"a".repeat(129)] {
+        assert_eq!(access.seal_cookie(&origin(), (name, "1"), false, None), None, "{name}");
+    }
+    let set = access.seal_cookie(&origin(), ("a", "1"), true, None).unwrap();
+    assert!(set.starts_with("__Host-sandyard-seal-a=") && set.contains("; Secure"), "{set}");
 }

@@ -36,6 +36,7 @@ async fn w2_w8_foreign_hosts_and_origins_are_refused() {
         ("Host", "127.0.0.1.evil.example:8000", "foreign_host"),
         ("Host", "8888-abc.localhost:8000", "foreign_host"),
         ("Origin", "http://evil.example", "foreign_origin"),
+        ("Origin", "http://127.0.0.1:1", "foreign_origin"),
         ("Origin", "null", "foreign_origin"),
         ("Origin", "http://8888-k5c7jq3l2m4n6o7p2q3r4s5t6u.localhost:8000", "foreign_origin"),
         ("Sec-Fetch-Site", "cross-site", "foreign_origin"),

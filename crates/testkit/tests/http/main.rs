@@ -10,6 +10,7 @@ mod bad_requests;
 mod client;
 mod conformance;
 mod floods;
+mod fronts;
 mod jobs;
 mod origins;
 mod paths;

@@ -210,28 +210,37 @@ async fn w2_nothing_of_the_api_is_on_a_job_origin_and_browsers_are_kept_off_the_
 
 #[tokio::test]
 async fn w11_w12_a_program_sees_nothing_of_its_visitors() {
-    let served = Served::start().await;
-    let id = served.session().await;
+    let served = keyed().await;
+    let id = keyed_session(&served).await;
     let upstream = Upstream::page().await;
-    let headers = [
-        ("X-Forwarded-For", "spoofed"),
-        ("X-Forwarded-Host", "spoofed"),
-        ("Forwarded", "for=spoofed"),
-        ("X-Real-IP", "spoofed"),
-        ("X-Job-Id", "spoofed"),
+    let origin = served.origin(&id, upstream.port);
+    let reply = served.request("GET", &format!("/jobs/{id}/ports/{}", upstream.port), &[BEARER], b"").await;
+    let enter = reply.header("location").unwrap().split_once(".localhost").unwrap().1;
+    let pass = cookie(&origin.get(&enter[enter.find('/').unwrap()..], &[]).await);
+    let hop = [
         ("Connection", "X-Secret, keep-alive"),
         ("X-Secret", "spoofed"),
         ("Keep-Alive", "timeout=spoofed"),
         ("TE", "trailers"),
-        ("X-Kept", "kept"),
+        ("X-Job-Id", "spoofed"),
+        ("Accept", "kept"),
     ];
-    served.origin(&id, upstream.port).get("/", &headers).await;
-    served.request("GET", &format!("/jobs/{id}/proxy/{}/", upstream.port), &headers, b"").await;
+    let identity = [
+        ("X-Forwarded-For", "spoofed"),
+        ("X-Forwarded-Host", "spoofed"),
+        ("Forwarded", "for=spoofed"),
+        ("X-Real-IP", "spoofed"),
+    ];
+    let below = format!("/jobs/{id}/proxy/{}/", upstream.port);
+    for headers in [hop.to_vec(), [&hop[..], &identity].concat()] {
+        origin.get("/", &[&headers[..], &[("Cookie", pass.as_str())]].concat()).await;
+        served.request("GET", &below, &[&headers[..], &[BEARER]].concat(), b"").await;
+    }
     for text in upstream.seen() {
         assert!(!text.contains("spoofed") && !text.to_ascii_lowercase().contains("\r\nte:"), "{text}");
-        assert!(text.contains("kept"), "{text}");
+        assert!(text.contains("kept") && !text.contains("sy_key"), "{text}");
     }
-    assert_eq!(upstream.seen().len(), 2);
+    assert_eq!(upstream.seen().len(), 4);
 }
 
 #[tokio::test]

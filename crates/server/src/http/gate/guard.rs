@@ -12,7 +12,7 @@ use sandyard_api::{ApiError, ErrorCode};
 
 use crate::app::{AppError, TicketTarget};
 use crate::auth::visits::is_foreign;
-use crate::auth::{Caller, unauthorized};
+use crate::auth::{Caller, RequestHead, unauthorized};
 use crate::http::request::conditions::wants_page;
 use crate::http::request::extract::job_segment;
 use crate::http::request::query::query_value;
@@ -83,7 +83,7 @@ async fn enter(
 /// Rejects requests that no route takes: an absolute address, a foreign name, a foreign page.
 fn check(state: &HttpState, request: &Request) -> Result<(), HttpFailure> {
     refuse_absolute(request)?;
-    Ok(state.access().check(request.method(), request.headers())?)
+    Ok(state.access().check(&RequestHead::from(request))?)
 }
 
 fn refuse_absolute(request: &Request) -> Result<(), HttpFailure> {
@@ -107,10 +107,10 @@ fn admit(state: &HttpState, rule: Option<TicketRule>, request: &mut Request) -> 
         // A wrong ticket is refused even where no key is needed.
         Some((job, purpose, ticket)) => {
             let maker = state.yard().redeem_ticket(&job, purpose, &ticket).ok_or_else(unauthorized)?;
-            state.access().check(request.method(), request.headers())?;
+            state.access().check(&RequestHead::from(&*request))?;
             Ok(maker)
         }
-        None => Ok(state.access().admit(request.method(), request.headers())?),
+        None => Ok(state.access().admit(&RequestHead::from(&*request))?),
     }
 }
 

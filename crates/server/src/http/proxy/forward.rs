@@ -21,9 +21,10 @@ use sandyard_protocol::GuestErrorCode;
 use sandyard_sandbox::machine::{Machine, MachineError, PortStream};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::headers::{PortAddress, to_client, to_sandbox};
+use super::headers::{HeaderFilter, PortAddress};
 use super::lanes::Lane;
 use super::tunnel;
+use crate::auth::origins::JobOrigin;
 use crate::http::HttpState;
 use crate::http::request::body::idle_limited;
 use crate::job::JobId;
@@ -80,9 +81,10 @@ pub(super) async fn forward(
     let upgrade = is_websocket(&request).then(|| hyper::upgrade::on(&mut request));
     let stream = connect(machine, destination.port, destination.timeout).await?;
     let authorization = stream.authorization().map(str::to_owned);
+    let origin = JobOrigin { job: destination.job.clone(), port: destination.port };
+    let filter = HeaderFilter::new(state.access(), origin, destination.address, request.headers());
     // `authorization` is the guest's own token for services that keeper starts. The client's key never reaches the sandbox.
-    let mut headers =
-        to_sandbox(request.headers(), destination.port, state.access(), authorization.as_deref());
+    let mut headers = filter.to_sandbox(request.headers(), authorization.as_deref());
     if upgrade.is_some() {
         announce_websocket(&mut headers);
     }
@@ -102,10 +104,10 @@ pub(super) async fn forward(
     let answer = answer.map_err(|_| Unanswered::Late)?.map_err(|_| Unanswered::Malformed)?;
     let held = HeldConnection { _driver: driver, _lane: lane };
     match upgrade {
-        Some(client) => Ok(upgraded(state, client, answer, held, &destination)),
+        Some(client) => Ok(upgraded(state, client, answer, held, &filter)),
         // A 101 that nobody asked for would desynchronise the client's connection.
         None if answer.status() == StatusCode::SWITCHING_PROTOCOLS => Err(Unanswered::Malformed),
-        None => Ok(incoming(answer, held, &destination)),
+        None => Ok(incoming(answer, held, &filter)),
     }
 }
 
@@ -160,17 +162,13 @@ fn outgoing(
     Ok(sent)
 }
 
-fn incoming(
-    answer: hyper::Response<Incoming>,
-    held: HeldConnection,
-    destination: &PortTarget<'_>,
-) -> Response {
+fn incoming(answer: hyper::Response<Incoming>, held: HeldConnection, filter: &HeaderFilter<'_>) -> Response {
     let (parts, body) = answer.into_parts();
     let body =
         Body::new(ConnectionBody { body: idle_limited(Body::new(body), BODY_IDLE_TIMEOUT), _held: held });
     let mut response = Response::new(body);
     *response.status_mut() = parts.status;
-    *response.headers_mut() = to_client(&parts.headers, destination.port, &destination.address);
+    *response.headers_mut() = filter.to_client(&parts.headers);
     response
 }
 
@@ -181,17 +179,17 @@ fn upgraded(
     client: OnUpgrade,
     mut answer: hyper::Response<Incoming>,
     held: HeldConnection,
-    destination: &PortTarget<'_>,
+    filter: &HeaderFilter<'_>,
 ) -> Response {
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let mut response = incoming(answer, held, destination);
+        let mut response = incoming(answer, held, filter);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
     }
     let sandbox = hyper::upgrade::on(&mut answer);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    *response.headers_mut() = to_client(answer.headers(), destination.port, &destination.address);
+    *response.headers_mut() = filter.to_client(answer.headers());
     announce_websocket(response.headers_mut());
     let sandbox = async move { sandbox.await.map(TokioIo::new).map_err(std::io::Error::other) };
     tunnel::carry(client, sandbox, held, state.shutdown().clone());

@@ -1,7 +1,11 @@
 //! Headers both ways, as tables.
 
+use axum::http::header::SET_COOKIE;
+
 use super::*;
 use crate::auth::KeyStore;
+use crate::auth::origins::Domain;
+use crate::job::JobId;
 
 const PUBLIC: &str = "5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.localhost:8000";
 
@@ -16,8 +20,32 @@ fn map(fields: &[(&str, &str)]) -> HeaderMap {
 fn inside(fields: &[(&str, &str)]) -> HeaderMap {
     let mut all = vec![("host", PUBLIC)];
     all.extend_from_slice(fields);
-    let access = AccessRules::new("0.0.0.0", KeyStore::from_keys(["sy_key".to_owned()]));
-    to_sandbox(&map(&all), 5173, &access, None)
+    inside_with(&all, 5173, None)
+}
+
+fn rules() -> AccessRules {
+    AccessRules::new("0.0.0.0", KeyStore::from_keys(["sy_key".to_owned()]))
+        .with_domain(Domain::parse("https://yard.example").unwrap())
+}
+
+fn origin(port: u16) -> JobOrigin {
+    JobOrigin { job: JobId::parse(&"a".repeat(26)).unwrap(), port }
+}
+
+fn inside_with(fields: &[(&str, &str)], port: u16, authorization: Option<&str>) -> HeaderMap {
+    let (access, headers) = (rules(), map(fields));
+    HeaderFilter::new(&access, origin(port), PortAddress::Origin, &headers)
+        .to_sandbox(&headers, authorization)
+}
+
+/// The headers of an answer for a client that reached the server directly.
+fn outward(headers: &HeaderMap, shown: &PortAddress) -> HeaderMap {
+    outward_to(PUBLIC, headers, shown)
+}
+
+fn outward_to(host: &str, headers: &HeaderMap, shown: &PortAddress) -> HeaderMap {
+    let access = rules();
+    HeaderFilter::new(&access, origin(80), shown.clone(), &map(&[("host", host)])).to_client(headers)
 }
 
 fn plain(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -76,8 +104,8 @@ fn our_cookie_and_our_key_stay_here_and_the_rest_goes_on() {
 
 #[test]
 fn w17_the_service_gets_its_own_token_whatever_the_client_says() {
-    let access = AccessRules::new("127.0.0.1", KeyStore::default());
-    let sent = to_sandbox(&map(&[("authorization", "token wrong")]), 8888, &access, Some("token right"));
+    let fields = [("host", PUBLIC), ("authorization", "token wrong")];
+    let sent = inside_with(&fields, 8888, Some("token right"));
     assert_eq!(sent.get_all(AUTHORIZATION).iter().collect::<Vec<_>>(), ["token right"]);
 }
 
@@ -99,7 +127,7 @@ fn a_request_looks_as_if_it_came_from_inside() {
 fn w3_cookies_stay_with_their_host_and_path() {
     let below = PortAddress::Below("/jobs/x/proxy/80".to_owned());
     let set = |cookie: &str, shown: &PortAddress| {
-        to_client(&map(&[("set-cookie", cookie)]), 80, shown).contains_key(SET_COOKIE)
+        outward(&map(&[("set-cookie", cookie)]), shown).contains_key(SET_COOKIE)
     };
     for cookie in ["a=b", "a=b; Path=/", "a=b; Path=/x; HttpOnly", "__Host-a=b; Secure; Path=/", "a=domain"] {
         assert!(set(cookie, &PortAddress::Origin), "{cookie}");
@@ -136,7 +164,7 @@ fn w4_nothing_reaches_beyond_the_origin() {
         ("connection", "close"),
         ("x-own", "kept"),
     ];
-    let sent = to_client(&map(&fields), 80, &PortAddress::Origin);
+    let sent = outward(&map(&fields), &PortAddress::Origin);
     assert_eq!(sent["x-own"], "kept");
     for (name, _) in &fields[..6] {
         assert!(!sent.contains_key(*name), "{name}");
@@ -145,13 +173,12 @@ fn w4_nothing_reaches_beyond_the_origin() {
 
 #[test]
 fn w6_a_page_is_framed_and_opened_by_its_own_origin_alone() {
-    let sent = to_client(&map(&[("content-security-policy", "frame-ancestors *")]), 80, &PortAddress::Origin);
+    let sent = outward(&map(&[("content-security-policy", "frame-ancestors *")]), &PortAddress::Origin);
     let policies: Vec<_> = sent.get_all(CONTENT_SECURITY_POLICY).iter().collect();
     assert_eq!(policies, ["frame-ancestors *", "frame-ancestors 'self'"]);
     assert_eq!(sent["cross-origin-opener-policy"], "same-origin-allow-popups");
     assert_eq!(sent["cross-origin-resource-policy"], "same-origin");
-    let below =
-        to_client(&map(&[("content-security-policy", "x")]), 80, &PortAddress::Below("/p".to_owned()));
+    let below = outward(&map(&[("content-security-policy", "x")]), &PortAddress::Below("/p".to_owned()));
     assert_eq!(below.get_all(CONTENT_SECURITY_POLICY).iter().collect::<Vec<_>>(), ["sandbox"]);
 }
 
@@ -175,4 +202,63 @@ fn redirects_lead_outside() {
         assert_eq!(outside(location, 80, &PortAddress::Origin), origin);
         assert_eq!(outside(location, 80, &below), program);
     }
+}
+
+#[test]
+fn w27_behind_a_front_only_known_headers_and_sealed_cookies_enter() {
+    let fronted = "5173-aaaaaaaaaaaaaaaaaaaaaaaaaa.yard.example";
+    for (name, enters) in [
+        ("accept", true),
+        ("x-csrftoken", true),
+        ("x-xsrf-token", true),
+        ("next-router-state-tree", true),
+        ("sec-websocket-key", true),
+        ("hx-request", true),
+        ("last-event-id", true),
+        ("mcp-session-id", true),
+        ("authorization", false),
+        ("x-api-key", false),
+        ("x-webauth-user", false),
+        ("x-anything", false),
+        ("cookie", false),
+    ] {
+        let sent = inside_with(&[("host", fronted), (name, "a=b")], 5173, None);
+        assert_eq!(sent.contains_key(name), enters, "{name}");
+        let sent = inside_with(&[("host", PUBLIC), (name, "a=b")], 5173, None);
+        let direct = name != "x-webauth-user";
+        assert_eq!(sent.contains_key(name), direct, "{name} without a front");
+    }
+    let access = rules().with_passed_headers(vec![AUTHORIZATION]);
+    let headers = map(&[("host", fronted), ("authorization", "Bearer own"), ("x-other", "x")]);
+    let filter = HeaderFilter::new(&access, origin(5173), PortAddress::Origin, &headers);
+    let sent = filter.to_sandbox(&headers, None);
+    assert!(sent.contains_key(AUTHORIZATION) && !sent.contains_key("x-other"), "the operator's choice");
+}
+
+#[test]
+fn w27_below_the_api_a_seal_keeps_to_the_programs_path() {
+    let below = PortAddress::Below("/jobs/x/proxy/80".to_owned());
+    let answer = map(&[("set-cookie", "a=b; Path=/jobs/x/proxy/80/y")]);
+    let sent = outward_to("yard.example", &answer, &below);
+    let set: Vec<_> = sent.get_all(SET_COOKIE).iter().map(|value| value.to_str().unwrap()).collect();
+    assert_eq!(set.len(), 2);
+    assert!(set[1].starts_with("sandyard-seal-a=") && set[1].contains("; Path=/jobs/x/proxy/80;"), "{set:?}");
+    assert_eq!(outward(&answer, &below).get_all(SET_COOKIE).iter().count(), 1, "no front, no seal");
+}
+
+#[test]
+fn w28_a_stricter_policy_of_a_page_stays() {
+    for (name, theirs, sent) in [
+        ("cross-origin-opener-policy", "same-origin", "same-origin"),
+        ("cross-origin-opener-policy", "unsafe-none", "same-origin-allow-popups"),
+        ("cross-origin-opener-policy", "same-origin; report-to=\"x\"", "same-origin-allow-popups"),
+        ("cross-origin-resource-policy", "same-site", "same-origin"),
+        ("referrer-policy", "no-referrer", "no-referrer"),
+        ("referrer-policy", "unsafe-url", "same-origin"),
+    ] {
+        let answer = outward(&map(&[(name, theirs)]), &PortAddress::Origin);
+        assert_eq!(answer.get_all(name).iter().collect::<Vec<_>>(), [sent], "{theirs}");
+    }
+    let twice = map(&[("referrer-policy", "no-referrer"), ("referrer-policy", "unsafe-url")]);
+    assert_eq!(outward(&twice, &PortAddress::Origin).get_all("referrer-policy").iter().count(), 1);
 }

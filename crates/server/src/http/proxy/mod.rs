@@ -4,7 +4,9 @@
 //! `headers` decides which headers pass between a sandbox and a client, `target` which paths, `tunnel` carries the bytes after
 //! an upgrade, `notice` is the page where a sandbox has none. Everything from the sandbox is hostile.
 
+mod cookies;
 mod forward;
+mod header_lists;
 mod headers;
 mod lab_files;
 mod lanes;

@@ -19,7 +19,7 @@ use super::target::target;
 use crate::app::{AppError, JobAccess, TicketTarget, WithOutput};
 use crate::auth::origins::JobOrigin;
 use crate::auth::visits::{PortVisit, VisitRefused, is_browser};
-use crate::auth::{AccessScope, Caller};
+use crate::auth::{AccessScope, Caller, RequestHead};
 use crate::http::HttpState;
 use crate::http::request::conditions::wants_page;
 use crate::http::request::query::query_value;
@@ -40,7 +40,7 @@ pub(in crate::http) async fn serve(state: &HttpState, origin: JobOrigin, request
         return enter(state, &origin, request.method(), request.uri(), request.headers()).await;
     }
     let headers = request.headers().clone();
-    match state.access().visit(&origin, request.method(), &headers, now()) {
+    match state.access().visit(&origin, &RequestHead::from(&request), now()) {
         Err(VisitRefused::Foreign) => {
             let line = "Pages of other origins may not reach this sandbox.";
             Notice::new(StatusCode::FORBIDDEN, "Refused", line).answer(&headers)
