@@ -1,5 +1,8 @@
 //! Output for people: colour, tables, questions and errors. Progress is in `progress`.
 //!
+//! Jobs choose names, titles, reasons and parts of errors, so everything that is printed here is cleaned here: no caller has
+//! to remember it. Output of jobs, which may be any bytes, is in `job/output`.
+//!
 //! Data goes to standard output, everything else to standard error. Nothing depends on colour: it is off when the
 //! stream is no terminal, `NO_COLOR` is set or `TERM` is `dumb`.
 
@@ -16,6 +19,7 @@ use crate::progress::ProgressLine;
 pub(crate) struct Ui {
     colour_out: bool,
     colour_err: bool,
+    terminal_out: bool,
     interactive: bool,
 }
 
@@ -65,6 +69,7 @@ impl Ui {
         Self {
             colour_out: out && !colourless,
             colour_err: err && !colourless,
+            terminal_out: out,
             interactive: err && io::stdin().is_terminal(),
         }
     }
@@ -76,15 +81,17 @@ impl Ui {
 
     /// Prints one line of data to standard output.
     pub(crate) fn line(&self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.write_all(b"\n")?;
-        out.flush()
+        put_line(&clean_lines(text))
     }
 
     /// Prints data as JSON to standard output.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
-        self.line(&serde_json::to_string_pretty(value).map_err(io::Error::other)?)
+        put_line(&escape_json(&serde_json::to_string_pretty(value).map_err(io::Error::other)?))
+    }
+
+    /// Prints lines of JSON to standard output: as they are, because their bytes are signed, but not to a terminal.
+    pub(crate) fn json_lines(&self, text: &str) -> io::Result<()> {
+        if self.terminal_out { put_line(&escape_json(text)) } else { put_line(text) }
     }
 
     /// Prints a table to standard output. The last column is never padded.
@@ -111,13 +118,13 @@ impl Ui {
 
     /// Prints text to standard error without a line break.
     pub(crate) fn piece(&self, text: &str) {
-        put(text);
+        put(&clean_lines(text));
     }
 
     /// Prints a warning to standard error.
     pub(crate) fn warn(&self, text: &str) {
         let label = paint("warning:", Tone::Warning, self.colour_err);
-        put(&format!("{label} {text}\n"));
+        put(&format!("{label} {}\n", clean_lines(text)));
     }
 
     /// Prints an error with its causes, and a hint.
@@ -132,14 +139,14 @@ impl Ui {
 
     /// Asks a question. Returns the first letter of the answer in lower case; `None` at the end of input.
     pub(crate) fn ask(&self, question: &str) -> Option<char> {
-        put(&format!("{question} "));
+        put(&format!("{} ", clean_lines(question)));
         let mut answer = String::new();
         io::stdin().read_line(&mut answer).ok()?;
         answer.trim().chars().next().map(|letter| letter.to_ascii_lowercase())
     }
 
     fn tell(&self, text: &str, tone: Tone) {
-        put(&format!("{}\n", paint(text, tone, self.colour_err)));
+        put(&format!("{}\n", paint(&clean_lines(text), tone, self.colour_err)));
     }
 }
 
@@ -148,14 +155,41 @@ fn put(text: &str) {
     drop(io::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// Makes foreign text safe for one line of a terminal: replaces control characters.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+fn put_line(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
-/// Makes foreign text safe for a terminal: replaces control characters except line breaks.
-pub(crate) fn clean_lines(text: &str) -> String {
-    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+/// True for a character that a terminal obeys instead of showing it: control characters, and those that turn the direction of
+/// the text after them (UAX 9), which show it in another order than it has.
+pub(crate) fn is_unsafe(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Makes foreign text safe for one line of a terminal: replaces characters that a terminal obeys.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|letter| if is_unsafe(letter) { ' ' } else { letter }).collect()
+}
+
+/// Makes foreign text safe for a terminal: replaces characters that a terminal obeys, except line breaks.
+fn clean_lines(text: &str) -> String {
+    text.split('\n').map(clean).collect::<Vec<_>>().join("\n")
+}
+
+/// Escapes the characters that a terminal obeys and JSON does not escape. The document stays the same.
+fn escape_json(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if is_unsafe(letter) && letter != '\n' {
+            // Writing to a string can't fail. All of these characters have four hexadecimal digits.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(letter));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped
 }
 
 /// Returns a number with its noun in singular or plural.
@@ -194,15 +228,15 @@ fn render_table(head: &[&str], rows: &[Vec<TableCell>], colour: bool) -> String 
 }
 
 fn render_error(error: &dyn Error, hint: Option<&str>, colour: bool) -> String {
-    let mut text = format!("{} {error}\n", paint("error:", Tone::Bad, colour));
+    let mut text = format!("{} {}\n", paint("error:", Tone::Bad, colour), clean_lines(&error.to_string()));
     let mut source = error.source();
     while let Some(cause) = source {
         // Writing to a string can't fail.
-        let _ = writeln!(text, "  caused by: {cause}");
+        let _ = writeln!(text, "  caused by: {}", clean_lines(&cause.to_string()));
         source = cause.source();
     }
     if let Some(hint) = hint {
-        let _ = writeln!(text, "  {} {hint}", paint("hint:", Tone::Good, colour));
+        let _ = writeln!(text, "  {} {}", paint("hint:", Tone::Good, colour), clean_lines(hint));
     }
     text
 }
@@ -237,5 +271,16 @@ mod tests {
     fn foreign_text_cant_steer_the_terminal() {
         let rows = vec![vec![TableCell::plain("a\u{1b}[2Jb\nc")]];
         assert_eq!(render_table(&["N"], &rows, false), "N\na [2Jb c\n");
+        let error = io::Error::other("a\u{1b}]0;title\u{7}b\u{9b}2J");
+        assert_eq!(render_error(&error, Some("\u{1b}c"), false), "error: a ]0;title b 2J\n  hint:  c\n");
+        assert_eq!(clean_lines("a\r\u{202e}b\n\u{7f}"), "a  b\n ");
+    }
+
+    #[test]
+    fn p5_json_stays_the_same_and_has_no_control_characters() {
+        let value = serde_json::json!({ "name": "a\u{1b}[2J\u{9b}2J\u{7f}\u{202e}ü\n" });
+        let shown = escape_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!shown.chars().any(|letter| is_unsafe(letter) && letter != '\n'), "{shown:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 }

@@ -145,7 +145,7 @@ impl Show {
     async fn run(self, context: &CommandContext) -> Result<CommandExit, CommandError> {
         let text = records(context, self.job.as_deref()).await?;
         if self.json {
-            context.ui.line(text.trim_end())?;
+            context.ui.json_lines(text.trim_end())?;
             return Ok(CommandExit::Success);
         }
         for line in text.lines() {

@@ -1,6 +1,6 @@
 //! `sandyard code`: run code in a kernel of a live sandbox.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use crate::client::{ApiClient, ClientError};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
-use crate::job;
+use crate::job::{self, JobOutput, TerminalText};
 use crate::ui::clean;
 
 /// Run code in a kernel of a live sandbox; variables are kept for the next call
@@ -34,6 +34,9 @@ pub(crate) struct CodeCommand {
     /// Interrupt the code after this many seconds
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<u64>,
+    /// Print output as it is, escape sequences included, also on a terminal
+    #[arg(long)]
+    raw: bool,
     /// Print the whole answer as JSON
     #[arg(long)]
     json: bool,
@@ -58,7 +61,8 @@ impl CodeCommand {
             context.ui.json(&view)?;
             return Ok(exit_of(view.status));
         }
-        follow(context, &client, &id, &request).await
+        let output = JobOutput::new(TerminalText::from_flag(self.raw));
+        follow(context, &client, &id, &request, output).await
     }
 
     /// Returns the language of `--language`, or that of the file's extension.
@@ -110,18 +114,19 @@ async fn follow(
     client: &ApiClient,
     id: &str,
     request: &CodeRequest,
+    mut output: JobOutput,
 ) -> Result<CommandExit, CommandError> {
     let mut reader = client.code_events(id, request).await?;
     while let Some(frame) = reader.next().await? {
         // A newer server may send events we do not know.
         let Ok(event) = serde_json::from_str::<CodeEvent>(&frame.data) else { continue };
         match event {
-            CodeEvent::Stdout { text } => put(io::stdout(), &text)?,
-            CodeEvent::Stderr { text } => put(io::stderr(), &text)?,
+            CodeEvent::Stdout { text } => output.stdout(text.as_bytes())?,
+            CodeEvent::Stderr { text } => output.stderr(text.as_bytes())?,
             CodeEvent::Display { data } | CodeEvent::Result { data } => {
-                put(io::stdout(), &(shown(&data) + "\n"))?;
+                output.stdout((shown(&data) + "\n").as_bytes())?;
             }
-            CodeEvent::Exception(error) => put(io::stderr(), &traceback(&error))?,
+            CodeEvent::Exception(error) => output.stderr(traceback(&error).as_bytes())?,
             CodeEvent::Note { text } => context.ui.note(&clean(&text)),
             CodeEvent::Truncated { dropped_bytes } => {
                 context.ui.warn(&format!("{dropped_bytes} bytes of output were left out here"));
@@ -139,11 +144,6 @@ async fn follow(
         }
     }
     Err(ClientError::Stream("the stream ended before the code did").into())
-}
-
-fn put(mut stream: impl Write, text: &str) -> io::Result<()> {
-    stream.write_all(text.as_bytes())?;
-    stream.flush()
 }
 
 /// Returns an output for a terminal: its plain text, or the names of its MIME types.

@@ -38,6 +38,7 @@ impl DemoCommand {
             input: RunInput::task(demo::TASK, &format!("replay:{}", demo::NAME)),
             output: self.output,
             json: self.json,
+            raw: false,
             detach: false,
             data: self.data,
             driver: self.driver,

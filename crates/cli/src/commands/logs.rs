@@ -1,7 +1,5 @@
 //! `sandyard logs`: print the output of a job, so far or as it arrives.
 
-use std::io::{self, Write};
-
 use clap::Args;
 use futures_util::StreamExt;
 use sandyard_api::OutputStream;
@@ -10,9 +8,11 @@ use crate::client::{ApiClient, ClientError, Follow, FollowUpdate};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
-use crate::job::{self, OutputSink};
+use crate::job::{self, JobOutput, OutputSink, TerminalText};
 
 /// Print the output of a job: its standard output to standard output, its standard error to standard error
+///
+/// A terminal gets clean text; a file or a pipe gets every byte.
 #[derive(Debug, Args)]
 pub(crate) struct LogsCommand {
     /// The job: its id, the beginning of it, or its name
@@ -23,6 +23,9 @@ pub(crate) struct LogsCommand {
     /// Print only one of the two streams
     #[arg(long, value_enum)]
     stream: Option<Which>,
+    /// Print output as it is, escape sequences included, also on a terminal
+    #[arg(long)]
+    raw: bool,
 }
 
 /// An output stream of a job.
@@ -46,26 +49,26 @@ impl LogsCommand {
         let client = context.client().await?;
         let id = job::resolve(&client, &self.job).await?;
         let only = self.stream.map(OutputStream::from);
+        let text = TerminalText::from_flag(self.raw);
         if self.follow {
-            return follow(context, client, &id, only).await;
+            return follow(client, &id, OutputSink::output_only(context.ui, text, only), context).await;
         }
-        if only != Some(OutputStream::Stderr) {
-            copy(&client, &id, OutputStream::Stdout, io::stdout()).await?;
-        }
-        if only != Some(OutputStream::Stdout) {
-            copy(&client, &id, OutputStream::Stderr, io::stderr()).await?;
+        let mut output = JobOutput::new(text);
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            if only.is_none_or(|only| only == stream) {
+                copy(&client, &id, stream, &mut output).await?;
+            }
         }
         Ok(CommandExit::Success)
     }
 }
 
 async fn follow(
-    context: &CommandContext,
     client: ApiClient,
     id: &str,
-    only: Option<OutputStream>,
+    mut sink: OutputSink,
+    context: &CommandContext,
 ) -> Result<CommandExit, CommandError> {
-    let mut sink = OutputSink::output_only(context.ui, only);
     let mut events = Follow::new(client, id);
     loop {
         match events.next().await? {
@@ -81,11 +84,15 @@ async fn copy(
     client: &ApiClient,
     id: &str,
     stream: OutputStream,
-    mut out: impl Write,
+    output: &mut JobOutput,
 ) -> Result<(), CommandError> {
     let mut body = client.logs(id, stream).await?.bytes_stream();
     while let Some(bytes) = body.next().await {
-        out.write_all(&bytes.map_err(ClientError::Lost)?)?;
+        let bytes = bytes.map_err(ClientError::Lost)?;
+        match stream {
+            OutputStream::Stdout => output.stdout(&bytes)?,
+            OutputStream::Stderr => output.stderr(&bytes)?,
+        }
     }
-    Ok(out.flush()?)
+    Ok(())
 }

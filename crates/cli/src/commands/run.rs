@@ -11,7 +11,7 @@ use crate::config::{Flags, ImageChoice, Settings};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
-use crate::job::{self, OutputDisplay, ResultDestination, Watch, Watched};
+use crate::job::{self, OutputDisplay, ResultDestination, TerminalText, Watch, Watched};
 use crate::log;
 use crate::machine;
 use crate::serve::{ServeError, YardServer};
@@ -34,6 +34,9 @@ pub(crate) struct RunCommand {
     /// Print the final status as JSON instead of the output
     #[arg(long)]
     pub(super) json: bool,
+    /// Print output as it is, escape sequences included, also on a terminal
+    #[arg(long)]
+    pub(super) raw: bool,
     /// Only schedule the job and print its id; needs a server
     #[arg(long, short)]
     pub(super) detach: bool,
@@ -158,7 +161,8 @@ impl RunCommand {
             let hosts = self.input.egress().join(", ");
             ui.faint(&format!("· it may reach {hosts} (--egress names others, --offline none)"));
         }
-        let output = if self.json { OutputDisplay::Withheld } else { OutputDisplay::Live };
+        let text = TerminalText::from_flag(self.raw);
+        let output = if self.json { OutputDisplay::Withheld } else { OutputDisplay::Live(text) };
         let state = match Watch::new(ui, client, id, output, leaving).run().await? {
             Watched::Ended(state) => state,
             Watched::Left => {
@@ -169,7 +173,7 @@ impl RunCommand {
         let view = client.status(id).await?;
         tell_end(context, &view);
         if let Some(summary) = view.summary.as_ref().filter(|_| !self.json) {
-            ui.line(&ui::clean_lines(summary))?;
+            ui.line(summary)?;
         }
         if let Some(target) = &self.output {
             job::download(ui, client, id, &ResultDestination::parse(target)).await?;

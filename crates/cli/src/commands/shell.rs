@@ -11,7 +11,7 @@ use crate::client::{ApiClient, ClientError, TerminalEvent};
 use crate::context::CommandContext;
 use crate::errors::CommandError;
 use crate::exit_codes::CommandExit;
-use crate::job;
+use crate::job::{self, JobOutput, TerminalText, output_bytes};
 use crate::terminal::{self, RawMode};
 
 /// Keys that are read ahead of the network; beyond that the keyboard waits.
@@ -19,7 +19,8 @@ const KEYS_AHEAD: usize = 64;
 
 /// Open a terminal in a live sandbox, or run one command there
 ///
-/// Exits with the code of the shell or of the command.
+/// Exits with the code of the shell or of the command. The terminal shows everything that programs in the sandbox send to it,
+/// escape sequences included; the output of one command is cleaned.
 #[derive(Debug, Args)]
 pub(crate) struct ShellCommand {
     /// The job: its id, the beginning of it, or its name
@@ -30,6 +31,9 @@ pub(crate) struct ShellCommand {
     /// End the command after this many seconds
     #[arg(long, value_name = "SECONDS", requires = "command")]
     timeout: Option<u64>,
+    /// Print output as it is, escape sequences included, also on a terminal
+    #[arg(long, requires = "command")]
+    raw: bool,
     /// A command instead of a terminal
     #[arg(last = true)]
     command: Vec<String>,
@@ -49,7 +53,8 @@ impl ShellCommand {
             stdin,
             ..ShellRequest::default()
         };
-        execute(context, &client, &id, &request).await
+        let output = JobOutput::new(TerminalText::from_flag(self.raw));
+        execute(context, &client, &id, &request, output).await
     }
 }
 
@@ -58,14 +63,15 @@ async fn execute(
     client: &ApiClient,
     id: &str,
     request: &ShellRequest,
+    mut output: JobOutput,
 ) -> Result<CommandExit, CommandError> {
     let mut reader = client.shell(id, request).await?;
     while let Some(frame) = reader.next().await? {
         // A newer server may send events we do not know.
         let Ok(event) = serde_json::from_str::<ShellEvent>(&frame.data) else { continue };
         match event {
-            ShellEvent::Stdout(output) => job::write_output(io::stdout(), &output)?,
-            ShellEvent::Stderr(output) => job::write_output(io::stderr(), &output)?,
+            ShellEvent::Stdout(text) => output.stdout(&output_bytes(&text))?,
+            ShellEvent::Stderr(text) => output.stderr(&output_bytes(&text))?,
             ShellEvent::Truncated { dropped_bytes } => {
                 context.ui.warn(&format!(
                     "{dropped_bytes} bytes of output were dropped: they arrived faster than they were read"

@@ -1,10 +1,11 @@
 //! Shows a job on the terminal: its output as it arrives, and its times and states in words.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 
-use sandyard_api::{EgressDecision, EventBody, JobEvent, JobState, OutputStream, OutputText, Timestamp};
+use sandyard_api::{EgressDecision, EventBody, JobEvent, JobState, OutputStream, Timestamp};
 
+use super::output::{JobOutput, TerminalText, output_bytes};
 use super::show_task::Story;
 use crate::ui::{Tone, Ui, clean};
 
@@ -14,6 +15,7 @@ const REFUSED_HOSTS: usize = 50;
 /// Prints the events of a job: output to the stream it came from, the rest as remarks on standard error.
 pub(crate) struct OutputSink {
     ui: Ui,
+    output: JobOutput,
     only: Option<OutputStream>,
     remarks: bool,
     /// Prints the events of a task.
@@ -24,13 +26,14 @@ pub(crate) struct OutputSink {
 
 impl OutputSink {
     /// Prints output and remarks.
-    pub(crate) fn new(ui: Ui) -> Self {
-        Self { ui, only: None, remarks: true, story: Story::new(ui), refused: BTreeSet::new() }
+    pub(crate) fn new(ui: Ui, text: TerminalText) -> Self {
+        Self { remarks: true, ..Self::output_only(ui, text, None) }
     }
 
     /// Prints only the output, of one stream or of both.
-    pub(crate) fn output_only(ui: Ui, only: Option<OutputStream>) -> Self {
-        Self { ui, only, remarks: false, story: Story::new(ui), refused: BTreeSet::new() }
+    pub(crate) fn output_only(ui: Ui, text: TerminalText, only: Option<OutputStream>) -> Self {
+        let (output, story) = (JobOutput::new(text), Story::new(ui));
+        Self { ui, output, only, remarks: false, story, refused: BTreeSet::new() }
     }
 
     /// Prints the remarks of an event, without output of the job.
@@ -61,10 +64,10 @@ impl OutputSink {
     pub(crate) fn show(&mut self, event: &JobEvent) -> io::Result<()> {
         match &event.body {
             EventBody::Stdout(text) if self.only != Some(OutputStream::Stderr) => {
-                write_output(io::stdout(), text)
+                self.output.stdout(&output_bytes(text))
             }
             EventBody::Stderr(text) if self.only != Some(OutputStream::Stdout) => {
-                write_output(io::stderr(), text)
+                self.output.stderr(&output_bytes(text))
             }
             _ if self.remarks => {
                 self.show_remarks(event);
@@ -82,13 +85,6 @@ impl OutputSink {
         let reason = reason.map(|reason| format!(": {}", clean(reason))).unwrap_or_default();
         self.ui.faint(&format!("· {}{reason}", state.as_str()));
     }
-}
-
-/// Returns the exact bytes if the event has them, else the text.
-pub(crate) fn write_output(mut stream: impl Write, output: &OutputText) -> io::Result<()> {
-    let exact = output.base64.as_ref().and_then(|_| output.bytes());
-    stream.write_all(exact.as_deref().unwrap_or(output.text.as_bytes()))?;
-    stream.flush()
 }
 
 /// Returns the tone of a state.
@@ -133,13 +129,5 @@ mod tests {
         ] {
             assert_eq!(duration(milliseconds), text);
         }
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_come_out_exactly() {
-        let mut out = Vec::new();
-        write_output(&mut out, &OutputText::new(0, b"a\xffb")).unwrap();
-        write_output(&mut out, &OutputText::new(3, "ü".as_bytes())).unwrap();
-        assert_eq!(out, b"a\xffb\xc3\xbc");
     }
 }

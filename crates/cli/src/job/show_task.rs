@@ -5,7 +5,7 @@ use sandyard_protocol::{PlanState, Speaker};
 use serde_json::Value;
 
 use super::show::duration;
-use crate::ui::{Tone, Ui, clean, clean_lines};
+use crate::ui::{Tone, Ui, clean};
 
 /// Shown characters of a call's arguments, or of the last line of its output.
 const LINE_CHARS: usize = 100;
@@ -34,7 +34,7 @@ impl Story {
 
     /// Shows the question of a task.
     pub(super) fn question(&self, state: JobState, question: &str) {
-        self.ui.toned(&format!("? {}", clean_lines(question)), Tone::Warning);
+        self.ui.toned(&format!("? {question}"), Tone::Warning);
         self.ui.note(&format!("  {}; answer with `sandyard reply JOB TEXT`", state.as_str()));
     }
 
@@ -55,7 +55,7 @@ impl Story {
                     Speaker::Person => "person",
                     Speaker::Host => "host",
                 };
-                self.ui.toned(&format!("{by} said: {}", clean_lines(text)), Tone::Strong);
+                self.ui.toned(&format!("{by} said: {text}"), Tone::Strong);
             }
             _ => {}
         }
@@ -67,8 +67,7 @@ impl Story {
                 self.ui.piece("\n");
             }
             self.in_words = true;
-            let lines: Vec<String> = text.split('\n').map(clean).collect();
-            self.ui.piece(&lines.join("\n"));
+            self.ui.piece(text);
         }
         if let Some(error) = &event.error {
             self.ui.warn(&format!("the model gave no answer: {}", clean(error)));

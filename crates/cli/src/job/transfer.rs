@@ -77,6 +77,12 @@ pub(crate) async fn save(response: Response, path: &Path, what: &str) -> Result<
 
 /// Streams a body to standard output.
 async fn copy_to_stdout(response: Response) -> Result<(), CommandError> {
+    if io::stdout().is_terminal() {
+        return Err(CommandError::usage_with_hint(
+            "a zip can't be shown on a terminal",
+            "redirect standard output, or name a file or a folder",
+        ));
+    }
     let mut body = response.bytes_stream();
     let mut out = io::stdout();
     while let Some(bytes) = body.next().await {

@@ -7,7 +7,7 @@ use sandyard_api::JobState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-use super::OutputSink;
+use super::{OutputSink, TerminalText};
 use crate::client::{ApiClient, Follow, FollowUpdate};
 use crate::errors::CommandError;
 use crate::ui::Ui;
@@ -24,7 +24,7 @@ pub(crate) enum Watched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputDisplay {
     /// Show the output as it arrives.
-    Live,
+    Live(TerminalText),
     /// Hide the output: the caller prints the status as JSON at the end.
     Withheld,
 }
@@ -63,14 +63,18 @@ impl<'a> Watch<'a> {
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut terminations = signal(SignalKind::terminate())?;
         let mut events = Follow::new(self.client.clone(), self.id);
-        let mut sink = OutputSink::new(*self.ui);
+        let text = match self.output {
+            OutputDisplay::Live(text) => text,
+            OutputDisplay::Withheld => TerminalText::Clean,
+        };
+        let mut sink = OutputSink::new(*self.ui, text);
         loop {
             // Events, keys and answers must not wait for each other. Cancelling `next` loses no event, and a
             // signal that arrives meanwhile stays pending. The question is answered on a thread of its own:
             // events are shown while the person decides.
             tokio::select! {
                 followed = events.next() => match followed? {
-                    FollowUpdate::Event(event) if self.output == OutputDisplay::Live => sink.show(&event)?,
+                    FollowUpdate::Event(event) if self.output != OutputDisplay::Withheld => sink.show(&event)?,
                     FollowUpdate::Event(event) => sink.show_remarks(&event),
                     FollowUpdate::Lost => self.ui.warn("the connection to the server is lost; the job continues, reconnecting"),
                     FollowUpdate::Back => self.ui.note("the server is back"),

@@ -114,3 +114,67 @@ async fn ctrl_c_twice_cancels() {
     person.sees("cancelling").await;
     assert_eq!(person.leaves().await, 6);
 }
+
+/// Everything that a job can choose, and a terminal would obey: colours, a title, the clipboard, the cursor, a screen switch.
+const EVIL: &str = "\\033[31mred\\033[0m \\033]0;title\\007\\033]52;c;cm0gLXJm\\033\\\\up\\033[1A\\033[2K\\r\\033[?1049hend\\n";
+
+/// What a terminal has shown when the command is over, without our own colours.
+async fn shown(command: Command) -> String {
+    let mut person = Person::at(command);
+    let status = tokio::time::timeout(PATIENCE, person.child.wait()).await.expect("it does not end").unwrap();
+    assert!(status.code().is_some());
+    // Once nobody has the other side open, the screen is complete.
+    while let Ok(Some(bytes)) = tokio::time::timeout(PATIENCE, person.screen.recv()).await {
+        person.seen += &String::from_utf8_lossy(&bytes);
+    }
+    person.seen
+}
+
+/// Asserts that a screen has no sequence but our own colours.
+fn is_clean(what: &str, screen: &str) {
+    let mut left = screen.to_owned();
+    for ours in ["0", "1", "2", "31", "32", "33"] {
+        left = left.replace(&format!("\u{1b}[{ours}m"), "");
+    }
+    let bad = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
+    assert!(!left.contains(bad), "{what}: {screen:?}");
+}
+
+#[tokio::test]
+async fn p5_no_text_of_a_job_steers_the_terminal() {
+    let yard = Served::start().await;
+    let id = yard.session().await;
+    let code = format!("printf '{EVIL}'; printf '{EVIL}' >&2; exit 3");
+    let mut run = yard.command(&["run", "--kind", "shell", "--name", "evil", &code]);
+    run.env("NO_COLOR", "1");
+    let screen = shown(run).await;
+    is_clean("run", &screen);
+    assert!(screen.contains("red up") && screen.contains("end"), "{screen:?}");
+    let name = "\u{1b}]0;x\u{7}\u{9b}2J";
+    yard.run(&["run", "--detach", "--kind", "session", "--name", name]).await;
+    let shell = format!("printf '{EVIL}' >&2; touch $'\\033[2Jfile'; mkdir d; touch $'d/\\033[2J'");
+    for arguments in [
+        &["logs", "evil"][..],
+        &["logs", "-f", "evil"],
+        &["logs", "--stream", "stderr", "evil"],
+        &["status", "evil"],
+        &["status", "--json", "evil"],
+        &["ps"],
+        &["ps", "--json"],
+        &["audit", "show", "evil"],
+        &["audit", "show", "--json", "evil"],
+        &["shell", &id, "--", &shell],
+        &["cp", &format!("{id}:\u{1b}[2Jfile"), "."],
+        &["cp", &format!("{id}:\u{1b}[2Jnone"), "."],
+        &["cp", &format!("{id}:d"), "got"],
+        &["status", name],
+        &["rm", "\u{1b}[2Jnobody"],
+        &["download", "-o", "-", "evil"],
+    ] {
+        is_clean(&arguments.join(" "), &shown(yard.command(arguments)).await);
+    }
+    let raw = shown(yard.command(&["logs", "--raw", "--stream", "stdout", "evil"])).await;
+    assert!(raw.contains("\u{1b}]52;c;"), "{raw:?}");
+    let piped = yard.run(&["logs", "--stream", "stdout", "evil"]).await.expect(0).out;
+    assert!(piped.starts_with("\u{1b}[31mred\u{1b}[0m \u{1b}]0;title\u{7}"), "{piped:?}");
+}
