@@ -91,6 +91,14 @@ pub(crate) async fn this_machine_is_out_of_reach(yard: &Yard) {
     assert!(!stdout.contains("REACHED") && !stdout.contains("hello"), "{status}");
     assert_eq!(stdout, "1\n", "there is no route: {status}");
     assert!(status["stderr"].as_str().unwrap().contains("relayed 403"), "the relay was refused: {status}");
+    // N25: attempts by address are recorded with it.
+    let id = status["job_id"].as_str().unwrap();
+    let told = decisions(yard, id).await;
+    let audit = yard.get(&format!("/jobs/{id}/audit")).await.text().await.unwrap();
+    for target in ["169.254.169.254:80", &format!("127.0.0.1:{port}"), &format!("[::1]:{port}")] {
+        let refused = |event: &Value| event["target"] == target && event["decision"] == "refused";
+        assert!(told.iter().any(refused) && audit.contains(target), "{target}: {told:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,19 +1,18 @@
 //! Resolves a name once, checks every address, and connects to the checked addresses.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 
 use super::policy::EgressTarget;
+use super::resolver::NameResolver;
 
-/// Longest time to resolve a name; the host's resolver may try several servers.
-const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time to connect to one address; a name may have several.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Addresses of a name that are tried.
-const MAX_ADDRESSES: usize = 8;
+/// A port for the question which route an address has. Nothing is sent to it.
+const DISCARD_PORT: u16 = 9;
 
 /// A private address that the operator lets jobs reach, by one host name and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,13 +42,10 @@ pub(crate) enum EgressConnectError {
 /// Connects to a target whose name is allowed.
 pub(crate) async fn connect(
     target: &EgressTarget,
+    resolver: &NameResolver,
     exceptions: &[PrivateException],
 ) -> Result<TcpStream, EgressConnectError> {
-    let lookup = tokio::net::lookup_host((target.host.as_str(), target.port));
-    let found = match tokio::time::timeout(RESOLVE_TIMEOUT, lookup).await {
-        Ok(Ok(found)) => found.take(MAX_ADDRESSES).collect::<Vec<_>>(),
-        Ok(Err(_)) | Err(_) => return Err(EgressConnectError::Unresolved),
-    };
+    let found = resolver.resolve(target).await;
     // The checked addresses are connected to, not the name: a second lookup could give another answer (DNS rebinding).
     let allowed = permitted(target, &found, exceptions)?;
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -80,9 +76,47 @@ fn permitted(
                 && exception.address == address.ip()
         })
     };
-    let fine = |address: &SocketAddr| is_public(address.ip()) || excepted(address);
+    let fine = |address: &SocketAddr| is_elsewhere(address.ip()) || excepted(address);
     // One bad address refuses all, so that a name can't be retried until the resolver puts a private address first.
     if found.iter().all(fine) { Ok(found.to_vec()) } else { Err(EgressConnectError::Private) }
+}
+
+/// True if an address is on the public internet and not one of this machine's own.
+fn is_elsewhere(address: IpAddr) -> bool {
+    let inner = match address {
+        IpAddr::V6(address) => embedded_v4(address).map(IpAddr::V4),
+        IpAddr::V4(_) => None,
+    };
+    is_public(address) && !is_own(address) && !inner.is_some_and(is_own)
+}
+
+/// True if the kernel delivers packets for an address to this machine. Its routing table knows that at every moment, for all
+/// interfaces; a list of their addresses would have to be kept up to date. True also if the kernel can't say.
+fn is_own(address: IpAddr) -> bool {
+    match source_for(address) {
+        // The route to an own address begins at the address itself, or at loopback for a whole range of own addresses.
+        Ok(source) => source == address || source.is_loopback(),
+        // No route, so nothing can be connected to: not an own address.
+        Err(error) => !matches!(
+            error.kind(),
+            io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::AddrNotAvailable
+                | io::ErrorKind::Unsupported
+        ),
+    }
+}
+
+/// Returns the address from which this machine would send to an address. A datagram socket that is connected gets a route and
+/// sends nothing.
+fn source_for(address: IpAddr) -> io::Result<IpAddr> {
+    let unspecified: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((unspecified, 0))?;
+    socket.connect((address, DISCARD_PORT))?;
+    Ok(socket.local_addr()?.ip())
 }
 
 /// True if an address is on the public internet. Ranges for documentation count as public: resolvers of closed networks answer
@@ -203,5 +237,64 @@ mod tests {
         assert!(permitted(&target, &["10.0.0.8:8080".parse().unwrap()], exceptions).is_err());
         let other = EgressTarget::new("mirror.internal", 80).unwrap();
         assert!(permitted(&other, &["10.0.0.7:80".parse().unwrap()], exceptions).is_err());
+    }
+
+    /// Public in its class, and an address of this machine in the network namespace of the next test.
+    const OWN: [&str; 3] = ["192.0.2.7", "2001:db8::7", "203.0.113.77"];
+
+    /// Runs the test below in a network namespace of its own, where this machine has public addresses.
+    #[test]
+    fn n24_an_own_address_is_refused_whatever_its_class() {
+        let setup = "ip link set lo up && ip link add d0 type dummy && ip link set d0 up && \
+                     ip address add 192.0.2.7/24 dev d0 && ip address add 2001:db8::7/64 dev d0 nodad && \
+                     ip route add local 203.0.113.0/24 dev lo && exec \"$0\" \"$@\"";
+        let mut inside = std::process::Command::new("unshare");
+        inside.args(["--net", "sh", "-c", setup]).arg(std::env::current_exe().unwrap());
+        inside.args([
+            "--ignored",
+            "--exact",
+            "gateways::egress::addresses::tests::inside_with_public_addresses",
+        ]);
+        let output = match inside.output() {
+            Ok(output) => output,
+            Err(error) => return eprintln!("skipped: needs unshare: {error}"),
+        };
+        let said = String::from_utf8_lossy(&output.stdout);
+        if !said.contains("running 1 test") {
+            return eprintln!(
+                "skipped: needs a network namespace: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
+        assert!(output.status.success(), "{said}");
+    }
+
+    #[test]
+    #[ignore = "runs inside the test above"]
+    fn inside_with_public_addresses() {
+        let target = EgressTarget::new("own.example", 80).unwrap();
+        for own in OWN {
+            let address: IpAddr = own.parse().unwrap();
+            assert!(is_public(address), "{own} is public in its class");
+            let found = [SocketAddr::new(address, 80)];
+            assert!(matches!(permitted(&target, &found, &[]), Err(EgressConnectError::Private)), "{own}");
+            let exception = PrivateException { host: "own.example".into(), port: 80, address };
+            assert!(permitted(&target, &found, &[exception]).is_ok(), "the operator's exception");
+        }
+        let mapped: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
+        assert!(!is_elsewhere(mapped));
+        for other in ["192.0.2.8", "198.51.100.1", "2001:db8::8", "2606:4700::1111"] {
+            assert!(is_elsewhere(other.parse().unwrap()), "{other}");
+        }
+    }
+
+    #[test]
+    fn n24_addresses_of_interfaces_are_known_as_own() {
+        assert!(is_own("127.0.0.1".parse().unwrap()));
+        // The address that this machine would use, if it has a route outwards.
+        if let Ok(source) = source_for("192.0.2.1".parse().unwrap()) {
+            assert!(is_own(source), "{source}");
+            assert!(!is_own("192.0.2.1".parse().unwrap()));
+        }
     }
 }

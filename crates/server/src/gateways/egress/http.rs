@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderName, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,9 +18,9 @@ use super::policy::EgressTarget;
 use super::{EgressGateway, EgressRefusal};
 
 /// Longest head of a request.
-const MAX_HEAD_BYTES: usize = 64 * 1024;
+pub(super) const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Longest wait for the whole head of a request, also of the next one on a connection that is kept.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves one connection of the sandbox.
 pub(super) async fn serve(
@@ -45,9 +46,18 @@ async fn answer(gateway: &Arc<EgressGateway>, request: Request<Incoming>) -> Res
     let outcome = match target(request.method(), request.uri()) {
         Ok(target) if request.method() == Method::CONNECT => tunnel(gateway, request, target).await,
         Ok(target) => forward(gateway, request, target).await,
-        Err(refusal) => Err(refusal),
+        Err(refusal) => Err(match request.uri().authority() {
+            Some(named) => gateway.refuse(&with_port(named), refusal).await,
+            // Not for a proxy: no other host is named.
+            None => refusal,
+        }),
     };
     outcome.unwrap_or_else(|refusal| refuse(&refusal))
+}
+
+/// Host and port as a request names them, for the record.
+fn with_port(authority: &Authority) -> String {
+    format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80))
 }
 
 fn target(method: &Method, uri: &Uri) -> Result<EgressTarget, EgressRefusal> {
@@ -87,16 +97,11 @@ async fn forward(
     target: EgressTarget,
 ) -> Result<Response<Body>, EgressRefusal> {
     // Before the connection: a `Host` header for another site would reach a name that the policy never saw.
-    same_host(request.headers(), &target)?;
+    if let Err(refusal) = same_host(request.headers(), &target) {
+        return Err(gateway.refuse(&target.to_string(), refusal).await);
+    }
     let connection = gateway.reach(&target).await?;
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-    *request.uri_mut() = path.parse().map_err(|_| EgressRefusal::NotAProxyRequest)?;
-    // A forwarded `Transfer-Encoding` or `Connection` could let the sandbox smuggle a second request.
-    drop_hop_by_hop(request.headers_mut());
-    let host = if target.port == 80 { target.host.clone() } else { target.to_string() };
-    request
-        .headers_mut()
-        .insert(HOST, HeaderValue::from_str(&host).map_err(|_| EgressRefusal::NotAProxyRequest)?);
+    to_origin_form(&mut request, &target)?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(connection))
         .await
         .map_err(EgressRefusal::upstream)?;
@@ -123,8 +128,23 @@ fn same_host(headers: &HeaderMap, target: &EgressTarget) -> Result<(), EgressRef
     if second.is_some() || named != *target { Err(EgressRefusal::NotAProxyRequest) } else { Ok(()) }
 }
 
+/// Turns a request for a proxy or with a foreign form into one for the server itself.
+pub(super) fn to_origin_form(
+    request: &mut Request<Incoming>,
+    target: &EgressTarget,
+) -> Result<(), EgressRefusal> {
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    *request.uri_mut() = path.parse().map_err(|_| EgressRefusal::NotAProxyRequest)?;
+    // A forwarded `Transfer-Encoding` or `Connection` could let the sandbox smuggle a second request.
+    drop_hop_by_hop(request.headers_mut());
+    let host = if target.port == 80 { target.host.clone() } else { target.to_string() };
+    let host = HeaderValue::from_str(&host).map_err(|_| EgressRefusal::NotAProxyRequest)?;
+    request.headers_mut().insert(HOST, host);
+    Ok(())
+}
+
 /// Removes the headers of a single connection, and those that `Connection` lists (RFC 9110, section 7.6.1).
-fn drop_hop_by_hop(headers: &mut HeaderMap) {
+pub(super) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let nominated: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -141,12 +161,13 @@ fn drop_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-fn refuse(refusal: &EgressRefusal) -> Response<Body> {
+pub(super) fn refuse(refusal: &EgressRefusal) -> Response<Body> {
     let status = match refusal {
         EgressRefusal::NotAProxyRequest | EgressRefusal::Host(_) => StatusCode::BAD_REQUEST,
-        EgressRefusal::Denied(_) | EgressRefusal::Private | EgressRefusal::OtherName { .. } => {
-            StatusCode::FORBIDDEN
-        }
+        EgressRefusal::Denied(_)
+        | EgressRefusal::Private
+        | EgressRefusal::OtherName { .. }
+        | EgressRefusal::UnknownHost => StatusCode::FORBIDDEN,
         EgressRefusal::Connections | EgressRefusal::Bytes => StatusCode::TOO_MANY_REQUESTS,
         EgressRefusal::Unrecorded => StatusCode::SERVICE_UNAVAILABLE,
         EgressRefusal::Unresolved | EgressRefusal::Unreachable | EgressRefusal::Upstream => {

@@ -1,16 +1,19 @@
 //! The egress gateway of a job: checks and makes the connections that programs in the sandbox ask for.
 //!
-//! A connection is denied unless the job's policy names the host (`policy`). The host resolves the name once and connects only
-//! to the checked addresses; private addresses are refused unless the operator excepted them (`addresses`). `http` and
-//! `socks` speak with the sandbox's proxy, `connection` carries the bytes. Every attempt is recorded before it is made, and
-//! reported with its bytes when it is over.
+//! A connection is denied unless the job's policy names the host (`policy`). The host resolves the name once (`resolver`) and
+//! connects only to the checked addresses; private addresses and those of this machine are refused unless the operator excepted
+//! them (`addresses`). `http` and `socks` speak with the sandbox's proxy, `connection` carries the bytes and holds them to the
+//! allowed name (`greeting`, `http_tunnel`). Every attempt is recorded before it is made, and reported with its bytes when it is over; so is
+//! every refused one.
 
 mod addresses;
 mod connection;
+mod greeting;
 mod http;
+mod http_tunnel;
 mod pace;
 mod policy;
-mod server_name;
+mod resolver;
 mod socks;
 
 use std::sync::Arc;
@@ -30,6 +33,7 @@ use addresses::EgressConnectError;
 use connection::EgressConnection;
 use pace::Pace;
 use policy::{BadHost, EgressTarget};
+use resolver::NameResolver;
 use socks::{SocksReply, SocksRequest};
 
 /// Longest host and port in a record; a DNS name has at most 255 bytes.
@@ -86,7 +90,9 @@ pub(crate) enum EgressRefusal {
     Denied(String),
     #[error("the tunnel was opened for {allowed} and used for {asked}")]
     OtherName { allowed: String, asked: String },
-    #[error("the name leads to a private address, which only the operator can allow")]
+    #[error("it can't be told for which host this is: port 80 takes HTTP/1 and TLS, sent whole")]
+    UnknownHost,
+    #[error("the name leads to a private address or to the host itself, which only the operator can allow")]
     Private,
     #[error("too many connections at once")]
     Connections,
@@ -118,11 +124,30 @@ impl From<EgressConnectError> for EgressRefusal {
     }
 }
 
+/// Reports what becomes of one connection.
+#[derive(Debug, Clone)]
+struct EgressReporter {
+    target: EgressTarget,
+    attempts: mpsc::Sender<EgressAttempt>,
+}
+
+impl EgressReporter {
+    async fn refused(&self, refusal: EgressRefusal) {
+        // The receiver is gone once the job is over.
+        let _ = self.attempts.send(self.attempt(AttemptOutcome::Refused(refusal))).await;
+    }
+
+    fn attempt(&self, outcome: AttemptOutcome) -> EgressAttempt {
+        EgressAttempt { target: self.target.to_string(), outcome }
+    }
+}
+
 /// The egress gateway of one job. Dropping it ends all connections.
 #[derive(Debug)]
 pub(crate) struct EgressGateway {
     policy: EgressPolicy,
     exceptions: Arc<[PrivateException]>,
+    resolver: NameResolver,
     pace: Pace,
     connections: Arc<Semaphore>,
     bytes_left: Arc<AtomicU64>,
@@ -167,6 +192,7 @@ impl EgressGateway {
         Arc::new(Self {
             policy,
             exceptions,
+            resolver: NameResolver::new(),
             pace: Pace::new(),
             connections: Arc::new(Semaphore::new(limits.connections)),
             bytes_left: Arc::new(AtomicU64::new(limits.bytes.saturating_sub(used_bytes))),
@@ -195,15 +221,15 @@ impl EgressGateway {
 
     async fn serve_socks(
         &self,
-        mut stream: impl AsyncRead + AsyncWrite + Send + Unpin,
+        mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     ) -> std::io::Result<()> {
-        let target = match socks::read_request(&mut stream).await? {
-            SocksRequest::Connect(target) => target.map_err(EgressRefusal::from),
+        let (named, target) = match socks::read_request(&mut stream).await? {
+            SocksRequest::Connect { named, target } => (named, target),
             SocksRequest::Unsupported(reply) => return socks::answer(&mut stream, reply).await,
         };
         let connection = match target {
             Ok(target) => self.reach(&target).await,
-            Err(refusal) => Err(refusal),
+            Err(bad) => Err(self.refuse(&named, bad.into()).await),
         };
         match connection {
             Ok(connection) => {
@@ -223,9 +249,17 @@ impl EgressGateway {
         self.pace.turn().await;
         let reached = self.try_reach(target).await;
         if let Err(refusal) = &reached {
-            self.report(target, AttemptOutcome::Refused(refusal.clone())).await;
+            self.report(target.to_string(), AttemptOutcome::Refused(refusal.clone())).await;
         }
         reached
+    }
+
+    /// Reports an attempt that names no target which a policy could allow, such as a literal address, and returns the refusal.
+    async fn refuse(&self, named: &str, refusal: EgressRefusal) -> EgressRefusal {
+        // These are recorded too, so they take their turn.
+        self.pace.turn().await;
+        self.report(cut(named, MAX_TARGET_BYTES), AttemptOutcome::Refused(refusal.clone())).await;
+        refusal
     }
 
     async fn try_reach(&self, target: &EgressTarget) -> Result<EgressConnection, EgressRefusal> {
@@ -241,15 +275,10 @@ impl EgressGateway {
             Arc::clone(&self.connections).try_acquire_owned().map_err(|_| EgressRefusal::Connections)?;
         // Recorded before it is made. A crash after the connection would otherwise leave traffic that no audit shows.
         self.record(target).await?;
-        self.report(target, AttemptOutcome::Allowed).await;
-        let stream = addresses::connect(target, &self.exceptions).await?;
-        Ok(EgressConnection::new(
-            stream,
-            target.clone(),
-            permit,
-            Arc::clone(&self.bytes_left),
-            self.attempts.clone(),
-        ))
+        self.report(target.to_string(), AttemptOutcome::Allowed).await;
+        let stream = addresses::connect(target, &self.resolver, &self.exceptions).await?;
+        let reporter = EgressReporter { target: target.clone(), attempts: self.attempts.clone() };
+        Ok(EgressConnection::new(stream, reporter, permit, Arc::clone(&self.bytes_left)))
     }
 
     /// Records an allowed attempt. An attempt that can't be recorded is refused.
@@ -260,9 +289,9 @@ impl EgressGateway {
         audit.record(vec![entry]).await.map_err(|_| EgressRefusal::Unrecorded)
     }
 
-    async fn report(&self, target: &EgressTarget, outcome: AttemptOutcome) {
+    async fn report(&self, target: String, outcome: AttemptOutcome) {
         // The receiver is gone once the job is over.
-        let _ = self.attempts.send(EgressAttempt { target: target.to_string(), outcome }).await;
+        let _ = self.attempts.send(EgressAttempt { target, outcome }).await;
     }
 }
 

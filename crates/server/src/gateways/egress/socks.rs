@@ -1,6 +1,7 @@
 //! SOCKS version 5 (RFC 1928): CONNECT by name, without authentication.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -24,7 +25,11 @@ pub(super) enum SocksReply {
 
 /// A request of a client.
 pub(super) enum SocksRequest {
-    Connect(Result<EgressTarget, BadHost>),
+    Connect {
+        /// Host and port as the client named them.
+        named: String,
+        target: Result<EgressTarget, BadHost>,
+    },
     Unsupported(SocksReply),
 }
 
@@ -49,12 +54,13 @@ pub(super) async fn read_request(
         return Err(io::ErrorKind::InvalidData.into());
     }
     let host = match kind {
-        1 => literal(stream, 4).await?,
-        4 => literal(stream, 16).await?,
+        // Literal addresses are never allowed, but an attempt is recorded with its address.
+        1 => Ipv4Addr::from(stream.read_u32().await?).to_string(),
+        4 => format!("[{}]", Ipv6Addr::from(stream.read_u128().await?)),
         3 => {
             let mut name = vec![0; usize::from(stream.read_u8().await?)];
             stream.read_exact(&mut name).await?;
-            Some(String::from_utf8_lossy(&name).into_owned())
+            String::from_utf8_lossy(&name).into_owned()
         }
         _ => return Ok(SocksRequest::Unsupported(SocksReply::BadAddress)),
     };
@@ -62,13 +68,7 @@ pub(super) async fn read_request(
     if command != CONNECT {
         return Ok(SocksRequest::Unsupported(SocksReply::BadCommand));
     }
-    Ok(SocksRequest::Connect(host.map_or(Err(BadHost::Address), |host| EgressTarget::new(&host, port))))
-}
-
-/// Skips a literal address, which is never allowed.
-async fn literal(stream: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Option<String>> {
-    stream.read_exact(&mut vec![0; length]).await?;
-    Ok(None)
+    Ok(SocksRequest::Connect { named: format!("{host}:{port}"), target: EgressTarget::new(&host, port) })
 }
 
 /// Sends the reply to a request. The bound address is zero: clients of CONNECT do not use it.
