@@ -221,6 +221,10 @@ error_codes! {
     DiskFull = 503 "disk_full",
     /// The disk of the server can't be written.
     DiskUnavailable = 503 "disk_unavailable",
+    /// The process of the server has too many files open.
+    TooManyOpenFiles = 503 "too_many_open_files",
+    /// The server has no memory or no connection left for the request.
+    Overloaded = 503 "overloaded",
     /// The workspace could not be saved.
     NoArtifact = 503 "no_artifact",
     /// The workspace could not be packed.

@@ -19,12 +19,13 @@ fn read_memory_mib(text: &str) -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// Raises the limit of open files. A server holds a connection and some files for each client and job, for which the usual soft
-/// limit of 1024 is too low.
-pub(crate) fn raise_open_files() {
+/// Raises the limit of open files as far as it goes, and returns it. A server holds a connection and some files for each client
+/// and job, for which the usual soft limit of 1024 is too low.
+pub(crate) fn raise_open_files() -> u64 {
     let now = getrlimit(Resource::Nofile);
     // Serving with fewer connections is better than not serving.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// Host name of this machine.

@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use rustix::io::Errno;
+
 /// Makes a folder and its parents for this user alone.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -69,6 +71,18 @@ fn missing_is_fine(removed: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+/// True if a call failed because the process or the host has no file descriptor left.
+pub(crate) fn is_out_of_files(error: &io::Error) -> bool {
+    let code = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(code, Some(Errno::MFILE | Errno::NFILE))
+}
+
+/// True if the process has no file descriptor left, for errors that do not say so.
+pub(crate) fn has_no_descriptor() -> bool {
+    let copied = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0);
+    copied.is_err_and(|error| matches!(error, Errno::MFILE | Errno::NFILE))
 }
 
 /// Runs work that blocks on the disk on a thread of the blocking pool.

@@ -1,6 +1,6 @@
 //! The orchestration server. Its modules are layers; each imports only from those above it in this list:
 //!
-//! - `clock`, `disk`, `fail_points`, `key_file`, `trust`: small tools without knowledge of jobs
+//! - `clock`, `disk`, `fail_points`, `json_scan`, `key_file`, `memory`, `trust`: small tools without knowledge of jobs
 //! - `audit`: records, the hash chain, its key and its verification
 //! - `job`: nouns, states, rows and the pure function that applies a change
 //! - `auth`: keys, callers, tickets' and origins' cookies
@@ -29,8 +29,10 @@ pub mod fail_points;
 mod gateways;
 pub mod http;
 pub mod job;
+mod json_scan;
 mod key_file;
 mod lifecycle;
+mod memory;
 mod output;
 mod store;
 pub mod trust;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 const LAYERS: &[&[&str]] = &[
-    &["clock", "disk", "fail_points", "key_file", "trust"],
+    &["clock", "disk", "fail_points", "json_scan", "key_file", "memory", "trust"],
     &["audit"],
     &["job"],
     &["auth"],

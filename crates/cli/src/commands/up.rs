@@ -110,7 +110,6 @@ impl UpCommand {
             return Ok(CommandExit::Success);
         }
         log::to_stderr(&settings.log, settings.log_json);
-        machine::raise_open_files();
         serve(context, &settings, &layers).await?;
         Ok(CommandExit::Success)
     }

@@ -113,7 +113,7 @@ impl YardServer {
         HttpConfig {
             yard: self.yard.clone(),
             access,
-            limits: ServeLimits::default(),
+            limits: ServeLimits::for_open_files(machine::raise_open_files()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             shutdown: self.shutdown.clone(),
         }

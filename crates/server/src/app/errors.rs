@@ -1,8 +1,11 @@
 //! The error of every use case: a stable code of the HTTP contract, a sentence, and a hint.
 
+use std::error::Error;
+
 use sandyard_api::ErrorCode;
 use sandyard_protocol::ErrorChain;
 
+use crate::disk;
 use crate::store::StoreError;
 
 /// A refusal, as a client may read it. Internals are logged, never put here.
@@ -51,9 +54,19 @@ impl AppError {
     }
 
     /// A fault of the server: the cause goes to the log, the client gets a plain sentence.
-    pub fn internal(cause: &dyn std::error::Error) -> Self {
+    pub fn internal(cause: &(dyn Error + 'static)) -> Self {
+        if let Some(refusal) = Self::out_of_files(cause) {
+            return refusal;
+        }
         tracing::error!(cause = %ErrorChain(cause), "internal error");
         Self::new(ErrorCode::Internal, "something went wrong inside the server")
+    }
+
+    /// The refusal of a process without free file descriptors, which fails wherever a file is opened.
+    pub(super) fn out_of_files(cause: &(dyn Error + 'static)) -> Option<Self> {
+        let mut causes = std::iter::successors(Some(cause), |cause| cause.source());
+        let found = causes.any(|cause| cause.downcast_ref().is_some_and(disk::is_out_of_files));
+        found.then(open_files)
     }
 }
 
@@ -62,9 +75,40 @@ impl From<StoreError> for AppError {
         if !error.is_transient() {
             return Self::internal(&error);
         }
+        // A database says only that it can't open a file.
+        if let Some(refusal) =
+            Self::out_of_files(&error).or_else(|| disk::has_no_descriptor().then(open_files))
+        {
+            return refusal;
+        }
         tracing::warn!(cause = %ErrorChain(&error), "the store is not available");
         Self::new(ErrorCode::StoreUnavailable, "the store can't be written at the moment")
             .hint("look for a full disk, a read-only file system, or another program that holds the database")
             .retry_after(5)
+    }
+}
+
+fn open_files() -> AppError {
+    tracing::error!("the server has no file descriptor left");
+    AppError::new(ErrorCode::TooManyOpenFiles, "the server has too many files open")
+        .hint("raise its limit of open files (`LimitNOFILE` of the unit, `ulimit -n`), or run fewer jobs at once")
+        .retry_after(5)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn d7_a_process_without_descriptors_does_not_blame_the_disk() {
+        let cause = |number| io::Error::other(io::Error::from_raw_os_error(number));
+        for number in [23, 24] {
+            assert_eq!(AppError::internal(&cause(number)).code, ErrorCode::TooManyOpenFiles);
+        }
+        assert_eq!(AppError::internal(&cause(5)).code, ErrorCode::Internal);
+        let store = StoreError::Unavailable(Box::new(cause(24)));
+        assert_eq!(AppError::from(store).code, ErrorCode::TooManyOpenFiles);
     }
 }

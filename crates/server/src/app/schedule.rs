@@ -105,6 +105,9 @@ impl Yard {
         // The store has the request too, so nothing waits for the disk here.
         let stored = self.context.blobs.put_all(vec![(key, text)], Durability::Copy).await;
         stored.map_err(|error| {
+            if let Some(refusal) = AppError::out_of_files(&error) {
+                return refusal;
+            }
             tracing::warn!(error = %ErrorChain(&error), "the text of a request could not be stored");
             AppError::new(ErrorCode::DiskUnavailable, "the yard's disk can't be written at the moment")
                 .hint("look for a full disk or a read-only file system")

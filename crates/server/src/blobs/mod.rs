@@ -105,7 +105,8 @@ pub(crate) trait Blobs: Debug + Send + Sync + 'static {
 /// Largest number of keys or jobs in one page of a listing, as in common object stores.
 const PAGE_KEYS: usize = 1000;
 
-async fn collect(mut content: BlobContent) -> std::io::Result<Bytes> {
+/// The bytes of a small blob in memory.
+pub(crate) async fn collect(mut content: BlobContent) -> std::io::Result<Bytes> {
     let mut whole = Vec::with_capacity(usize::try_from(content.length).map_err(std::io::Error::other)?);
     while let Some(piece) = content.bytes.next().await {
         whole.extend_from_slice(&piece?);

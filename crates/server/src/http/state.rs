@@ -1,18 +1,20 @@
 //! The state that all handlers share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use sandyard_sandbox::machine::Machine;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::HttpConfig;
 use super::gate::RequestIds;
 use super::proxy::Lanes;
+use super::request::body::BodyReader;
 use super::resources::archive;
 use super::response::failure::HttpFailure;
 use super::serve::{HttpCounters, ServeLimits};
+use super::{HttpConfig, openapi};
 use crate::app::{JobAccess, SandboxState, WithOutput, Yard};
 use crate::auth::AccessRules;
 
@@ -31,11 +33,16 @@ struct HttpParts {
     counters: HttpCounters,
     archives: Semaphore,
     lanes: Lanes,
+    bodies: Arc<BodyReader>,
+    /// The OpenAPI document, made when it is first asked for.
+    openapi: OnceLock<Bytes>,
 }
 
 impl HttpState {
     pub(super) fn new(config: HttpConfig) -> Self {
         Self(Arc::new(HttpParts {
+            bodies: BodyReader::new(config.limits.body_bytes),
+            openapi: OnceLock::new(),
             config,
             request_ids: RequestIds::new(),
             counters: HttpCounters::default(),
@@ -91,6 +98,16 @@ impl HttpState {
 
     pub(super) fn lanes(&self) -> &Lanes {
         &self.0.lanes
+    }
+
+    pub(super) fn bodies(&self) -> &Arc<BodyReader> {
+        &self.0.bodies
+    }
+
+    /// The OpenAPI document as JSON. It is the same for every request, and takes milliseconds to make.
+    pub(super) fn openapi(&self) -> Bytes {
+        let make = || serde_json::to_vec(&openapi::document(self.version())).unwrap_or_default().into();
+        self.0.openapi.get_or_init(make).clone()
     }
 
     pub(super) fn counters(&self) -> &HttpCounters {

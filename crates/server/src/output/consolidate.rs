@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use sandyard_protocol::OutputStream;
 
 use super::reader::{log_stream, marker};
@@ -46,12 +45,8 @@ async fn write_log(
     blobs.put(log, bytes, durability).await
 }
 
-/// The bytes of a chunk from the consolidated log.
-pub(super) async fn read_from_log(
-    blobs: &dyn Blobs,
-    row: &JobRow,
-    chunk: &ChunkRow,
-) -> Result<Bytes, BlobError> {
+/// Where the consolidated log has the bytes of a chunk.
+pub(super) fn place_in_log(row: &JobRow, chunk: &ChunkRow) -> (BlobKey, BlobRange) {
     let counts = row.stream(chunk.stream);
     let is_behind_gap = counts.dropped > 0 && chunk.number >= counts.tail_chunk;
     let start = if is_behind_gap {
@@ -59,7 +54,7 @@ pub(super) async fn read_from_log(
     } else {
         chunk.offset
     };
-    blobs.read(&log_key(row, chunk.stream), BlobRange::Bytes { start, length: chunk.length }).await
+    (log_key(row, chunk.stream), BlobRange::Bytes { start, length: chunk.length })
 }
 
 fn log_key(row: &JobRow, stream: OutputStream) -> BlobKey {

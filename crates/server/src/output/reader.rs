@@ -1,19 +1,22 @@
 //! Reads output: tails for the status, text for events, bytes for logs.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use sandyard_protocol::OutputStream;
 
 use super::TAIL_BYTES;
-use super::consolidate::read_from_log;
-use crate::blobs::{BlobError, BlobErrorKind, BlobKey, BlobNoun, BlobRange, BlobStream, Blobs};
+use super::consolidate::place_in_log;
+use crate::blobs::{
+    BlobContent, BlobError, BlobErrorKind, BlobKey, BlobNoun, BlobRange, BlobStream, Blobs, collect,
+};
 use crate::job::{ChunkRow, JobRow};
 use crate::store::{Store, StoreError};
 
-/// Chunks read at once. Each has at most 1 MiB, so this is also the memory of one reader in MiB.
+/// Rows of chunks read at once. A row has at most 16 KiB of output itself; larger chunks are read in pieces.
 const PAGE_CHUNKS: usize = 4;
 
 /// The end of a stream as text; bytes that are not UTF-8 are replaced.
@@ -56,15 +59,23 @@ pub(crate) async fn chunk_text(
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-async fn chunk_bytes(blobs: &dyn Blobs, row: &JobRow, chunk: &ChunkRow) -> Result<Bytes, BlobError> {
+async fn chunk_bytes(blobs: &dyn Blobs, row: &JobRow, chunk: &ChunkRow) -> io::Result<Bytes> {
     if let Some(bytes) = &chunk.inline {
         return Ok(bytes.clone());
     }
+    collect(chunk_content(blobs, row, chunk).await.map_err(io::Error::other)?).await
+}
+
+/// Opens a chunk that is not in its row.
+async fn chunk_content(blobs: &dyn Blobs, row: &JobRow, chunk: &ChunkRow) -> Result<BlobContent, BlobError> {
     let key = BlobKey::new(&row.id, BlobNoun::Chunk(chunk.stream, chunk.number));
-    match blobs.read(&key, BlobRange::Bytes { start: 0, length: chunk.length }).await {
+    match blobs.get(&key, BlobRange::Bytes { start: 0, length: chunk.length }).await {
         // Consolidation stores the log before it removes the chunk, so one of the two is always there.
-        Err(error) if error.kind == BlobErrorKind::NotFound => read_from_log(blobs, row, chunk).await,
-        read => read,
+        Err(error) if error.kind == BlobErrorKind::NotFound => {
+            let (log, range) = place_in_log(row, chunk);
+            blobs.get(&log, range).await
+        }
+        opened => opened,
     }
 }
 
@@ -96,6 +107,8 @@ struct LogCursor {
     next: u64,
     end: u64,
     offset: u64,
+    /// Rows that were read and whose bytes were not.
+    page: VecDeque<ChunkRow>,
 }
 
 /// The log as far as it is committed now.
@@ -106,37 +119,48 @@ pub(crate) fn log_stream(
     kind: OutputStream,
 ) -> OutputLog {
     let end = row.stream(kind).next_chunk;
-    let start = LogCursor { store, blobs, row: row.clone(), stream: kind, next: 0, end, offset: 0 };
-    let pages = stream::try_unfold(start, |mut cursor| async move {
-        Ok::<_, io::Error>(cursor.page().await?.map(|page| (page, cursor)))
+    let start = LogCursor {
+        store,
+        blobs,
+        row: row.clone(),
+        stream: kind,
+        next: 0,
+        end,
+        offset: 0,
+        page: VecDeque::new(),
+    };
+    let chunks = stream::try_unfold(start, |mut cursor| async move {
+        Ok::<_, io::Error>(cursor.next_chunk().await?.map(|bytes| (bytes, cursor)))
     });
-    let bytes = pages.flat_map(|page| match page {
-        Ok(parts) => stream::iter(parts.into_iter().map(Ok).collect::<Vec<_>>()),
-        Err(error) => stream::iter(vec![Err(error)]),
-    });
-    OutputLog { length: length(row, kind), bytes: Box::pin(bytes) }
+    OutputLog { length: length(row, kind), bytes: Box::pin(chunks.try_flatten()) }
 }
 
 impl LogCursor {
-    async fn page(&mut self) -> io::Result<Option<Vec<Bytes>>> {
-        if self.next >= self.end {
-            return Ok(None);
-        }
-        let found = self
-            .store
-            .chunks(self.row.number, self.stream, self.next, PAGE_CHUNKS)
-            .await
-            .map_err(io::Error::other)?;
-        let mut parts = Vec::new();
-        for chunk in found.iter().filter(|chunk| chunk.number < self.end) {
-            if chunk.offset > self.offset {
-                parts.push(Bytes::from(marker(chunk.offset - self.offset)));
+    /// The bytes of the next chunk, in pieces: a client that stops reading must not hold more than one. A marker comes first
+    /// where something was dropped.
+    async fn next_chunk(&mut self) -> io::Result<Option<BlobStream>> {
+        let Some(chunk) = self.next_row().await? else { return Ok(None) };
+        let dropped = chunk.offset - self.offset.min(chunk.offset);
+        let marker = (dropped > 0).then(|| Ok(Bytes::from(marker(dropped))));
+        self.offset = chunk.offset + chunk.length;
+        let bytes = match &chunk.inline {
+            Some(bytes) => stream::iter([Ok(bytes.clone())]).boxed(),
+            None => {
+                let content = chunk_content(self.blobs.as_ref(), &self.row, &chunk).await;
+                content.map_err(io::Error::other)?.bytes
             }
-            let bytes = chunk_bytes(self.blobs.as_ref(), &self.row, chunk).await;
-            parts.push(bytes.map_err(io::Error::other)?);
-            self.offset = chunk.offset + chunk.length;
-            self.next = chunk.number + 1;
+        };
+        Ok(Some(stream::iter(marker).chain(bytes).boxed()))
+    }
+
+    async fn next_row(&mut self) -> io::Result<Option<ChunkRow>> {
+        if self.page.is_empty() && self.next < self.end {
+            let (number, from) = (self.row.number, self.next);
+            let found = self.store.chunks(number, self.stream, from, PAGE_CHUNKS).await;
+            self.page = found.map_err(io::Error::other)?.into();
         }
-        Ok((!parts.is_empty()).then_some(parts))
+        let row = self.page.pop_front().filter(|chunk| chunk.number < self.end);
+        self.next = row.as_ref().map_or(self.end, |chunk| chunk.number + 1);
+        Ok(row)
     }
 }

@@ -13,7 +13,15 @@ use crate::client::{PATIENCE, Served, open};
 
 fn impatient() -> ServeLimits {
     let short = Duration::from_millis(200);
-    ServeLimits { connections: 8, head: short, body_idle: short, write_idle: short, grace: short }
+    ServeLimits {
+        connections: 8,
+        connections_per_peer: 8,
+        head: short,
+        body_idle: short,
+        write_idle: short,
+        grace: short,
+        ..ServeLimits::default()
+    }
 }
 
 async fn impatient_yard() -> Served {
@@ -71,6 +79,161 @@ async fn w20_f16_a_reader_that_stops_reading_is_let_go() {
     // The kernel's buffers still drain; the file is not whole, or the connection is reset.
     let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("still open");
     assert!(read.is_err() || rest.len() < 30_000_000);
+}
+
+/// JSON with as many values as its bytes allow.
+fn crowded(bytes: usize) -> Vec<u8> {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"x","params":[{}0]}}"#, "0,".repeat(bytes / 2)).into_bytes()
+}
+
+#[tokio::test]
+async fn f5_json_with_too_many_values_is_refused_unread() {
+    let served = Served::start().await;
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    for (path, bytes) in [("/mcp", 20_000_000), ("/schedule", 16_000_000)] {
+        let reply = served.request("POST", path, &headers, &crowded(bytes)).await;
+        assert_eq!((reply.status, reply.code().as_str()), (413, "too_large"), "{path}");
+        assert!(reply.json()["error"]["hint"].is_string(), "{path}");
+    }
+    served.expect_nothing().await;
+}
+
+/// Each lacks its last byte. Together they would take ten times the budget.
+#[tokio::test]
+async fn f5_d4_unfinished_bodies_share_one_budget_and_others_notice_nothing() {
+    const BODY_BYTES: usize = 1024 * 1024;
+    let limits = ServeLimits { body_bytes: 4 * BODY_BYTES, ..ServeLimits::default() };
+    let served = Served::serve(TestYard::new().await.unwrap(), open(), limits).await;
+    let mut unfinished = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let address = served.address;
+        unfinished.spawn(async move {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let head = format!(
+                "POST /schedule HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {BODY_BYTES}\r\n\r\n"
+            );
+            // A refused client may not be able to send everything.
+            let _ = stream.write_all(&[head.as_bytes(), &vec![b' '; BODY_BYTES - 1]].concat()).await;
+            last_words(stream).await
+        });
+    }
+    let text = serde_json::json!({"kind": "shell", "code": "true", "files": {"large": "x".repeat(500_000)}});
+    let id = served.schedule(&serde_json::json!({"kind": "shell", "code": "true"})).await;
+    served.wait_end(&id).await;
+    // A large request is taken, because bodies that stall give their room up.
+    let mut reply = served.post("/schedule", &text).await;
+    for _ in 0..10 {
+        if reply.status == 202 {
+            break;
+        }
+        assert_eq!(reply.code(), "overloaded");
+        reply = served.post("/schedule", &text).await;
+    }
+    assert_eq!(reply.status, 202, "{reply:?}");
+    while let Some(words) = unfinished.join_next().await {
+        let words = words.unwrap();
+        let refused = words.contains("overloaded") || words.contains("request_timeout");
+        assert!(words.is_empty() || refused, "{words}");
+    }
+}
+
+#[tokio::test]
+async fn f6_half_sent_heads_do_not_block_health() {
+    let limits = ServeLimits { connections: 64, connections_per_peer: 48, ..ServeLimits::default() };
+    let served = Served::serve(TestYard::new().await.unwrap(), open(), limits).await;
+    let mut half = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        // The server may close it while it is written.
+        let _ = stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: local").await;
+        half.push(stream);
+    }
+    // Long before the heads run out of time.
+    let health = tokio::time::timeout(Duration::from_secs(10), served.get("/healthz")).await;
+    assert_eq!(health.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn f6_where_everybody_works_health_answers_and_others_are_told() {
+    let limits = ServeLimits { connections: 8, connections_per_peer: 8, ..ServeLimits::default() };
+    let served = Served::serve(TestYard::new().await.unwrap(), open(), limits).await;
+    let id = served.session().await;
+    let mut followers = Vec::new();
+    for _ in 0..8 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let head = format!("GET /jobs/{id}/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.read_exact(&mut [0; 16]).await.unwrap();
+        followers.push(stream);
+    }
+    assert_eq!(served.get("/healthz").await.status, 200);
+    let refused = served.get("/version").await;
+    assert_eq!((refused.status, refused.code().as_str()), (503, "overloaded"));
+    assert!(refused.header("retry-after").is_some());
+    followers.clear();
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while served.get("/version").await.status != 200 {
+        assert!(tokio::time::Instant::now() < deadline, "places are not given back");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A socket keeps its place: it is a connection like any other.
+#[tokio::test]
+async fn f6_sockets_count_as_connections() {
+    let limits = ServeLimits { connections: 4, connections_per_peer: 4, ..ServeLimits::default() };
+    let served = Served::serve(TestYard::new().await.unwrap(), open(), limits).await;
+    let id = served.session().await;
+    let mut terminals = Vec::new();
+    for _ in 0..4 {
+        let mut stream = TcpStream::connect(served.address).await.unwrap();
+        let head = format!(
+            "GET /jobs/{id}/shell HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).await.unwrap();
+        assert_eq!(&first, b"HTTP/1.1 101");
+        terminals.push(stream);
+    }
+    assert_eq!(served.get("/version").await.code(), "overloaded");
+    assert_eq!(served.get("/healthz").await.status, 200);
+}
+
+/// Thirty clients ask for eight megabytes each and take nothing.
+#[tokio::test]
+async fn d4_answers_that_stall_beyond_the_budget_are_closed() {
+    let limits = ServeLimits { unwritten_bytes: 256 * 1024, ..ServeLimits::default() };
+    let served = Served::serve(TestYard::new().await.unwrap(), open(), limits).await;
+    let id = served.schedule(&serde_json::json!({"kind": "shell", "code": "yes | head -c 8000000"})).await;
+    served.wait_end(&id).await;
+    let mut readers = Vec::new();
+    for _ in 0..30 {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut stream = socket.connect(served.address).await.unwrap();
+        let head = format!("GET /jobs/{id}/logs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        readers.push(stream);
+    }
+    // Those who read get everything meanwhile.
+    assert_eq!(served.get(&format!("/jobs/{id}/logs")).await.body.len(), 8_000_000);
+    let closed = |text: String| text.contains("sandyard_http_connections_closed_total 0");
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while closed(served.get("/metrics").await.text()) {
+        assert!(tokio::time::Instant::now() < deadline, "stalled readers keep their memory");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn f20_the_document_is_the_same_each_time() {
+    let served = Served::start().await;
+    let (first, second) = (served.get("/openapi.json").await, served.get("/openapi.json").await);
+    assert_eq!(first.header("content-type"), Some("application/json"));
+    assert_eq!(first.body, second.body);
+    assert_eq!(first.json()["info"]["version"], "0.0.0");
 }
 
 #[tokio::test]

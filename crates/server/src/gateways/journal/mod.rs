@@ -18,11 +18,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::model::{BudgetLimits, ModelBudget, Money, bounds};
+use super::model::{BudgetLimits, ModelBudget, Money};
 use crate::audit::cut;
 use crate::job::JobId;
 use crate::job::JobState;
 use crate::job::{JobFence, JobRow, SpentRow};
+use crate::json_scan::values;
 use crate::store::{Appended, JobWatch, Store, StoreError};
 
 pub(crate) use ledger::{JournalLedger, row_of};
@@ -305,7 +306,7 @@ fn read_request(
 ) -> Result<DeskRequest, ConnectionEnd> {
     match frame {
         // Counted first, because a parser takes up to thirty times the memory of its input.
-        Ok(Some(Frame::Message(json))) if bounds::values(&json) <= limits::MODEL_CALL_VALUES => {
+        Ok(Some(Frame::Message(json))) if values(&json) <= limits::MODEL_CALL_VALUES => {
             serde_json::from_slice(&json).map_err(|_| ConnectionEnd::Gone)
         }
         Ok(Some(_) | None) | Err(_) => Err(ConnectionEnd::Gone),

@@ -7,7 +7,7 @@
 
 mod answer_stream;
 mod answer_text;
-pub(super) mod bounds;
+mod bounds;
 mod budget;
 mod ledger;
 mod provider;

@@ -1,4 +1,4 @@
-//! Bodies of recorded calls: read first, hashed as they pass, or followed to their end.
+//! Bodies of recorded calls: read first, or hashed as they pass.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,10 +6,7 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, HttpBody};
 use axum::extract::Request;
-use axum::http::header::CONTENT_LENGTH;
-use bytes::{Bytes, BytesMut};
-use futures_util::{StreamExt, stream};
-use http_body_util::BodyExt;
+use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use sandyard_api::bounds;
@@ -17,46 +14,37 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::audit::{BodyFacts, cut, digest};
+use crate::http::request::body::{BodyReader, WholeBody};
+use crate::http::response::failure::HttpFailure;
 
 /// Hash and length of the bytes that have passed.
 pub(super) type BodyHash = Arc<Mutex<(Sha256, u64)>>;
 
-/// Reads a body for its hash and puts it back. A body that is too long or breaks off is left to the handler to refuse.
-pub(super) async fn read_first(request: Request) -> (Request, BodyFacts) {
-    let announced =
-        request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > bounds::BODY_BYTES) {
-        return (request, BodyFacts::default());
-    }
-    let (parts, mut body) = request.into_parts();
-    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
-    let rest = loop {
-        match body.frame().await {
-            None => break None,
-            Some(Ok(frame)) => bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
-            Some(Err(error)) => break Some(StreamExt::boxed(stream::once(async { Err::<Bytes, _>(error) }))),
-        }
-        // The handler refuses such a body. It gets the bytes that were read and the rest as they come.
-        if bytes.len() > bounds::BODY_BYTES {
-            break Some(StreamExt::boxed(body.into_data_stream()));
+/// Reads a JSON body for its hash and leaves it to the handler.
+pub(super) async fn read_first(
+    reader: &BodyReader,
+    mut request: Request,
+) -> Result<(Request, BodyFacts), HttpFailure> {
+    let whole = match request.extensions_mut().remove::<WholeBody>() {
+        Some(whole) => whole,
+        None => {
+            let body = std::mem::take(request.body_mut());
+            reader.whole_json(request.headers(), body, bounds::BODY_BYTES).await?
         }
     };
-    let bytes = bytes.freeze();
-    let facts = describe_call(&bytes, rest.is_none());
-    let body = match rest {
-        None => Body::from(bytes),
-        Some(rest) => Body::from_stream(stream::once(async { Ok(bytes) }).chain(rest)),
-    };
-    (Request::from_parts(parts, body), facts)
+    let bytes = whole.bytes.clone();
+    let facts = reader.work(bytes.len(), move || describe_call(&bytes)).await?;
+    request.extensions_mut().insert(whole);
+    Ok((request, facts))
 }
 
 /// The hash of a call and those of its members that say what kind of call it is.
-fn describe_call(bytes: &[u8], whole: bool) -> BodyFacts {
+fn describe_call(bytes: &[u8]) -> BodyFacts {
     let body: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let member = |name| body.get(name).and_then(Value::as_str).map(|text| cut(text, 64));
     BodyFacts {
         bytes: Some(bytes.len()),
-        sha256: whole.then(|| digest(bytes)),
+        sha256: Some(digest(bytes)),
         language: member("language"),
         kernel: member("kernel"),
         purpose: member("for"),
@@ -86,32 +74,6 @@ impl HttpBody for HashedBody {
             hash.1 += data.len() as u64;
         }
         polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
-/// The body of an answer that holds something until its end.
-pub(super) struct HeldUntilEnd<T> {
-    pub(super) inner: Body,
-    pub(super) _held: T,
-}
-
-impl<T: Unpin> HttpBody for HeldUntilEnd<T> {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.inner).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

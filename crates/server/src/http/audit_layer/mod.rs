@@ -19,9 +19,10 @@ use sha2::Digest;
 
 use self::actions::BodyRecord;
 pub(super) use self::actions::RecordedAction;
-use self::bodies::{BodyHash, HashedBody, HeldUntilEnd, read_first};
+use self::bodies::{BodyHash, HashedBody, read_first};
 use super::HttpState;
 use super::response::failure::HttpFailure;
+use super::response::held_body::HeldBody;
 use super::routes::AuditRule;
 use crate::app::JobAccess;
 use crate::audit::{AnswerFacts, BodyFacts, CallEnd, CallOutcome, WrittenFacts};
@@ -56,7 +57,7 @@ async fn run_recorded(
     let (mut hashed, mut body) = (None, BodyFacts::default());
     match action.body {
         BodyRecord::Ignored => {}
-        BodyRecord::ReadFirst => (request, body) = read_first(request).await,
+        BodyRecord::ReadFirst => (request, body) = read_first(state.bodies(), request).await?,
         BodyRecord::Hashed => {
             let hash = BodyHash::default();
             hashed = Some(Arc::clone(&hash));
@@ -79,7 +80,7 @@ async fn run_recorded(
         .get(CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     if streams {
-        return Ok(response.map(|inner| Body::new(HeldUntilEnd { inner, _held: end })));
+        return Ok(response.map(|inner| HeldBody::body(inner, end)));
     }
     drop(end);
     Ok(response)

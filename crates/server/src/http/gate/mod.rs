@@ -15,14 +15,14 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderValue, Method};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use tower::Service;
 use tracing::Instrument;
 
 use super::HttpState;
 use super::proxy::origin;
-use super::request::body::with_idle_limit;
 use super::request::extract::job_segment;
+use super::request::idle::with_idle_limit;
 use super::response::failure::HttpFailure;
 use crate::auth::Site;
 pub(super) use guard::{InProcessCaller, guard, no_method, no_route};
@@ -66,6 +66,17 @@ impl Gate {
     /// The gate of these routes.
     pub(super) fn new(state: HttpState, api: Router) -> Self {
         Self { state, api }
+    }
+
+    /// The state that the gate shares with its routes.
+    pub(super) fn state(&self) -> &HttpState {
+        &self.state
+    }
+
+    /// Refuses a request before it is sorted.
+    pub(super) fn refuse(&self, failure: HttpFailure) -> Response {
+        self.state.counters().count(failure.status());
+        finish(failure.into_response(), &self.state.request_ids().next())
     }
 
     /// Answers one request.

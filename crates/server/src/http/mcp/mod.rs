@@ -12,6 +12,7 @@ mod handler;
 mod tools;
 
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
 use axum::body::Body;
@@ -25,6 +26,7 @@ use http_body_util::BodyExt;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use sandyard_api::{ApiError, ErrorBody, ErrorCode, bounds};
+use tokio::runtime::Handle;
 use tower::ServiceExt;
 
 pub use call::{ApiCall, ApiReply, ApiTransport, CallVerb, ReplyCollector};
@@ -33,7 +35,10 @@ pub use handler::{StreamsError, Tools};
 use super::gate::InProcessCaller;
 use crate::auth::{Caller, unauthorized};
 use crate::http::HttpState;
-use crate::http::response::failure::HttpFailure;
+use crate::http::request::body::{BodyReader, WholeBody};
+use crate::http::request::room::BodyRoom;
+use crate::http::response::failure::{HttpAnswer, HttpFailure};
+use crate::http::response::held_body::HeldBody;
 
 /// Longest message of a client: a body of the API, at worst in base64, and the JSON around it.
 const MAX_MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
@@ -42,6 +47,7 @@ const MAX_MESSAGE_BYTES: usize = bounds::BODY_BYTES / 3 * 4 + 64 * 1024;
 #[derive(Clone)]
 pub(super) struct McpService {
     protocol: StreamableHttpService<Tools, NeverSessionManager>,
+    reader: Arc<BodyReader>,
 }
 
 impl McpService {
@@ -54,10 +60,40 @@ impl McpService {
             .with_cancellation_token(state.shutdown().clone())
             .disable_allowed_hosts()
             .disable_allowed_origins();
-        let api = InProcessApi { api, state: state.clone(), caller: None };
+        let api = InProcessApi { api, state: state.clone(), caller: None, room: None };
         let tools = Tools::new(Arc::new(api), state.version(), "");
         let make = move || Ok(tools.clone());
-        Self { protocol: StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config) }
+        let protocol = StreamableHttpService::new(make, Arc::new(NeverSessionManager::default()), config);
+        Self { protocol, reader: Arc::clone(state.bodies()) }
+    }
+
+    /// Answers a message. Its values are counted before the protocol parses them, and the memory of a large one counts as long
+    /// as its tool works.
+    async fn answer(&self, request: Request) -> HttpAnswer {
+        let (mut parts, body) = request.into_parts();
+        let WholeBody { bytes, room } =
+            self.reader.whole_json(&parts.headers, body, MAX_MESSAGE_BYTES).await?;
+        parts.extensions.insert(MessageRoom(Arc::clone(&room)));
+        let length = bytes.len();
+        let request = Request::from_parts(parts, Body::from(bytes));
+        let protocol = self.protocol.clone();
+        let mut handling = Box::pin(async move { protocol.handle(request).await });
+        // The message is parsed when it is first polled. A large one takes a while, so that happens on a thread of its own;
+        // the second poll registers with the task that waits from then on.
+        let runtime = Handle::current();
+        let (first, handling) = self
+            .reader
+            .work(length, move || {
+                let _entered = runtime.enter();
+                let first = handling.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+                (first, handling)
+            })
+            .await?;
+        let response = match first {
+            Poll::Ready(response) => response,
+            Poll::Pending => handling.await,
+        };
+        Ok(in_our_words(response.map(|body| HeldBody::body(Body::new(body), room))))
     }
 }
 
@@ -89,22 +125,32 @@ fn in_our_words(response: Response) -> Response {
     answer
 }
 
+/// The room of a message, on its way to the calls of its tool.
+#[derive(Debug, Clone)]
+struct MessageRoom(Arc<BodyRoom>);
+
 /// The API in this process: the routes behind `gate`, which the client's own request has passed.
 struct InProcessApi {
     api: Router,
     state: HttpState,
     /// The client; `None` before it is known, and then nothing can be called.
     caller: Option<Caller>,
+    /// The memory of the client's message, which that of the calls made from it is part of.
+    room: Option<Arc<BodyRoom>>,
 }
 
 #[async_trait]
 impl ApiTransport for InProcessApi {
     async fn send(&self, call: ApiCall) -> Result<ApiReply, ApiError> {
         let mut collector = call.collector();
+        let bytes = call.body.clone();
         let mut request =
             request(call).map_err(|_| ApiError::new(ErrorCode::BadRequest, "an argument can't be sent"))?;
         let caller = self.caller.clone().ok_or_else(unauthorized)?;
         request.extensions_mut().insert(InProcessCaller(caller));
+        if let Some(room) = self.room.clone() {
+            request.extensions_mut().insert(WholeBody { bytes, room });
+        }
         let answered = self.api.clone().oneshot(request).await;
         let mut response = answered.unwrap_or_else(|never| match never {});
         if let Some(failure) = response.extensions_mut().remove::<HttpFailure>() {
@@ -125,7 +171,8 @@ impl ApiTransport for InProcessApi {
 
     fn on_behalf(&self, client: &Parts) -> Option<Arc<dyn ApiTransport>> {
         let caller = client.extensions.get::<Caller>().cloned().map(Caller::over_mcp);
-        Some(Arc::new(Self { api: self.api.clone(), state: self.state.clone(), caller }))
+        let room = client.extensions.get::<MessageRoom>().map(|room| Arc::clone(&room.0));
+        Some(Arc::new(Self { api: self.api.clone(), state: self.state.clone(), caller, room }))
     }
 }
 
@@ -155,9 +202,12 @@ fn request(call: ApiCall) -> Result<Request, axum::http::Error> {
         (status = 202, description = "A notification, taken"),
         (status = 400, description = "No message of the protocol", body = ErrorBody),
         (status = 401, body = ErrorBody),
-        (status = 413, description = "Too large", body = ErrorBody),
+        (status = 413, description = "Too large, or too many values", body = ErrorBody),
     )
 )]
-pub(super) async fn message(Extension(service): Extension<Arc<McpService>>, request: Request) -> Response {
-    in_our_words(service.protocol.handle(request).await.map(Body::new))
+pub(super) async fn message(Extension(service): Extension<Arc<McpService>>, request: Request) -> HttpAnswer {
+    if request.method() != Method::POST {
+        return Ok(in_our_words(service.protocol.handle(request).await.map(Body::new)));
+    }
+    service.answer(request).await
 }

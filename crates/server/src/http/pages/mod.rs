@@ -7,7 +7,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use sandyard_api::{ApiError, ErrorCode};
 
-use super::{HttpState, openapi};
+use super::HttpState;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
 /// Scripts, styles and requests of this origin only; no forms, no frames, no plugins.
@@ -46,8 +46,7 @@ pub(super) fn open() -> Response {
 /// The OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "yard", responses((status = 200, description = "This document", body = Object)))]
 pub(super) async fn openapi(State(state): State<HttpState>) -> HttpAnswer {
-    let document = openapi::document(state.version());
-    Ok(axum::Json(document).into_response())
+    Ok(([(CONTENT_TYPE, "application/json")], state.openapi()).into_response())
 }
 
 /// A script or style of the pages.

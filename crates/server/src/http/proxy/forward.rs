@@ -3,17 +3,14 @@
 //! Bodies flow as fast as the slower side takes them and fail when nothing moves for too long. The connection ends with the
 //! answer, or with the client, whichever is first.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{CONNECTION, UPGRADE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 use axum::response::Response;
-use bytes::Bytes;
-use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -26,7 +23,8 @@ use super::lanes::Lane;
 use super::tunnel;
 use crate::auth::origins::JobOrigin;
 use crate::http::HttpState;
-use crate::http::request::body::idle_limited;
+use crate::http::request::idle::idle_limited;
+use crate::http::response::held_body::HeldBody;
 use crate::job::JobId;
 
 /// Longest head of an answer; equal to the limit for requests.
@@ -164,8 +162,7 @@ fn outgoing(
 
 fn incoming(answer: hyper::Response<Incoming>, held: HeldConnection, filter: &HeaderFilter<'_>) -> Response {
     let (parts, body) = answer.into_parts();
-    let body =
-        Body::new(ConnectionBody { body: idle_limited(Body::new(body), BODY_IDLE_TIMEOUT), _held: held });
+    let body = HeldBody::body(idle_limited(Body::new(body), BODY_IDLE_TIMEOUT), held);
     let mut response = Response::new(body);
     *response.status_mut() = parts.status;
     *response.headers_mut() = filter.to_client(&parts.headers);
@@ -200,30 +197,4 @@ fn upgraded(
 pub(super) struct HeldConnection {
     _driver: AbortOnDropHandle<()>,
     _lane: Lane,
-}
-
-/// The body of an answer, and the connection it comes from.
-struct ConnectionBody {
-    body: Body,
-    _held: HeldConnection,
-}
-
-impl HttpBody for ConnectionBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -1,26 +1,46 @@
-//! Request bodies: bounded in bytes and in idle time, and of an expected type.
+//! Request bodies that are read whole: bounded in bytes, values, memory and time, and of an expected type.
+//!
+//! A handler takes a [`RequestBody`]. Its bytes are counted while they come: JSON is refused at the first piece with too many
+//! values, a large body takes room of the budget for all bodies, and a slow one runs out of time. Large bodies are hashed and
+//! parsed on threads of their own, few at a time, so other requests wait for none of them.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody};
-use axum::extract::Request;
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT};
-use axum::http::{HeaderMap, Method};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Frame, SizeHint};
 use sandyard_api::{ApiError, ErrorCode, bounds};
 use serde_json::Value;
-use tokio::time::Sleep;
+use tokio::sync::Semaphore;
 
+use super::idle::BodyIdle;
+use super::room::{BodyBudget, BodyRoom, NoBodyRoom};
+use crate::http::HttpState;
 use crate::http::response::failure::HttpFailure;
+use crate::json_scan::JsonScan;
 
 /// A body over the limit is read and discarded up to here, so that the client reads the refusal rather than a reset
 /// connection.
 const MAX_DISCARD_BYTES: usize = 64 * 1024 * 1024;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most values in one body. The largest request within its bounds, a thousand edits of a file, has five thousand. The worst
+/// body takes 20 MB as values.
+const MAX_BODY_VALUES: usize = 32 * 1024;
+/// Deepest nesting; the parser has the same bound.
+const MAX_BODY_DEPTH: usize = 128;
+/// Slowest body: 16 MiB take 17 minutes. A slower client keeps memory for too long.
+const MIN_BYTES_PER_S: u64 = 16 * 1024;
+/// The time that a body may take in addition.
+const SLOW_START: Duration = Duration::from_secs(30);
+/// A body up to this length is parsed where it is: it takes less than a millisecond.
+const INLINE_BYTES: usize = 64 * 1024;
+/// Large bodies parsed at once. Each takes a processor and a few times its length.
+const MAX_PARSERS: usize = 2;
 
 /// The type of a body, by its `Content-Type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,13 +73,213 @@ pub(in crate::http) fn body_type(headers: &HeaderMap) -> Result<BodyType, HttpFa
     }
 }
 
-/// A whole JSON body.
-pub(in crate::http) async fn json(headers: &HeaderMap, body: Body) -> Result<Value, HttpFailure> {
-    if body_type(headers)? != BodyType::Json {
-        let error = ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be JSON");
-        return Err(error.with_hint("send `Content-Type: application/json`").into());
+/// A whole body and its room. Clones share both.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct WholeBody {
+    pub(in crate::http) bytes: Bytes,
+    /// Held until the request is answered.
+    pub(in crate::http) room: Arc<BodyRoom>,
+}
+
+/// Reads bodies for all requests of a listener.
+#[derive(Debug)]
+pub(in crate::http) struct BodyReader {
+    budget: Arc<BodyBudget>,
+    parsers: Arc<Semaphore>,
+}
+
+impl BodyReader {
+    pub(in crate::http) fn new(budget_bytes: usize) -> Arc<Self> {
+        let parsers = Arc::new(Semaphore::new(MAX_PARSERS));
+        Arc::new(Self { budget: BodyBudget::new(budget_bytes), parsers })
     }
-    parse_json(&whole(headers, body, bounds::BODY_BYTES).await?)
+
+    /// The memory of all bodies.
+    pub(in crate::http) fn budget(&self) -> &BodyBudget {
+        &self.budget
+    }
+
+    /// Reads a JSON body whose values will be parsed.
+    pub(in crate::http) async fn whole_json(
+        &self,
+        headers: &HeaderMap,
+        body: Body,
+        limit_bytes: usize,
+    ) -> Result<WholeBody, HttpFailure> {
+        self.collect(headers, body, limit_bytes, Some(JsonScan::default())).await
+    }
+
+    async fn collect(
+        &self,
+        headers: &HeaderMap,
+        mut body: Body,
+        limit_bytes: usize,
+        scan: Option<JsonScan>,
+    ) -> Result<WholeBody, HttpFailure> {
+        let announced = announced(headers);
+        if announced.is_some_and(|length| length > limit_bytes as u64) {
+            // A client that expects `100 Continue` has not sent the body. Any other is writing, and would not read the refusal.
+            if !headers.contains_key(EXPECT) {
+                discard(body).await;
+            }
+            return Err(too_large(limit_bytes));
+        }
+        let room = self.budget.empty_room();
+        let mut taken = PartOfBody { bytes: BytesMut::new(), began: Instant::now(), limit_bytes, scan, room };
+        let expected = announced.and_then(|length| usize::try_from(length).ok()).unwrap_or(0);
+        loop {
+            // Dropping the wait for a frame loses nothing: the body keeps it.
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                () = taken.room.taken_back() => return Err(ApiError::from(NoBodyRoom).into()),
+            };
+            let Some(frame) = frame else { break };
+            let Ok(data) = frame.map_err(|error| unreadable(&error))?.into_data() else { continue };
+            if let Err(refusal) = taken.admit(&data).await {
+                discard(body).await;
+                return Err(refusal);
+            }
+            // The usual body is one piece, and need not be copied.
+            if taken.bytes.is_empty() && body.is_end_stream() {
+                return Ok(WholeBody { bytes: data, room: Arc::new(taken.room.finish()) });
+            }
+            let missing = expected.saturating_sub(taken.bytes.len());
+            taken.bytes.reserve(missing.max(data.len()));
+            taken.bytes.extend_from_slice(&data);
+        }
+        Ok(WholeBody { bytes: taken.bytes.freeze(), room: Arc::new(taken.room.finish()) })
+    }
+
+    /// Runs work on a body of this length: at once if it is small, else on a thread that may take its time.
+    pub(in crate::http) async fn work<T: Send + 'static>(
+        &self,
+        length: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, HttpFailure> {
+        if length <= INLINE_BYTES {
+            return Ok(work());
+        }
+        let failed = |_| ApiError::new(ErrorCode::Internal, "the body could not be read");
+        let permit = Arc::clone(&self.parsers).acquire_owned().await.map_err(|_| failed(()))?;
+        // The permit goes with the work, which ends by itself after a client that leaves.
+        let worked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        Ok(worked.await.map_err(|_| failed(()))?)
+    }
+}
+
+/// What has arrived of a body.
+struct PartOfBody {
+    bytes: BytesMut,
+    began: Instant,
+    limit_bytes: usize,
+    scan: Option<JsonScan>,
+    room: BodyRoom,
+}
+
+impl PartOfBody {
+    /// Checks the next piece. Counted while it comes: a chunked body announces no length.
+    async fn admit(&mut self, data: &[u8]) -> Result<(), HttpFailure> {
+        let length = self.bytes.len() + data.len();
+        if length > self.limit_bytes {
+            return Err(too_large(self.limit_bytes));
+        }
+        if self.began.elapsed() > SLOW_START + Duration::from_secs(length as u64 / MIN_BYTES_PER_S) {
+            return Err(too_slow());
+        }
+        if let Some(scan) = &mut self.scan {
+            scan.push(data);
+            check_shape(scan)?;
+        }
+        Ok(self.room.grow_to(length.max(self.bytes.capacity())).await.map_err(ApiError::from)?)
+    }
+}
+
+fn check_shape(scan: &JsonScan) -> Result<(), HttpFailure> {
+    if scan.deepest() > MAX_BODY_DEPTH {
+        let message = format!("the body is nested deeper than {MAX_BODY_DEPTH} levels");
+        return Err(ApiError::new(ErrorCode::InvalidJson, message).into());
+    }
+    if scan.values() > MAX_BODY_VALUES {
+        let message = format!("the body has more than {MAX_BODY_VALUES} values");
+        let hint = "send less in one request; data goes to PUT /jobs/{id}/files/{path} as a file";
+        return Err(ApiError::new(ErrorCode::TooLarge, message).with_hint(hint).into());
+    }
+    Ok(())
+}
+
+/// The body of a request, read or not. A layer that has read it leaves a [`WholeBody`] in the extensions of the request.
+pub(in crate::http) struct RequestBody {
+    headers: HeaderMap,
+    body: Body,
+    whole: Option<WholeBody>,
+    reader: Arc<BodyReader>,
+}
+
+impl FromRequest<HttpState> for RequestBody {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, state: &HttpState) -> Result<Self, Infallible> {
+        let (mut parts, body) = request.into_parts();
+        let whole = parts.extensions.remove();
+        Ok(Self { headers: parts.headers, body, whole, reader: Arc::clone(state.bodies()) })
+    }
+}
+
+impl RequestBody {
+    /// A request of the contract from a JSON body. The room must be held until the request is answered.
+    pub(in crate::http) async fn json<T: Send + 'static>(
+        self,
+        read: fn(&Value) -> Result<T, ApiError>,
+    ) -> Result<(T, Arc<BodyRoom>), HttpFailure> {
+        if body_type(&self.headers)? != BodyType::Json {
+            let error = ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be JSON");
+            return Err(error.with_hint("send `Content-Type: application/json`").into());
+        }
+        let reader = Arc::clone(&self.reader);
+        let WholeBody { bytes, room } = self.whole(BodyType::Json).await?;
+        let length = bytes.len();
+        let work = move || parse_json(&bytes).and_then(|value| Ok(read(&value)?));
+        Ok((reader.work(length, work).await??, room))
+    }
+
+    /// The whole body, within the bound of all routes. Values of JSON are counted.
+    pub(in crate::http) async fn whole(self, kind: BodyType) -> Result<WholeBody, HttpFailure> {
+        let scan = (kind == BodyType::Json).then(JsonScan::default);
+        match self.whole {
+            Some(whole) => Ok(whole),
+            None => self.reader.collect(&self.headers, self.body, bounds::BODY_BYTES, scan).await,
+        }
+    }
+
+    /// The type of the body.
+    pub(in crate::http) fn kind(&self) -> Result<BodyType, HttpFailure> {
+        body_type(&self.headers)
+    }
+
+    /// The reader, for work on the whole body.
+    pub(in crate::http) fn reader(&self) -> Arc<BodyReader> {
+        Arc::clone(&self.reader)
+    }
+
+    /// The length that the client announced.
+    pub(in crate::http) fn announced(&self) -> Option<u64> {
+        announced(&self.headers)
+    }
+
+    /// The bytes as they come.
+    pub(in crate::http) fn into_stream(self) -> Body {
+        match self.whole {
+            Some(whole) => Body::from(whole.bytes),
+            None => self.body,
+        }
+    }
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
 
 /// JSON from bytes; nesting is bounded by the parser.
@@ -77,33 +297,6 @@ fn plain(error: &serde_json::Error) -> String {
     text.split(" at line ").next().unwrap_or_default().to_owned()
 }
 
-/// A whole body of at most `limit` bytes.
-pub(in crate::http) async fn whole(
-    headers: &HeaderMap,
-    mut body: Body,
-    limit: usize,
-) -> Result<Bytes, HttpFailure> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    if announced.is_some_and(|length| length > limit) {
-        // A client that expects `100 Continue` has not sent the body. Any other is writing, and would not read the refusal.
-        if !headers.contains_key(EXPECT) {
-            discard(body).await;
-        }
-        return Err(too_large(limit));
-    }
-    let mut bytes = BytesMut::with_capacity(announced.unwrap_or(0));
-    while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| unreadable(&error))?.into_data() else { continue };
-        // Counted while it comes: a chunked body announces no length.
-        if bytes.len() + data.len() > limit {
-            discard(body).await;
-            return Err(too_large(limit));
-        }
-        bytes.extend_from_slice(&data);
-    }
-    Ok(bytes.freeze())
-}
-
 async fn discard(mut body: Body) {
     let reading = async {
         let mut read = 0;
@@ -119,10 +312,14 @@ async fn discard(mut body: Body) {
 }
 
 /// A body over its limit.
-pub(in crate::http) fn too_large(limit: usize) -> HttpFailure {
-    ApiError::new(ErrorCode::TooLarge, format!("the body is larger than {limit} bytes"))
+fn too_large(limit_bytes: usize) -> HttpFailure {
+    ApiError::new(ErrorCode::TooLarge, format!("the body is larger than {limit_bytes} bytes"))
         .with_hint("large files go to PUT /jobs/{id}/files/{path} with a Content-Length")
         .into()
+}
+
+fn too_slow() -> HttpFailure {
+    ApiError::new(ErrorCode::RequestTimeout, "the body came too slowly").into()
 }
 
 /// A body that broke off or came too slowly.
@@ -130,104 +327,13 @@ pub(in crate::http) fn unreadable(error: &axum::Error) -> HttpFailure {
     let mut source: Option<&dyn std::error::Error> = Some(error);
     while let Some(cause) = source {
         if cause.is::<BodyIdle>() {
-            return ApiError::new(ErrorCode::RequestTimeout, "the body came too slowly").into();
+            return too_slow();
         }
         source = cause.source();
     }
     ApiError::new(ErrorCode::BadRequest, "the body broke off").into()
 }
 
-/// Makes the body of a request fail when no data comes for this long.
-pub(in crate::http) fn with_idle_limit(request: Request, limit: Duration) -> Request {
-    if matches!(*request.method(), Method::GET | Method::HEAD | Method::DELETE) {
-        return request;
-    }
-    request.map(|body| idle_limited(body, limit))
-}
-
-/// Makes a body fail when no data comes for this long.
-pub(in crate::http) fn idle_limited(inner: Body, limit: Duration) -> Body {
-    Body::new(IdleLimited { inner, limit, sleep: None })
-}
-
-/// No data came for too long.
-#[derive(Debug, thiserror::Error)]
-#[error("no data within {} s", .0.as_secs())]
-struct BodyIdle(Duration);
-
-struct IdleLimited {
-    inner: Body,
-    limit: Duration,
-    /// Runs while data is awaited.
-    sleep: Option<Pin<Box<Sleep>>>,
-}
-
-impl HttpBody for IdleLimited {
-    type Data = Bytes;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.inner).poll_frame(context) {
-            self.sleep = None;
-            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
-        }
-        let limit = self.limit;
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        match sleep.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(Box::new(BodyIdle(limit))))),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    fn typed(value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))])
-    }
-
-    #[test]
-    fn types_are_known_with_their_parameters() {
-        assert_eq!(body_type(&typed("application/json; charset=UTF-8")).unwrap(), BodyType::Json);
-        assert_eq!(body_type(&typed("Text/Plain")).unwrap(), BodyType::Text);
-        assert_eq!(body_type(&typed("application/problem+json")).unwrap(), BodyType::Json);
-        for value in ["text/html", "application/x-www-form-urlencoded", "text/plain; charset=latin1", ""] {
-            assert_eq!(body_type(&typed(value)).unwrap_err().code(), "unsupported_media_type", "{value}");
-        }
-        assert!(body_type(&HeaderMap::new()).is_err());
-    }
-
-    #[tokio::test]
-    async fn r20_size_and_depth_are_bounded() {
-        let headers = typed("application/json");
-        let deep = "[".repeat(1_000_000);
-        assert_eq!(json(&headers, Body::from(deep)).await.unwrap_err().code(), "invalid_json");
-        let large = vec![b' '; bounds::BODY_BYTES + 1];
-        assert_eq!(json(&headers, Body::from(large)).await.unwrap_err().code(), "too_large");
-    }
-
-    #[tokio::test]
-    async fn w20_a_body_that_stalls_times_out() {
-        let stalled = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
-        let mut request = Request::new(stalled);
-        *request.method_mut() = Method::POST;
-        let request = with_idle_limit(request, Duration::from_millis(20));
-        let failure = whole(&HeaderMap::new(), request.into_body(), 100).await.unwrap_err();
-        assert_eq!(failure.code(), "request_timeout");
-    }
-}
+#[path = "body_tests.rs"]
+mod tests;

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use sandyard_api::{
@@ -19,7 +18,7 @@ use sandyard_sandbox::machine::{ExecutionStream, FromExecution, MachineError};
 
 use crate::audit::CallOutcome;
 use crate::http::HttpState;
-use crate::http::request::body;
+use crate::http::request::body::RequestBody;
 use crate::http::request::extract::{PathName, RouteJob};
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::head_and_tail::HeadAndTail;
@@ -46,9 +45,9 @@ pub(in crate::http) async fn run(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let request = CodeRequest::from_json(&body::json(&headers, body).await?)?;
+    let (request, _room) = body.json(CodeRequest::from_json).await?;
     let machine = state.machine(&job).await?;
     let execution = machine.execute(execute(request)).await.map_err(unknown_kernel)?;
     answer(&headers, execution).await

@@ -3,18 +3,18 @@
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::header::{CONTENT_LENGTH, IF_NONE_MATCH};
+use axum::http::header::IF_NONE_MATCH;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use sandyard_api::{ApiError, ErrorBody, ErrorCode, FileChange, FileChangeBody, FileStatView, bounds};
+use sandyard_api::{ApiError, ErrorBody, ErrorCode, FileChange, FileChangeBody, FileStatView};
 use sandyard_protocol::{Edit, FileStat, GuestErrorCode};
 use sandyard_sandbox::machine::{Machine, MachineError};
 
 use super::files::{path_of, stat_view};
 use crate::http::HttpState;
-use crate::http::request::body::{self, unreadable, whole};
+use crate::http::request::body::{BodyType, RequestBody, unreadable};
 use crate::http::request::extract::RouteJob;
 use crate::http::request::query::query;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
@@ -41,7 +41,7 @@ pub(in crate::http) async fn write(
     RouteJob(job): RouteJob,
     uri: Uri,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
     let path = named_path(&uri)?;
     let mode = mode(&uri)?;
@@ -53,7 +53,7 @@ pub(in crate::http) async fn write(
     let stat = if uri.path().ends_with('/') {
         machine.make_directory(&path).await?
     } else {
-        write_file(&machine, &path, mode, &headers, body).await?
+        write_file(&machine, &path, mode, body).await?
     };
     Ok(Json(stat_view(&path, stat)).into_response())
 }
@@ -64,22 +64,20 @@ async fn write_file(
     machine: &Machine,
     path: &str,
     mode: Option<u32>,
-    headers: &HeaderMap,
-    mut body: Body,
+    body: RequestBody,
 ) -> Result<FileStat, HttpFailure> {
-    let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    let (size, mut pending) = match announced {
-        Some(size) => (size, Bytes::new()),
+    let (size, mut pending, mut rest, _room) = match body.announced() {
+        Some(size) => (size, Bytes::new(), body.into_stream(), None),
         None => {
-            let bytes = whole(headers, std::mem::take(&mut body), bounds::BODY_BYTES).await?;
-            (bytes.len() as u64, bytes)
+            let whole = body.whole(BodyType::Text).await?;
+            (whole.bytes.len() as u64, whole.bytes, Body::empty(), Some(whole.room))
         }
     };
     // Dropping the writer, because the client went away, leaves the old file as it was.
     let mut writer = machine.write(path, size, mode).await?;
     loop {
         writer.send(&pending).await?;
-        match body.frame().await {
+        match rest.frame().await {
             None => break,
             Some(frame) => {
                 pending = frame.map_err(|error| unreadable(&error))?.into_data().unwrap_or_default()
@@ -121,12 +119,11 @@ pub(in crate::http) async fn change(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
     uri: Uri,
-    headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
     let path = named_path(&uri)?;
     query(&uri, &[])?;
-    let change = FileChange::from_json(&body::json(&headers, body).await?)?;
+    let (change, _room) = body.json(FileChange::from_json).await?;
     let machine = state.machine(&job).await?;
     let view = match change {
         FileChange::Move(target) => stat_view(&target, machine.rename(&path, &target).await?),

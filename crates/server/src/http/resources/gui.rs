@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
+use axum::http::Uri;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +16,7 @@ use sandyard_protocol as guest;
 
 use crate::app::{SandboxState, WithOutput};
 use crate::http::HttpState;
-use crate::http::request::body;
+use crate::http::request::body::RequestBody;
 use crate::http::request::extract::RouteJob;
 use crate::http::request::query::query;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
@@ -40,10 +39,9 @@ const MAX_PICTURE_BYTES: usize = 64 * 1024 * 1024;
 pub(in crate::http) async fn act(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
-    headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let request = GuiRequest::from_json(&body::json(&headers, body).await?)?;
+    let (request, _room) = body.json(GuiRequest::from_json).await?;
     let machine = state.machine(&job).await?;
     let names: Vec<&'static str> = request.actions.iter().map(GuiAction::name).collect();
     let wait = Duration::from_secs(request.wait_s.unwrap_or(0));

@@ -1,9 +1,8 @@
 //! `GET /jobs`, and actions on a whole job: cancel, reply, delete.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::IntoResponse;
 use sandyard_api::{
     ApiError, ErrorBody, ErrorCode, JobKind, JobListView, JobState, JobView, Query, ReplyRequest, bounds,
@@ -11,7 +10,7 @@ use sandyard_api::{
 
 use crate::app;
 use crate::http::HttpState;
-use crate::http::request::body;
+use crate::http::request::body::RequestBody;
 use crate::http::request::extract::{RouteCaller, RouteJob};
 use crate::http::request::query::query;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
@@ -101,10 +100,9 @@ pub(in crate::http) async fn cancel(State(state): State<HttpState>, RouteJob(job
 pub(in crate::http) async fn reply(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
-    headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let request = ReplyRequest::from_json(&body::json(&headers, body).await?)?;
+    let (request, _room) = body.json(ReplyRequest::from_json).await?;
     state.yard().reply(&job, request.text, request.budget).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

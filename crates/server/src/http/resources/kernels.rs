@@ -1,9 +1,8 @@
 //! `/jobs/{id}/kernels`: the kernels of a live sandbox.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use sandyard_api::{
     ApiError, ErrorBody, ErrorCode, KernelListView, KernelRequest, KernelView, is_kernel_name,
@@ -12,7 +11,7 @@ use sandyard_protocol::{KernelId, KernelInfo};
 
 use super::code::unknown_kernel;
 use crate::http::HttpState;
-use crate::http::request::body;
+use crate::http::request::body::RequestBody;
 use crate::http::request::extract::{PathName, RouteJob};
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
@@ -46,10 +45,9 @@ pub(in crate::http) async fn list(State(state): State<HttpState>, RouteJob(job):
 pub(in crate::http) async fn start(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
-    headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let request = KernelRequest::from_json(&body::json(&headers, body).await?)?;
+    let (request, _room) = body.json(KernelRequest::from_json).await?;
     let kernel = state.machine(&job).await?.start_kernel(request.language).await?;
     Ok((StatusCode::CREATED, Json(view(kernel))).into_response())
 }

@@ -1,7 +1,6 @@
 //! `POST /schedule` and `POST /submit`.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
@@ -11,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::app::{Floor, IdempotencyKey, InputFile, NewJob, TaskOptions};
 use crate::http::HttpState;
-use crate::http::request::body::{BodyType, body_type, parse_json, whole};
+use crate::http::request::body::{BodyType, RequestBody, WholeBody, parse_json};
 use crate::http::request::extract::RouteCaller;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 
@@ -35,21 +34,20 @@ pub(in crate::http) async fn schedule(
     State(state): State<HttpState>,
     RouteCaller(caller): RouteCaller,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let kind = body_type(&headers)?;
+    let kind = body.kind()?;
     let key = idempotency_key(&headers)?;
-    let bytes = whole(&headers, body, bounds::BODY_BYTES).await?;
-    let request = match kind {
-        BodyType::Json => ScheduleBody::from_json(&parse_json(&bytes)?)?,
-        BodyType::Text => {
-            let text = std::str::from_utf8(&bytes)
-                .map_err(|_| ApiError::new(ErrorCode::BadRequest, "the body is not UTF-8"))?;
-            ScheduleBody::from_text(text)?
-        }
-    };
-    let key = key.map(|key| IdempotencyKey { key, body_sha256: fingerprint(kind, &bytes) });
-    let scheduled = state.yard().schedule(&caller, new_job(request)?, key).await?;
+    let reader = body.reader();
+    // The room is held until the job is stored.
+    let WholeBody { bytes, room: _room } = body.whole(kind).await?;
+    let (length, hashed) = (bytes.len(), key.is_some());
+    let read = reader.work(length, move || -> Result<_, HttpFailure> {
+        Ok((new_job(read(kind, &bytes)?)?, hashed.then(|| fingerprint(kind, &bytes))))
+    });
+    let (job, sha256) = read.await??;
+    let key = key.zip(sha256).map(|(key, body_sha256)| IdempotencyKey { key, body_sha256 });
+    let scheduled = state.yard().schedule(&caller, job, key).await?;
     tracing::Span::current().record("job", scheduled.id.as_str());
     tracing::info!(repeated = scheduled.repeated, "scheduled");
     let status = if scheduled.repeated { scheduled.state.status() } else { JobStatus::Pending };
@@ -67,9 +65,20 @@ pub(in crate::http) async fn submit(
     state: State<HttpState>,
     caller: RouteCaller,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
     schedule(state, caller, headers, body).await
+}
+
+fn read(kind: BodyType, bytes: &[u8]) -> Result<ScheduleBody, HttpFailure> {
+    match kind {
+        BodyType::Json => Ok(ScheduleBody::from_json(&parse_json(bytes)?)?),
+        BodyType::Text => {
+            let text = std::str::from_utf8(bytes)
+                .map_err(|_| ApiError::new(ErrorCode::BadRequest, "the body is not UTF-8"))?;
+            Ok(ScheduleBody::from_text(text)?)
+        }
+    }
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, HttpFailure> {

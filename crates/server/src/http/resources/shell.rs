@@ -2,7 +2,8 @@
 //!
 //! The command belongs to its request and ends when the client goes away. Processes that it left in the background stay.
 
-use axum::body::Body;
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use bytes::Bytes;
@@ -13,8 +14,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::audit::CallOutcome;
 use crate::http::HttpState;
-use crate::http::request::body;
+use crate::http::request::body::RequestBody;
 use crate::http::request::extract::RouteJob;
+use crate::http::request::room::BodyRoom;
 use crate::http::response::failure::{HttpAnswer, HttpFailure};
 use crate::http::response::head_and_tail::HeadAndTail;
 use crate::http::response::live::{LiveOutput, failure_words, stream_or_collect};
@@ -38,13 +40,13 @@ pub(in crate::http) async fn run(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
     headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let request = ShellRequest::from_json(&body::json(&headers, body).await?)?;
+    let (request, room) = body.json(ShellRequest::from_json).await?;
     let machine = state.machine(&job).await?;
     let input = request.stdin.clone();
     let (reader, control) = machine.start_process(start(request)).await?.split();
-    let feed = AbortOnDropHandle::new(tokio::spawn(feed(control, input)));
+    let feed = AbortOnDropHandle::new(tokio::spawn(feed(control, input, room)));
     stream_or_collect(&headers, None, RunningCommand { reader, _feed: feed }).await
 }
 
@@ -68,14 +70,15 @@ fn start(request: ShellRequest) -> StartProcess {
 }
 
 /// Writes the input while the output is read, or a command that echoes would block both sides. Holds the writing half for as
-/// long as the command lives: dropping it would end the command.
-async fn feed(mut control: ProcessControl, input: Option<String>) {
+/// long as the command lives: dropping it would end the command. `room` is that of the input.
+async fn feed(mut control: ProcessControl, input: Option<String>, room: Arc<BodyRoom>) {
     if let Some(input) = input {
         let written = control.write(&Bytes::from(input)).await;
         if written.is_err() || control.close_input().await.is_err() {
             tracing::debug!("the command did not take all of its input");
         }
     }
+    drop(room);
     std::future::pending::<()>().await;
 }
 

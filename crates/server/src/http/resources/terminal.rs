@@ -26,6 +26,9 @@ use crate::http::response::socket::{self, INPUT_QUEUE, PING_INTERVAL, SocketEnd}
 
 /// Longest frame of a client: pasted text fits, a flood does not.
 const MAX_FRAME_BYTES: usize = 256 * 1024;
+/// Longest text frame: a size. Parsed JSON takes many times the memory of its text.
+const MAX_RESIZE_BYTES: usize = 256;
+
 /// A terminal: a WebSocket that carries bytes in binary frames; the client resizes with the text frame `{"resize": {"columns", "rows"}}`, the
 /// server ends with `{"exit": {"code"}}`.
 #[utoipa::path(
@@ -198,6 +201,9 @@ fn unreachable_sandbox() -> SocketEnd {
 }
 
 fn resize(text: &str) -> Option<TerminalSize> {
+    if text.len() > MAX_RESIZE_BYTES {
+        return None;
+    }
     let message: Value = serde_json::from_str(text).ok()?;
     let wanted = message.get("resize")?;
     size(wanted.get("columns")?.as_u64()?, wanted.get("rows")?.as_u64()?)

@@ -3,15 +3,14 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use sandyard_api::{ErrorBody, TicketPurpose, TicketRequest, TicketView, Timestamp};
 
 use crate::app;
 use crate::http::HttpState;
-use crate::http::request::body;
+use crate::http::request::body::RequestBody;
 use crate::http::request::extract::RouteJob;
 use crate::http::response::failure::HttpAnswer;
 
@@ -32,10 +31,9 @@ const TICKET_LIFETIME: Duration = Duration::from_secs(30);
 pub(in crate::http) async fn make(
     State(state): State<HttpState>,
     RouteJob(job): RouteJob,
-    headers: HeaderMap,
-    body: Body,
+    body: RequestBody,
 ) -> HttpAnswer {
-    let request = TicketRequest::from_json(&body::json(&headers, body).await?)?;
+    let (request, _room) = body.json(TicketRequest::from_json).await?;
     let (purpose, path) = match request.purpose {
         TicketPurpose::Lab => (app::TicketTarget::Lab, "lab".to_owned()),
         TicketPurpose::Desktop => (app::TicketTarget::Desktop, "desktop/".to_owned()),

@@ -32,6 +32,11 @@ impl HttpFailure {
         self.code.as_str()
     }
 
+    /// Its status.
+    pub(in crate::http) fn status(&self) -> StatusCode {
+        status(self.code)
+    }
+
     /// The sentence for a person.
     pub(in crate::http) fn message(&self) -> &str {
         &self.message

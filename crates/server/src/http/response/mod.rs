@@ -3,6 +3,7 @@
 pub(in crate::http) mod content;
 pub(in crate::http) mod failure;
 pub(in crate::http) mod head_and_tail;
+pub(in crate::http) mod held_body;
 pub(in crate::http) mod live;
 pub(in crate::http) mod ranges;
 pub(in crate::http) mod socket;

@@ -10,6 +10,7 @@ use axum::http::StatusCode;
 pub(in crate::http) struct HttpCounters {
     classes: [AtomicU64; 5],
     in_flight: AtomicU64,
+    closed: AtomicU64,
 }
 
 /// A request without an answer. It counts until it is dropped, also when the client leaves.
@@ -35,6 +36,11 @@ impl HttpCounters {
         self.classes[class].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts connections that were closed to make room for others.
+    pub(in crate::http) fn count_closed(&self, connections: usize) {
+        self.closed.fetch_add(connections as u64, Ordering::Relaxed);
+    }
+
     /// The counts as Prometheus text.
     pub(in crate::http) fn render(&self, text: &mut String) {
         text.push_str("# HELP sandyard_http_responses_total Answers by class of status.\n");
@@ -48,6 +54,12 @@ impl HttpCounters {
         text.push_str("# TYPE sandyard_http_requests_in_flight gauge\n");
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         let _ = writeln!(text, "sandyard_http_requests_in_flight {in_flight}");
+        text.push_str(
+            "# HELP sandyard_http_connections_closed_total Connections closed to make room for others.\n",
+        );
+        text.push_str("# TYPE sandyard_http_connections_closed_total counter\n");
+        let closed = self.closed.load(Ordering::Relaxed);
+        let _ = writeln!(text, "sandyard_http_connections_closed_total {closed}");
     }
 }
 
