@@ -14,6 +14,7 @@ mod failing_start;
 pub mod fake;
 mod flushing;
 mod images;
+mod inodes;
 mod lifecycle;
 mod memory_kinds;
 mod neighbours;

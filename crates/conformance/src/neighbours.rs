@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::flushing::flushing;
+use super::inodes;
 use super::rules::{CheckRule, RuleTable};
 use super::{CheckOutcome, DriverSubject, SandboxSession, SuiteError};
 use sandyard_sandbox::driver::Limits;
@@ -43,6 +44,7 @@ pub async fn neighbours(subject: &DriverSubject) -> Result<Vec<CheckOutcome>, Su
     outcomes.push(find_canary(&one).await?);
     one.upload_probe().await?;
     two.upload_probe().await?;
+    outcomes.extend(inodes::share_none(subject, &one, &two).await?);
     outcomes.extend(look_around(&one, &two).await?);
     outcomes.push(share_of_a_busy_neighbour(&one, &two).await?);
     outcomes.extend(flushing(subject, &one).await?);

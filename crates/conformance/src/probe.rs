@@ -74,6 +74,7 @@ const RULES: &[(&str, CheckRule)] = &[
     ("K24./proc/sys", CheckRule::Empty),
     ("K24.faked.", CheckRule::Is("")),
     ("D9.propagation", CheckRule::Is("")),
+    ("D9.above_root", CheckRule::Is("the root")),
     ("D9.root_flags", CheckRule::Holds(|flags| flags.split(',').any(|flag| flag == "ro"))),
     ("D9.mounts", CheckRule::Holds(|targets| !targets.contains("/oldroot") && !targets.contains(".disk"))),
     ("F4.", CheckRule::OneOf(&["errno 18", "errno 1", "errno 13"])),
@@ -197,10 +198,12 @@ fn only_plain_devices(names: &str) -> bool {
     names.split(' ').filter(|name| *name != "core").eq(expected.split(' '))
 }
 
-/// Accepts mounts that allow devices: device nodes are mounted one by one, and one of them covers files in
-/// proc.
+/// Accepts mounts that allow devices: /dev, which is read-only, or device nodes that are mounted one by one;
+/// one of them covers files in proc.
 fn only_devices(targets: &str) -> bool {
-    targets.split(' ').all(|target| target.starts_with("/dev/") || target.starts_with("/proc/"))
+    targets
+        .split(' ')
+        .all(|target| target == "/dev" || target.starts_with("/dev/") || target.starts_with("/proc/"))
 }
 
 /// Accepts the spawner, the probe, and the programs that started it.

@@ -128,7 +128,11 @@ impl SandboxSession {
     }
 
     async fn follow(&self, start: StartProcess) -> Result<CommandResult, SuiteError> {
-        let mut stream = self.machine.start_process(start).await?;
+        Self::finish(self.machine.start_process(start).await?).await
+    }
+
+    /// Reads the rest of a command's output and waits for its end.
+    pub(super) async fn finish(mut stream: ProcessStream) -> Result<CommandResult, SuiteError> {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         loop {
             match stream.next().await? {

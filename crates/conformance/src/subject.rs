@@ -27,6 +27,8 @@ pub struct DriverSubject {
     pub disk_in_memory: bool,
     /// True if each sandbox has a kernel of its own, to which its first users and namespaces belong.
     pub own_kernel: bool,
+    /// True if the device nodes are the host's own, because the driver's user can't make any.
+    pub host_devices: bool,
 }
 
 impl DriverSubject {

@@ -20,6 +20,7 @@ fn subject(folder: &std::path::Path) -> DriverSubject {
         workspaces: folder.join("workspaces"),
         disk_in_memory: false,
         own_kernel: false,
+        host_devices: false,
     }
 }
 

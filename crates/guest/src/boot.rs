@@ -16,8 +16,6 @@ use crate::{packets, sys};
 
 /// The descriptor of the spawner's end (in the spawner) or keeper's end (in keeper) of the pair between them.
 pub const SPAWNER_SOCKET_FD: RawFd = 4;
-/// In the spawner, the descriptor of the program that works on tasks, if the driver gave one.
-pub const AGENT_PROGRAM_FD: RawFd = 5;
 /// The descriptor of keeper's end of the pair between it and init.
 pub const INIT_SOCKET_FD: RawFd = 5;
 

@@ -31,7 +31,7 @@ pub struct BootConfig {
     pub keeper_id: u32,
     /// How init gets its spawner.
     pub spawner: SpawnerSource,
-    /// The agent's program, if the machine has it as a file. Otherwise the spawner may have inherited it.
+    /// The agent's program, if the machine has one.
     #[serde(default)]
     pub agent_program: Option<PathBuf>,
     /// Set if a container engine created the machine, which leaves more work to init than our own drivers do.

@@ -1,17 +1,13 @@
-//! The programs that run inside every sandbox, carried by this crate: as files in memory, or as files of a
-//! yard.
+//! The programs that run inside every sandbox, carried by this crate, as files of a yard.
 //!
-//! A driver whose machines inherit descriptors passes the programs as sealed memory files. Other drivers
-//! mount a directory named by its content, so that a sandbox started by one version never sees another's
-//! programs. The directory holds nothing secret and nothing writable.
+//! Drivers mount a directory named by its content, so that a sandbox started by one version never sees
+//! another's programs. The directory holds nothing secret and nothing writable.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use sandyard_protocol::AGENT_PROGRAM;
 use sha2::{Digest, Sha256};
 
@@ -21,32 +17,6 @@ pub(crate) const GUEST_PROGRAM: &str = "sandyard-guest";
 pub(crate) static GUEST: &[u8] = include_bytes!(env!("SANDYARD_GUEST_BINARY"));
 /// Program of the loop that works on tasks, built beside the guest's.
 pub(crate) static AGENT: &[u8] = include_bytes!(env!("SANDYARD_AGENT_BINARY"));
-
-/// Returns the guest's program as a sealed file, which nobody can change. One copy in memory serves every
-/// sandbox.
-pub(crate) fn guest_in_memory() -> io::Result<OwnedFd> {
-    sealed(GUEST_PROGRAM, GUEST)
-}
-
-pub(crate) fn agent_in_memory() -> io::Result<OwnedFd> {
-    sealed(AGENT_PROGRAM, AGENT)
-}
-
-fn sealed(name: &str, program: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let fd = match memfd_create(name, flags | MemfdFlags::EXEC) {
-        // Kernels before 6.3 know no such flag and always allow execution.
-        Err(rustix::io::Errno::INVAL) => memfd_create(name, flags)?,
-        other => other?,
-    };
-    let mut file = File::from(fd);
-    file.write_all(program)?;
-    let fd = OwnedFd::from(file);
-    // Sealed before any sandbox gets it: all sandboxes share this copy, and one of them could rewrite it for
-    // the others.
-    fcntl_add_seals(&fd, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
-    Ok(fd)
-}
 
 /// Returns the directory in `home` that holds both programs, made if it is missing. Removes directories of
 /// other versions, which sandboxes that have them mounted keep.

@@ -60,6 +60,7 @@ impl DockerYard {
             workspaces: self.directory.path().join("workspaces"),
             disk_in_memory: false,
             own_kernel: false,
+            host_devices: false,
         }
     }
 

@@ -88,6 +88,7 @@ impl DoubleYard {
             workspaces: self.directory.join("workspaces"),
             disk_in_memory: false,
             own_kernel: true,
+            host_devices: false,
         };
         subject.spec(name, SMALL).unwrap()
     }

@@ -79,6 +79,7 @@ impl RealYard {
             workspaces: self.directory.path().join("workspaces"),
             disk_in_memory: false,
             own_kernel: true,
+            host_devices: false,
         }
     }
 

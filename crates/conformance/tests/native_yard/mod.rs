@@ -70,6 +70,7 @@ impl NativeYard {
             workspaces: self.workspaces(),
             disk_in_memory: !is_root(),
             own_kernel: false,
+            host_devices: !is_root(),
         }
     }
 

@@ -87,6 +87,7 @@ impl OciYard {
             workspaces: self.workspaces(),
             disk_in_memory: false,
             own_kernel: false,
+            host_devices: false,
         }
     }
 

@@ -61,6 +61,7 @@ impl QemuYard {
             workspaces: self.directory.path().join("workspaces"),
             disk_in_memory: false,
             own_kernel: true,
+            host_devices: false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The role that forks all processes of the job: the job's user, PID 1 of an inner pid namespace, single-threaded.
 //!
-//! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3,
-//! its socket on 4 and, if the driver passes one, the agent's program on 5. It arranges the job's view of the machine, drops all
+//! It is born with privilege in namespaces of its own (by init, or by the driver), with the boot document on descriptor 3 and
+//! its socket on 4. It arranges the job's view of the machine, drops all
 //! privilege, and serves (`serve.rs`). The document from init holds no secret, because the job's processes begin as copies of
 //! this one.
 
@@ -36,10 +36,8 @@ pub fn run() -> Result<(), BootFailure> {
     // Closed by this process's end alone: init ends the machine at once when it sees that, and a failure must be on the
     // console before.
     let socket = ManuallyDrop::new(boot::take_fd("the spawner's socket", boot::SPAWNER_SOCKET_FD)?);
-    // Before anything else is opened, which could get its number.
-    let inherited = sys::take(boot::AGENT_PROGRAM_FD).ok();
     sys::close_on_exec_from(3).step("descriptors", "mark close-on-exec")?;
-    let agent = config.agent_program.as_deref().map(open_program).transpose()?.or(inherited);
+    let agent = config.agent_program.as_deref().map(open_program).transpose()?;
     let programs = GivenPrograms { own: open_own_program()?, agent };
     // Mounts need privilege; from the next line on there is none.
     view::prepare(&config)?;

@@ -88,13 +88,13 @@ fn memory(target: &str, size_bytes: u64, inodes: u64, mode: u32, owner: u32) -> 
     MemoryMount { target: target.into(), size_bytes, inodes, mode, owner }
 }
 
-/// Way in which the first processes of a machine get their boot document and programs.
+/// Way in which the first processes of a machine get their boot document.
 #[derive(Debug, Clone)]
 pub(crate) enum Birth {
-    /// As descriptors, with a spawner that the driver made.
+    /// As a descriptor, with a spawner that the driver made.
     Descriptors,
-    /// As files of [`BOOT_TARGET`] and [`PROGRAMS_TARGET`], with a spawner that init makes and moves through these
-    /// `cgroup.procs` files, as init sees them, into the job's control groups.
+    /// As a file of [`BOOT_TARGET`], with a spawner that init makes and moves through these `cgroup.procs`
+    /// files, as init sees them, into the job's control groups.
     Files {
         /// One `cgroup.procs` file for each hierarchy.
         cgroup_procs: Vec<PathBuf>,
@@ -110,11 +110,11 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
     let mut writable: Vec<PathBuf> = DISK_PLACES.iter().map(|place| place.target.into()).collect();
     writable.extend([PathBuf::from("/dev/shm"), PathBuf::from("/run/user/1000")]);
     let mut hidden: Vec<PathBuf> = vec![SPOOL.into(), LINK_TARGET.into()];
-    let (spawner, agent_program) = match birth {
-        Birth::Descriptors => (SpawnerSource::Given { socket: BOOT_FD + 1 }, None),
+    let spawner = match birth {
+        Birth::Descriptors => SpawnerSource::Given { socket: BOOT_FD + 1 },
         Birth::Files { cgroup_procs } => {
             hidden.push(BOOT_TARGET.into());
-            (SpawnerSource::Fork { cgroup_procs }, Some(PathBuf::from(PROGRAMS_TARGET).join(AGENT_PROGRAM)))
+            SpawnerSource::Fork { cgroup_procs }
         }
     };
     BootConfig {
@@ -123,7 +123,7 @@ pub(crate) fn boot_config(spec: &SandboxSpec, link: LinkTarget, birth: Birth) ->
         agent_id: AGENT_ID,
         keeper_id: KEEPER_ID,
         spawner,
-        agent_program,
+        agent_program: Some(PathBuf::from(PROGRAMS_TARGET).join(AGENT_PROGRAM)),
         engine: None,
         spool: SPOOL.into(),
         hidden,

@@ -280,6 +280,9 @@ const fn file_types(argument: u8) -> [[ArgumentTest; 1]; 4] {
 const TYPES_AT: [[ArgumentTest; 1]; 4] = file_types(2);
 const NO_DEVICES_AT: ArgumentGuard =
     &[run(&TYPES_AT[0]), run(&TYPES_AT[1]), run(&TYPES_AT[2]), run(&TYPES_AT[3])];
+/// POSIX_FADV_DONTNEED.
+const DROP_PAGES: u32 = 4;
+const KEEPS_PAGES: ArgumentGuard = &[ignore(&[is(3, DROP_PAGES)]), run(&[])];
 const NO_WHITEOUT: ArgumentGuard = &[run(&[masked(4, 4, 0)])];
 
 /// The spawner has the job's user, so the kernel would let the job lower its limits and priority; it is always PID 1.
@@ -321,7 +324,7 @@ const SYS_file_setattr: c_long = 469;
 use CallRule::{Absent, Allow, Guarded, Refuse};
 
 const TABLE: &[CallRow] = &[
-    row!(Everyone, Allow, "reading, writing and waiting on descriptors one has", [SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev SYS_preadv2
+    row!(Everyone, Allow, "reading, writing and waiting on descriptors one has", [SYS_read SYS_write SYS_readv SYS_writev SYS_pread64 SYS_pwrite64 SYS_preadv SYS_pwritev
         SYS_pwritev2 SYS_lseek SYS_close SYS_close_range SYS_dup SYS_dup3 SYS_fcntl SYS_pipe2 SYS_sendfile SYS_splice SYS_tee
         SYS_copy_file_range SYS_ppoll SYS_pselect6 SYS_epoll_create1 SYS_epoll_ctl SYS_epoll_pwait SYS_epoll_pwait2
         SYS_eventfd2 SYS_signalfd4 SYS_timerfd_create SYS_timerfd_settime SYS_timerfd_gettime SYS_memfd_create]),
@@ -334,10 +337,16 @@ const TABLE: &[CallRow] = &[
     row!(Job, Allow, "pages given to a pipe", [SYS_vmsplice]),
     row!(Everyone, Allow, "files by name, with the rights that user, mounts and Landlock leave", [SYS_openat SYS_openat2 SYS_fstat SYS_newfstatat SYS_statx SYS_faccessat SYS_faccessat2
         SYS_readlinkat SYS_getdents64 SYS_getcwd SYS_chdir SYS_fchdir SYS_mkdirat SYS_unlinkat SYS_renameat SYS_linkat
-        SYS_symlinkat SYS_truncate SYS_ftruncate SYS_fallocate SYS_fadvise64 SYS_fsync SYS_fdatasync SYS_syncfs
+        SYS_symlinkat SYS_truncate SYS_ftruncate SYS_fallocate SYS_fsync SYS_fdatasync SYS_syncfs
         SYS_sync_file_range SYS_fchmod SYS_fchmodat SYS_fchmodat2 SYS_fchown SYS_fchownat SYS_utimensat SYS_umask SYS_statfs
         SYS_fstatfs SYS_flock SYS_inotify_init1 SYS_inotify_add_watch SYS_inotify_rm_watch SYS_getxattr SYS_lgetxattr
         SYS_fgetxattr SYS_listxattr SYS_llistxattr SYS_flistxattr]),
+    row!(
+        Everyone,
+        Guarded(KEEPS_PAGES),
+        "advice on reading, but for dropping pages (POSIX_FADV_DONTNEED), which does nothing: neighbours read the image from the same pages, and whoever drops them can see when they come back",
+        [SYS_fadvise64]
+    ),
     row!(
         Everyone,
         Guarded(NO_WHITEOUT),
@@ -415,6 +424,12 @@ const TABLE: &[CallRow] = &[
         SYS_msgsnd SYS_msgrcv SYS_msgctl SYS_mq_open SYS_mq_unlink SYS_mq_timedsend SYS_mq_timedreceive SYS_mq_notify
         SYS_mq_getsetattr]),
     row!(Everyone, Absent, "libc falls back to clone, whose flags a filter can see", [SYS_clone3]),
+    row!(
+        Everyone,
+        Absent,
+        "its RWF_NOWAIT tells whether a page is in memory, without bringing it there; libc falls back to preadv",
+        [SYS_preadv2]
+    ),
     row!(Everyone, Absent, "newer forms of allowed calls, and questions about mounts and modules: programs fall back; old asynchronous I/O counts against a limit of the whole host", [SYS_cachestat SYS_statmount SYS_listmount SYS_lsm_get_self_attr SYS_lsm_set_self_attr
         SYS_lsm_list_modules SYS_setxattrat SYS_getxattrat SYS_listxattrat SYS_removexattrat SYS_file_getattr
         SYS_file_setattr SYS_io_setup SYS_io_destroy SYS_io_getevents SYS_io_submit SYS_io_cancel SYS_nfsservctl]),

@@ -49,6 +49,7 @@ const CALLS: &[(&str, libc::c_long)] = &[
     ("syslog", libc::SYS_syslog),
     ("iopl", libc::SYS_iopl),
     ("ioperm", libc::SYS_ioperm),
+    ("preadv2", libc::SYS_preadv2),
 ];
 
 /// Socket families and types that must be refused (K5, N9). Never connected.

@@ -7,6 +7,7 @@ mod calls;
 mod core_dumps;
 mod counters;
 mod fill;
+mod inodes;
 mod misbehave;
 mod neighbours;
 mod network;

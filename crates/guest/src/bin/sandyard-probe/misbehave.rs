@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::fill::fill;
-use crate::{neighbours, outcome, sys};
+use crate::{inodes, neighbours, outcome, sys};
 
 /// Runs the program of this name.
 pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
@@ -29,6 +29,9 @@ pub(crate) fn run(name: &str, arguments: &[String]) -> ExitCode {
         "serve" => return neighbours::serve(),
         "exhaust" => return neighbours::exhaust(),
         "reach" => return neighbours::reach(arguments),
+        "watch" => return inodes::watch(),
+        "hold" => return inodes::hold(),
+        "locks" => return inodes::locks(),
         _ => return ExitCode::from(2),
     };
     match writeln!(std::io::stdout(), "{said}") {

@@ -52,8 +52,14 @@ pub(crate) fn exhaust() -> ExitCode {
     stay()
 }
 
-fn stay() -> ExitCode {
-    let said = writeln!(std::io::stdout(), "ready");
+/// Tells the suite that everything is in place.
+pub(crate) fn say_ready() -> std::io::Result<()> {
+    writeln!(std::io::stdout(), "ready")
+}
+
+/// Says so and waits to be ended.
+pub(crate) fn stay() -> ExitCode {
+    let said = say_ready();
     sys::wait_for_the_end();
     if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

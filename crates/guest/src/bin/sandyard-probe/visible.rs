@@ -1,6 +1,7 @@
 //! Reports what the job can see: namespaces, its own status, mounts, devices, descriptors, processes, interfaces.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use crate::{ProbeFinding, outcome, sys};
 
@@ -96,7 +97,14 @@ fn mounts() -> Vec<ProbeFinding> {
         ProbeFinding::new("D9.root_flags", root),
         ProbeFinding::new("D9.propagation", propagated(&rows)),
         ProbeFinding::new("D9.mounts", targets.join(" ")),
+        ProbeFinding::new("D9.above_root", above_root()),
     ]
+}
+
+/// The directory above the root: the root itself, unless an older one is still mounted over it.
+fn above_root() -> &'static str {
+    let identity = |path: &str| fs::metadata(path).map(|found| (found.dev(), found.ino())).ok();
+    if identity("/..") == identity("/") { "the root" } else { "another" }
 }
 
 /// Mounts that would take changes from elsewhere or pass them on: their optional fields say so.

@@ -213,6 +213,13 @@ fn flushing_all_disks_does_nothing_where_they_are_not_the_jobs() {
 }
 
 #[test]
+fn pages_that_neighbours_share_can_neither_be_asked_for_nor_dropped() {
+    assert_eq!(ask(JOB, SYS_preadv2, [0, 0, 0, 0, 0, 8]), ABSENT);
+    assert_eq!(ask(JOB, SYS_fadvise64, [0, 0, 0, 4, 0, 0]), IGNORE);
+    assert_eq!(ask(JOB, SYS_fadvise64, [0, 0, 0, 2, 0, 0]), ALLOW);
+}
+
+#[test]
 fn only_a_keeper_whose_link_it_is_may_reach_the_machines_host() {
     let arguments = [AF_VSOCK as u64, SOCK_STREAM as u64, 0, 0, 0, 0];
     for (profile, answer) in [

@@ -50,8 +50,6 @@ pub(super) struct Container<'a> {
     pub(super) link: &'a Path,
     /// Directory on the host with the boot document.
     pub(super) boot: &'a Path,
-    /// Directory on the host with the guest's programs.
-    pub(super) programs: &'a Path,
     /// `cgroup.procs` files of the job's groups on the host.
     pub(super) job_groups: &'a [PathBuf],
 }
@@ -149,7 +147,7 @@ impl Container<'_> {
             self.staged.memory.iter().map(|(source, target)| bind(source, target, MountAccess::Write)),
         );
         mounts.push(bind(self.link, LINK_TARGET, MountAccess::Read));
-        mounts.push(bind(self.programs, PROGRAMS_TARGET, MountAccess::Read));
+        mounts.push(bind(&self.staged.programs, PROGRAMS_TARGET, MountAccess::Read));
         // The boot directory is read-only, but its files for groups are covered by writable mounts below.
         mounts.push(bind(self.boot, BOOT_TARGET, MountAccess::Read));
         for (number, procs) in self.job_groups.iter().enumerate() {
@@ -197,10 +195,13 @@ mod tests {
             make,
             image: "sha256:1".into(),
             seccomp: "{}",
-            staged: &StagedDisk { disk: "/s/disk".into(), memory: vec![("/s/0".into(), "/run".into())] },
+            staged: &StagedDisk {
+                disk: "/s/disk".into(),
+                programs: "/p".into(),
+                memory: vec![("/s/0".into(), "/run".into())],
+            },
             link: Path::new("/l"),
             boot: Path::new("/b"),
-            programs: Path::new("/p"),
             job_groups: &["/sys/fs/cgroup/x/job/cgroup.procs".into()],
         };
         serde_json::to_value(container.body()).unwrap()

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::CWD;
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountAttrFlags, MoveMountFlags, UnmountFlags, move_mount, unmount};
 use sandyard_protocol::MemoryMount;
@@ -19,8 +19,7 @@ use sandyard_protocol::MemoryMount;
 use crate::driver::SandboxId;
 use crate::host::sandboxes::folders;
 use crate::host::sandboxes::ids::{self, Extent};
-use crate::host::storage::file_systems;
-use crate::host::storage::image_disk;
+use crate::host::storage::{file_systems, image_disk, private_view};
 use crate::host::sys::{mounts, users};
 
 /// Flags of every mount: no set-user-id files, no devices.
@@ -35,6 +34,8 @@ pub(super) struct DiskStage {
 /// Contents of the stage.
 pub(super) struct DockerStageProps<'a> {
     pub(super) disk: &'a Path,
+    /// Directory on the host with the guest's programs.
+    pub(super) programs: &'a Path,
     pub(super) memory: &'a [MemoryMount],
     /// First of the sandbox's ids on the host.
     pub(super) first_id: u32,
@@ -44,6 +45,8 @@ pub(super) struct DockerStageProps<'a> {
 #[derive(Debug)]
 pub(super) struct StagedDisk {
     pub(super) disk: PathBuf,
+    /// The sandbox's own view of the guest's programs.
+    pub(super) programs: PathBuf,
     /// File systems in memory, each with its target in the container.
     pub(super) memory: Vec<(PathBuf, String)>,
 }
@@ -67,9 +70,14 @@ impl DiskStage {
         let namespace = users::user_namespace(&ids::map_text(props.map), ids::owner(props.map))?;
         let disk = image_disk::mount(props.disk)?;
         mounts::restrict(disk.as_fd(), PLAIN, Some(namespace.as_fd()))?;
-        let mut staged = StagedDisk { disk: place.join("disk"), memory: Vec::new() };
+        let mut staged =
+            StagedDisk { disk: place.join("disk"), programs: place.join("programs"), memory: Vec::new() };
         fs::create_dir(&staged.disk)?;
         put(&disk, &staged.disk)?;
+        let blank = place.join("blank");
+        DirBuilder::new().mode(0o755).create(&blank)?;
+        fs::create_dir(&staged.programs)?;
+        put(&view_of(props.programs, &blank)?, &staged.programs)?;
         for (number, memory) in props.memory.iter().enumerate() {
             let path = place.join(number.to_string());
             fs::create_dir(&path)?;
@@ -106,6 +114,14 @@ impl DiskStage {
     fn place(&self, id: &SandboxId) -> PathBuf {
         self.directory.join(id.as_str())
     }
+}
+
+/// Makes the sandbox's own view of a directory. Containers with one directory would share its inodes.
+fn view_of(directory: &Path, blank: &Path) -> io::Result<OwnedFd> {
+    let open = |path: &Path| {
+        rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+    };
+    private_view::make(open(blank)?.as_fd(), open(directory)?.as_fd(), PLAIN)
 }
 
 fn put(mount: &OwnedFd, target: &Path) -> io::Result<()> {

@@ -78,7 +78,6 @@ impl DockerState {
             staged: &staged,
             link: &self.links.directory(id),
             boot: &boot,
-            programs: &self.programs,
             job_groups: &job_groups,
         };
         let name = container::name(&self.sandboxes.yard, id);
@@ -161,11 +160,14 @@ impl DockerState {
     /// them.
     async fn stage(&self, spec: &SandboxSpec, first_id: u32) -> io::Result<StagedDisk> {
         let (stage, disks, id) = (self.stage.clone(), self.disks.clone(), spec.id.clone());
+        let programs = self.programs.clone();
         let (workspace, size_mib) = (spec.workspace.clone(), spec.limits.disk_mib);
         let (map, memory) = (self.sandboxes.ids.map(first_id), layout::memory_mounts(spec.limits.memory_mib));
         let mounted = move || {
             let disk = disks.ensure(&workspace, size_mib)?;
-            stage.mount(&id, &DockerStageProps { disk: &disk, memory: &memory, first_id, map: &map })
+            let props =
+                DockerStageProps { disk: &disk, programs: &programs, memory: &memory, first_id, map: &map };
+            stage.mount(&id, &props)
         };
         tokio::task::spawn_blocking(mounted).await.map_err(io::Error::other)?
     }

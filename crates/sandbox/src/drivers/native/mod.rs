@@ -64,8 +64,8 @@ impl NativeDriver {
             config.fail_at,
         );
         let state = Arc::new(NativeState {
-            program: guest_programs::guest_in_memory().map_err(prepare("load the guest"))?,
-            agent: guest_programs::agent_in_memory().map_err(prepare("load the agent"))?,
+            programs: guest_programs::install(&config.data.join("programs"))
+                .map_err(prepare("install the guest"))?,
             links: SocketLinks::open(&config.run, setup.entry).map_err(prepare("make the run directory"))?,
             slots,
             sandboxes: remembered.on_host(setup.layout, setup.supply),

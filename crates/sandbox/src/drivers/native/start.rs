@@ -137,6 +137,7 @@ impl NativeState {
         let plan = LaunchPlan {
             host_name: spec.id.to_string(),
             image_root,
+            programs: self.programs.clone(),
             disk,
             link_directory: self.links.directory(&spec.id),
             id_map,
@@ -144,6 +145,7 @@ impl NativeState {
             memory_mounts: layout::memory_mounts(spec.limits.memory_mib),
             disk_mounts: layout::disk_mounts(),
             link_target: layout::LINK_TARGET.into(),
+            programs_target: layout::PROGRAMS_TARGET.into(),
             fail_at: self.config.fail_at,
         };
         let (pid, phases) = slot.launch(plan, &fds).await?;
@@ -155,11 +157,9 @@ impl NativeState {
     fn launch_fds(&self, spec: &SandboxSpec) -> io::Result<LaunchFds> {
         let config = layout::boot_config(spec, layout::unix_link(), Birth::Descriptors);
         Ok(LaunchFds {
-            program: self.program.try_clone()?,
             console: console::make()?,
             boot: boot_file::make(&config)?,
             spawner_boot: boot_file::make(&layout::without_secret(&config))?,
-            agent: self.agent.try_clone()?,
         })
     }
 }

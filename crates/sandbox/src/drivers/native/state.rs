@@ -1,6 +1,6 @@
 //! State that the calls of the driver share.
 
-use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::Notify;
@@ -22,8 +22,8 @@ pub struct NativeDriver {
 #[derive(Debug)]
 pub(super) struct NativeState {
     pub(super) config: NativeConfig,
-    pub(super) program: OwnedFd,
-    pub(super) agent: OwnedFd,
+    /// Directory with the guest's programs.
+    pub(super) programs: PathBuf,
     pub(super) sandboxes: Sandboxes,
     pub(super) privileges: privileges::Privileges,
     pub(super) workspaces: workspaces::Workspaces,

@@ -18,7 +18,7 @@ use oci_spec::runtime::{
 use sandyard_protocol::{MemoryMount, limits};
 use sandyard_sys::seccomp::OuterProfile;
 
-use super::stage;
+use super::stage::{self, NodeMaker};
 use crate::guest_programs::GUEST_PROGRAM;
 use crate::host::layout::{self, BOOT_FILE, BOOT_TARGET, LINK_TARGET, PROGRAMS_TARGET, TERMINAL_GROUP};
 use crate::host::sandboxes::ids::Extent;
@@ -50,8 +50,8 @@ pub(super) struct OciBundle<'a> {
     pub(super) groups: &'a str,
     /// Directory on the host with the link's socket.
     pub(super) link: &'a Path,
-    /// Directory on the host with the guest's programs.
-    pub(super) programs: &'a Path,
+    /// Maker of the device nodes.
+    pub(super) nodes: NodeMaker,
     /// `cgroup.procs` files of the job's groups on the host.
     pub(super) job_groups: &'a [PathBuf],
     pub(super) seccomp: LinuxSeccomp,
@@ -109,14 +109,9 @@ impl OciBundle<'_> {
 
     fn mounts(&self) -> Result<Vec<Mount>, OciSpecError> {
         let (terminals, most) = (format!("gid={TERMINAL_GROUP}"), format!("max={}", limits::TERMINALS));
-        let mut devices = vec!["nosuid", "noexec", "mode=755", "size=64k", "nr_inodes=64", "ro"];
-        // In a user namespace the runtime mounts device nodes one by one; elsewhere it makes them here.
-        if !self.id_map.is_empty() {
-            devices.push("nodev");
-        }
         let mut mounts = vec![
             mount("/proc", "proc", "proc".as_ref(), &["nosuid", "nodev", "noexec"])?,
-            mount("/dev", "tmpfs", "tmpfs".as_ref(), &devices)?,
+            self.dev()?,
             mount(
                 "/dev/pts",
                 "devpts",
@@ -133,13 +128,26 @@ impl OciBundle<'_> {
         }
         let closed = ["bind", "ro", "nosuid", "nodev", "noexec"];
         mounts.push(mount(LINK_TARGET, "bind", self.link, &closed)?);
-        mounts.push(mount(PROGRAMS_TARGET, "bind", self.programs, &["bind", "ro", "nosuid", "nodev"])?);
+        mounts.push(mount(PROGRAMS_TARGET, "bind", &stage::programs(), &["bind", "ro", "nosuid", "nodev"])?);
         mounts.push(mount(BOOT_TARGET, "bind", &stage::boot(), &closed)?);
         for (number, procs) in self.job_groups.iter().enumerate() {
             let target = group_file(number).display().to_string();
             mounts.push(mount(&target, "bind", procs, &["bind", "nosuid", "nodev", "noexec"])?);
         }
         Ok(mounts)
+    }
+
+    /// A runtime leaves a /dev alone that it gets as a bind mount.
+    fn dev(&self) -> Result<Mount, OciSpecError> {
+        if self.nodes == NodeMaker::Driver {
+            return mount("/dev", "bind", &stage::dev(), &["bind", "ro", "nosuid", "noexec"]);
+        }
+        let mut options = vec!["nosuid", "noexec", "mode=755", "size=64k", "nr_inodes=64", "ro"];
+        // In a user namespace the runtime mounts device nodes one by one; elsewhere it makes them here.
+        if !self.id_map.is_empty() {
+            options.push("nodev");
+        }
+        mount("/dev", "tmpfs", "tmpfs".as_ref(), &options)
     }
 }
 

@@ -56,6 +56,7 @@ impl OciDriver {
             programs: guest_programs::install(&data.join("programs"))
                 .map_err(prepare("install the guest"))?,
             sandboxes: remembered.on_host(layout, Supply::Host),
+            nodes: stage::node_maker(runtime.kind),
             started: Consoles::default(),
             locks: SandboxLocks::default(),
             runtime,

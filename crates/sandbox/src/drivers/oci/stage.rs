@@ -2,8 +2,8 @@
 //! other process sees them, and they need no removal.
 //!
 //! The stage is a small file system in memory at a fixed place, because a runtime resolves its root with the
-//! container's own ids, for which the yard's directories are closed. It holds the image, the disk, and init's
-//! directory with the boot document.
+//! container's own ids, for which the yard's directories are closed. It holds views of image and programs that
+//! are the sandbox's own, the disk, a /dev, and init's directory with the boot document.
 
 use std::ffi::CString;
 use std::fs::{self, DirBuilder};
@@ -15,25 +15,45 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 
+use super::runtime::RuntimeKind;
 use super::sys::StagedMount;
 use crate::host::layout::{BOOT_FILE, DISK_PLACES};
-use crate::host::storage::file_systems;
-use crate::host::storage::image_disk;
+use crate::host::storage::{devices, file_systems, image_disk, private_view};
 use crate::host::sys::{mounts, users};
 
 /// Path of the stage: an empty directory on the host, covered only in the runtime's mount namespace.
 const STAGE: &str = "/run/sandyard";
 const ROOT: &str = "root";
+const PROGRAMS: &str = "programs";
 const DISK: &str = "disk";
+const DEV: &str = "dev";
+/// Layers of the views, shared with other sandboxes.
+const IMAGE_LAYER: &str = "image-layer";
+const PROGRAMS_LAYER: &str = "programs-layer";
+/// The empty layer of the views.
+const BLANK: &str = "blank";
 const BOOT: &str = "boot";
 /// Directories of the image on which the runtime mounts.
 const MOUNT_POINTS: [&str; 3] = ["/proc", "/dev", "/run"];
 /// Flags of every mount: no set-user-id files, no devices.
 const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 
+/// Maker of a container's device nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeMaker {
+    /// The driver, on the stage.
+    Driver,
+    /// The runtime, which in a user namespace mounts the host's.
+    Runtime,
+}
+
 /// Contents of the stage.
 pub(super) struct OciStageProps<'a> {
     pub(super) image_root: &'a Path,
+    /// Directory on the host with the guest's programs.
+    pub(super) programs: &'a Path,
+    /// Maker of the device nodes.
+    pub(super) nodes: NodeMaker,
     pub(super) disk: &'a Path,
     /// Contents of the boot document.
     pub(super) boot: &'a [u8],
@@ -48,6 +68,16 @@ pub(super) fn root() -> PathBuf {
     Path::new(STAGE).join(ROOT)
 }
 
+/// Returns the path of the guest's programs on the stage.
+pub(super) fn programs() -> PathBuf {
+    Path::new(STAGE).join(PROGRAMS)
+}
+
+/// Returns the path of the /dev on the stage.
+pub(super) fn dev() -> PathBuf {
+    Path::new(STAGE).join(DEV)
+}
+
 /// Returns the path of a directory of the disk on the stage.
 pub(super) fn disk_place(name: &str) -> PathBuf {
     Path::new(STAGE).join(DISK).join(name)
@@ -56,6 +86,14 @@ pub(super) fn disk_place(name: &str) -> PathBuf {
 /// Returns the path of init's directory on the stage.
 pub(super) fn boot() -> PathBuf {
     Path::new(STAGE).join(BOOT)
+}
+
+/// Decides who makes the nodes. A virtual machine has devices of its own.
+pub(super) fn node_maker(runtime: RuntimeKind) -> NodeMaker {
+    match runtime.maps_users() && devices::can_be_made() {
+        true => NodeMaker::Driver,
+        false => NodeMaker::Runtime,
+    }
 }
 
 /// Makes the directory of the stage.
@@ -69,16 +107,33 @@ pub(super) fn set(props: &OciStageProps<'_>) -> io::Result<Vec<StagedMount>> {
     let namespace = props.users.map(|(owner, map)| users::user_namespace(map, owner)).transpose()?;
     let namespace = namespace.as_ref().map(AsFd::as_fd);
     let owner = props.users.map_or(0, |(base, _)| base);
-    Ok(vec![
-        staged(floor(props, owner)?, Path::new(STAGE))?,
-        staged(image(props.image_root, namespace)?, &root())?,
-        staged(disk(props.disk, namespace)?, &Path::new(STAGE).join(DISK))?,
-    ])
+    let mut mounts = vec![
+        made(floor(props, owner)?, "")?,
+        made(layer(props.image_root, namespace)?, IMAGE_LAYER)?,
+        view(IMAGE_LAYER, ROOT)?,
+        made(layer(props.programs, namespace)?, PROGRAMS_LAYER)?,
+        view(PROGRAMS_LAYER, PROGRAMS)?,
+        made(disk(props.disk, namespace)?, DISK)?,
+    ];
+    if props.nodes == NodeMaker::Driver {
+        mounts.push(made(devices::make(owner)?, DEV)?);
+    }
+    Ok(mounts)
 }
 
-fn staged(mount: OwnedFd, target: &Path) -> io::Result<StagedMount> {
-    let target = CString::new(target.as_os_str().as_encoded_bytes()).map_err(io::Error::other)?;
-    Ok(StagedMount { mount, target })
+fn made(mount: OwnedFd, name: &str) -> io::Result<StagedMount> {
+    Ok(StagedMount::Made { mount, target: on_stage(name)? })
+}
+
+/// The sandbox's own view of a layer.
+fn view(layer: &str, name: &str) -> io::Result<StagedMount> {
+    let fixed = private_view::VIEW_OPTIONS.map(|(key, value)| format!(",{key}={value}")).concat();
+    let options = CString::new(format!("lowerdir={STAGE}/{BLANK}:{STAGE}/{layer}{fixed}"))?;
+    Ok(StagedMount::View { options, target: on_stage(name)? })
+}
+
+fn on_stage(name: &str) -> io::Result<CString> {
+    Ok(CString::new(format!("{STAGE}/{name}"))?)
 }
 
 /// Rejects an image whose mount points are links: its runtime would mount outside of it (K12,
@@ -97,9 +152,11 @@ fn check_mount_points(image: &Path) -> io::Result<()> {
 fn floor(props: &OciStageProps<'_>, owner: u32) -> io::Result<OwnedFd> {
     let options = [("size", "256k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
     let floor = file_systems::create("tmpfs", &options, PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
-    for name in [ROOT, DISK] {
+    for name in [ROOT, PROGRAMS, DISK, DEV, IMAGE_LAYER, PROGRAMS_LAYER, BLANK] {
         rustix::fs::mkdirat(&floor, name, Mode::from_raw_mode(0o755))?;
     }
+    // The root directories of the views are this one.
+    give(floor.as_fd(), BLANK, owner)?;
     rustix::fs::mkdirat(&floor, BOOT, Mode::from_raw_mode(0o700))?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let boot = rustix::fs::openat(&floor, BOOT, flags, Mode::empty())?;
@@ -124,8 +181,8 @@ fn give(directory: BorrowedFd<'_>, name: &str, owner: u32) -> io::Result<()> {
     Ok(rustix::fs::chownat(directory, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
-/// Returns the image as a read-only mount. Owners inside are the owners on disk.
-fn image(path: &Path, namespace: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
+/// Returns a tree as a read-only mount. Owners inside are the owners on disk.
+fn layer(path: &Path, namespace: Option<BorrowedFd<'_>>) -> io::Result<OwnedFd> {
     let tree = open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?;
     mounts::restrict(tree.as_fd(), PLAIN | MountAttrFlags::MOUNT_ATTR_RDONLY, namespace)?;
     Ok(tree)

@@ -134,7 +134,7 @@ impl OciState {
             id_map,
             groups: &groups.own_path(),
             link: &self.links.directory(&spec.id),
-            programs: &self.programs,
+            nodes: self.nodes,
             job_groups: &groups.entrances().1,
             seccomp: bundle::seccomp()?,
         };
@@ -155,12 +155,15 @@ impl OciState {
         let boot = serde_json::to_vec(&config)?;
         let (disks, workspace, size_mib) = (self.disks.clone(), spec.workspace.clone(), spec.limits.disk_mib);
         let image_root = tree_of(&*self.config.images, &spec.image)?;
+        let (programs, nodes) = (self.programs.clone(), self.nodes);
         let users = record.id_base.map(|base| (base, ids::map_text(id_map)));
         let set = move || {
             let disk = disks.ensure(&workspace, size_mib)?;
             let users = users.as_ref().map(|(base, map)| (*base, map.as_str()));
             stage::set(&OciStageProps {
                 image_root: &image_root,
+                programs: &programs,
+                nodes,
                 disk: &disk,
                 boot: &boot,
                 boot_files: groups,

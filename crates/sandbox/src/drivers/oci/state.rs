@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::config::OciConfig;
 use super::runtime::Runtime;
+use super::stage::NodeMaker;
 use crate::host::console::Consoles;
 use crate::host::sandboxes::Sandboxes;
 use crate::host::sandboxes::links::SocketLinks;
@@ -25,7 +26,10 @@ pub(super) struct OciState {
     pub(super) sandboxes: Sandboxes,
     pub(super) links: SocketLinks,
     pub(super) disks: Disks,
+    /// Directory with the guest's programs.
     pub(super) programs: PathBuf,
+    /// Maker of the containers' device nodes.
+    pub(super) nodes: NodeMaker,
     pub(super) started: Consoles,
     pub(super) locks: SandboxLocks,
 }

@@ -9,17 +9,35 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::fs::CWD;
-use rustix::mount::{MountPropagationFlags, MoveMountFlags, mount_change, move_mount};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, mount, mount_change, move_mount};
 
 /// First delay between two checks of a child, doubled up to `MAX_DELAY`.
 const FIRST_DELAY: Duration = Duration::from_millis(1);
 const MAX_DELAY: Duration = Duration::from_millis(10);
 
-/// A detached mount and its target.
-pub(super) struct StagedMount {
-    pub(super) mount: OwnedFd,
-    /// An absolute path in the runtime's mount namespace.
-    pub(super) target: CString,
+/// A mount of the stage. Targets are absolute paths in the runtime's mount namespace.
+pub(super) enum StagedMount {
+    /// A detached mount.
+    Made { mount: OwnedFd, target: CString },
+    /// A view of directories of the stage, made there: the kernel takes its layers only from the mount
+    /// namespace of the caller.
+    View { options: CString, target: CString },
+}
+
+impl StagedMount {
+    /// Puts the mount in place. Allocates nothing.
+    fn place(&self) -> rustix::io::Result<()> {
+        match self {
+            Self::Made { mount, target } => {
+                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+                move_mount(mount.as_fd(), c"", CWD, target.as_c_str(), flags)
+            }
+            Self::View { options, target } => {
+                let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+                mount(c"image", target.as_c_str(), c"overlay", flags, Some(options.as_c_str()))
+            }
+        }
+    }
 }
 
 /// Makes the command's process end with the thread that starts it, and inherit only its standard streams.
@@ -53,9 +71,8 @@ pub(super) fn stage(command: &mut Command, mounts: Vec<StagedMount>) {
                 return Err(io::Error::last_os_error());
             }
             mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-            for StagedMount { mount, target } in &mounts {
-                let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-                move_mount(mount.as_fd(), c"", CWD, target.as_c_str(), flags)?;
+            for mount in &mounts {
+                mount.place()?;
             }
             Ok(())
         });

@@ -1,6 +1,7 @@
-//! The device nodes a sandbox gets: clones of the host's own, verified before use.
+//! The device nodes a sandbox gets: its own where the host's root can make them, otherwise clones of the host's,
+//! verified before use.
 //!
-//! The nodes come from the host's /dev by descriptor, never from the image, so an image can't replace them.
+//! Clones come from the host's /dev by descriptor, never from the image, so an image can't replace them.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,21 +10,37 @@ use rustix::fs::{CWD, FileType};
 use rustix::mount::{MountAttrFlags, OpenTreeFlags, open_tree};
 use sandyard_protocol::DEVICES;
 
+use crate::host::storage::devices;
 use crate::host::sys::mounts;
 
-/// A device node, cloned and not yet mounted.
-pub(super) struct Device {
+/// Device nodes of a machine.
+pub(super) enum MachineDevices {
+    /// A whole /dev with nodes of the sandbox's own, a detached mount.
+    Own(OwnedFd),
+    /// The host's nodes.
+    Hosts(Vec<HostNode>),
+}
+
+/// A device node of the host, cloned and not yet mounted.
+pub(super) struct HostNode {
     pub(super) name: &'static str,
     /// Detached mount of the node.
     pub(super) mount: OwnedFd,
 }
 
-/// Clones each node and checks that it is the device it claims to be.
-pub(super) fn collect() -> io::Result<Vec<Device>> {
-    DEVICES.into_iter().map(|(name, major, minor)| clone_node(name, major, minor)).collect()
+/// Makes nodes that belong to `owner`, or clones the host's if this process may make none.
+pub(super) fn collect(owner: u32) -> io::Result<MachineDevices> {
+    match devices::make(owner) {
+        // In a user namespace, and on a host whose root lacks CAP_MKNOD.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            DEVICES.into_iter().map(clone_node).collect::<io::Result<_>>().map(MachineDevices::Hosts)
+        }
+        made => made.map(MachineDevices::Own),
+    }
 }
 
-fn clone_node(name: &'static str, major: u32, minor: u32) -> io::Result<Device> {
+/// Clones a node and checks that it is the device it claims to be.
+fn clone_node((name, major, minor): (&'static str, u32, u32)) -> io::Result<HostNode> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
@@ -44,5 +61,5 @@ fn clone_node(name: &'static str, major: u32, minor: u32) -> io::Result<Device> 
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     mounts::restrict(mount.as_fd(), flags, None)?;
-    Ok(Device { name, mount })
+    Ok(HostNode { name, mount })
 }

@@ -15,38 +15,32 @@ use super::super::sys::processes;
 use super::channel;
 use super::messages::{decode, encode};
 use super::step::{NativeFailure, NativeStep};
+use crate::guest_programs::GUEST_PROGRAM;
+use crate::host::layout::PROGRAMS_TARGET;
 
 /// Lowest number that a descriptor gets before it is placed at its final number.
 const SAFE_NUMBERS: RawFd = 512;
 
 /// Descriptors of a guest process beside /dev/null.
 pub(super) struct GuestFds {
-    pub(super) program: OwnedFd,
     pub(super) console: OwnedFd,
     /// The boot document, descriptor 3.
     pub(super) boot: OwnedFd,
     /// This process's end of the socket between spawner and keeper, descriptor 4.
     pub(super) socket: OwnedFd,
-    /// The program of tasks, descriptor 5, for the spawner alone.
-    pub(super) agent: Option<OwnedFd>,
 }
 
 impl GuestFds {
     /// Takes the descriptors from a packet that `send_with` made.
     pub(super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
-        let mut fds = fds.into_iter();
-        let (Some(program), Some(console), Some(boot), Some(socket), agent, None) =
-            (fds.next(), fds.next(), fds.next(), fds.next(), fds.next(), fds.next())
-        else {
-            return Err(io::ErrorKind::InvalidData.into());
-        };
-        Ok(Self { program, console, boot, socket, agent })
+        let [console, boot, socket] =
+            <[OwnedFd; 3]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self { console, boot, socket })
     }
 
     /// Sends the descriptors with a message.
     pub(super) fn send_with(&self, to: &OwnedFd, message: &impl Serialize) -> io::Result<()> {
-        let always = [&self.program, &self.console, &self.boot, &self.socket];
-        let fds: Vec<_> = always.into_iter().chain(&self.agent).map(AsFd::as_fd).collect();
+        let fds = [&self.console, &self.boot, &self.socket].map(AsFd::as_fd);
         channel::send(to.as_fd(), &encode(message)?, &fds)
     }
 }
@@ -151,9 +145,10 @@ pub(super) fn execute(fds: GuestFds, role: &CStr, fail_at: Option<NativeStep>) -
 /// Puts the guest's descriptors at the numbers it expects and marks all others to be closed by exec.
 fn arrange(fds: GuestFds) -> io::Result<OwnedFd> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let program = rustix::fs::open(program_path(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let placed = [&null, &null, &fds.console, &fds.boot, &fds.socket];
-    let lifted = placed.into_iter().chain(&fds.agent).map(lift).collect::<io::Result<Vec<_>>>()?;
-    let program = lift(&fds.program)?;
+    let lifted = placed.into_iter().map(lift).collect::<io::Result<Vec<_>>>()?;
+    let program = lift(&program)?;
     // Close the originals before their numbers are reused; a later drop would close the placed descriptor.
     drop((null, fds));
     let mut number = 0;
@@ -165,6 +160,11 @@ fn arrange(fds: GuestFds) -> io::Result<OwnedFd> {
     // well, on execve.
     processes::close_on_exec_from(number.cast_unsigned())?;
     Ok(program)
+}
+
+/// Path of the guest's program inside the machine.
+fn program_path() -> String {
+    format!("{PROGRAMS_TARGET}/{GUEST_PROGRAM}")
 }
 
 fn lift(fd: &OwnedFd) -> io::Result<OwnedFd> {

@@ -182,7 +182,10 @@ fn collect(
     let (guest, spawner) = steps.run(NativeStep::Descriptors, "from the driver", || guest_fds(fds))?;
     let tree =
         steps.run(NativeStep::ImageTree, plan.image_root.display(), || clone_tree(&plan.image_root))?;
-    let devices = steps.run(NativeStep::Devices, "/dev", devices::collect)?;
+    let programs =
+        steps.run(NativeStep::ImageTree, plan.programs.display(), || clone_tree(&plan.programs))?;
+    let owner = ids::owner(&plan.id_map);
+    let devices = steps.run(NativeStep::Devices, "/dev", || devices::collect(owner))?;
     let disk =
         steps.run(NativeStep::DiskMount, plan.disk.path().display(), || match (&plan.disk, parked_disk) {
             (DiskPlan::Image { parked: true, .. }, Some(disk)) => Ok(disk),
@@ -191,21 +194,15 @@ fn collect(
         })?;
     let link = steps
         .run(NativeStep::LinkMount, plan.link_directory.display(), || clone_link(&plan.link_directory))?;
-    Ok(Materials { tree, devices, disk, link, guest, spawner })
+    Ok(Materials { tree, programs, devices, disk, link, guest, spawner })
 }
 
 /// Sorts the driver's descriptors for init and spawner, with a new socket between the two.
 fn guest_fds(fds: Vec<OwnedFd>) -> io::Result<(GuestFds, GuestFds)> {
-    let LaunchFds { program, console, boot, spawner_boot, agent } = LaunchFds::from_packet(fds)?;
+    let LaunchFds { console, boot, spawner_boot } = LaunchFds::from_packet(fds)?;
     let (keepers, spawners) = channel::pair()?;
-    let spawner = GuestFds {
-        program: program.try_clone()?,
-        console: console.try_clone()?,
-        boot: spawner_boot,
-        socket: spawners,
-        agent: Some(agent),
-    };
-    Ok((GuestFds { program, console, boot, socket: keepers, agent: None }, spawner))
+    let spawner = GuestFds { console: console.try_clone()?, boot: spawner_boot, socket: spawners };
+    Ok((GuestFds { console, boot, socket: keepers }, spawner))
 }
 
 /// Serves the new process from its clone until both it and the spawner have executed the guest.
@@ -276,12 +273,13 @@ fn release(
         let writable = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let fixed = writable | MountAttrFlags::MOUNT_ATTR_RDONLY;
         mounts::restrict(materials.tree.as_fd(), fixed, namespace)?;
+        mounts::restrict(materials.programs.as_fd(), fixed, namespace)?;
         mounts::restrict(materials.disk.as_fd(), writable, namespace)
     })?;
     steps.run(NativeStep::Identity, "release", || guest::go_on(report))
 }
 
-/// A detached copy of the image's mount. Mounts inside the tree are not part of the image and are left out.
+/// A detached copy of a tree. Mounts inside the tree are not part of it and are left out.
 fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     Ok(open_tree(CWD, path, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)?)
 }

@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::super::sys::processes;
-use super::devices::Device;
+use super::devices::MachineDevices;
 use super::guest::{self, GuestFds, GuestReport};
 use super::messages::LaunchPlan;
 use super::root;
@@ -24,7 +24,9 @@ pub(super) const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
 pub(super) struct Materials {
     /// The image, a detached mount.
     pub(super) tree: OwnedFd,
-    pub(super) devices: Vec<Device>,
+    /// The guest's programs, a detached mount.
+    pub(super) programs: OwnedFd,
+    pub(super) devices: MachineDevices,
     /// The disk, a detached mount.
     pub(super) disk: OwnedFd,
     /// The link directory, a detached mount.
@@ -41,8 +43,8 @@ pub(super) fn run(plan: &LaunchPlan, materials: Materials, report: OwnedFd) -> !
         let failure = match build(plan, &materials, &report) {
             Ok(()) => {
                 // The next steps reuse descriptor numbers, so no other value may own one.
-                let Materials { guest, spawner, tree, devices, disk, link } = materials;
-                drop((spawner, tree, devices, disk, link));
+                let Materials { guest, spawner, tree, programs, devices, disk, link } = materials;
+                drop((spawner, tree, programs, devices, disk, link));
                 guest::execute(guest, c"init", plan.fail_at)
             }
             Err(failure) => failure,
@@ -78,11 +80,14 @@ fn build_tree(
     materials: &Materials,
     steps: &mut NativeSteps,
 ) -> Result<(), NativeFailure> {
-    let tree = materials.tree.as_fd();
     // Before any mount, or mounts of the sandbox would appear on the host.
     steps.run(NativeStep::PrivateMounts, "/", root::isolate_mounts)?;
     // Before the pivot: the kernel allows a new proc only while a fully visible one is mounted.
     let proc = steps.run(NativeStep::Proc, "/proc", root::new_proc)?;
+    let own = steps.run(NativeStep::PrivateViews, plan.image_root.display(), || {
+        root::private_views(materials.tree.as_fd(), materials.programs.as_fd())
+    })?;
+    let tree = own.root.as_fd();
     steps.run(NativeStep::Root, plan.image_root.display(), || root::enter(tree))?;
     steps.run(NativeStep::Proc, "/proc", || root::attach_at(tree, proc.as_fd(), "/proc"))?;
     steps.run(NativeStep::DeviceMounts, "/dev", || root::fill_dev(tree, &materials.devices))?;
@@ -92,8 +97,11 @@ fn build_tree(
     steps.run(NativeStep::DiskPlaces, plan.disk.path().display(), || {
         root::place_disk(tree, materials.disk.as_fd(), &plan.disk_mounts)
     })?;
-    // After the file systems in memory: the target lies in /run, which is one of them.
+    // After the file systems in memory: these targets lie in /run, which is one of them.
     steps.run(NativeStep::LinkMount, &plan.link_target, || {
-        root::place_link(tree, materials.link.as_fd(), &plan.link_target)
+        root::place(tree, materials.link.as_fd(), &plan.link_target)
+    })?;
+    steps.run(NativeStep::ProgramsMount, &plan.programs_target, || {
+        root::place(tree, own.programs.as_fd(), &plan.programs_target)
     })
 }

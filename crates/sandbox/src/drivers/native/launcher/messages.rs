@@ -73,26 +73,22 @@ pub(in super::super) struct ParkPlan {
 /// The descriptors that come with `Order::Launch`, in this order.
 #[derive(Debug)]
 pub(in super::super) struct LaunchFds {
-    /// The guest's program, a sealed memfd.
-    pub(in super::super) program: OwnedFd,
     /// Standard error of the guest.
     pub(in super::super) console: OwnedFd,
     pub(in super::super) boot: OwnedFd,
     /// Boot document of the spawner, without the secret.
     pub(in super::super) spawner_boot: OwnedFd,
-    /// The program of tasks, a sealed memfd, for the spawner.
-    pub(in super::super) agent: OwnedFd,
 }
 
 impl LaunchFds {
-    pub(in super::super) fn as_packet(&self) -> [BorrowedFd<'_>; 5] {
-        [&self.program, &self.console, &self.boot, &self.spawner_boot, &self.agent].map(AsFd::as_fd)
+    pub(in super::super) fn as_packet(&self) -> [BorrowedFd<'_>; 3] {
+        [&self.console, &self.boot, &self.spawner_boot].map(AsFd::as_fd)
     }
 
     pub(in super::super) fn from_packet(fds: Vec<OwnedFd>) -> io::Result<Self> {
-        let [program, console, boot, spawner_boot, agent] =
-            <[OwnedFd; 5]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        Ok(Self { program, console, boot, spawner_boot, agent })
+        let [console, boot, spawner_boot] =
+            <[OwnedFd; 3]>::try_from(fds).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok(Self { console, boot, spawner_boot })
     }
 }
 
@@ -102,6 +98,8 @@ pub(in super::super) struct LaunchPlan {
     pub(in super::super) host_name: String,
     /// Tree of the image on the host.
     pub(in super::super) image_root: PathBuf,
+    /// Directory on the host with the guest's programs.
+    pub(in super::super) programs: PathBuf,
     /// Storage of the sandbox's writable places.
     pub(in super::super) disk: DiskPlan,
     /// Directory on the host that holds the link's socket.
@@ -116,6 +114,8 @@ pub(in super::super) struct LaunchPlan {
     pub(in super::super) disk_mounts: Vec<DiskMount>,
     /// Path inside the sandbox where the link directory appears.
     pub(in super::super) link_target: String,
+    /// Path inside the sandbox where the guest's programs appear.
+    pub(in super::super) programs_target: String,
     /// Step at which the launch fails on purpose; for tests.
     pub(in super::super) fail_at: Option<NativeStep>,
 }

@@ -4,7 +4,7 @@
 //! only make the start fail. The image itself is never written.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{
@@ -14,10 +14,10 @@ use rustix::mount::{
 
 use sandyard_protocol::limits;
 
-use super::devices::Device;
+use super::devices::{HostNode, MachineDevices};
 use crate::host::layout::{DiskMount, MemoryMount, TERMINAL_GROUP};
 use crate::host::storage::file_systems::{self, directory};
-use crate::host::sys::mounts;
+use crate::host::storage::{devices, private_view};
 
 /// Flags of every mount of a sandbox: no set-user-id programs, no device nodes.
 const NEVER: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
@@ -29,10 +29,35 @@ pub(super) fn isolate_mounts() -> io::Result<()> {
     Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
+/// Trees of the host, as file systems of the sandbox's own.
+pub(super) struct PrivateViews {
+    pub(super) root: OwnedFd,
+    pub(super) programs: OwnedFd,
+}
+
+/// Makes the sandbox's own views of image and programs. Before the pivot: the old root has the /proc by which
+/// layers are named.
+pub(super) fn private_views(image: BorrowedFd<'_>, programs: BorrowedFd<'_>) -> io::Result<PrivateViews> {
+    let options = [("size", "4k".to_owned()), ("nr_inodes", "1".to_owned()), ("mode", "755".to_owned())];
+    let blank = file_systems::create("tmpfs", &options, NEVER | MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+    // The kernel takes layers only from this mount namespace, so they are attached until the views hold
+    // them.
+    attach(image, old_root()?.as_fd())?;
+    attach_at(image, blank.as_fd(), "/dev")?;
+    attach_at(image, programs, "/run")?;
+    let views = PrivateViews {
+        root: private_view::make(blank.as_fd(), image, NEVER)?,
+        programs: private_view::make(blank.as_fd(), programs, NEVER)?,
+    };
+    // Takes the other two along. Left attached, it would cover the old root, and `enter` would unmount it in
+    // the old root's place.
+    unmount(format!("/proc/self/fd/{}", image.as_raw_fd()), UnmountFlags::DETACH)?;
+    Ok(views)
+}
+
 /// Makes `tree` the root directory and unmounts the old root.
 pub(super) fn enter(tree: BorrowedFd<'_>) -> io::Result<()> {
-    let here = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    attach(tree, here.as_fd())?;
+    attach(tree, old_root()?.as_fd())?;
     rustix::process::fchdir(tree)?;
     // `pivot_root(".", ".")` stacks the old root on the new one, so no directory of the image is needed for
     // it.
@@ -52,31 +77,11 @@ pub(super) fn attach_at(tree: BorrowedFd<'_>, mount: BorrowedFd<'_>, path: &str)
     attach(mount, directory(tree, path)?.as_fd())
 }
 
-/// Mounts a minimal /dev: the given nodes, a private devpts and the usual links.
-pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<()> {
-    // Room for the names below and nothing else.
-    let options = [("size", "64k".to_owned()), ("nr_inodes", "64".to_owned()), ("mode", "755".to_owned())];
-    let flags = NEVER | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let dev = file_systems::create("tmpfs", &options, flags)?;
-    attach_at(tree, dev.as_fd(), "/dev")?;
-    for device in devices {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        drop(rustix::fs::openat(&dev, device.name, flags, Mode::from_raw_mode(0o666))?);
-        let place = rustix::fs::openat(&dev, device.name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        attach(device.mount.as_fd(), place.as_fd())?;
-    }
-    for name in ["pts", "shm"] {
-        rustix::fs::mkdirat(&dev, name, Mode::from_raw_mode(0o755))?;
-    }
-    let links = [
-        ("ptmx", "pts/ptmx"),
-        ("fd", "/proc/self/fd"),
-        ("stdin", "/proc/self/fd/0"),
-        ("stdout", "/proc/self/fd/1"),
-        ("stderr", "/proc/self/fd/2"),
-    ];
-    for (name, to) in links {
-        rustix::fs::symlinkat(to, &dev, name)?;
+/// Mounts a minimal /dev: nodes, a private devpts and the usual links.
+pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &MachineDevices) -> io::Result<()> {
+    match devices {
+        MachineDevices::Own(dev) => attach_at(tree, dev.as_fd(), "/dev")?,
+        MachineDevices::Hosts(nodes) => place_hosts_nodes(tree, nodes)?,
     }
     let options = [
         ("newinstance", String::new()),
@@ -90,9 +95,21 @@ pub(super) fn fill_dev(tree: BorrowedFd<'_>, devices: &[Device]) -> io::Result<(
         &options,
         MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC,
     )?;
-    attach_at(tree, terminals.as_fd(), "/dev/pts")?;
-    // Last: read-only from here on, so the job can't put a file in the place of a device.
-    mounts::restrict(dev.as_fd(), flags | MountAttrFlags::MOUNT_ATTR_RDONLY, None)
+    attach_at(tree, terminals.as_fd(), "/dev/pts")
+}
+
+/// Mounts a /dev on which the host's nodes are mounted one by one.
+fn place_hosts_nodes(tree: BorrowedFd<'_>, nodes: &[HostNode]) -> io::Result<()> {
+    let dev = devices::blank(MountAttrFlags::MOUNT_ATTR_NODEV)?;
+    attach_at(tree, dev.as_fd(), "/dev")?;
+    devices::furnish(dev.as_fd())?;
+    for node in nodes {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        drop(rustix::fs::openat(&dev, node.name, flags, Mode::from_raw_mode(0o666))?);
+        let place = rustix::fs::openat(&dev, node.name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        attach(node.mount.as_fd(), place.as_fd())?;
+    }
+    devices::close(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_NODEV)
 }
 
 /// Mounts a sized file system in memory.
@@ -104,8 +121,7 @@ pub(super) fn mount_memory(tree: BorrowedFd<'_>, mount: &MemoryMount) -> io::Res
         ("uid", mount.owner.to_string()),
         ("gid", mount.owner.to_string()),
     ];
-    make_directory(tree, &mount.target)?;
-    attach_at(tree, file_systems::create("tmpfs", &options, NEVER)?.as_fd(), &mount.target)
+    place(tree, file_systems::create("tmpfs", &options, NEVER)?.as_fd(), &mount.target)
 }
 
 /// Puts directories of the disk where the sandbox expects them. The rest of the disk is mounted nowhere.
@@ -136,10 +152,14 @@ fn place_parts(tree: BorrowedFd<'_>, disk: BorrowedFd<'_>, places: &[DiskMount])
     places.iter().zip(&parts).try_for_each(|(place, part)| attach_at(tree, part.as_fd(), &place.target))
 }
 
-/// Puts the link directory in place.
-pub(super) fn place_link(tree: BorrowedFd<'_>, link: BorrowedFd<'_>, target: &str) -> io::Result<()> {
+/// Mounts `mount` on a directory that is made for it.
+pub(super) fn place(tree: BorrowedFd<'_>, mount: BorrowedFd<'_>, target: &str) -> io::Result<()> {
     make_directory(tree, target)?;
-    attach_at(tree, link, target)
+    attach_at(tree, mount, target)
+}
+
+fn old_root() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 fn attach(mount: BorrowedFd<'_>, onto: BorrowedFd<'_>) -> io::Result<()> {

@@ -24,7 +24,7 @@ pub enum NativeStep {
     EnterControlGroups,
     /// Cloning the image's tree.
     ImageTree,
-    /// Verifying and cloning device nodes.
+    /// Making device nodes, or verifying and cloning the host's.
     Devices,
     /// Attaching and mounting the disk image.
     DiskMount,
@@ -38,6 +38,8 @@ pub enum NativeStep {
     Identity,
     /// Making every mount private.
     PrivateMounts,
+    /// Giving image and programs file systems of the sandbox's own.
+    PrivateViews,
     /// Entering the new root and letting go of the old one.
     Root,
     /// Mounts proc of the new pid namespace.
@@ -50,6 +52,8 @@ pub enum NativeStep {
     DiskPlaces,
     /// Putting the link directory in place.
     LinkMount,
+    /// Putting the guest's programs in place.
+    ProgramsMount,
     /// Raises the loopback interface.
     Loopback,
     /// Sets the host name.
@@ -66,7 +70,7 @@ pub enum NativeStep {
 
 impl NativeStep {
     /// Every step that a fail-point can stop.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::Marker,
         Self::Disk,
         Self::ControlGroups,
@@ -81,12 +85,14 @@ impl NativeStep {
         Self::MappedMounts,
         Self::Identity,
         Self::PrivateMounts,
+        Self::PrivateViews,
         Self::Root,
         Self::Proc,
         Self::DeviceMounts,
         Self::MemoryMounts,
         Self::DiskPlaces,
         Self::LinkMount,
+        Self::ProgramsMount,
         Self::Loopback,
         Self::HostName,
         Self::Keyring,
@@ -106,19 +112,21 @@ impl fmt::Display for NativeStep {
             Self::Launcher => "reach the launcher",
             Self::EnterControlGroups => "enter control groups",
             Self::ImageTree => "clone the image's tree",
-            Self::Devices => "verify device nodes",
+            Self::Devices => "make device nodes",
             Self::DiskMount => "mount the disk image",
             Self::Namespaces => "create namespaces",
             Self::IdMaps => "write id maps",
             Self::MappedMounts => "map owners of mounts",
             Self::Identity => "become root of the user namespace",
             Self::PrivateMounts => "make mounts private",
+            Self::PrivateViews => "give the image a file system of its own",
             Self::Root => "enter the new root",
             Self::Proc => "mount proc",
             Self::DeviceMounts => "fill /dev",
             Self::MemoryMounts => "mount file systems in memory",
             Self::DiskPlaces => "put the disk in place",
             Self::LinkMount => "put the link directory in place",
+            Self::ProgramsMount => "put the guest's programs in place",
             Self::Loopback => "bring up loopback",
             Self::HostName => "set the host name",
             Self::Keyring => "leave the session keyring",
